@@ -1,7 +1,6 @@
 // Applications whose source is an image: pulled from the registry of this installation, run, followed and rolled back.
 import { readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { eventually } from '../support/deployments/deploy';
 import {
   base,
   describeImages,
@@ -15,6 +14,7 @@ import {
 import { pushImage, SERVE, siteLayer, tarOf } from '../support/builds/images';
 import { attach } from '../support/runs/attach';
 import { startRun } from '../support/runs/runs';
+import { waitFor } from '../support/wait_for';
 
 /** Writes what the program finds into the site before it serves. */
 const REPORT =
@@ -89,12 +89,12 @@ describeImages('applications from images', () => {
       body: { enabled: true },
     });
     expect(on.status).toBe(200);
-    await eventually('the first look at the tag', async () => {
+    await waitFor('the first look at the tag', async () => {
       const found = await application.get('/auto_deploy');
       return found.last_checked_at !== null;
     });
     const digest = await pushSite('followed', 'new');
-    await eventually('the new image', async () => (await application.visit()).body === 'new', 20_000);
+    await waitFor('the new image', async () => (await application.visit()).body === 'new', 20_000);
     const [newest] = (await application.get('/deployments?limit=1')).data;
     expect(newest).toMatchObject({ trigger: 'push', image: `${imageName('shop/web:followed')}@${digest}` });
   });
@@ -107,7 +107,7 @@ describeImages('applications from images', () => {
     const deployment = await application.deploy();
     expect([deployment.status, deployment.status_reason]).toEqual(['active', null]);
     const user = process.getuid?.() === 0 ? 'as 0' : 'as 1000';
-    await eventually('its output', async () => (await application.log(deployment.id)).includes(user));
+    await waitFor('its output', async () => (await application.log(deployment.id)).includes(user));
     expect(await application.visit()).toMatchObject({ status: 200, body: 'release' });
   });
 
@@ -162,7 +162,7 @@ describeImages('applications from images', () => {
     await pushSite('well', 'well', check('echo . >> /tmp/checks; [ "$(busybox wc -l < /tmp/checks)" -lt 3 ]'));
     const well = await imageApplication(imageName('shop/web:well'));
     expect((await well.deploy()).status_reason).toBe(null);
-    await eventually('the restart', async () => {
+    await waitFor('the restart', async () => {
       const [instance] = (await well.get('/instances')).data;
       return instance?.restart_count > 0;
     });

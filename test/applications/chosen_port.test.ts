@@ -1,13 +1,9 @@
 /** @tier heavy @quarter 3 @covers jobs/applications/instance drivers/network */
 // Programs that know nothing of PORT: their port is found, or `http.port` says it, where instances have networks of
 // their own.
-import {
-  eventually,
-  startDeployService,
-  type DeployService,
-  type TestApplication,
-} from '../support/deployments/deploy';
+import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';
 import { needs } from '../support/runner/programs';
+import { waitFor } from '../support/wait_for';
 
 /** What the starters of frameworks are: their port stands in the program. */
 const program = (text: string): string =>
@@ -49,7 +45,7 @@ const { describe: isolated } = needs('bwrap', 'ip', 'nft');
       application.push(files('two'));
       const second = await deploy(application);
       expect([second.status, second.status_reason]).toEqual(['active', null]);
-      await eventually('the new release', async () => (await application.visit()).body === 'two 3000', 60_000);
+      await waitFor('the new release', async () => (await application.visit()).body === 'two 3000', 60_000);
       expect((await application.log(second.id)).join('\n')).not.toMatch(/listens on port/);
       await requireNoExits(application);
     },
@@ -77,10 +73,10 @@ const { describe: isolated } = needs('bwrap', 'ip', 'nft');
       expect((await deploy(application)).status).toBe('active');
       application.push({ 'server.js': program('two').replace('3000', 'process.env.PORT') });
       expect((await deploy(application)).status).toBe('active');
-      await eventually('the second', async () => (await application.visit()).body === 'two 3000', 60_000);
+      await waitFor('the second', async () => (await application.visit()).body === 'two 3000', 60_000);
       application.push({ 'server.js': program('three').replace('3000', '4000') });
       expect((await deploy(application)).status).toBe('active');
-      await eventually('the third', async () => (await application.visit()).body === 'three 4000', 60_000);
+      await waitFor('the third', async () => (await application.visit()).body === 'three 4000', 60_000);
     },
     WITHIN_MS,
   );
@@ -158,7 +154,7 @@ async function deploy(application: TestApplication): Promise<{ id: string; statu
 }
 
 async function runningInstances(application: TestApplication, processId: string, count: number): Promise<void> {
-  await eventually(
+  await waitFor(
     `${count} instances`,
     async () =>
       (await application.get('/processes')).data.find(({ id }: { id: string }) => id === processId)

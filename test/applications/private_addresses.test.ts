@@ -1,10 +1,10 @@
 // Wherever users name a host: an address that is not public is refused in any form, when it is set and when it
 // changes.
 import { isPrivateHost } from '../../core/protocols/addresses';
-import { eventually } from '../support/deployments/deploy';
 import { startDnsServer, type DnsServer } from '../support/dns/dns_server';
 import { freePort } from '../support/processes/free_port';
 import { startService, type Answer, type TestService } from '../support/service';
+import { waitFor } from '../support/wait_for';
 
 let service: TestService;
 let dns: DnsServer;
@@ -157,7 +157,7 @@ test('a CDN zone whose name leads to a private address is failed, and active whe
     body: named({ origin: { type: 'url', url: 'http://origin.example.org' } }),
   });
   const path = `/v2/cdn_zones/${String(made.body.id)}`;
-  const failed = await eventually('the failure', async () => {
+  const failed = await waitFor('the failure', async () => {
     const { body } = await service.call('GET', path);
     return body.status === 'failed' ? body : null;
   });

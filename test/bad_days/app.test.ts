@@ -4,13 +4,9 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { INGRESS_LIMITS } from '../../engines/ingress/limits';
 import { nothingOrphaned } from '../support/processes/bad_days';
-import {
-  eventually,
-  startDeployService,
-  type DeployService,
-  type TestApplication,
-} from '../support/deployments/deploy';
+import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';
 import { nodeApp, webCommand } from '../support/git/repositories';
+import { waitFor } from '../support/wait_for';
 
 const CONNECTIONS = Number(process.env.CONNECTIONS ?? 2_000);
 
@@ -21,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => service?.close(), 60_000);
 
 const running = (application: TestApplication, count: number): Promise<unknown> =>
-  eventually(`${count} instances of ${application.name}`, async () => {
+  waitFor(`${count} instances of ${application.name}`, async () => {
     const { data } = await application.get('/instances');
     return data.length === count && data.every(({ status }: { status: string }) => status === 'running');
   });
@@ -56,8 +52,8 @@ test('an app that leaks memory is ended at the size of its process type and rest
   );
   expect((await application.deploy()).status).toBe('active');
   await application.visit('/leak');
-  await eventually('the restart', async () => (await application.get('/instances')).data[0]?.restart_count === 1);
-  await eventually('an answer', async () => (await application.visit()).body === 'well');
+  await waitFor('the restart', async () => (await application.get('/instances')).data[0]?.restart_count === 1);
+  await waitFor('an answer', async () => (await application.visit()).body === 'well');
   const lines = (await application.get('/logs?source=system')).data.map(({ message }: { message: string }) => message);
   expect(lines.join('\n')).toMatch(
     new RegExp(

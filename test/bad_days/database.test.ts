@@ -5,8 +5,9 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openEmbedded, type Embedded } from '../../server/platform/embedded';
 import { makeDoor, nothingOrphaned, type Door } from '../support/processes/bad_days';
-import { eventually, startDeployService, type DeployService } from '../support/deployments/deploy';
+import { startDeployService, type DeployService } from '../support/deployments/deploy';
 import { nodeApp, procfileApp, webCommand } from '../support/git/repositories';
+import { waitFor } from '../support/wait_for';
 
 const AWAY_MS = 4_000;
 
@@ -62,7 +63,7 @@ test('the database restarts during deployments: they finish, and applications an
   );
   const all = [built, released, started];
   const asked = await Promise.all(all.map((application) => application.ask()));
-  await eventually('all at their doors', async () => [inBuild, inRelease, inStart].every((one) => one.waiting() > 0));
+  await waitFor('all at their doors', async () => [inBuild, inRelease, inStart].every((one) => one.waiting() > 0));
   const traffic = serving.traffic('/', 2);
 
   const { port } = new URL(engine.url);
@@ -88,6 +89,6 @@ test('the database restarts during deployments: they finish, and applications an
   expect(total).toBeGreaterThan(100);
   expect([inBuild, inRelease, inStart].map((one) => one.waiting())).toEqual([1, 1, 1]);
   for (const application of all)
-    await eventually(`${application.name} answers`, async () => (await application.visit()).status === 200);
+    await waitFor(`${application.name} answers`, async () => (await application.visit()).status === 200);
   await nothingOrphaned(service);
 }, 120_000);

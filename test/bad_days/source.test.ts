@@ -1,12 +1,8 @@
 // The repository is not what it was: gone, without the branch, with another history.
 import { nothingOrphaned, makeDoor, type Door } from '../support/processes/bad_days';
-import {
-  eventually,
-  startDeployService,
-  type DeployService,
-  type TestApplication,
-} from '../support/deployments/deploy';
+import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';
 import { nodeApp, procfileApp } from '../support/git/repositories';
+import { waitFor } from '../support/wait_for';
 
 let service: DeployService;
 let held: Door;
@@ -56,7 +52,7 @@ test('between request and build the repository goes, the branch goes, the histor
   const firsts = await Promise.all(all.map((application) => application.ask()));
   for (const application of all) application.push(procfileApp('v2'));
   const seconds = await Promise.all(all.map((application) => application.ask()));
-  await eventually('the first ones at the door', async () => held.waiting() >= 3);
+  await waitFor('the first ones at the door', async () => held.waiting() >= 3);
   const [gone, branch, forced] = all as [TestApplication, TestApplication, TestApplication];
   service.git.remove(gone.name);
   service.git.setRef(branch.name, 'refs/heads/main', null);

@@ -3,7 +3,7 @@
 // Metrics of CDN zones are exact, by domain too; and what is no proper request is neither counted nor kept.
 import { connect } from 'node:net';
 import { activeZone, dns, ingressPort, origin, service, setUpCdn, visit, type Body } from '../support/cdn/cdn_cases';
-import { eventually } from '../support/deployments/deploy';
+import { waitFor } from '../support/wait_for';
 
 setUpCdn();
 
@@ -36,7 +36,7 @@ async function domainOf(zone: Body, hostname: string): Promise<Body> {
   const { body } = await service.call('POST', path, { body: { hostname } });
   dns.set(hostname, 'CNAME', [String(zone.hostname)]);
   expect((await service.call('POST', `${path}/${String(body.id)}/verify`)).body.status).toBe('active');
-  await eventually('it is served', async () => (await visit(hostname, '/none', {}, 'OPTIONS')).status === 200);
+  await waitFor('it is served', async () => (await visit(hostname, '/none', {}, 'OPTIONS')).status === 200);
   return body;
 }
 
@@ -59,7 +59,7 @@ describe('metrics', () => {
       get('counted.example.com', target) + get('counted.example.com', target, 'Range: bytes=0-9\r\n' + last),
     );
     expect(own.length).toBeGreaterThan(140_000);
-    const [all, one] = await eventually('the counters', async () => {
+    const [all, one] = await waitFor('the counters', async () => {
       const sums = [await totals(zone), await totals(zone, `?domain_id=${String(domain.id)}`)] as const;
       return sums[0].requests === before.requests + 5 && bytesOutside(sums) >= own.length && sums;
     });

@@ -2,7 +2,7 @@
 // Operations: listCdnDomains, addCdnDomain, getCdnDomain, verifyCdnDomain, removeCdnDomain.
 // Custom domains of CDN zones: one record, which proves and leads.
 import { activeZone, dns, service, setUpCdn, visit } from '../support/cdn/cdn_cases';
-import { eventually } from '../support/deployments/deploy';
+import { waitFor } from '../support/wait_for';
 
 setUpCdn();
 
@@ -19,10 +19,10 @@ describe('custom domains', () => {
     dns.set('static.example.com', 'CNAME', [String(zone.hostname)]);
     const verified = await service.call('POST', `${path}/${String(added.body.id)}/verify`);
     expect([verified.status, verified.body.status]).toEqual([200, 'active']);
-    await eventually('it is served', async () => (await visit('static.example.com', '/d?max-age=60')).status === 200);
+    await waitFor('it is served', async () => (await visit('static.example.com', '/d?max-age=60')).status === 200);
     expect((await service.call('GET', path)).body.data).toMatchObject([{ id: added.body.id, status: 'active' }]);
     expect((await service.call('DELETE', `${path}/${String(added.body.id)}`)).status).toBe(204);
-    await eventually('it is gone', async () => (await visit('static.example.com', '/d')).status === 404);
+    await waitFor('it is gone', async () => (await visit('static.example.com', '/d')).status === 404);
   });
 
   it('are at most 20 of a zone', async () => {
@@ -37,6 +37,6 @@ describe('custom domains', () => {
     ]);
     const [one] = (await service.call('GET', path)).body.data;
     expect((await service.call('DELETE', `${path}/${String(one.id)}`)).status).toBe(204);
-    await eventually('room', async () => (await add(21)).status === 201);
+    await waitFor('room', async () => (await add(21)).status === 201);
   });
 });

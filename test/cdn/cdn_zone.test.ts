@@ -2,7 +2,7 @@
 // Operations: listCdnZones, createCdnZone, getCdnZone, updateCdnZone, deleteCdnZone, getCdnZoneMetrics.
 // CDN zones: the operations, and what the cache of the host answers for them.
 import { activeZone, newName, origin, service, setUpCdn, visit, type Body } from '../support/cdn/cdn_cases';
-import { eventually } from '../support/deployments/deploy';
+import { waitFor } from '../support/wait_for';
 
 setUpCdn();
 
@@ -66,7 +66,7 @@ describe('zones', () => {
     const zone = await activeZone();
     expect((await visit(zone.hostname, '/x')).status).toBe(200);
     expect((await service.call('DELETE', `/v2/cdn_zones/${String(zone.id)}`)).status).toBe(204);
-    await eventually('nobody answers', async () => (await visit(zone.hostname, '/x')).status === 404);
+    await waitFor('nobody answers', async () => (await visit(zone.hostname, '/x')).status === 404);
   });
 });
 
@@ -187,7 +187,7 @@ describe('the cache', () => {
   it('counts exactly', async () => {
     const zone = await activeZone();
     for (let turn = 0; turn < 4; turn += 1) await visit(zone.hostname, '/counted?max-age=60');
-    const metrics = await eventually('the counters', async () => {
+    const metrics = await waitFor('the counters', async () => {
       const { body } = await service.call('GET', `/v2/cdn_zones/${String(zone.id)}/metrics`);
       const total = (metric: string): number =>
         body.series

@@ -2,8 +2,8 @@
 import http from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { startCdnBench, type CdnBench, type Seen } from '../support/cdn/cdn_bench';
+import { waitFor } from '../support/wait_for';
 import type { CdnEngine } from '../../engines/cdn/edge/edge';
-import { eventually } from '../support/deployments/deploy';
 import type { Rule, Step } from './cdn_rule';
 import { RULES } from './cdn_rules';
 import { describeCdnSafety } from './cdn_safety';
@@ -68,7 +68,7 @@ async function checkPurgeOfFetch(bench: CdnBench): Promise<void> {
   const host = await bench.zone('cdn_on_its_way');
   bench.origin('/slow', [{ ...MINUTE, delayMs: 500 }, MINUTE]);
   const first = bench.visit(host, '/slow');
-  await eventually('the request', async () => bench.asked('/slow').length > 0);
+  await waitFor('the request', async () => bench.asked('/slow').length > 0);
   await bench.purge('cdn_on_its_way', 'tags', ['whatever']);
   expect((await first).body).toBe('answer 1');
   expect((await bench.visit(host, '/slow')).body).toBe('answer 2');
@@ -92,7 +92,7 @@ async function checkStreaming(bench: CdnBench): Promise<void> {
   const headers = { ...MINUTE.headers, 'content-type': 'application/octet-stream' };
   bench.origin('/streamed', [{ headers, body, holds: true }]);
   const bodies = [beginReading(bench, host, '/streamed'), beginReading(bench, host, '/streamed')];
-  await eventually('a part for each', async () => bodies.every(({ length }) => length() > 50_000));
+  await waitFor('a part for each', async () => bodies.every(({ length }) => length() > 50_000));
   expect(bodies.map(({ length }) => length() < body.length)).toEqual([true, true]);
   bench.release();
   for (const { ended, length } of bodies) {
@@ -156,7 +156,7 @@ async function checkCounters(bench: CdnBench): Promise<void> {
   const host = await bench.zone('cdn_counted');
   bench.origin('/counted', [{ ...MINUTE, body: 'x'.repeat(10_000) }]);
   for (let turn = 0; turn < 4; turn += 1) await bench.visit(host, '/counted');
-  const [counted] = await eventually('the counters', async () => {
+  const [counted] = await waitFor('the counters', async () => {
     const found = bench.engine.driver.takeTraffic().filter(({ zone_id }) => zone_id === 'cdn_counted');
     return found.length ? found : null;
   });
@@ -174,7 +174,7 @@ async function checkRule(bench: CdnBench, { index, cache, origin, steps }: Rule 
       const options = { ...(method && { method }), ...(headers && { headers }), ...(scheme && { scheme }) };
       const seen = await bench.visit(host, `${path}${query}`, options);
       // What is fetched behind a stale answer comes a moment later.
-      await eventually('the origin', async () => bench.asked(path).length >= step.asked, 5_000).catch(() => null);
+      await waitFor('the origin', async () => bench.asked(path).length >= step.asked, 5_000).catch(() => null);
       return pictureOf(seen, step, bench.asked(path).length);
     };
     const expected = expectedOf(step);

@@ -7,8 +7,9 @@ import { createClient } from '@redis/client';
 import mysql from 'mysql2/promise';
 import pg from 'pg';
 import { newAuthority } from '../../drivers/certificates/authority';
-import { describeEngine, eventually, openHall, type Hall } from '../support/databases/database_hall';
+import { describeEngine, openHall, type Hall } from '../support/databases/database_hall';
 import { needs } from '../support/runner/programs';
+import { waitFor } from '../support/wait_for';
 
 const run = promisify(execFile);
 let hall: Hall;
@@ -32,7 +33,7 @@ async function addressesOf(engine: string): Promise<URL[]> {
     body: { name: 'outside', access: 'public' },
   });
   const place = `/v2/databases/${id}/endpoints/${made.body.id}`;
-  await eventually(
+  await waitFor(
     'the endpoint',
     async () => ((await hall.call('GET', place)).body.status === 'active' ? true : null),
     90_000,

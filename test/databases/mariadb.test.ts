@@ -1,6 +1,7 @@
 // MariaDB through the API: a real worker, a real server, a real client.
 import mysql from 'mysql2/promise';
-import { describeEngine, eventually, openHall, type Hall } from '../support/databases/database_hall';
+import { describeEngine, openHall, type Hall } from '../support/databases/database_hall';
+import { waitFor } from '../support/wait_for';
 
 describeEngine('mariadb', () => {
   let hall: Hall;
@@ -42,11 +43,11 @@ describeEngine('mariadb', () => {
       body: { username: 'reports', access: 'read_only' },
     });
     const reads = renewed.replace(/\/\/[^@]*@/, `//reports:${reader.password}@`);
-    await eventually('the user', () => ask(reads, 'select id from notes').catch(() => null));
+    await waitFor('the user', () => ask(reads, 'select id from notes').catch(() => null));
     await expect(ask(reads, 'insert into notes values (2)')).rejects.toThrow(/denied/);
     await expect(ask(reads, 'drop table notes')).rejects.toThrow(/denied/);
     expect((await hall.call('DELETE', `/v2/databases/${database.id}/users/${reader.id}`)).status).toBe(204);
-    await eventually('the end of the user', () =>
+    await waitFor('the end of the user', () =>
       ask(reads, 'select 1').then(
         () => null,
         (error: Error) => /Access denied/.test(error.message) || null,
@@ -54,7 +55,7 @@ describeEngine('mariadb', () => {
     );
 
     await hall.call('POST', `/v2/databases/${database.id}/backups`, { body: {} });
-    const backup = await eventually('the backup', async () => {
+    const backup = await waitFor('the backup', async () => {
       const { body } = await hall.call('GET', `/v2/databases/${database.id}/backups`);
       return ['completed', 'failed'].includes(body.data[0].status) ? body.data[0] : null;
     });

@@ -1,6 +1,7 @@
 // A program that is not of the platform listens at a port of DATABASE_PORTS: who was given that port gets another one.
 import { createServer, type Server } from 'node:net';
-import { describeEngine, eventually, openHall, type Hall } from '../support/databases/database_hall';
+import { describeEngine, openHall, type Hall } from '../support/databases/database_hall';
+import { waitFor } from '../support/wait_for';
 
 describeEngine('redis', () => {
   let hall: Hall;
@@ -53,7 +54,7 @@ describeEngine('redis', () => {
     const { id } = await hall.create({ name: 'returning', engine: 'redis' });
     const before = await portOf(id);
     await hall.act(id, 'stop');
-    await eventually('the end of its server', () =>
+    await waitFor('the end of its server', () =>
       occupy(before).then(
         () => true,
         () => null,
@@ -73,7 +74,7 @@ describeEngine('redis', () => {
       const made = await hall.call('POST', `/v2/databases/${id}/${kind}s`, { body });
       expect([kind, made.status]).toEqual([kind, 201]);
       const place = `/v2/databases/${id}/${kind}s/${made.body.id}`;
-      await eventually(`the ${kind}`, async () =>
+      await waitFor(`the ${kind}`, async () =>
         ['available', 'active'].includes((await hall.call('GET', place)).body.status) ? true : null,
       );
       const lines = (

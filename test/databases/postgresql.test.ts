@@ -5,13 +5,13 @@ import path from 'node:path';
 import {
   connect,
   describeEngine,
-  eventually,
   hasPostgresqlTools,
   openHall,
   refusal,
   testWhere,
   type Hall,
 } from '../support/databases/database_hall';
+import { waitFor } from '../support/wait_for';
 
 describeEngine('postgresql', () => {
   let hall: Hall;
@@ -151,7 +151,7 @@ describeEngine('postgresql', () => {
     // The command works where it stands. Without pg_basebackup there is no backup that an archive would lead on.
     const archive = path.join(hall.databaseDir, id, 'archive');
     if (hasPostgresqlTools())
-      await eventually(
+      await waitFor(
         'a file of the archive',
         async () =>
           (existsSync(archive) &&

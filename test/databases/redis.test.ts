@@ -1,6 +1,7 @@
 // Redis through the API: a real worker, real servers, a real client.
 import { createClient } from '@redis/client';
-import { describeEngine, eventually, openHall, type Hall } from '../support/databases/database_hall';
+import { describeEngine, openHall, type Hall } from '../support/databases/database_hall';
+import { waitFor } from '../support/wait_for';
 
 describeEngine('redis', () => {
   let hall: Hall;
@@ -50,10 +51,10 @@ describeEngine('redis', () => {
 
     const users = `/v2/databases/${database.id}/users`;
     const { body: reader } = await hall.call('POST', users, { body: { username: 'reports', access: 'read_only' } });
-    await eventually('the user', () => redisCommand(as(renewed, reader), 'GET', 'greeting').catch(() => null));
+    await waitFor('the user', () => redisCommand(as(renewed, reader), 'GET', 'greeting').catch(() => null));
     await expect(redisCommand(as(renewed, reader), 'SET', 'greeting', 'x')).rejects.toThrow(/NOPERM/);
     expect((await hall.call('DELETE', `${users}/${reader.id}`)).status).toBe(204);
-    await eventually('the end of the user', () =>
+    await waitFor('the end of the user', () =>
       redisCommand(as(renewed, reader), 'GET', 'greeting').then(
         () => null,
         (error: Error) => /WRONGPASS/.test(error.message) || null,
@@ -61,7 +62,7 @@ describeEngine('redis', () => {
     );
 
     const asked = await hall.call('POST', `/v2/databases/${database.id}/backups`, { body: {} });
-    const backup = await eventually('the backup', async () => {
+    const backup = await waitFor('the backup', async () => {
       const { body } = await hall.call('GET', `/v2/databases/${database.id}/backups`);
       return ['completed', 'failed'].includes(body.data[0].status) ? body.data[0] : null;
     });
@@ -74,7 +75,7 @@ describeEngine('redis', () => {
     expect(made.status).toBe(201);
     const replica = `/v2/databases/${database.id}/replicas/${made.body.id}`;
     const following = (): Promise<unknown> =>
-      eventually(
+      waitFor(
         'the replica',
         async () => ((await hall.call('GET', replica)).body.status === 'available' ? true : null),
         60_000,
@@ -84,7 +85,7 @@ describeEngine('redis', () => {
       body: { name: 'reads', target: 'replicas', replica_id: made.body.id },
     });
     const reads = renewed.replace(/:\d+$/, `:${endpoint.body.port}`);
-    await eventually('the key at the replica', async () =>
+    await waitFor('the key at the replica', async () =>
       (await redisCommand(reads, 'GET', 'greeting').catch(() => null)) === 'hello' ? true : null,
     );
     await expect(redisCommand(reads, 'SET', 'greeting', 'x')).rejects.toThrow(/READONLY/);
@@ -101,7 +102,7 @@ describeEngine('redis', () => {
       status_reason: null,
     });
     expect(await redisCommand(renewed, 'GET', 'greeting')).toBe('hello');
-    await eventually(
+    await waitFor(
       'the restored key at the replica',
       async () => ((await redisCommand(reads, 'GET', 'greeting').catch(() => null)) === 'hello' ? true : null),
       60_000,

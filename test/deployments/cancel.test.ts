@@ -1,6 +1,5 @@
 // Deployments that are canceled, and those that wait for each other; previews.
 import {
-  eventually,
   leftOvers,
   startDeployService,
   visitHost,
@@ -8,6 +7,7 @@ import {
   type TestApplication,
 } from '../support/deployments/deploy';
 import { nodeApp, procfileApp, webCommand } from '../support/git/repositories';
+import { waitFor } from '../support/wait_for';
 
 let service: DeployService;
 beforeAll(async () => {
@@ -27,7 +27,7 @@ const slowBuild = (seconds: number) => ({
 const status = async (application: TestApplication, id: string): Promise<string> =>
   (await application.get(`/deployments/${id}`)).status;
 const reaches = (application: TestApplication, id: string, wanted: string): Promise<unknown> =>
-  eventually(`${id} is ${wanted}`, async () => (await status(application, id)) === wanted);
+  waitFor(`${id} is ${wanted}`, async () => (await status(application, id)) === wanted);
 
 test('canceled while it waits, is fetched, built, released or started: it ends, and nothing of it stays', async () => {
   const [fetched, built, released, started] = await Promise.all([
@@ -52,20 +52,20 @@ test('canceled while it waits, is fetched, built, released or started: it ends, 
     reaches(released, asked[2].id, 'deploying'),
     reaches(started, asked[3].id, 'deploying'),
   ]);
-  await eventually('the build', async () => (await built.log(asked[1].id)).includes('building'));
-  await eventually('an instance', async () => (await started.get('/instances')).data.length === 1);
+  await waitFor('the build', async () => (await built.log(asked[1].id)).includes('building'));
+  await waitFor('an instance', async () => (await started.get('/instances')).data.length === 1);
   await Promise.all(waiting.map(({ id }, index) => reaches(all[index + 1]!, id, 'queued')));
   for (const [index, { id }] of waiting.entries()) await all[index + 1]!.post(`/deployments/${id}/cancel`);
   const canceled = await Promise.all(asked.map(({ id }, index) => all[index]!.post(`/deployments/${id}/cancel`)));
   expect(canceled.map((one) => one.status)).toEqual(Array(4).fill('canceled'));
   service.git.intercept = null;
-  await eventually(
+  await waitFor(
     'nothing is left',
     async () => leftOvers(service.runtimeDir).filter((name) => /^(units|releases)/.test(name)).length === 0,
   );
   for (const application of all) {
-    await eventually('no instance', async () => (await application.get('/instances')).data.length === 0);
-    await eventually('new', async () => (await application.get()).status === 'new');
+    await waitFor('no instance', async () => (await application.get('/instances')).data.length === 0);
+    await waitFor('new', async () => (await application.get()).status === 'new');
   }
   // It can be deployed after that.
   expect(await fetched.deploy()).toMatchObject({ status: 'active' });
@@ -90,7 +90,7 @@ test('a preview has an address of its own beside the application, and goes witho
   service.git.commit(application.name, nodeApp('branch'), { branch: 'feature' });
   const preview = await application.post('/previews', { branch: 'feature' });
   const host = new URL(preview.url).hostname;
-  const shown = await eventually('the preview', async () => {
+  const shown = await waitFor('the preview', async () => {
     const found = await application.get(`/previews/${preview.id}`);
     return found.status === 'running' || found.status === 'failed' ? found : null;
   });
@@ -107,7 +107,7 @@ test('a preview has an address of its own beside the application, and goes witho
   const redeploy = `/v2/applications/${preview.application_id}/previews/${preview.id}/redeploy`;
   // 409 where the poll of the branch has found the push first.
   expect([202, 409]).toContain((await service.call('POST', redeploy)).status);
-  const failed = await eventually('the failed preview', async () => {
+  const failed = await waitFor('the failed preview', async () => {
     const found = await application.get(`/previews/${preview.id}`);
     return found.status === 'failed' ? found : null;
   });
@@ -118,7 +118,7 @@ test('a preview has an address of its own beside the application, and goes witho
   await service.sql(`update previews set expires_at = now() - interval '1 second', next_at = now() where id = $1`, [
     preview.id,
   ]);
-  await eventually('no row', async () => (await service.sql('select 1 from previews')).length === 0);
+  await waitFor('no row', async () => (await service.sql('select 1 from previews')).length === 0);
   expect(await service.sql('select 1 from deployments where preview_id is not null')).toEqual([]);
   expect((await visit()).status).toBe(404);
   expect((await application.visit()).body).toBe('main');

@@ -1,6 +1,5 @@
 // Real repositories of six kinds, deployed from a Git server, opened through the ingress; and those that can't work.
 import {
-  eventually,
   GIVEN_UP_SOON,
   leftOvers,
   startDeployService,
@@ -9,6 +8,7 @@ import {
 } from '../support/deployments/deploy';
 import { broken, keeper, nodeBuild, nodeLocked, procfileApp, pythonApp, staticSite } from '../support/git/repositories';
 import { needs } from '../support/runner/programs';
+import { waitFor } from '../support/wait_for';
 
 let service: DeployService;
 beforeAll(async () => {
@@ -55,7 +55,7 @@ test('Node.js with a lock file: its variables, its address, its log', async () =
   const log = (await application.log(deployment)).join('\n');
   expect(log).toContain('-----> Fetching the source from http://');
   expect(log).not.toContain('good day');
-  const lines = await eventually('the line that the app prints', async () =>
+  const lines = await waitFor('the line that the app prints', async () =>
     (await application.get('/logs?source=app')).data.find((line: { message: string }) =>
       line.message.includes('version v1 listens'),
     ),
@@ -90,9 +90,9 @@ test('a Procfile with web, worker and release: the release command first, the wo
   const worker = (await application.get('/processes')).data.find(({ type }: { type: string }) => type === 'worker');
   expect(worker).toMatchObject({ instances: 0, status: 'idle', command: expect.stringMatching(/^node /) });
   await application.post(`/processes/${worker.id}/scale`, { instances: 1 });
-  await eventually('the worker', async () => (await application.get(`/processes/${worker.id}`)).status === 'running');
+  await waitFor('the worker', async () => (await application.get(`/processes/${worker.id}`)).status === 'running');
   await application.post(`/processes/${worker.id}/scale`, { instances: 0 });
-  await eventually('no worker', async () => (await application.get(`/processes/${worker.id}`)).status === 'idle');
+  await waitFor('no worker', async () => (await application.get(`/processes/${worker.id}`)).status === 'idle');
   const { data: stopped } = await application.get('/logs?search=SIGTERM');
   expect(stopped.map(({ message }: { message: string }) => message)).toEqual([
     'worker: Stopping. Its processes get SIGTERM, and 3 seconds to end.',
@@ -154,8 +154,8 @@ test('what can not work ends with a reason that says why, and leaves nothing run
     /-----> Last output of the process type web\n(goodbye\n)+The new version does not stay up/,
   );
   for (const application of all) {
-    await eventually(`${application.name} is new again`, async () => (await application.get()).status === 'new');
-    await eventually('no instances', async () => (await application.get('/instances')).data.length === 0);
+    await waitFor(`${application.name} is new again`, async () => (await application.get()).status === 'new');
+    await waitFor('no instances', async () => (await application.get('/instances')).data.length === 0);
     expect((await application.visit()).status).toBe(503);
   }
 }, 60_000);

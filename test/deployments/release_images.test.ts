@@ -3,12 +3,13 @@
 import { createHash } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import { busyboxLayer, hasStaticBusybox, pushImage } from '../support/builds/images';
-import { eventually, GIVEN_UP_SOON, startDeployService, type DeployService } from '../support/deployments/deploy';
+import { GIVEN_UP_SOON, startDeployService, type DeployService } from '../support/deployments/deploy';
 import { startProgram } from '../support/processes/program';
 import { freePort } from '../support/processes/free_port';
 import { startRegistryClient, type RegistryClient } from '../support/registries/registry_client';
 import { pullLoginOf } from '../../server/platform/registry_tokens';
 import { startService } from '../support/service';
+import { waitFor } from '../support/wait_for';
 
 let service: DeployService;
 let port: number;
@@ -134,7 +135,7 @@ run('releases as images', () => {
     const application = await service.application(site('restarted'));
     const image = await imageOf(application, await application.deploy());
     const restart = async (): Promise<(string | null)[]> => {
-      await eventually('it runs', async () => (await application.get()).status === 'running');
+      await waitFor('it runs', async () => (await application.get()).status === 'running');
       await application.post('/restart');
       const rows = await service.sql('select image from releases where application_id = $1 order by id', [
         application.id,
@@ -203,7 +204,7 @@ run('releases as images', () => {
     });
     expect(made.status).toBe(201);
     const asked = await service.call('POST', `/v2/applications/${made.body.id}/deployments`, { body: {} });
-    const failed = await eventually('the end', async () => {
+    const failed = await waitFor('the end', async () => {
       const { body } = await service.call('GET', `/v2/applications/${made.body.id}/deployments/${asked.body.id}`);
       return body.status === 'failed' ? body : null;
     });
@@ -221,10 +222,10 @@ run('releases as images', () => {
       const [name = '', digest = ''] = image.split('@');
       return (await (await pullerOf(image)).pull(name, digest)).status === 200;
     };
-    await eventually('the image of the failed deployment is gone', async () => !(await isThere(lost)));
+    await waitFor('the image of the failed deployment is gone', async () => !(await isThere(lost)));
     expect(await isThere(kept)).toBe(true);
     expect((await service.call('DELETE', `/v2/applications/${application.id}`)).status).toBeLessThan(300);
-    await eventually('the image of the application is gone', async () => !(await isThere(kept)), 40_000);
+    await waitFor('the image of the application is gone', async () => !(await isThere(kept)), 40_000);
     const rows = await service.sql('select 1 from registry_tags where repository = $1', [application.id]);
     expect(rows).toEqual([]);
   });

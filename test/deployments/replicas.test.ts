@@ -6,9 +6,9 @@ import { limits } from '../../core/limits';
 import { sha256 } from '../../core/accounts/tokens';
 import { openPlatform, type Platform } from '../../server/platform/platform';
 import { startService as serve, type Service } from '../../server/service';
-import { eventually } from '../support/deployments/deploy';
 import { withinOneMinute } from '../support/processes/within_one_minute';
 import { startService, type TestService } from '../support/service';
+import { waitFor } from '../support/wait_for';
 
 const BUDGET = 200;
 const LATE_MS = limits.identityCacheMs;
@@ -172,7 +172,7 @@ describe('what the worker of one process finds out', () => {
     };
     const host = { WORKER: 'in_process', INGRESS_PROCESS: 'in_process', SANDBOX: 'none' };
     await replicaOf(one, { ...host, ...servers });
-    const network = await eventually('the network', async () => (await region())?.network ?? null);
+    const network = await waitFor('the network', async () => (await region())?.network ?? null);
     expect(network).toEqual({ isolation: 'none', egress: true });
     expect(await region()).toMatchObject({ file_isolation: process.getuid?.() === 0 ? 'user' : 'none' });
   });

@@ -2,7 +2,6 @@
 import { job } from '../../jobs/applications/application';
 import { progressing, type JobContext } from '../../jobs/job';
 import {
-  eventually,
   GIVEN_UP_SOON,
   leftOvers,
   startDeployService,
@@ -10,6 +9,7 @@ import {
   type TestApplication,
 } from '../support/deployments/deploy';
 import { broken, nodeApp, staticSite, webCommand } from '../support/git/repositories';
+import { waitFor } from '../support/wait_for';
 
 let service: DeployService;
 beforeAll(async () => {
@@ -20,12 +20,12 @@ afterAll(() => service?.close(), 60_000);
 const web = async (application: TestApplication): Promise<{ id: string; status: string }> =>
   (await application.get('/processes')).data.find(({ type }: { type: string }) => type === 'web');
 const running = (application: TestApplication): Promise<unknown> =>
-  eventually(
+  waitFor(
     `${application.name} runs`,
     async () => (await application.get()).status === 'running' && (await web(application)).status === 'running',
   );
 const only = (application: TestApplication, count: number): Promise<unknown> =>
-  eventually(`${count} instances`, async () => {
+  waitFor(`${count} instances`, async () => {
     const { data } = await application.get('/instances');
     return data.length === count && data.every(({ status }: { status: string }) => status === 'running');
   });
@@ -42,7 +42,7 @@ test('whoever sees that a deployment is active is served by it', async () => {
   for (const statement of SLOW_COMMIT) await service.sql(statement);
   try {
     const { id } = await application.ask();
-    await eventually('the first answer', async () => (await application.visit()).status === 200);
+    await waitFor('the first answer', async () => (await application.visit()).status === 200);
     expect((await application.get(`/deployments/${id}`)).status).toBe('deploying');
     expect((await application.ended(id)).status).toBe('active');
   } finally {
@@ -133,7 +133,7 @@ test('what crashes is started again; what ends again and again is crashed, and s
   await application.deploy();
   await running(application);
   await application.visit('/crash').catch(() => null);
-  await eventually('the restart', async () => (await application.get('/instances')).data[0]?.restart_count === 1);
+  await waitFor('the restart', async () => (await application.get('/instances')).data[0]?.restart_count === 1);
   await only(application, 1);
   expect((await application.visit()).body).toBe('v1');
   // As if it had ended four times more in the last minutes.
@@ -143,7 +143,7 @@ test('what crashes is started again; what ends again and again is crashed, and s
     [application.id],
   );
   await application.visit('/crash').catch(() => null);
-  const crashed = await eventually('crashed', async () => {
+  const crashed = await waitFor('crashed', async () => {
     const found = await application.get();
     return found.status === 'crashed' ? found : null;
   });
@@ -159,14 +159,14 @@ test('stop and start', async () => {
   await application.deploy();
   await running(application);
   await application.post('/stop');
-  await eventually('stopped', async () => (await application.get()).status === 'stopped');
+  await waitFor('stopped', async () => (await application.get()).status === 'stopped');
   expect((await application.get('/instances')).data).toEqual([]);
   expect((await application.visit()).status).toBe(503);
   await application.post('/start');
   await running(application);
   expect((await application.visit()).body).toContain('here');
   await application.post('/stop');
-  await eventually('stopped', async () => (await application.get()).status === 'stopped');
+  await waitFor('stopped', async () => (await application.get()).status === 'stopped');
   application.push(staticSite('there'));
   expect((await application.deploy()).status).toBe('active');
   await running(application);
@@ -183,9 +183,9 @@ test('deleted in the middle of a build: nothing stays', async () => {
     }),
   });
   const { id } = await application.ask();
-  await eventually('the build', async () => (await application.log(id)).includes('building'));
+  await waitFor('the build', async () => (await application.log(id)).includes('building'));
   expect((await service.call('DELETE', `/v2/applications/${application.id}`)).status).toBe(204);
-  await eventually(
+  await waitFor(
     'no row',
     async () => (await service.sql('select 1 from applications where id = $1', [application.id])).length === 0,
   );
@@ -205,7 +205,7 @@ test('an app that ignores SIGTERM is ended after its grace time', async () => {
   await stubborn.deploy();
   await running(stubborn);
   await stubborn.post('/stop');
-  await eventually('stopped', async () => (await stubborn.get()).status === 'stopped');
+  await waitFor('stopped', async () => (await stubborn.get()).status === 'stopped');
 }, 60_000);
 
 test('what the platform does to an application is in its activity, with the instances', async () => {
@@ -214,7 +214,7 @@ test('what the platform does to an application is in its activity, with the inst
   await running(application);
   const [{ id }] = (await application.get('/instances')).data;
   await application.post('/stop');
-  await eventually('it is stopped', async () => (await application.get()).status === 'stopped');
+  await waitFor('it is stopped', async () => (await application.get()).status === 'stopped');
   const actions = async (resource: string): Promise<string[]> =>
     (
       await service.sql<{ action: string }>('select action from activity where resource_id = $1 order by id', [

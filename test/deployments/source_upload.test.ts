@@ -11,7 +11,6 @@ import { openSourceUploads } from '../../drivers/source/upload_files';
 import { uploadAddress } from '../../models/deployments/source_upload/address';
 import { saveUploadsMark } from '../../models/deployments/source_upload/work';
 import { run, tarOf, useFolder, writeSite } from '../support/builds/archives';
-import { eventually } from '../support/deployments/deploy';
 import {
   application,
   archive,
@@ -26,6 +25,7 @@ import {
   service,
   useUploads,
 } from '../support/deployments/source_uploads';
+import { waitFor } from '../support/wait_for';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- bodies of answers */
 // Not in its synchronous form: the service is in this process.
@@ -143,7 +143,7 @@ describe('an archive', () => {
     expect(await put(body.upload_url, archive)).toMatchObject({ status: 409, body: { code: 'resource_busy' } });
     request.destroy();
     // At once, not when the silence has lasted too long.
-    await eventually('its end', async () => filesOf(body.id).length === 0, 10_000);
+    await waitFor('its end', async () => filesOf(body.id).length === 0, 10_000);
     expect(await get(body.id)).toMatchObject({ status: 'waiting' });
     while ((await put(body.upload_url, archive)).status !== 200) await sleep(50);
   });

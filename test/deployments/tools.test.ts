@@ -1,13 +1,9 @@
 /** @tier heavy @quarter 3 @covers drivers/builder drivers/toolchain */
 // The programs of a plan (Node.js, package managers) are part of the release, whether anything was built or not.
 import { execFileSync } from 'node:child_process';
-import {
-  eventually,
-  startDeployService,
-  type DeployService,
-  type TestApplication,
-} from '../support/deployments/deploy';
+import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';
 import { managerPackage, nodePackage, startNpmRegistry, type NpmRegistry } from '../support/builds/npm_registry';
+import { waitFor } from '../support/wait_for';
 
 let registry: NpmRegistry;
 let service: DeployService;
@@ -110,7 +106,7 @@ test('release commands, workers, restarts, previews, and the version that a roll
 
   const worker = (await application.get('/processes')).data.find(({ type }: { type: string }) => type === 'worker');
   await application.post(`/processes/${worker.id}/scale`, { instances: 1 });
-  await eventually('the line of the worker', async () =>
+  await waitFor('the line of the worker', async () =>
     (await application.get('/logs?source=app')).data.find((line: { message: string }) =>
       line.message.includes('I am worker v1 v24.21.0'),
     ),
@@ -120,7 +116,7 @@ test('release commands, workers, restarts, previews, and the version that a roll
   service.git.commit(application.name, files('18', 'v2'), { branch: 'next' });
   const preview = await application.post('/previews', { branch: 'next' });
   await application.ended((await application.get(`/deployments?preview_id=${preview.id}`)).data[0].id, PATIENCE_MS);
-  await eventually('the preview', async () => (await application.get(`/previews/${preview.id}`)).status === 'running');
+  await waitFor('the preview', async () => (await application.get(`/previews/${preview.id}`)).status === 'running');
 
   application.push(files('18', 'v2'));
   await active(application);
@@ -129,6 +125,6 @@ test('release commands, workers, restarts, previews, and the version that a roll
   expect(await application.ended(back.id)).toMatchObject({ status: 'active' });
   expect((await application.visit()).body).toBe(before);
   await application.post('/restart');
-  await eventually('running again', async () => (await application.get()).status === 'running');
+  await waitFor('running again', async () => (await application.get()).status === 'running');
   expect((await application.visit()).body).toBe(before);
 }, 240_000);

@@ -8,12 +8,12 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import {
   configuredApplication,
-  eventually,
   startDeployService,
   visitHost,
   type DeployService,
 } from '../support/deployments/deploy';
 import { nodeApp } from '../support/git/repositories';
+import { waitFor } from '../support/wait_for';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- answers are checked by the OpenAPI document */
 let service: DeployService;
@@ -108,7 +108,7 @@ test('a deleted application takes its uploads along', async () => {
   const app = await application();
   const id = await upload(app, writeFolder(site('x')));
   await service.call('DELETE', `/v2/applications/${app.id}`);
-  await eventually(
+  await waitFor(
     'no row',
     async () => (await service.sql('select 1 from source_uploads where id = $1', [id])).length === 0,
   );

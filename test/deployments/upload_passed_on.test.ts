@@ -9,8 +9,8 @@ import path from 'node:path';
 import { openSourceUploads } from '../../drivers/source/upload_files';
 import { saveUploadsMark } from '../../models/deployments/source_upload/work';
 import { application, archive, filesOf, MIB, put, service, useUploads } from '../support/deployments/source_uploads';
-import { eventually } from '../support/deployments/deploy';
 import { endPrograms, startProgram } from '../support/processes/program';
+import { waitFor } from '../support/wait_for';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- bodies of answers */
 useUploads();
@@ -80,7 +80,7 @@ test('a sender that vanishes leaves an upload that can be sent again', async () 
     request.on('error', () => resolve());
     request.write(archive.subarray(0, 100), () => setTimeout(() => request.destroy(new Error('vanished')), 200));
   });
-  await eventually('its end', async () => (await put(upload.upload_url, archive)).status === 200);
+  await waitFor('its end', async () => (await put(upload.upload_url, archive)).status === 200);
 });
 
 test('a host that does not answer is said, and two that name each other end', async () => {

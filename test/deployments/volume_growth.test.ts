@@ -5,13 +5,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { fingerprintOf } from '../conformance/child';
-import {
-  eventually,
-  startDeployService,
-  type DeployService,
-  type TestApplication,
-} from '../support/deployments/deploy';
+import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';
 import { nodeApp } from '../support/git/repositories';
+import { waitFor } from '../support/wait_for';
 
 const probe = mkdtempSync(path.join(os.tmpdir(), 'volumes-probe-'));
 const options = { directory: probe, sizeUnitBytes: 2 ** 20 };
@@ -28,20 +24,20 @@ rmSync(probe, { recursive: true, force: true });
     expect((await application.deploy()).status).toBe('active');
     const input = { name: 'files', size_gb: 1, region: 'local', application_id: application.id, mount_path: '/data' };
     volumeId = (await service.call('POST', '/v2/volumes', { body: input })).body.id;
-    await eventually('the volume is there', async () => (await volume()).status === 'in_use');
+    await waitFor('the volume is there', async () => (await volume()).status === 'in_use');
     await restart();
   }, 90_000);
   afterAll(async () => {
     await service?.clear();
     await service?.call('PATCH', `/v2/volumes/${volumeId}`, { body: { application_id: null } });
     await service?.call('DELETE', `/v2/volumes/${volumeId}`);
-    await eventually('the volume is gone', async () => (await service.sql('select 1 from volumes')).length === 0);
+    await waitFor('the volume is gone', async () => (await service.sql('select 1 from volumes')).length === 0);
     await service?.close();
   }, 90_000);
 
   const volume = async () => (await service.call('GET', `/v2/volumes/${volumeId}`)).body;
   const reach = (status: string): Promise<unknown> =>
-    eventually(`the application is ${status}`, async () => (await application.get()).status === status, 60_000);
+    waitFor(`the application is ${status}`, async () => (await application.get()).status === status, 60_000);
   const restart = async (): Promise<void> => {
     await application.post('/restart', {});
     await reach('running');
@@ -49,7 +45,7 @@ rmSync(probe, { recursive: true, force: true });
 
   test('the application serves on, the volume says when it grows, and a restart grows it', async () => {
     await service.call('PATCH', `/v2/volumes/${volumeId}`, { body: { size_gb: 2 } });
-    await eventually('it waits', async () => (await volume()).status === 'in_use');
+    await waitFor('it waits', async () => (await volume()).status === 'in_use');
     expect((await volume()).status_reason).toMatch(
       /The volume grows to 2 GB at the next restart of its application\.$/,
     );
@@ -58,7 +54,7 @@ rmSync(probe, { recursive: true, force: true });
     expect(await volume()).toMatchObject({ status: 'in_use', status_reason: null, size_gb: 2 });
     const [row] = await service.sql<{ size: number }>(`select (observed ->> 'size_gb')::int as size from volumes`);
     expect(row?.size).toBe(2);
-    await eventually('it serves', async () => (await application.visit()).body === 'v1');
+    await waitFor('it serves', async () => (await application.visit()).body === 'v1');
   }, 90_000);
 
   test('an instance that waits for its volume says so; stop interrupts the start', async () => {
@@ -67,7 +63,7 @@ rmSync(probe, { recursive: true, force: true });
     const [row] = await service.sql<{ path: string }>(`select observed ->> 'path' as path from volumes`);
     expect(spawnSync('umount', [path.dirname(row?.path ?? '')]).status).toBe(0);
     await application.post('/start', {});
-    await eventually('the instance says why it waits', async () => {
+    await waitFor('the instance says why it waits', async () => {
       const [instance] = (await application.get('/instances')).data;
       return instance?.status_reason === 'The volume files is not ready.';
     });
@@ -75,7 +71,7 @@ rmSync(probe, { recursive: true, force: true });
     await application.post('/stop', {});
     await reach('stopped');
     await service.sql('update volumes set next_at = now()');
-    await eventually('the volume is back', async () => spawnSync('test', ['-d', row?.path ?? '']).status === 0);
+    await waitFor('the volume is back', async () => spawnSync('test', ['-d', row?.path ?? '']).status === 0);
     await application.post('/start', {});
     await reach('running');
   }, 90_000);

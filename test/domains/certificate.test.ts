@@ -2,11 +2,11 @@
 import { X509Certificate } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { findChallenge } from '../../models/domains/certificate';
 import { openCertificateBench, type CertificateBench } from '../support/ingress/certificates';
 import { domainsPath } from '../support/dns/domains';
 import { hasPebble, openPebble, type Pebble } from '../support/ingress/pebble';
+import { waitFor } from '../support/wait_for';
 
 let bench: CertificateBench;
 
@@ -14,19 +14,11 @@ beforeAll(async () => (bench = await openCertificateBench()));
 afterEach(() => bench?.rest());
 afterAll(() => bench?.close());
 
-async function eventually(check: () => Promise<boolean> | boolean): Promise<void> {
-  for (let turn = 0; turn < 150; turn += 1) {
-    if (await check()) return;
-    await sleep(100);
-  }
-  throw new Error(`waited in vain for ${check.toString()}`);
-}
-
 describe('without an authority', () => {
   test('there is no certificate', async () => {
     bench.work(null);
     await bench.active('www.none.example');
-    await eventually(async () => (await bench.pause('www.none.example')) > 3_000);
+    await waitFor('the pause', async () => (await bench.pause('www.none.example')) > 3_000, 15_000);
     expect((await bench.find('www.none.example')).certificate).toEqual({
       status: 'none',
       issuer: null,
@@ -140,18 +132,20 @@ withPebble('with an authority (needs pebble and openssl)', () => {
       'www.shop.example',
       `issued_at = now() - interval '4 days', expires_at = now() + interval '3 days'`,
     );
-    await eventually(async () => (await bench.pause('www.shop.example')) > 3_600);
+    await waitFor('the pause', async () => (await bench.pause('www.shop.example')) > 3_600, 15_000);
     expect(await serialOf('www.shop.example')).toBe(first);
     await bench.due(
       'www.shop.example',
       `issued_at = now() - interval '5 days', expires_at = now() + interval '2 days'`,
     );
-    await eventually(async () => (await serialOf('www.shop.example')) !== first);
+    await waitFor('another certificate', async () => (await serialOf('www.shop.example')) !== first, 15_000);
     await bench.until('www.shop.example', { status: 'issued', error: null });
     // The ingress was told to forget the old one.
     const serial = await serialOf('www.shop.example');
-    await eventually(
+    await waitFor(
+      'the certificate at the ingress',
       async () => (await bench.handshake('www.shop.example', await pebble.root())).serialNumber === serial,
+      15_000,
     );
   });
 
@@ -165,7 +159,7 @@ withPebble('with an authority (needs pebble and openssl)', () => {
     );
     expect(Math.round((await bench.pause('www.away.example')) / 60)).toBe(1);
     await bench.due('www.away.example');
-    await eventually(async () => (await bench.pause('www.away.example')) > 100);
+    await waitFor('the pause', async () => (await bench.pause('www.away.example')) > 100, 15_000);
     expect(Math.round((await bench.pause('www.away.example')) / 60)).toBe(4);
     await pebble.start();
     await bench.due('www.away.example');
@@ -212,7 +206,7 @@ withPebble('with an authority (needs pebble and openssl)', () => {
     const { id } = await bench.active('www.lost.example');
     await bench.service.sql('update domains set missing_since = now(), next_at = null where id = $1', [id]);
     bench.work(pebble);
-    await eventually(async () => (await bench.pause('www.lost.example')) > 300);
+    await waitFor('the pause', async () => (await bench.pause('www.lost.example')) > 300, 15_000);
     expect((await bench.find('www.lost.example')).certificate.status).toBe('none');
     expect(bench.asked).toHaveLength(asked);
   });
@@ -224,7 +218,7 @@ withPebble('with an authority (needs pebble and openssl)', () => {
     );
     bench.work(pebble);
     await bench.due('www.shop.example');
-    await eventually(async () => (await serialOf('www.shop.example')) !== first);
+    await waitFor('another certificate', async () => (await serialOf('www.shop.example')) !== first, 15_000);
   });
 
   test('a sealed key opens at its own host name alone', async () => {
@@ -250,7 +244,7 @@ withPebble('with an authority (needs pebble and openssl)', () => {
     );
     bench.work(pebble);
     await bench.service.call('DELETE', domainsPath(bench.application, id));
-    await eventually(() => told.names.length > 0);
+    await waitFor('the notice', () => told.names.length > 0, 15_000);
     expect(told.names).toEqual(['www.shop.example']);
     expect(
       await bench.service.sql(

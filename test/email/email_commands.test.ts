@@ -2,10 +2,11 @@
 import { connect as connectTls } from 'node:tls';
 import { returnPathLocal } from '../../core/mail/mail_reference';
 import { freePort } from '../support/processes/free_port';
-import { eventually, openMailBench, type MailBench } from '../support/email/mail';
+import { openMailBench, type MailBench } from '../support/email/mail';
 import { startMailReceiver, type MailReceiver } from '../support/email/mail_receiver';
 import type { Answer, TestService } from '../support/service';
 import { smtpDialogue } from '../support/email/smtp_dialogue';
+import { retryCheck } from '../support/wait_for';
 
 type Step = readonly [string, RegExp];
 
@@ -62,9 +63,9 @@ describe('a login', () => {
     const socket = connectTls({ port: tlsPort, rejectUnauthorized: false });
     let text = '';
     socket.on('data', (chunk: Buffer) => (text += chunk.toString()));
-    await eventually(async () => expect(text).toMatch(/^220/));
+    await retryCheck(async () => expect(text).toMatch(/^220/));
     socket.write('EHLO client.example\r\n');
-    await eventually(async () => expect(text).toMatch(/^250[ -]AUTH PLAIN LOGIN\r/m));
+    await retryCheck(async () => expect(text).toMatch(/^250[ -]AUTH PLAIN LOGIN\r/m));
     socket.destroy();
   });
 

@@ -3,9 +3,10 @@ import { simpleParser } from 'mailparser';
 import { createTransport, type Transporter } from 'nodemailer';
 import { returnPathLocal } from '../../core/mail/mail_reference';
 import { freePort } from '../support/processes/free_port';
-import { eventually, mailReport as report, openMailBench, type MailBench } from '../support/email/mail';
+import { mailReport as report, openMailBench, type MailBench } from '../support/email/mail';
 import { startMailReceiver, type MailReceiver } from '../support/email/mail_receiver';
 import type { Answer, TestService } from '../support/service';
+import { retryCheck } from '../support/wait_for';
 
 type Body = Answer['body'];
 
@@ -70,7 +71,7 @@ test('a message arrives with SPF, both signatures of DKIM and DMARC in order', a
   expect(mail.secure).toBe(true);
   const hidden = await receiver.mailTo('hidden@receiver.example');
   expect(hidden.raw).not.toContain('hidden@receiver.example');
-  await eventually(async () => expect([await counted('sent'), await counted('delivered')]).toEqual([2, 2]));
+  await retryCheck(async () => expect([await counted('sent'), await counted('delivered')]).toEqual([2, 2]));
 });
 
 test('a From that somebody adds breaks the signatures', async () => {
@@ -82,19 +83,19 @@ test('a From that somebody adds breaks the signatures', async () => {
 
 test('an address that does not exist is suppressed, and one that refuses is not', async () => {
   await send({ to: ['hard-1@receiver.example', 'policy-1@receiver.example'] });
-  await eventually(async () => expect(await counted('bounced')).toBe(2));
+  await retryCheck(async () => expect(await counted('bounced')).toBe(2));
   expect(await suppressions()).toMatchObject([
     { email: 'hard-1@receiver.example', reason: 'bounce', detail: expect.stringContaining('5.1.1') },
   ]);
   const tried = receiver.tried('hard-1@receiver.example');
   await send({ to: 'Hard-1@receiver.example' });
-  await eventually(async () => expect(await counted('suppressed')).toBe(1));
+  await retryCheck(async () => expect(await counted('suppressed')).toBe(1));
   expect(receiver.tried('hard-1@receiver.example')).toBe(tried);
 });
 
 test('a server that says later is asked again', async () => {
   await send({ to: 'greylisted-1@receiver.example' });
-  await eventually(async () => {
+  await retryCheck(async () => {
     const [row] =
       await service.sql(`select status, attempts, last_response, next_at > now() + interval '1 minute' as waits
       from email_deliveries where recipient = 'greylisted-1@receiver.example'`);
@@ -116,7 +117,7 @@ test('a bounce that comes back later, and a complaint, reach the suppression lis
   const late = await receiver.mailTo('late@receiver.example');
   const angry = await receiver.mailTo('angry@receiver.example');
   const away = await receiver.mailTo('away@receiver.example');
-  await eventually(async () =>
+  await retryCheck(async () =>
     expect(
       await service.sql(`select 1 from email_deliveries where recipient = 'away@receiver.example'
       and status = 'delivered'`),
@@ -129,7 +130,7 @@ test('a bounce that comes back later, and a complaint, reach the suppression lis
   const delayed = failed.replace('failed', 'delayed').replace('late@', 'away@');
   await bounce(away.from, report('delivery-status', `Reporting-MTA: dns; x\r\n\r\n${delayed}`, 'x: y\r\n\r\nx'));
   await bounce(away.from, 'From: away@receiver.example\r\nSubject: On holiday\r\n\r\nBack soon.\r\n');
-  await eventually(async () => expect(await counted('complained')).toBe(1));
+  await retryCheck(async () => expect(await counted('complained')).toBe(1));
   const listed = (await suppressions()).map(({ email, reason }) => [email, reason]);
   expect(listed).toEqual(
     expect.arrayContaining([
@@ -147,7 +148,7 @@ test('a bounce that is faster than the end of its own delivery ends the message'
         exists (select 1 from email_bodies b where b.message_id = m.id) as kept
       from email_deliveries d join email_messages m on m.id = d.message_id
       where d.recipient = 'full-fast@receiver.example'`);
-  await eventually(async () => expect(await states()).toMatchObject([{ status: 'queued', attempts: 1, kept: true }]));
+  await retryCheck(async () => expect(await states()).toMatchObject([{ status: 'queued', attempts: 1, kept: true }]));
   const [{ message_id, number }] = (await states()) as [{ message_id: string; number: number }];
   const local = returnPathLocal(service.platform.secrets, { message_id, number });
   const failed = 'Final-Recipient: rfc822; x\r\nAction: failed\r\nStatus: 5.1.1\r\n';
@@ -175,7 +176,7 @@ test('links and pictures count, and lead nowhere but where they were made for', 
   const [, link = ''] = /href="(http:[^"]+)"/.exec(text) ?? [];
   const [, picture = ''] = /src="(http:[^"]+)"/.exec(text) ?? [];
   const get = (url: string): Promise<Response> => fetch(url.replaceAll('&amp;', '&'), { redirect: 'manual' });
-  await eventually(async () =>
+  await retryCheck(async () =>
     expect(
       await service.sql(`select 1 from email_deliveries
     where recipient = 'tracked@receiver.example' and status = 'delivered'`),
@@ -187,7 +188,7 @@ test('links and pictures count, and lead nowhere but where they were made for', 
   expect((await get(picture)).headers.get('content-type')).toBe('image/gif');
   const elsewhere = link.replace(/[^/]+$/, Buffer.from('https://evil.example/').toString('base64url'));
   expect((await get(elsewhere)).status).toBe(404);
-  await eventually(async () => expect([await counted('clicked'), await counted('opened')]).toEqual([1, 1]));
+  await retryCheck(async () => expect([await counted('clicked'), await counted('opened')]).toEqual([1, 1]));
   await service.call('PATCH', `/v2/email_domains/${domain.id}`, {
     body: { open_tracking: false, click_tracking: false },
   });
@@ -197,7 +198,7 @@ test('a zone whose mail comes back too often is suspended, and says why', async 
   const bad = await newZone('bad');
   await send({ to: Array.from({ length: 25 }, (_, index) => `hard-${100 + index}@receiver.example`) }, bad);
   const path = `/v2/email_relay_zones/${bad.id}`;
-  await eventually(async () => expect((await service.call('GET', path)).body.status).toBe('suspended'));
+  await retryCheck(async () => expect((await service.call('GET', path)).body.status).toBe('suspended'));
   expect((await service.call('GET', path)).body.status_reason).toMatch(
     /of 2[0-5] recipients within 24 hours do not exist/,
   );
@@ -208,7 +209,7 @@ test('a zone whose mail comes back too often is suspended, and says why', async 
     where email_relay_zone_id = $1 and ended_at > now() - interval '24 hours'`;
   const due = `update email_relay_zones set suspended_at = now() - interval '25 hours', next_at = now()
     where id = $1 and status = 'suspended' and lease_until is null`;
-  await eventually(async () => {
+  await retryCheck(async () => {
     await service.sql(past, [bad.id]);
     await service.sql(due, [bad.id]);
     expect((await service.call('GET', path)).body.status).toBe('active');

@@ -3,9 +3,10 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { simpleParser, type ParsedMail } from 'mailparser';
 import { freePort } from '../support/processes/free_port';
-import { eventually, openMailBench, type MailBench } from '../support/email/mail';
+import { openMailBench, type MailBench } from '../support/email/mail';
 import { startMailReceiver, type MailReceiver, type ReceivedMail } from '../support/email/mail_receiver';
 import { smtpDialogue } from '../support/email/smtp_dialogue';
+import { retryCheck } from '../support/wait_for';
 
 const utf8 = (text: string): string => Buffer.from(text).toString('latin1');
 const LONG = 'One word after another, '.repeat(400);
@@ -75,7 +76,7 @@ describe.each([
 
   async function bouncesWith(text: string, response: string, parameters = ''): Promise<void> {
     const to = await handIn(text, /^250/, parameters);
-    await eventually(async () => {
+    await retryCheck(async () => {
       const [row] = await bench.service.sql(
         `select status, last_response from email_deliveries where recipient = '${to}'`,
       );
@@ -223,6 +224,6 @@ describe.each([
 
   test('no file is left of what was sent or refused', async () => {
     const directory = join(bench.service.dataDir, 'mail');
-    await eventually(async () => expect(readdirSync(directory)).toEqual([]));
+    await retryCheck(async () => expect(readdirSync(directory)).toEqual([]));
   });
 });

@@ -7,11 +7,12 @@ import { buffer } from 'node:stream/consumers';
 import { composeMessage } from '../../engines/mail/message/compose';
 import { openLoginFailures } from '../../server/agents/mail/mail_logins';
 import { freePort } from '../support/processes/free_port';
-import { eventually, mailReport, openMailBench, type MailBench } from '../support/email/mail';
+import { mailReport, openMailBench, type MailBench } from '../support/email/mail';
 import { startMailReceiver, type MailReceiver } from '../support/email/mail_receiver';
 import type { Answer, TestService } from '../support/service';
 import { smtpDialogue } from '../support/email/smtp_dialogue';
 import { openRawSession, type RawSession } from '../support/email/smtp_session';
+import { retryCheck } from '../support/wait_for';
 
 let bench: MailBench;
 let service: TestService;
@@ -82,9 +83,9 @@ test('commands that came before TLS are forgotten', async () => {
   let text = '';
   socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
   socket.on('error', () => {});
-  await eventually(async () => expect(text).toMatch(/^220/));
+  await retryCheck(async () => expect(text).toMatch(/^220/));
   socket.write('EHLO a.example\r\nSTARTTLS\r\nEHLO injected.example\r\nNOOP\r\n');
-  await eventually(async () => expect(text).toMatch(/^220 (?!smtp\.)/m));
+  await retryCheck(async () => expect(text).toMatch(/^220 (?!smtp\.)/m));
   socket.removeAllListeners('data');
   const secure = connectTls({ socket, rejectUnauthorized: false });
   let said = '';
@@ -92,7 +93,7 @@ test('commands that came before TLS are forgotten', async () => {
   secure.on('error', () => {});
   await new Promise((resolve) => secure.once('secureConnect', resolve));
   secure.write('MAIL FROM:<a@shop.example>\r\n');
-  await eventually(async () => expect(said).toMatch(/^\d{3} /m));
+  await retryCheck(async () => expect(said).toMatch(/^\d{3} /m));
   // No greeting of the injected EHLO, nor an answer to its NOOP.
   expect(said).toMatch(/^5\d\d /);
   secure.destroy();
@@ -240,7 +241,7 @@ test('an address that refuses for other reasons three times within two weeks is 
   const soft = Buffer.from(`\0${body.smtp_username}\0${body.smtp_password}`).toString('base64');
   const path = `/v2/email_relay_zones/${body.id}/suppressions`;
   const ended = (count: number): Promise<void> =>
-    eventually(async () =>
+    retryCheck(async () =>
       expect(
         await service.sql(`select 1 from email_deliveries where email_relay_zone_id = $1 and status = 'bounced'`, [
           body.id,

@@ -6,8 +6,9 @@ import { sealedCertificate } from '../../models/domains/certificate';
 import { startDnsParent, type DnsParent } from '../support/dns/dns_parent';
 import { freePort } from '../support/processes/free_port';
 import { openMailBench, type MailBench } from '../support/email/mail';
-import type { TestService } from '../support/service';
 import { fileNeeds } from '../support/runner/programs';
+import type { TestService } from '../support/service';
+import { waitFor } from '../support/wait_for';
 
 fileNeeds('named');
 
@@ -33,24 +34,19 @@ afterAll(async () => {
   await parent.close();
 });
 
-async function eventually<Result>(find: () => Promise<Result | undefined>): Promise<Result> {
-  for (const until = Date.now() + 15_000; Date.now() < until;) {
-    const found = await find();
-    if (found !== undefined) return found;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  throw new Error('it did not come');
-}
-
 /** The text of the first message that was kept for the address. */
 const kept = (address: string): Promise<string> =>
-  eventually(async () => {
-    const [row] = await service.sql(
-      `select message_id from email_deliveries where recipient = $1 and status = 'kept'`,
-      [address],
-    );
-    return row && (await (await fetch(`${service.adminUrl}/mail/${row.message_id}`)).text());
-  });
+  waitFor(
+    `the mail to ${address}`,
+    async () => {
+      const [row] = await service.sql(
+        `select message_id from email_deliveries where recipient = $1 and status = 'kept'`,
+        [address],
+      );
+      return row && (await (await fetch(`${service.adminUrl}/mail/${row.message_id}`)).text());
+    },
+    15_000,
+  );
 
 test('mail of a customer is kept, and says which keys would sign it', async () => {
   const domain = await bench.verified('sink.example');
@@ -99,7 +95,7 @@ test('a domain whose zone the project holds sets itself up, and takes its record
   const rotated = await service.call('POST', `/v2/email_domains/${domain.id}/dkim/rotate`);
   expect(rotated.body.dkim_selector).not.toBe(domain.dkim_selector);
   await service.call('DELETE', `/v2/email_domains/${domain.id}`);
-  await eventually(async () => ((await records()).some(({ managed_by }) => managed_by) ? undefined : true));
+  await waitFor('the end of the records', async () => !(await records()).some(({ managed_by }) => managed_by), 15_000);
 });
 
 test('what the ingress got for SMTP_HOST by ACME is used from the next session on', async () => {
@@ -122,5 +118,5 @@ test('what the ingress got for SMTP_HOST by ACME is used from the next session o
     [...[chain, key]],
   );
   await service.sql(`select pg_notify('certificates', 'smtp.example.net')`);
-  await eventually(async () => ((await issuer()) === 'Public authority' ? true : undefined));
+  await waitFor('the other certificate', async () => (await issuer()) === 'Public authority', 15_000);
 });

@@ -2,9 +2,9 @@
 import { simpleParser } from 'mailparser';
 import { freePort } from '../support/processes/free_port';
 import { withinOneMinute } from '../support/processes/within_one_minute';
-import { eventually } from '../support/email/mail';
 import { startService, type TestService } from '../support/service';
 import { browser, newBrowser, newUser, PASSWORD } from '../support/identity/browser';
+import { retryCheck } from '../support/wait_for';
 
 let service: TestService;
 beforeAll(async () => {
@@ -45,7 +45,7 @@ async function mailsTo(address: string): Promise<Mail[]> {
 
 async function mailTo(address: string, subject: string, count = 1): Promise<Mail> {
   let found: Mail[] = [];
-  await eventually(async () => {
+  await retryCheck(async () => {
     found = (await mailsTo(address)).filter((mail) => mail.subject === subject);
     expect(found).toHaveLength(count);
   });
@@ -54,7 +54,7 @@ async function mailTo(address: string, subject: string, count = 1): Promise<Mail
 
 /** Until the host has worked off all that was asked for. */
 const outboxIsEmpty = (): Promise<void> =>
-  eventually(async () => expect(await service.sql('select id from email_outbox')).toEqual([]));
+  retryCheck(async () => expect(await service.sql('select id from email_outbox')).toEqual([]));
 
 const tokenOf = ({ link }: Mail): string => new URL(link).searchParams.get('token') as string;
 

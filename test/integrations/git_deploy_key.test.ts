@@ -1,18 +1,12 @@
 // A private repository by ssh from its deploy key to a running instance: a key that is made here, a real SSH server
 // that knows nothing else, the pinned key of the host, pushes by webhook, and large files behind the same key.
 import { execFileSync, spawnSync } from 'node:child_process';
-import {
-  QUICK,
-  startDeployService,
-  eventually,
-  visitHost,
-  type DeployService,
-  type Visit,
-} from '../support/deployments/deploy';
+import { QUICK, startDeployService, visitHost, type DeployService, type Visit } from '../support/deployments/deploy';
 import { addLargeFile } from '../support/builds/lfs_server';
 import { processesWith } from '../support/processes/processes';
 import { startSshGitServer, type SshGitServer } from '../support/git/ssh_git_server';
 import type { Answer } from '../support/service';
+import { waitFor } from '../support/wait_for';
 
 const WAIT_MS = 60_000;
 const hasSsh = spawnSync('ssh', ['-V']).error === undefined;
@@ -29,7 +23,7 @@ const call = async (method: string, place: string, body?: object): Promise<Answe
 const visit = (place: string): Promise<Visit> =>
   visitHost(service.platform.config.ingressPort, application.default_hostname, place);
 const ended = (id: string): Promise<Answer['body']> =>
-  eventually(
+  waitFor(
     `the end of ${id}`,
     async () => {
       const found = await call('GET', `/v2/applications/${application.id}/deployments/${id}`);
@@ -80,7 +74,7 @@ afterAll(async () => {
     await call('PATCH', `/v2/applications/${application.id}/auto_deploy`, { enabled: true });
     const sha = service.git.commit('shop', { 'index.html': 'two' });
     expect((await fetch(webhook_url, { method: 'POST' })).status).toBe(202);
-    const pushed = await eventually(
+    const pushed = await waitFor(
       'the deployment of the push',
       async () => {
         const { data } = await call('GET', `/v2/applications/${application.id}/deployments`);
@@ -102,7 +96,7 @@ afterAll(async () => {
     expect(refused.body).toMatchObject({ code: 'provider_error', detail: expect.stringMatching(words) });
     service.git.commit('shop', { 'index.html': 'three' });
     await fetch((await call('GET', repository)).webhook_url, { method: 'POST' });
-    await eventually('the reason', async () =>
+    await waitFor('the reason', async () =>
       words.test((await call('GET', `/v2/applications/${application.id}/auto_deploy`)).status_reason ?? ''),
     );
     expect(ssh.commands).toEqual([]);

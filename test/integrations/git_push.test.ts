@@ -14,10 +14,10 @@ import type { HostDrivers } from '../../jobs/job';
 import { startLoop, type Loop } from '../../jobs/loop';
 import { listen } from '../../server/platform/listener';
 import { outboundOf } from '../../server/platform/probes';
-import { eventually } from '../support/deployments/deploy';
 import { startGitPeer, type GitPeer } from '../support/git/git_peer';
 import { storm } from '../support/email/receivers';
 import { startService, type Answer, type TestService } from '../support/service';
+import { waitFor } from '../support/wait_for';
 
 const PROVIDERS: GitProviderName[] = ['github', 'gitlab', 'gitea'];
 const WITHIN_MS = 2_000;
@@ -90,7 +90,7 @@ async function watched(provider: GitProviderName, more: object = {}, branch: str
   const deployments = async (): Promise<Answer['body'][]> =>
     (await service.call('GET', `${place}/deployments?limit=100`)).body.data;
   const autoDeploy = async (): Promise<Answer['body']> => (await service.call('GET', `${place}/auto_deploy`)).body;
-  const hook = await eventually('the webhook', async () => {
+  const hook = await waitFor('the webhook', async () => {
     const { webhook_reason, webhook_url } = await autoDeploy();
     return peer.hooks[hooks] ?? (webhook_reason === null ? null : { url: webhook_url as string, secret: '' });
   });
@@ -100,9 +100,9 @@ async function watched(provider: GitProviderName, more: object = {}, branch: str
     push: (files, options) => peer.git.commit(name, files, options),
     deliver: (ref, secret = hook.secret) => send(provider, pathname, { ref: `refs/heads/${ref}` }, secret),
     deployed: (sha) =>
-      eventually(`a deployment of ${sha}`, async () => (await deployments()).find((one) => one.commit_sha === sha)),
+      waitFor(`a deployment of ${sha}`, async () => (await deployments()).find((one) => one.commit_sha === sha)),
     reason: (pattern) =>
-      eventually(`a reason like ${pattern}`, async () => pattern.test((await autoDeploy()).status_reason ?? '')),
+      waitFor(`a reason like ${pattern}`, async () => pattern.test((await autoDeploy()).status_reason ?? '')),
   };
 }
 
@@ -160,7 +160,7 @@ test('a force push is deployed like any other, also where paths are filtered', a
   const docs = push({ 'docs/a.md': 'two' });
   const { last_checked_at: before } = await autoDeploy();
   await deliver('main');
-  await eventually('a look', async () => (await autoDeploy()).last_checked_at !== before);
+  await waitFor('a look', async () => (await autoDeploy()).last_checked_at !== before);
   const forced = push({ 'index.html': 'anew' }, { parent: null });
   await deliver('main');
   await deployed(forced);
@@ -179,7 +179,7 @@ test('a renamed repository is followed under its new name', async () => {
   // The next look at the repository takes the new name over; the old one may then be somebody else's.
   const find = 'select 1 from git_repositories where full_name = $1';
   await service.sql('update git_repositories set next_at = now() where full_name = $1', [name]);
-  await eventually('the new name', async () => (await service.sql(find, [full_name])).length > 0);
+  await waitFor('the new name', async () => (await service.sql(find, [full_name])).length > 0);
   peer.renamed.delete(name);
   const second = peer.git.commit(full_name, { 'index.html': 'three' });
   await deliver('main');

@@ -4,8 +4,9 @@
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { kubectl, kubectlApply } from '../cluster/kubectl';
 import { hasStaticBusybox } from '../support/builds/images';
-import { eventually, type DeployService } from '../support/deployments/deploy';
+import type { DeployService } from '../support/deployments/deploy';
 import { startOnCluster } from '../support/kubernetes/service_on_cluster';
+import { waitFor } from '../support/wait_for';
 
 let service: DeployService;
 
@@ -26,7 +27,7 @@ if (hasStaticBusybox())
       await application.post(`/processes/${data.find(({ type }) => type === 'web')?.id}/scale`, { instances: 3 });
       const budget = ['pdb', '-A', '-l', `platform-api/application=${application.id}`];
       const allowed = 'jsonpath={.items[*].status.expectedPods} {.items[*].status.disruptionsAllowed}';
-      await eventually(
+      await waitFor(
         'the budget',
         async () => (await kubectl(cluster().kubeconfig, 'get', ...budget, '-o', allowed)) === '3 1',
       );
@@ -43,7 +44,7 @@ if (hasStaticBusybox())
       await run('-n', namespace, 'scale', name, '--replicas=4');
       expect(await replicas()).toBe('4');
       await service.sql(`update workloads set next_at = now() where application_id = $1`, [application.id]);
-      await eventually('the number of before', async () => (await replicas()) === '1');
+      await waitFor('the number of before', async () => (await replicas()) === '1');
       const specification = await run('-n', namespace, 'get', name, '-o', 'yaml');
       expect(specification).not.toContain('SVC_APPLICATION_ID');
       const secret = JSON.parse(await run('-n', namespace, 'get', 'secrets', '-l', selector, '-o', 'json')).items.find(
@@ -52,7 +53,7 @@ if (hasStaticBusybox())
       const { name: secretName, labels } = secret.metadata;
       const forged = { ...secret, data: { PORT: 'MQ==' }, metadata: { name: secretName, namespace, labels } };
       // Between the two commands the platform may have put the right one back.
-      await eventually('another Secret of that name', async () => {
+      await waitFor('another Secret of that name', async () => {
         await run('-n', namespace, 'delete', 'secret', secretName, '--ignore-not-found');
         return kubectlApply(cluster().kubeconfig, forged).then(
           () => true,
@@ -60,7 +61,7 @@ if (hasStaticBusybox())
         );
       });
       await service.sql(`update workloads set next_at = now() where application_id = $1`, [application.id]);
-      await eventually('the variables of before', async () => {
+      await waitFor('the variables of before', async () => {
         const data = await run('-n', namespace, 'get', 'secret', secretName, '-o', 'jsonpath={.data}');
         return data === JSON.stringify(secret.data);
       });

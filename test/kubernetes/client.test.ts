@@ -11,7 +11,7 @@ import { resourceTypes } from '../../drivers/kubernetes/client/resource_type';
 import { PROGRAM_IMAGE } from '../cluster/image';
 import { kubectl, kubectlApply } from '../cluster/kubectl';
 import { describeOnCluster } from '../cluster/on_cluster';
-import { waitFor } from '../support/kubernetes/wait_for';
+import { waitForCluster } from '../support/kubernetes/wait_for_cluster';
 
 const { configMaps, deployments, namespaces, podMetrics, secrets } = resourceTypes;
 const CONFIG_MAPS = 5000;
@@ -71,7 +71,7 @@ describeOnCluster('the client of Kubernetes', (kubeconfig) => {
     const question = { verb: 'list', group: '', resource: 'configmaps', namespace };
     expect(await inside.reviewAccess(question, ctx())).toMatchObject({ allowed: false });
     await run('create', 'rolebinding', 'viewer', '--clusterrole=view', `--serviceaccount=${namespace}:default`);
-    await waitFor('the right', async () => (await inside.reviewAccess(question, ctx())).allowed);
+    await waitForCluster('the right', async () => (await inside.reviewAccess(question, ctx())).allowed);
     expect((await inside.list(configMaps, { namespace }, ctx())).items.length).toBeGreaterThan(0);
     writeFileSync(file('token'), 'no-token');
     inside.close();
@@ -145,7 +145,7 @@ describeOnCluster('the client of Kubernetes', (kubeconfig) => {
     await client.apply(deployments, deployment(1), ctx(), { force: true });
     expect(await seen('{.spec.replicas}', 'deployment', 'web')).toBe('1');
     expect(await client.setScale(deployments, web, 0, ctx())).toMatchObject({ desired: 0 });
-    await waitFor('no pod', async () => (await client.getScale(deployments, web, ctx())).observed === 0);
+    await waitForCluster('no pod', async () => (await client.getScale(deployments, web, ctx())).observed === 0);
     const selector = { ...deployment(), spec: { ...deployment().spec, selector: { matchLabels: { app: 'other' } } } };
     await expect(client.apply(deployments, selector as never, ctx())).rejects.toMatchObject({
       code: 'invalid',
@@ -193,7 +193,7 @@ describeOnCluster('the client of Kubernetes', (kubeconfig) => {
       ...{ timestamp: '2026-01-01T00:00:00Z', window: '15s' },
       containers: [{ name: 'web', usage: { cpu: '12m', memory: '34Mi' } }],
     };
-    await waitFor('the kind', () => kubectlApply(kubeconfig(), measured).then(() => true));
+    await waitForCluster('the kind', () => kubectlApply(kubeconfig(), measured).then(() => true));
     const { items } = await client.list(podMetrics, { namespace }, ctx());
     expect(items[0]?.containers[0]?.usage).toEqual({ cpu: '12m', memory: '34Mi' });
     await kubectl(kubeconfig(), 'delete', 'crd', 'pods.metrics.k8s.io');
@@ -216,9 +216,9 @@ describeOnCluster('the client of Kubernetes', (kubeconfig) => {
     expect(new Set(items.map(({ metadata }) => metadata?.uid)).size).toBe(CONFIG_MAPS);
     const aborted = new AbortController();
     const followed = client.follow(configMaps, scope, {}, aborted.signal);
-    await waitFor('all of them', () => followed.outdatedSince === null && followed.objects.size === CONFIG_MAPS);
+    await waitForCluster('all of them', () => followed.outdatedSince === null && followed.objects.size === CONFIG_MAPS);
     await client.removeAll(configMaps, scope, {}, driverContext(120_000));
-    await waitFor('none of them', () => followed.objects.size === 0);
+    await waitForCluster('none of them', () => followed.objects.size === 0);
     expect((await seen('{.items[*].metadata.name}', 'configmaps', '-l', 'group=many')).trim()).toBe('');
     aborted.abort();
     await followed.ended;

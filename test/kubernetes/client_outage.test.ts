@@ -10,7 +10,7 @@ import { resourceTypes } from '../../drivers/kubernetes/client/resource_type';
 import { kubectl } from '../cluster/kubectl';
 import { describeOnTestCluster } from '../cluster/on_cluster';
 import { startCuttingProxy } from '../support/kubernetes/cutting_proxy';
-import { waitFor } from '../support/kubernetes/wait_for';
+import { waitForCluster } from '../support/kubernetes/wait_for_cluster';
 
 const { configMaps } = resourceTypes;
 const AWAY_MS = 20_000;
@@ -64,11 +64,11 @@ describeOnTestCluster('what is followed', (cluster) => {
     await run('create', 'configmap', 'before');
     await run('create', 'configmap', 'removed');
     const { followed, told, end, matches } = follow(client);
-    await waitFor('both', matches);
+    await waitForCluster('both', matches);
     expect(followed.outdatedSince).toBeNull();
     const leftAt = Date.now();
     await cluster().stopApiServer();
-    await waitFor('the loss to be noticed', () => followed.outdatedSince !== null, 5000);
+    await waitForCluster('the loss to be noticed', () => followed.outdatedSince !== null, 5000);
     expect(followed.outdatedSince).toBeGreaterThanOrEqual(leftAt);
     await sleep(AWAY_MS);
     // Nothing is forgotten meanwhile.
@@ -79,7 +79,7 @@ describeOnTestCluster('what is followed', (cluster) => {
     await cluster().startApiServer();
     await run('delete', 'configmap', 'removed');
     await run('create', 'configmap', 'after');
-    await waitFor('the state of the cluster', async () => followed.outdatedSince === null && matches(), 15_000);
+    await waitForCluster('the state of the cluster', async () => followed.outdatedSince === null && matches(), 15_000);
     expect(told.synchronized).toBeGreaterThanOrEqual(2);
     await end();
   }, 120_000);
@@ -89,7 +89,7 @@ describeOnTestCluster('what is followed', (cluster) => {
     const through = { ...access, server: new URL(`https://127.0.0.1:${proxy.port}`), serverName: 'kubernetes' };
     const cut = openKubernetesClient(through);
     const { followed, told, end, matches } = follow(cut);
-    await waitFor('a first state', matches);
+    await waitForCluster('a first state', matches);
     const cutter = setInterval(() => proxy.cut(), 2000);
     const until = Date.now() + CUTS_MS;
     for (let count = 0; Date.now() < until; count += 1) {
@@ -98,7 +98,7 @@ describeOnTestCluster('what is followed', (cluster) => {
       if (count > 3) await run('delete', 'configmap', `cut-${count - 3}`);
     }
     clearInterval(cutter);
-    await waitFor('the state of the cluster', matches, 15_000);
+    await waitForCluster('the state of the cluster', matches, 15_000);
     expect(followed.objects.size).toBeGreaterThan(4);
     expect(told.failed.length).toBeGreaterThan(10);
     expect(told.synchronized).toBeGreaterThan(10);

@@ -13,7 +13,7 @@ import { resourceTypes } from '../../drivers/kubernetes/client/resource_type';
 import { PROGRAM_IMAGE } from '../cluster/image';
 import { kubectl } from '../cluster/kubectl';
 import { describeOnCluster } from '../cluster/on_cluster';
-import { waitFor } from '../support/kubernetes/wait_for';
+import { waitForCluster } from '../support/kubernetes/wait_for_cluster';
 
 const { namespaces, pods } = resourceTypes;
 const PROGRAM = '/bin/program';
@@ -30,7 +30,7 @@ describeOnCluster('streams of pods', (kubeconfig) => {
     const container = { name: 'main', image: PROGRAM_IMAGE, imagePullPolicy: 'IfNotPresent', args, ...more };
     const spec = { terminationGracePeriodSeconds: 1, restartPolicy: 'OnFailure', containers: [container] };
     await client.apply(pods, { metadata: named(name), spec } as object, ctx());
-    await waitFor(`the pod ${name}`, async () => {
+    await waitForCluster(`the pod ${name}`, async () => {
       const { status } = (await client.get(pods, named(name), ctx())) ?? {};
       return status?.phase === 'Running' || status?.phase === 'Succeeded';
     });
@@ -39,7 +39,9 @@ describeOnCluster('streams of pods', (kubeconfig) => {
   beforeAll(async () => {
     client = openKubernetesClient(await loadKubeconfig(kubeconfig()));
     await client.apply(namespaces, { metadata: { name: namespace } }, ctx());
-    await waitFor('the account of pods', () => client.get(resourceTypes.serviceAccounts, named('default'), ctx()));
+    await waitForCluster('the account of pods', () =>
+      client.get(resourceTypes.serviceAccounts, named('default'), ctx()),
+    );
     await start('idle', ['print=ready', 'pause'], { stdin: true });
   });
   afterAll(async () => {
@@ -50,7 +52,7 @@ describeOnCluster('streams of pods', (kubeconfig) => {
   describe('a log', () => {
     test('has times and limits, and is that of kubectl', async () => {
       await start('lines', ['error=start', 'sleep=500ms', 'lines=1000', 'fill=10000', 'print=end', 'pause']);
-      await waitFor('the last line', async () =>
+      await waitForCluster('the last line', async () =>
         (await kubectl(kubeconfig(), '-n', namespace, 'logs', 'lines')).endsWith('end\n'),
       );
       const whole = await text(await client.openPodLog(named('lines'), {}, ctx()));
@@ -87,13 +89,13 @@ describeOnCluster('streams of pods', (kubeconfig) => {
 
     test('of the container before a crash is still there', async () => {
       await start('crashing', ['print=last words', 'sleep=300ms', 'exit=3']);
-      await waitFor('a restart', async () => {
+      await waitForCluster('a restart', async () => {
         const { status } = (await client.get(pods, named('crashing'), ctx())) ?? {};
         return (status?.containerStatuses?.[0]?.restartCount ?? 0) > 0;
       });
       // While the container before is being replaced once more, its node answers that it has no log.
       const previous = { previous: true, timestamps: true };
-      const lines = await waitFor('its log', async () => {
+      const lines = await waitForCluster('its log', async () => {
         const found: PodLogLine[] = [];
         for await (const one of podLogLines(await client.openPodLog(named('crashing'), previous, ctx()), 1000))
           found.push(one);
@@ -104,7 +106,7 @@ describeOnCluster('streams of pods', (kubeconfig) => {
 
     test('that nobody reads costs no memory, and arrives whole', async () => {
       await start('much', ['lines=500000', 'print=end', 'pause']);
-      await waitFor('the last line', async () =>
+      await waitForCluster('the last line', async () =>
         (await kubectl(kubeconfig(), '-n', namespace, 'logs', 'much', '--tail=1')).startsWith('end'),
       );
       const log = await client.openPodLog(named('much'), {}, ctx(120_000));
@@ -215,9 +217,9 @@ describeOnCluster('streams of pods', (kubeconfig) => {
       let seen = '';
       stream.stdout.on('data', (chunk: Buffer) => (seen += chunk.toString()));
       stream.resize(100, 40);
-      await waitFor('the size', () => seen.includes('40 100'));
+      await waitForCluster('the size', () => seen.includes('40 100'));
       stream.resize(81, 25);
-      await waitFor('the other size', () => seen.includes('25 81'));
+      await waitForCluster('the other size', () => seen.includes('25 81'));
       stream.close();
       await expect(stream.exit).rejects.toMatchObject({ reason: 'transient' });
     });
@@ -229,7 +231,7 @@ describeOnCluster('streams of pods', (kubeconfig) => {
       stream.stdin.end('hello\n');
       expect(await output).toBe('hello\nbye\n');
       expect(await stream.exit).toEqual({ code: null, reason: null });
-      const ended = await waitFor('the end', async () => {
+      const ended = await waitForCluster('the end', async () => {
         const { status } = (await client.get(pods, named('echo'), ctx())) ?? {};
         return status?.containerStatuses?.[0]?.state?.terminated;
       });
@@ -258,7 +260,7 @@ describeOnCluster('streams of pods', (kubeconfig) => {
     const image = 'test.local/none:1';
     const spec = { containers: [{ name: 'main', image, imagePullPolicy: 'Never' }] };
     const pod = await client.apply(pods, { metadata: named('lost'), spec } as object, ctx());
-    const reasons = await waitFor('an event', async () => {
+    const reasons = await waitForCluster('an event', async () => {
       const found = (await client.eventsOf(pod, ctx())).map(({ reason }) => reason);
       return found.includes('ErrImageNeverPull') && found;
     });

@@ -7,7 +7,7 @@ import { startCluster } from '../cluster/cluster';
 import { PROGRAM_IMAGE } from '../cluster/image';
 import { kubectl, kubectlApply } from '../cluster/kubectl';
 import { describeOnTestCluster } from '../cluster/on_cluster';
-import { waitFor } from '../support/kubernetes/wait_for';
+import { waitForCluster } from '../support/kubernetes/wait_for_cluster';
 
 /** Two pods on different nodes; they leave a node soon after it is known to be gone. */
 const web = {
@@ -91,7 +91,7 @@ describeOnTestCluster('the cluster', (cluster) => {
 
   test('pods of a node that is killed become ready on the other one', async () => {
     await cluster().killNode(2);
-    await waitFor('both pods on node1', async () => {
+    await waitForCluster('both pods on node1', async () => {
       const ready = (await pods()).filter((pod) => pod.ready && pod.node === 'node1');
       return ready.length === 2;
     });
@@ -139,7 +139,7 @@ describeOnTestCluster('of a cluster nothing stays', (other) => {
     );
     const slot = slotOf(directory);
     child.kill('SIGKILL');
-    await waitFor('nothing left', () => traces(slot, directory).length === 0);
+    await waitForCluster('nothing left', () => traces(slot, directory).length === 0);
   }, 120_000);
 });
 

@@ -6,9 +6,10 @@ import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { kubectl } from '../cluster/kubectl';
 import { hasStaticBusybox, tarOf } from '../support/builds/images';
 import { hasPostgresqlTools, openDatabaseWorkshop } from '../support/databases/database_hall';
-import { eventually, makeApplication, type DeployService, type TestApplication } from '../support/deployments/deploy';
+import { makeApplication, type DeployService, type TestApplication } from '../support/deployments/deploy';
 import { hostOfCluster, podsOfCluster, startOnCluster } from '../support/kubernetes/service_on_cluster';
 import { needs } from '../support/runner/programs';
+import { waitFor } from '../support/wait_for';
 
 const WITHIN_MS = 60_000;
 
@@ -44,7 +45,7 @@ const workshop = openDatabaseWorkshop();
 async function newDatabase(name: string): Promise<string> {
   const made = await service.call('POST', '/v2/databases', { body: { name, engine: 'postgresql' } });
   expect(made.status).toBe(201);
-  await eventually(
+  await waitFor(
     'the database',
     async () => (await service.call('GET', `/v2/databases/${made.body.id}`)).body.status === 'available',
     WITHIN_MS,
@@ -53,7 +54,7 @@ async function newDatabase(name: string): Promise<string> {
 }
 
 async function answerOf(application: TestApplication, expected: RegExp): Promise<string> {
-  return eventually(
+  return waitFor(
     `an answer like ${expected}`,
     async () => {
       const { body } = await application.visit('/answer.txt');
@@ -81,11 +82,7 @@ if (hasStaticBusybox() && hasPostgresqlTools())
       await service.clear();
       for (const { id } of await service.sql<{ id: string }>('select id from databases where deleted_at is null'))
         await service.call('DELETE', `/v2/databases/${id}`);
-      await eventually(
-        'no database',
-        async () => (await service.sql('select 1 from databases')).length === 0,
-        WITHIN_MS,
-      );
+      await waitFor('no database', async () => (await service.sql('select 1 from databases')).length === 0, WITHIN_MS);
       await service.close();
       workshop.clear();
     }, 240_000);

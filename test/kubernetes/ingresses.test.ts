@@ -7,10 +7,11 @@ import tls from 'node:tls';
 import { publishChallenge, sealedCertificate } from '../../models/domains/certificate';
 import { describeOnTestCluster } from '../cluster/on_cluster';
 import { hasStaticBusybox } from '../support/builds/images';
-import { eventually, type DeployService } from '../support/deployments/deploy';
+import type { DeployService } from '../support/deployments/deploy';
 import { makeCertificate } from '../support/ingress/ingress_certificate';
 import { startOnCluster } from '../support/kubernetes/service_on_cluster';
 import { endPrograms, startProgram, type Program } from '../support/processes/program';
+import { waitFor } from '../support/wait_for';
 
 const site = (text: string) => ({ Procfile: 'web: busybox httpd -f -p "$PORT" -h site\n', 'site/index.html': text });
 
@@ -77,7 +78,7 @@ if (hasStaticBusybox())
       const application = await service.application(site('one'));
       expect((await application.deploy()).status).toBe('active');
       for (const { http: port } of replicas) {
-        await eventually('its route', async () => (await visit(port, application.host)).status === 200);
+        await waitFor('its route', async () => (await visit(port, application.host)).status === 200);
         expect((await visit(port, application.host)).body).toBe('one');
         expect((await visit(port, 'nobody.example.com')).status).toBe(404);
       }
@@ -96,13 +97,13 @@ if (hasStaticBusybox())
         return found;
       });
       expect((await application.deploy()).status).toBe('active');
-      await eventually('one instance', async () => (await application.get('/instances')).data.length === 1);
+      await waitFor('one instance', async () => (await application.get('/instances')).data.length === 1);
       over = true;
       for (const found of await Promise.all(seen)) expect([...found.keys()].sort()).toEqual(['200 one', '200 two']);
       const total = (await Promise.all(seen))
         .flatMap((found) => [...found.values()])
         .reduce((sum, one) => sum + one, 0);
-      await eventually('all requests in the metrics', async () => {
+      await waitFor('all requests in the metrics', async () => {
         const [row] = await service.sql<{ total: number }>(
           `select sum(total)::int as total from metric_points where metric = 'requests' and project_id = $1`,
           [service.project],
@@ -133,7 +134,7 @@ if (hasStaticBusybox())
       const application = await service.application(site('here'));
       await application.deploy();
       const [first, second] = replicas as [Replica, Replica];
-      await eventually('its route', async () => (await visit(second.http, application.host)).status === 200);
+      await waitFor('its route', async () => (await visit(second.http, application.host)).status === 200);
       first.program.signal('SIGKILL');
       await first.program.ended;
       expect((await visit(second.http, application.host)).body).toBe('here');

@@ -5,8 +5,9 @@ import { kubectl } from '../cluster/kubectl';
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { deployed, onlyRunning, scale, statusIs } from '../conformance/workloads/bench';
 import { hasStaticBusybox } from '../support/builds/images';
-import { eventually, type DeployService, type TestApplication } from '../support/deployments/deploy';
+import type { DeployService, TestApplication } from '../support/deployments/deploy';
 import { startOnCluster } from '../support/kubernetes/service_on_cluster';
+import { waitFor } from '../support/wait_for';
 
 const WITHIN_MS = 120_000;
 const LAST_LINES = 200;
@@ -55,7 +56,7 @@ if (hasStaticBusybox())
       await application.post('/stop');
       await statusIs(application, 'stopped');
       expect(names.size).toBe(6);
-      await eventually('their last lines', async () => (await ended(application)).size === names.size, WITHIN_MS);
+      await waitFor('their last lines', async () => (await ended(application)).size === names.size, WITHIN_MS);
       const [messages, ends] = [await messagesOf(application), await ended(application)];
       expect([...ends.keys()].sort()).toEqual([...names].sort());
       for (const [name, count] of ends) {

@@ -5,12 +5,13 @@ import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { kubectl } from '../cluster/kubectl';
 import { CHANGED_WITHIN_MS, deployed, onlyRunning, siteOf, statusIs } from '../conformance/workloads/bench';
 import { hasStaticBusybox } from '../support/builds/images';
-import { eventually, leftOvers, visitHost, type TestApplication } from '../support/deployments/deploy';
+import { leftOvers, visitHost, type TestApplication } from '../support/deployments/deploy';
 import { pushBaseImage, settingsFor } from '../support/kubernetes/service_on_cluster';
 import { startPlant, type Plant } from '../support/processes/bad_days_program';
 import { freePort } from '../support/processes/free_port';
 import { endPrograms, startProgram } from '../support/processes/program';
 import { runEnded, startRun } from '../support/runs/runs';
+import { waitFor } from '../support/wait_for';
 
 let plant: Plant;
 
@@ -87,7 +88,7 @@ if (hasStaticBusybox())
       const further = await startFurtherIngress(settings);
       expect((await visitHost(further, moving.host)).status).toBe(503);
       await movesWhileKilled(moving);
-      await eventually('its route', async () => (await visitHost(further, moving.host)).body === 'two');
+      await waitFor('its route', async () => (await visitHost(further, moving.host)).body === 'two');
       await rollsBack(moving, first.id);
       await staysWithItsVolume(keeping);
       const found = await Promise.all(traffic.map((one) => one.stop()));
@@ -109,7 +110,7 @@ if (hasStaticBusybox())
       await onlyRunning(moving, 'web', 1);
       await resting.post('/start');
       await statusIs(resting, 'running');
-      await eventually('its answer', async () => (await resting.visit()).body === 'rested');
+      await waitFor('its answer', async () => (await resting.visit()).body === 'rested');
       expect([...(await podsOf(moving)), ...(await podsOf(resting))]).toEqual([]);
     }
 
@@ -117,13 +118,13 @@ if (hasStaticBusybox())
       const [{ id: instance } = { id: '' }] = await onlyRunning(moving, 'web', 1);
       moving.push(siteOf('two', 'worker: sleep 1000\n'));
       const { id } = await moving.ask();
-      await eventually('a pod', async () => (await podsOf(moving)).length > 0, CHANGED_WITHIN_MS);
+      await waitFor('a pod', async () => (await podsOf(moving)).length > 0, CHANGED_WITHIN_MS);
       await plant.kill();
       await plant.start();
       expect(await moving.ended(id, CHANGED_WITHIN_MS)).toMatchObject({ status: 'active', status_reason: null });
       const [pod] = await onlyRunning(moving, 'web', 1);
       expect(pod?.id).not.toBe(instance);
-      await eventually(
+      await waitFor(
         'no unit of it on the machine',
         async () => !leftOvers(plant.runtimeDir).some((name) => name.startsWith('units/') && name.includes(instance)),
       );

@@ -4,9 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { kubectl } from '../cluster/kubectl';
 import { describeOnTestCluster } from '../cluster/on_cluster';
 import { hasStaticBusybox } from '../support/builds/images';
-import { eventually, type DeployService, type TestApplication } from '../support/deployments/deploy';
+import type { DeployService, TestApplication } from '../support/deployments/deploy';
 import { startOnCluster } from '../support/kubernetes/service_on_cluster';
 import { lostOf, startTimedLoad } from '../support/kubernetes/timed_load';
+import { waitFor } from '../support/wait_for';
 
 const INSTANCES = 4;
 /** What the ingress has for noticing that nobody answers. */
@@ -63,14 +64,14 @@ if (hasStaticBusybox())
       await application.post(`/processes/${web?.id}/scale`, { instances: INSTANCES });
       const running = async (): Promise<Row[]> =>
         (await instancesOf(application)).filter(({ status }) => status === 'running');
-      await eventually('all instances', async () => (await running()).length === INSTANCES);
+      await waitFor('all instances', async () => (await running()).length === INSTANCES);
       expect(await nodesOf(application)).toEqual(['node1', 'node1', 'node2', 'node2']);
       const load = startTimedLoad(service.platform.config.ingressPort, application.host);
       await sleep(3_000);
       const killedAt = performance.now();
       isNodeLost = true;
       await cluster().killNode(2);
-      const elsewhere = await eventually(
+      const elsewhere = await waitFor(
         'instances elsewhere',
         async () => {
           const nodes = await nodesOf(application);
@@ -98,7 +99,7 @@ if (hasStaticBusybox())
       expect(slow.length).toBeGreaterThan(0);
       expect(facts.last_to_the_lost_ms).toBeLessThan(NOTICED_MS);
       await restartNode();
-      await eventually(
+      await waitFor(
         'the end of what was lost',
         async () => (await instancesOf(application)).length === INSTANCES,
         ELSEWHERE_MS,

@@ -9,9 +9,10 @@ import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { kubectl, kubectlApply } from '../cluster/kubectl';
 import { onlyRunning, scale } from '../conformance/workloads/bench';
 import { hasStaticBusybox } from '../support/builds/images';
-import { eventually, GIVEN_UP_SOON, type DeployService } from '../support/deployments/deploy';
+import { GIVEN_UP_SOON, type DeployService } from '../support/deployments/deploy';
 import { startOnCluster } from '../support/kubernetes/service_on_cluster';
 import { workloadSample } from '../support/kubernetes/workload_sample';
+import { waitFor } from '../support/wait_for';
 
 const SITE = { Procfile: 'web: busybox httpd -f -p "$PORT" -h site\n', 'site/index.html': 'ok' };
 const WITHIN_MS = 120_000;
@@ -30,7 +31,7 @@ if (hasStaticBusybox())
     const pods = (path: string): Promise<string> => run('-n', namespace(), 'get', 'quota', 'platform', '-o', path);
     /** Pods that end count in a quota until they have gone, and its count is a moment late. */
     const podsAtRest = (): Promise<number> =>
-      eventually(
+      waitFor(
         'a quota that counts the pods, none of which ends',
         async () => {
           const all = await run(
@@ -49,7 +50,7 @@ if (hasStaticBusybox())
       const metadata = { name: 'team', namespace: namespace() };
       await apply({ apiVersion: 'v1', kind: 'ResourceQuota', metadata, spec: { hard } });
       const counted = ['-n', namespace(), 'get', 'quota', 'team', '-o', 'jsonpath={.status.used.pods}'];
-      await eventually('what is used of it', async () => (await run(...counted)) === hard.pods, WITHIN_MS);
+      await waitFor('what is used of it', async () => (await run(...counted)) === hard.pods, WITHIN_MS);
     };
     const wake = (): Promise<unknown> => service.sql('update workloads set next_at = now()');
 
@@ -74,7 +75,7 @@ if (hasStaticBusybox())
         '-p',
         '{"spec":{"hard":{"pods":"1"}}}',
       );
-      await eventually(
+      await waitFor(
         'the quota of before',
         async () => {
           await wake();
@@ -91,7 +92,7 @@ if (hasStaticBusybox())
       expect((await application.deploy()).status).toBe('active');
       await leaveNoRoom();
       await scale(application, 'web', 2);
-      const told = await eventually(
+      const told = await waitFor(
         'a reason',
         async () => (await application.get()).status_reason as string | null,
         WITHIN_MS,
@@ -107,7 +108,7 @@ if (hasStaticBusybox())
       await run('-n', namespace(), 'delete', 'quota', 'team');
       const last = await application.ended((await application.ask()).id, WITHIN_MS);
       expect([last.status, last.status_reason]).toEqual(['active', null]);
-      await eventually('no reason', async () => (await application.get()).status_reason === null, WITHIN_MS);
+      await waitFor('no reason', async () => (await application.get()).status_reason === null, WITHIN_MS);
     }, 600_000);
 
     test('instances that a quota has refused for long start soon after there is room', async () => {
@@ -115,20 +116,20 @@ if (hasStaticBusybox())
       expect((await application.deploy()).status).toBe('active');
       await leaveNoRoom();
       await scale(application, 'web', 2);
-      await eventually('a reason', async () => (await application.get()).status_reason !== null, WITHIN_MS);
+      await waitFor('a reason', async () => (await application.get()).status_reason !== null, WITHIN_MS);
       await sleep(REFUSED_FOR_MS);
       await run('-n', namespace(), 'delete', 'quota', 'team');
       const roomAt = performance.now();
       await onlyRunning(application, 'web', 2);
       expect(performance.now() - roomAt).toBeLessThan(RETRIED_WITHIN_MS);
-      await eventually('no reason', async () => (await application.get()).status_reason === null, WITHIN_MS);
+      await waitFor('no reason', async () => (await application.get()).status_reason === null, WITHIN_MS);
     }, 600_000);
 
     test('a namespace that is deleted under its application comes back with it', async () => {
       const application = await service.application(SITE);
       expect((await application.deploy()).status).toBe('active');
       await run('delete', 'namespace', namespace(), '--timeout=90s');
-      await eventually(
+      await waitFor(
         'answers',
         async () => {
           await wake();
@@ -177,11 +178,11 @@ if (hasStaticBusybox())
           .join();
       const own = service.project.replace('_', '-');
       await sweep();
-      await eventually('one less', async () => (await left()) === `of-somebody,${own},prj-shared`, WITHIN_MS);
+      await waitFor('one less', async () => (await left()) === `of-somebody,${own},prj-shared`, WITHIN_MS);
       expect(kept).toEqual([expect.stringContaining('Secret left, which this platform did not create')]);
       await run('-n', place('prj_shared'), 'delete', 'secret', 'left');
       await sweep();
-      await eventually('both gone', async () => (await left()) === `of-somebody,${own}`, WITHIN_MS);
+      await waitFor('both gone', async () => (await left()) === `of-somebody,${own}`, WITHIN_MS);
       expect(await run('-n', somewhere, 'get', 'secrets', '-o', 'name')).toContain('left');
       await run('delete', 'namespace', somewhere);
       await workloads.close();

@@ -5,10 +5,11 @@ import { createHash, randomBytes } from 'node:crypto';
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { kubectl } from '../cluster/kubectl';
 import { hasStaticBusybox } from '../support/builds/images';
-import { eventually, type DeployService, type TestApplication } from '../support/deployments/deploy';
+import type { DeployService, TestApplication } from '../support/deployments/deploy';
 import { startOnCluster } from '../support/kubernetes/service_on_cluster';
 import { attach as attachTo, type AttachOptions, type RunClient } from '../support/runs/attach';
 import { finishedRun, runEnded, runIs, runLog, startRun } from '../support/runs/runs';
+import { waitFor } from '../support/wait_for';
 
 let service: DeployService;
 let application: TestApplication;
@@ -70,7 +71,7 @@ if (hasStaticBusybox())
       expect(jobs).not.toContain('quoted');
       const past = `now() - interval '2 minutes'`;
       await service.sql(`update runs set finished_at = ${past}, next_at = now() where id = $1`, [made.id]);
-      await eventually('no objects', async () => (await objectsOf(made.id)).length === 0, 60_000);
+      await waitFor('no objects', async () => (await objectsOf(made.id)).length === 0, 60_000);
     }, 120_000);
 
     test('each of 500 lines is in the log once, and all are there when the run has ended', async () => {
@@ -82,7 +83,7 @@ if (hasStaticBusybox())
 
     test('a canceled one has its grace time, and keeps what it printed at its end', async () => {
       const id = await begun(`trap 'echo leaving; exit 7' TERM; echo up; while :; do sleep 0.2; done`);
-      await eventually('it runs', async () => (await runLog(application, id)).includes('up'), ENDED_WITHIN_MS);
+      await waitFor('it runs', async () => (await runLog(application, id)).includes('up'), ENDED_WITHIN_MS);
       await application.post(`/runs/${id}/cancel`);
       expect(await runEnded(application, id, ENDED_WITHIN_MS)).toMatchObject({ status: 'canceled', exit_code: 7 });
       expect(await runLog(application, id)).toEqual(['up', 'leaving']);
@@ -126,7 +127,7 @@ if (hasStaticBusybox())
       first.type('two\n');
       await late.shows('got two');
       first.ws.terminate();
-      const second = await eventually('the next writer', async () => {
+      const second = await waitFor('the next writer', async () => {
         const client = await attach(id);
         if ((await client.told('ready')).writer) return client;
         client.ws.terminate();
@@ -187,7 +188,7 @@ if (hasStaticBusybox())
       const id = (await startRun(other, 'sleep 1000')).id;
       await runIs(other, id, 'running', ENDED_WITHIN_MS);
       expect((await service.call('DELETE', `/v2/applications/${other.id}`)).status).toBeLessThan(300);
-      await eventually('no objects', async () => (await objectsOf(id)).length === 0, ENDED_WITHIN_MS);
+      await waitFor('no objects', async () => (await objectsOf(id)).length === 0, ENDED_WITHIN_MS);
     }, 180_000);
 
     test('a schedule runs on it', async () => {
@@ -222,7 +223,7 @@ if (hasStaticBusybox())
       await run('-n', namespace, 'create', 'quota', 'none', '--hard=pods=1');
       try {
         const id = await begun('true');
-        await eventually(
+        await waitFor(
           'the reason',
           async () =>
             /quota `none` of its namespace would be exceeded/.test(

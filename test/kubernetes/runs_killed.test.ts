@@ -4,10 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { kubectl } from '../cluster/kubectl';
 import { hasStaticBusybox } from '../support/builds/images';
-import { eventually, type TestApplication } from '../support/deployments/deploy';
+import type { TestApplication } from '../support/deployments/deploy';
 import { startPlantOnCluster } from '../support/kubernetes/service_on_cluster';
 import type { Plant } from '../support/processes/bad_days_program';
 import { runEnded, startRun } from '../support/runs/runs';
+import { waitFor } from '../support/wait_for';
 
 const WITHIN_MS = 90_000;
 
@@ -54,7 +55,7 @@ if (hasStaticBusybox())
       const ending = await startRun(application, 'sleep 2; echo last; exit 5');
       const stubborn = `trap 'echo leaving; exit 7' TERM; echo up; while :; do sleep 0.2; done`;
       const canceled = await startRun(application, stubborn);
-      await eventually('both run', async () => (await messages(canceled.id)).includes('up'), WITHIN_MS);
+      await waitFor('both run', async () => (await messages(canceled.id)).includes('up'), WITHIN_MS);
       await application.post(`/runs/${canceled.id}/cancel`);
       await plant.kill();
       await sleep(3_000);
@@ -67,10 +68,10 @@ if (hasStaticBusybox())
 
     test('what has no row is swept, and nothing of others', async () => {
       const { id } = await startRun(application, 'sleep 600');
-      await eventually('its pod', async () => (await objectsOf(id)).some((name) => name.startsWith('pod/')), WITHIN_MS);
+      await waitFor('its pod', async () => (await objectsOf(id)).some((name) => name.startsWith('pod/')), WITHIN_MS);
       await plant.kill();
       await plant.sql('delete from runs where id = $1', [id]);
       await plant.start();
-      await eventually('no objects', async () => (await objectsOf(id)).length === 0, WITHIN_MS);
+      await waitFor('no objects', async () => (await objectsOf(id)).length === 0, WITHIN_MS);
     }, 240_000);
   });

@@ -3,9 +3,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describeOnTestCluster } from '../cluster/on_cluster';
 import { hasStaticBusybox } from '../support/builds/images';
-import { eventually, type DeployService, type TestApplication } from '../support/deployments/deploy';
+import type { DeployService, TestApplication } from '../support/deployments/deploy';
 import { startOnCluster } from '../support/kubernetes/service_on_cluster';
 import { runEnded, startRun } from '../support/runs/runs';
+import { waitFor } from '../support/wait_for';
 
 const WITHIN_MS = 120_000;
 const AWAY_MS = 20_000;
@@ -34,8 +35,8 @@ if (hasStaticBusybox())
       const count = 'i=0; while [ $i -lt 100 ]; do i=$((i+1)); echo line $i; sleep 0.3; done; exit 42';
       const printing = await startRun(application, count);
       const ending = await startRun(application, 'echo begun; sleep 8; echo last; exit 5');
-      await eventually('both print', async () => (await messages(ending.id)).includes('begun'), WITHIN_MS);
-      await eventually('both print', async () => (await messages(printing.id)).length > 0, WITHIN_MS);
+      await waitFor('both print', async () => (await messages(ending.id)).includes('begun'), WITHIN_MS);
+      await waitFor('both print', async () => (await messages(printing.id)).length > 0, WITHIN_MS);
       await cluster().stopApiServer();
       const asked = await startRun(application, 'echo late; exit 3');
       await sleep(AWAY_MS);

@@ -3,9 +3,10 @@
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { kubectl, kubectlApply } from '../cluster/kubectl';
 import { hasStaticBusybox } from '../support/builds/images';
-import { eventually, type DeployService, type TestApplication } from '../support/deployments/deploy';
+import type { DeployService, TestApplication } from '../support/deployments/deploy';
 import { startOnCluster } from '../support/kubernetes/service_on_cluster';
 import { runEnded, startRun } from '../support/runs/runs';
+import { waitFor } from '../support/wait_for';
 
 const WITHIN_MS = 120_000;
 
@@ -25,7 +26,7 @@ if (hasStaticBusybox())
       });
     };
     const reasonOf = (id: string): Promise<string> =>
-      eventually(
+      waitFor(
         'a reason',
         async () => {
           const [row] = await service.sql<{ status: string; status_reason: string | null }>(
@@ -69,7 +70,7 @@ if (hasStaticBusybox())
         'site/index.html': 'two',
       });
       const { id } = await application.ask();
-      const [release] = await eventually(
+      const [release] = await waitFor(
         'its run',
         async () => {
           const rows = await service.sql<{ id: string }>(
@@ -99,7 +100,7 @@ if (hasStaticBusybox())
         ...{ status: 'failed', exit_code: null },
         status_reason: expect.stringContaining('cannot pull the image'),
       });
-      await eventually(
+      await waitFor(
         'nothing of it',
         async () => {
           await service.sql(

@@ -9,9 +9,10 @@ import { projectRoom } from '../../server/platform/cluster';
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { kubectl } from '../cluster/kubectl';
 import { hasStaticBusybox } from '../support/builds/images';
-import { eventually, type DeployService, type TestApplication } from '../support/deployments/deploy';
+import type { DeployService, TestApplication } from '../support/deployments/deploy';
 import { addDisk, removeDisk } from '../support/kubernetes/disk';
 import { startOnCluster } from '../support/kubernetes/service_on_cluster';
+import { waitFor } from '../support/wait_for';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
 const WITHIN_MS = 60_000;
@@ -55,7 +56,7 @@ if (hasStaticBusybox())
       expect(await volumeOf(id)).toMatchObject({ status: 'in_use', enforcement: 'soft', used_bytes: null });
       const worker = (await application.get('/processes')).data.find(({ type }: { type: string }) => type === 'worker');
       await application.post(`/processes/${worker.id}/scale`, { instances: 2 });
-      await eventually(
+      await waitFor(
         'two workers',
         async () =>
           (await application.get('/instances')).data.filter((one: any) => one.status === 'running').length === 3,
@@ -65,7 +66,7 @@ if (hasStaticBusybox())
       const nodes = await run('get', 'pods', '-A', '-l', selector, '-o', 'jsonpath={.items[*].spec.nodeName}');
       expect(nodes).toBe('node1 node1 node1');
       await application.post('/restart');
-      await eventually('a second start', async () => (await starts(application)) === 2, WITHIN_MS);
+      await waitFor('a second start', async () => (await starts(application)) === 2, WITHIN_MS);
       await grows(id);
       await goes(id);
     }, 240_000);
@@ -101,12 +102,12 @@ if (hasStaticBusybox())
     async function grows(id: string): Promise<void> {
       const claim = ['-n', namespace(), 'pvc', id.replace('_', '-')] as const;
       await service.call('PATCH', `/v2/volumes/${id}`, { body: { size_gb: 2 } });
-      await eventually('a reason', async () => /not finished/.test((await volumeOf(id)).status_reason ?? ''));
+      await waitFor('a reason', async () => /not finished/.test((await volumeOf(id)).status_reason ?? ''));
       expect(await run('get', ...claim, '-o', 'jsonpath={.spec.resources.requests.storage}')).toBe('2Gi');
       const grown = JSON.stringify({ status: { capacity: { storage: '2Gi' } } });
       await run('patch', ...claim, '--subresource=status', '--type=merge', '-p', grown);
       await service.sql('update volumes set next_at = now() where id = $1', [id]);
-      await eventually('its new size', async () => (await volumeOf(id)).status_reason === null);
+      await waitFor('its new size', async () => (await volumeOf(id)).status_reason === null);
       const smaller = await service.call('PATCH', `/v2/volumes/${id}`, { body: { size_gb: 1 } });
       expect(smaller.body.code).toBe('volume_size_must_increase');
     }
@@ -114,7 +115,7 @@ if (hasStaticBusybox())
     async function goes(id: string): Promise<void> {
       await service.call('PATCH', `/v2/volumes/${id}`, { body: { application_id: null } });
       await service.call('DELETE', `/v2/volumes/${id}`);
-      await eventually(
+      await waitFor(
         'no claim',
         async () => (await run('get', 'pvc', '-n', namespace(), '-o', 'name')).trim() === '',
         2 * WITHIN_MS,

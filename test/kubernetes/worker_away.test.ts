@@ -7,12 +7,13 @@ import { loadKubeconfig } from '../../drivers/kubernetes/client/load_access';
 import { kubectl } from '../cluster/kubectl';
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { hasStaticBusybox } from '../support/builds/images';
-import { eventually, type DeployService, type TestApplication } from '../support/deployments/deploy';
+import type { DeployService, TestApplication } from '../support/deployments/deploy';
 import type { Plant } from '../support/processes/bad_days_program';
 import { endPrograms, startProgram, type Program } from '../support/processes/program';
 import { startCuttingProxy, type CuttingProxy } from '../support/kubernetes/cutting_proxy';
 import { startOnCluster, startPlantOnCluster } from '../support/kubernetes/service_on_cluster';
 import { lostOf, startTimedLoad } from '../support/kubernetes/timed_load';
+import { waitFor } from '../support/wait_for';
 
 const AWAY_MS = 20_000;
 const CUT_EVERY_MS = 3_000;
@@ -60,7 +61,7 @@ if (hasStaticBusybox())
       const application = await plant.application(site('here'));
       expect((await application.deploy()).status).toBe('active');
       const load = startTimedLoad(port, application.host);
-      await eventually('the first answer', () => Promise.resolve(load.visits.some(({ outcome }) => outcome === '200')));
+      await waitFor('the first answer', () => Promise.resolve(load.visits.some(({ outcome }) => outcome === '200')));
       const servedAt = performance.now();
       await plant.kill();
       await sleep(AWAY_MS);
@@ -100,7 +101,7 @@ if (hasStaticBusybox())
         expect((await application.ended((await application.ask()).id, 120_000)).status).toBe('active');
         expect((await application.visit()).body).toBe(String(count));
       }
-      await eventually('rows that are the pods', async () => (await rows(application)) === (await pods(application)));
+      await waitFor('rows that are the pods', async () => (await rows(application)) === (await pods(application)));
       clearInterval(cutter);
       const visits = await load.stop();
       process.stdout.write(`cut ${proxy.cuts} connections: ${visits.length} requests, ${lostOf(visits).length} lost\n`);

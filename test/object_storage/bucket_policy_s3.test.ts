@@ -1,7 +1,7 @@
 // Policies in the language of AWS: what they grant, what of them is refused, and that they read back as written.
 import * as s3 from '@aws-sdk/client-s3';
-import { eventually } from '../support/email/mail';
 import { codeOf, startS3, type S3Service } from '../support/object_storage/s3';
+import { retryCheck } from '../support/wait_for';
 
 let world: S3Service;
 let client: s3.S3Client;
@@ -95,7 +95,7 @@ test('patterns of keys that the API has set are read over S3 as they are, and ca
   await world.service.call('PUT', `/v2/buckets/${bucketId}/policy`, { body });
   const rights = async (): Promise<number[]> =>
     Promise.all(['/?prefix=public/', '/?prefix=s', '/', '/public/a', '/secret'].map((path) => anybody(path)));
-  await eventually(async () => expect(await rights()).toEqual([200, 403, 403, 200, 403]));
+  await retryCheck(async () => expect(await rights()).toEqual([200, 403, 403, 200, 403]));
   const { Policy = '' } = await client.send(new s3.GetBucketPolicyCommand({ Bucket }));
   await put(allow('s3:DeleteObject', `${arn}/none`));
   expect(await rights()).toEqual([403, 403, 403, 403, 403]);

@@ -2,8 +2,8 @@
 import { request } from 'node:http';
 import * as s3 from '@aws-sdk/client-s3';
 import { EMPTY_SHA256, signedHeaders } from '../../core/protocols/sigv4';
-import { eventually } from '../support/email/mail';
 import { codeOf, startS3, type S3Service } from '../support/object_storage/s3';
+import { retryCheck } from '../support/wait_for';
 
 let world: S3Service;
 let client: s3.S3Client;
@@ -36,17 +36,17 @@ test('a policy lets in and keeps out, and a deny wins over a grant, an allow and
     actions: ['s3:GetObject', 's3:ListBucket'],
   };
   await setPolicy(id, [allow]);
-  await eventually(async () => expect(await read('in/a')).toBe('done'));
+  await retryCheck(async () => expect(await read('in/a')).toBe('done'));
   expect([await read('in/secret'), await list('in/'), await read('out/a'), await list('out/')]).toEqual([
     ...['done', 'done', 'AccessDenied', 'AccessDenied'],
   ]);
   const deny = { effect: 'deny', principals: ['*'], actions: ['s3:Get*'], resources: ['*secret'] };
   await setPolicy(id, [allow, deny, { ...allow, actions: ['s3:*'] }]);
-  await eventually(async () => expect(await read('in/secret')).toBe('AccessDenied'));
+  await retryCheck(async () => expect(await read('in/secret')).toBe('AccessDenied'));
   // A key with every permission, and everybody in a public bucket.
   expect([await read('in/secret', client), await read('in/a', client)]).toEqual(['AccessDenied', 'done']);
   await world.service.call('PATCH', `/v2/buckets/${id}`, { body: { access: 'public_read' } });
-  await eventually(async () => expect(await anybody(name, 'out/a')).toBe(200));
+  await retryCheck(async () => expect(await anybody(name, 'out/a')).toBe(200));
   expect(await anybody(name, 'in/secret')).toBe(403);
 });
 
@@ -125,7 +125,7 @@ test('requests and egress of a day are counted as they were', async () => {
     await (await client.send(new s3.GetObjectCommand({ Bucket: name, Key: 'a' }))).Body?.transformToString();
   await client.send(new s3.GetObjectCommand({ Bucket: name, Key: 'a', Range: 'bytes=0-99' }));
   expect(await anybody(name, 'a')).toBe(403);
-  await eventually(async () => {
+  await retryCheck(async () => {
     const { body } = await world.service.call('GET', `/v2/buckets/${id}/usage`);
     expect(body).toMatchObject({ size_bytes: 1000, object_count: 1, egress_bytes: 5100, requests: 8 });
     const today = new Date().toISOString().slice(0, 10);

@@ -3,7 +3,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { eventually } from '../support/deployments/deploy';
 import { startRegistryClient } from '../support/registries/registry_client';
 import {
   activeRegistry,
@@ -17,6 +16,7 @@ import {
   type Body,
 } from '../support/registries/registry_cases';
 import { startService } from '../support/service';
+import { waitFor } from '../support/wait_for';
 
 setUpRegistry();
 
@@ -65,7 +65,7 @@ describe('registries', () => {
     await client.pushImage(`${String(registry.name)}/app`, 'latest', [randomBytes(1000)]);
     expect((await service.call('DELETE', `/v2/registries/${String(registry.id)}`)).status).toBe(204);
     expect((await client.pull(`${String(registry.name)}/app`, 'latest')).status).toBe(403);
-    await eventually('it has happened', async () => {
+    await waitFor('it has happened', async () => {
       const again = await service.call('POST', '/v2/registries', { body: { name: registry.name } });
       return again.status === 201;
     });

@@ -1,7 +1,6 @@
 // Operations: listRobotAccounts, createRobotAccount, getRobotAccount, deleteRobotAccount.
 // Robot accounts: what they may do in the registries of their project, and until when.
 import { randomBytes } from 'node:crypto';
-import { eventually } from '../support/deployments/deploy';
 import {
   activeRegistry,
   clientOf,
@@ -11,6 +10,7 @@ import {
   service,
   setUpRegistry,
 } from '../support/registries/registry_cases';
+import { waitFor } from '../support/wait_for';
 
 setUpRegistry();
 
@@ -44,7 +44,7 @@ describe('robot accounts', () => {
     const account = await createRobot(['pull'], { expires_at: new Date(Date.now() + 2_000).toISOString() });
     const client = clientOf(account);
     expect((await client.pull(name, 'latest')).status).toBe(200);
-    await eventually(
+    await waitFor(
       'it has happened',
       async () => (await client.pull(name, 'latest', { sameToken: true })).status === 401,
     );

@@ -6,11 +6,12 @@ import net from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';
-import { eventually, openDatabaseWorkshop, type DatabaseWorkshop } from '../support/databases/database_hall';
+import { openDatabaseWorkshop, type DatabaseWorkshop } from '../support/databases/database_hall';
 import { nodeApp, webCommand } from '../support/git/repositories';
 import { attach } from '../support/runs/attach';
 import { runEnded, startRun } from '../support/runs/runs';
 import { needs } from '../support/runner/programs';
+import { waitFor } from '../support/wait_for';
 
 /** More than the pause between pings of the server, less than the minute of common proxies. */
 const IDLE_MS = 45_000;
@@ -29,7 +30,7 @@ afterAll(async () => {
   await service.clear().finally(async () => {
     for (const { id } of await service.sql<{ id: string }>('select id from databases where deleted_at is null'))
       await service.call('DELETE', `/v2/databases/${id}`);
-    await eventually('the end of all databases', async () =>
+    await waitFor('the end of all databases', async () =>
       (await service.sql('select 1 from databases')).length ? null : true,
     ).finally(() => service.close());
   });

@@ -1,14 +1,10 @@
 // The release command of a deployment is a run: what it does for its deployment, and how the run shows it.
-import {
-  eventually,
-  startDeployService,
-  type DeployService,
-  type TestApplication,
-} from '../support/deployments/deploy';
+import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';
 import type { GitFiles } from '../support/git/git_server';
 import { procfileApp } from '../support/git/repositories';
 import { processesWith } from '../support/processes/processes';
 import { finishedRun, runEnded, runIs, runLog, startRun, type RunBody } from '../support/runs/runs';
+import { waitFor } from '../support/wait_for';
 
 let service: DeployService;
 beforeAll(async () => {
@@ -27,7 +23,7 @@ const actionsOf = async (id: string): Promise<string[]> =>
 /** Asks for a deployment and waits until its release command runs. */
 async function releasing(application: TestApplication): Promise<{ deployment: string; run: string }> {
   const { id: deployment } = await application.ask();
-  const run = await eventually('the run of the release command', async () =>
+  const run = await waitFor('the run of the release command', async () =>
     (await releaseRuns(application)).find(({ trigger }) => trigger.id === deployment),
   );
   await runIs(application, run.id, 'running');
@@ -143,7 +139,7 @@ describe('canceled', () => {
   test('with its deployment it gets the grace time, and leaves nothing', async () => {
     const application = await service.application(waiting('with-deployment'));
     const { deployment, run } = await releasing(application);
-    await eventually('it is ready', async () => (await runLog(application, run)).includes('ready'));
+    await waitFor('it is ready', async () => (await runLog(application, run)).includes('ready'));
     expect((await application.post(`/deployments/${deployment}/cancel`)).status).toBe('canceled');
     expect(await runEnded(application, run)).toMatchObject({
       status: 'canceled',
@@ -172,7 +168,7 @@ test('of a preview it is a run of the preview', async () => {
   expect((await application.deploy()).status).toBe('active');
   service.git.commit(application.name, procfileApp('topic', 'echo in $SVC_PREVIEW_ID'), { branch: 'topic' });
   const preview = await application.post('/previews', { branch: 'topic' });
-  const run = await eventually(
+  const run = await waitFor(
     'its run',
     async () => (await releaseRuns(application, `&preview_id=${preview.id}`))[0],
     30_000,

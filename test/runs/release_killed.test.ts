@@ -7,10 +7,11 @@ import { driverContext } from '../../core/driver';
 import { openLocalRuntime } from '../../drivers/runtime/local';
 import { nothingOrphaned } from '../support/processes/bad_days';
 import { startPlant, type Plant } from '../support/processes/bad_days_program';
-import { eventually, type TestApplication } from '../support/deployments/deploy';
+import type { TestApplication } from '../support/deployments/deploy';
 import { procfileApp } from '../support/git/repositories';
 import { processesWith } from '../support/processes/processes';
 import { runIs, runLog, type RunBody } from '../support/runs/runs';
+import { waitFor } from '../support/wait_for';
 
 const LIMITS = { BUILD_TIMEOUT_SECONDS: '40', BUILD_OUTPUT_MB: '1' };
 const HEADER = '-----> Running the release command';
@@ -26,7 +27,7 @@ const releaseRuns = async (application: TestApplication): Promise<RunBody[]> =>
 
 async function releasing(application: TestApplication): Promise<{ deployment: string; run: string }> {
   const { id: deployment } = await application.ask();
-  const [run] = await eventually('the run', async () => {
+  const [run] = await waitFor('the run', async () => {
     const runs = await releaseRuns(application);
     return runs.length ? runs : null;
   });
@@ -67,7 +68,7 @@ test('killed while its deployment is canceled, it is canceled all the same', asy
   await plant.kill();
   await plant.start();
   await runIs(application, run, 'canceled');
-  await eventually('no process of it', async () => processesWith(mark).length === 0);
+  await waitFor('no process of it', async () => processesWith(mark).length === 0);
   await nothingOrphaned(plant);
 }, 90_000);
 
@@ -77,7 +78,7 @@ test('with its application it goes', async () => {
   expect((await plant.call('DELETE', `/v2/applications/${application.id}`)).status).toBe(204);
   await plant.kill();
   await plant.start();
-  await eventually('its rows are gone', async () => {
+  await waitFor('its rows are gone', async () => {
     const rows = await plant.sql(
       'select 1 from applications where id = $1 union all select 1 from runs where id = $2',
       [...[application.id, run]],

@@ -4,10 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { nothingOrphaned } from '../support/processes/bad_days';
 import { startPlant, type Plant } from '../support/processes/bad_days_program';
 import { startProgram } from '../support/processes/program';
-import { eventually, type TestApplication } from '../support/deployments/deploy';
+import type { TestApplication } from '../support/deployments/deploy';
 import { nodeApp } from '../support/git/repositories';
 import { attach, type RunClient } from '../support/runs/attach';
 import { runEnded, startRun } from '../support/runs/runs';
+import { waitFor } from '../support/wait_for';
 
 let plant: Plant;
 let application: TestApplication;
@@ -39,7 +40,7 @@ test('while it prints: each line is in the log once, and the exit code is right'
     application,
     `i=0; while [ $i -lt ${lines} ]; do i=$((i + 1)); echo line $i; [ $((i % 20)) = 0 ] && sleep 0.05; done; exit 42`,
   );
-  await eventually('it prints', async () => (await wholeLog(run.id)).length > 10);
+  await waitFor('it prints', async () => (await wholeLog(run.id)).length > 10);
   for (let kill = 0; kill < kills; kill += 1) {
     await plant.kill();
     await sleep(300);
@@ -52,7 +53,7 @@ test('while it prints: each line is in the log once, and the exit code is right'
 
 test('while it ends, and right after it was asked for', async () => {
   const ending = await startRun(application, 'sleep 1; echo last; exit 5');
-  await eventually('it runs', async () => (await application.get(`/runs/${ending.id}`)).status === 'running');
+  await waitFor('it runs', async () => (await application.get(`/runs/${ending.id}`)).status === 'running');
   await plant.kill();
   await sleep(1_500);
   await plant.start();
@@ -73,7 +74,7 @@ test('while it ends, and right after it was asked for', async () => {
 test('while it is canceled, and while its application is deleted', async () => {
   const stubborn = `node -e 'process.on("SIGTERM", () => {}); setInterval(() => {}, 1e3); console.log("ready")'`;
   const run = await startRun(application, stubborn);
-  await eventually('it is ready', async () => (await wholeLog(run.id)).length === 1);
+  await waitFor('it is ready', async () => (await wholeLog(run.id)).length === 1);
   await application.post(`/runs/${run.id}/cancel`);
   await sleep(300);
   await plant.kill();
@@ -83,11 +84,11 @@ test('while it is canceled, and while its application is deleted', async () => {
   const gone = await plant.application(nodeApp('gone'));
   expect((await gone.deploy()).status).toBe('active');
   const left = await startRun(gone, stubborn);
-  await eventually('it runs', async () => (await gone.get(`/runs/${left.id}`)).status === 'running');
+  await waitFor('it runs', async () => (await gone.get(`/runs/${left.id}`)).status === 'running');
   await plant.call('DELETE', `/v2/applications/${gone.id}`);
   await plant.kill();
   await plant.start();
-  await eventually('its rows are gone', async () => {
+  await waitFor('its rows are gone', async () => {
     return (await plant.sql('select 1 from runs where id = $1', [left.id])).length === 0;
   });
   await nothingOrphaned(plant);

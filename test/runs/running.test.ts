@@ -1,15 +1,11 @@
 // Commands that really run: their surroundings, their end, and what happens to their application meanwhile.
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import {
-  eventually,
-  startDeployService,
-  type DeployService,
-  type TestApplication,
-} from '../support/deployments/deploy';
+import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';
 import { nodeApp } from '../support/git/repositories';
 import { processesWith } from '../support/processes/processes';
 import { finishedRun, runEnded, runIs, runLog, startRun } from '../support/runs/runs';
+import { waitFor } from '../support/wait_for';
 
 let service: DeployService;
 let application: TestApplication;
@@ -64,7 +60,7 @@ describe('a command', () => {
       first.id,
     ]);
     const unit = path.join(service.runtimeDir, 'units', first.id);
-    await eventually('the unit is gone', async () => !existsSync(unit));
+    await waitFor('the unit is gone', async () => !existsSync(unit));
   });
 
   test.each([
@@ -155,7 +151,7 @@ describe('cancel', () => {
       `node -e 'process.on("SIGTERM", () => { console.log("told"); process.exit(7); });
         setInterval(() => {}, 1e3); console.log("ready")'`,
     );
-    await eventually('it is ready', async () => (await runLog(application, run.id)).includes('ready'));
+    await waitFor('it is ready', async () => (await runLog(application, run.id)).includes('ready'));
     expect((await application.post(`/runs/${run.id}/cancel`)).status).toBe('running');
     expect(await runEnded(application, run.id)).toMatchObject({
       status: 'canceled',
@@ -171,7 +167,7 @@ describe('cancel', () => {
       application,
       `node -e 'process.on("SIGTERM", () => {}); setInterval(() => {}, 1e3); console.log("ready")'`,
     );
-    await eventually('it is ready', async () => (await runLog(application, run.id)).includes('ready'));
+    await waitFor('it is ready', async () => (await runLog(application, run.id)).includes('ready'));
     const begun = Date.now();
     await application.post(`/runs/${run.id}/cancel`);
     expect(await runEnded(application, run.id)).toMatchObject({
@@ -187,7 +183,7 @@ describe('meanwhile', () => {
   test('a new version leaves the run on its release', async () => {
     const own = await fresh();
     const run = await startRun(own, 'echo ready; sleep 6; grep -c two server.js; echo end');
-    await eventually('it is ready', async () => (await runLog(own, run.id)).includes('ready'));
+    await waitFor('it is ready', async () => (await runLog(own, run.id)).includes('ready'));
     own.push(nodeApp('two'));
     expect((await own.deploy()).status).toBe('active');
     const ended = await runEnded(own, run.id);
@@ -203,7 +199,7 @@ describe('meanwhile', () => {
     const run = await startRun(own, 'echo ready; sleep 4; echo end');
     await runIs(own, run.id, 'running');
     await own.post('/stop');
-    await eventually('stopped', async () => (await own.get()).status === 'stopped');
+    await waitFor('stopped', async () => (await own.get()).status === 'stopped');
     expect((await own.get(`/runs/${run.id}`)).status).toBe('running');
     expect((await runEnded(own, run.id)).status).toBe('succeeded');
     expect((await finishedRun(own, 'true')).status).toBe('succeeded');
@@ -214,7 +210,7 @@ describe('meanwhile', () => {
     const run = await startRun(own, `trap '' TERM; while :; do sleep 0.2; done`);
     await runIs(own, run.id, 'running');
     expect((await service.call('DELETE', `/v2/applications/${own.id}`)).status).toBe(204);
-    await eventually('its rows are gone', async () => {
+    await waitFor('its rows are gone', async () => {
       const rows = await service.sql(
         'select 1 from applications where id = $1 union all select 1 from runs where id = $2',
         [...[own.id, run.id]],

@@ -2,11 +2,12 @@
 /** @user any */
 // The control plane is killed with -9 while schedules are due. The times are written into rows: no clock is moved.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { eventually, type TestApplication } from '../support/deployments/deploy';
+import type { TestApplication } from '../support/deployments/deploy';
 import { nodeApp } from '../support/git/repositories';
 import { startPlant, type Plant } from '../support/processes/bad_days_program';
 import { runEnded, runLog } from '../support/runs/runs';
 import { firings, makeDue } from '../support/runs/schedules';
+import { waitFor } from '../support/wait_for';
 
 let plant: Plant;
 let application: TestApplication;
@@ -34,7 +35,7 @@ test('a due time is neither lost nor doubled, and the run of each ends', async (
     await plant.kill();
     await plant.start();
     for (const [index, id] of ids.entries()) {
-      const found = await eventually(
+      const found = await waitFor(
         `the decision on schedule ${index} after kill ${kill}`,
         async () => {
           const all = await firings(plant, id);
@@ -60,7 +61,7 @@ test('times that passed while it was down for two days start one run each', asyn
   await plant.kill();
   await makeDue(plant, id, '2 days');
   await plant.start();
-  const [only] = await eventually('the decision', async () => {
+  const [only] = await waitFor('the decision', async () => {
     const all = await firings(plant, id);
     return all.length ? all : null;
   });

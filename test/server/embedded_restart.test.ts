@@ -1,9 +1,9 @@
 // An embedded server that ends while processes need it: those that look after it start it again, where it was.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { eventually } from '../support/deployments/deploy';
 import { openEmbeddedTrial, query } from '../support/embedded';
 import { kill, signalAll } from '../support/processes/processes';
 import { until } from '../support/builds/runtime';
+import { waitFor } from '../support/wait_for';
 
 const { open, hold, run, server, stopped, keepers } = openEmbeddedTrial();
 
@@ -53,5 +53,5 @@ it('an address that another program has taken meanwhile is told, and taken when 
 /** What the notes are, once another server than this one answers. */
 async function back(url: string, gone: number): Promise<unknown[]> {
   await until(() => server() !== undefined && server()!.pid !== gone);
-  return eventually('the notes', () => query(url, 'select text from notes').catch(() => null));
+  return waitFor('the notes', () => query(url, 'select text from notes').catch(() => null));
 }

@@ -3,14 +3,9 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
-import {
-  eventually,
-  GIVEN_UP_SOON,
-  QUICK,
-  startDeployService,
-  type DeployService,
-} from '../support/deployments/deploy';
+import { GIVEN_UP_SOON, QUICK, startDeployService, type DeployService } from '../support/deployments/deploy';
 import { nodeApp } from '../support/git/repositories';
+import { waitFor } from '../support/wait_for';
 
 jest.setTimeout(120_000);
 
@@ -26,7 +21,7 @@ test('who takes the port that an instance was given does not get its requests', 
     GIVEN_UP_SOON,
   );
   const { id } = await victim.ask();
-  const { port } = await eventually(
+  const { port } = await waitFor(
     'a port',
     async () => (await service.sql<{ port: number }>(PORT_OF, [victim.id]))[0] ?? null,
   );
@@ -86,11 +81,7 @@ test('a pull request leaves nothing in the cache that the application is built w
   service.git.commit(name, { 'package.json': JSON.stringify(build('of a stranger')) }, { branch: 'stranger' });
   const made = await service.call('POST', `/v2/applications/${app.id}/previews`, { body: { branch: 'stranger' } });
   expect(made.status).toBe(201);
-  await eventually(
-    'the preview',
-    async () => (await app.get(`/previews/${made.body.id}`)).status === 'running',
-    40_000,
-  );
+  await waitFor('the preview', async () => (await app.get(`/previews/${made.body.id}`)).status === 'running', 40_000);
   const { id, status } = await app.deploy();
   expect(status).toBe('active');
   const log = await app.log(id);
@@ -118,7 +109,7 @@ test('an application goes although its cache cannot be written, nor its paths be
     cwd: cache,
   });
   expect((await service.call('DELETE', `/v2/applications/${app.id}`)).status).toBeLessThan(300);
-  await eventually(
+  await waitFor(
     'the end of the application',
     async () => (await service.sql('select 1 from applications where id = $1', [app.id])).length === 0,
     30_000,

@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { eventually } from '../support/deployments/deploy';
 import { freePort } from '../support/processes/free_port';
 import { startService, type TestService } from '../support/service';
 import { describeSuite, judge, knownFailures, type Outcome } from '../support/runner/suites';
+import { waitFor } from '../support/wait_for';
 
 const run = promisify(execFile);
 const RUN_MS = 600_000;
@@ -45,7 +45,7 @@ describeSuite('cache-tests', ['cache-tests/node_modules'], (place) => {
     const env = { PATH: process.env.PATH, ...settings };
     origin = spawn('node', ['test-engine/server/server.mjs'], { cwd: suite, env, stdio: 'ignore' });
     const url = `http://127.0.0.1:${originPort}`;
-    await eventually('the origin', () => fetch(url).catch(() => null));
+    await waitFor('the origin', () => fetch(url).catch(() => null));
     service = await startService({
       worker: true,
       settings: { ALLOW_PRIVATE_ADDRESSES: '1', INGRESS_PORT: String(port) },

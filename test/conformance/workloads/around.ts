@@ -1,6 +1,7 @@
 // What stands around the instances of an application: runs, previews, domains, volumes, and its end.
-import { eventually, visitHost } from '../../support/deployments/deploy';
+import { visitHost } from '../../support/deployments/deploy';
 import { runEnded, runLog, startRun } from '../../support/runs/runs';
+import { waitFor } from '../../support/wait_for';
 import {
   CHANGED_WITHIN_MS,
   deployed,
@@ -44,7 +45,7 @@ export function describeSurroundings(bench: WorkloadBench): void {
       await deployed(application);
       service.git.commit(application.name, siteOf('branch'), { branch: 'feature' });
       const preview = await application.post('/previews', { branch: 'feature' });
-      await eventually(
+      await waitFor(
         'the preview',
         async () => (await application.get(`/previews/${preview.id}`)).status === 'running',
         CHANGED_WITHIN_MS,
@@ -54,7 +55,7 @@ export function describeSurroundings(bench: WorkloadBench): void {
       expect([(await visit()).body, (await application.visit()).body]).toEqual(['branch', 'main']);
       const ids = await idsOf(service.sql, application.id);
       await service.call('DELETE', `/v2/applications/${application.id}/previews/${preview.id}`);
-      await eventually(
+      await waitFor(
         'no row',
         async () => (await service.sql('select 1 from previews where id = $1', [preview.id])).length === 0,
         CHANGED_WITHIN_MS,
@@ -79,7 +80,7 @@ export function describeSurroundings(bench: WorkloadBench): void {
       const made = await service.call('POST', `/v2/applications/${application.id}/domains`, { body: { hostname } });
       expect(made.status).toBe(201);
       expect((await visit()).status).toBe(404);
-      await eventually('an answer', async () => {
+      await waitFor('an answer', async () => {
         // A check that has begun before writes what it has found.
         await service.sql(`update domains set status = 'active', next_at = null where id = $1`, [made.body.id]);
         return (await visit()).body === 'one';
@@ -102,23 +103,19 @@ export function describeSurroundings(bench: WorkloadBench): void {
         (await application.visit('/starts.txt')).body.split('start').length - 1;
       expect(await starts()).toBe(1);
       await application.post('/restart', {});
-      await eventually('a second start', async () => (await starts()) === 2, CHANGED_WITHIN_MS);
+      await waitFor('a second start', async () => (await starts()) === 2, CHANGED_WITHIN_MS);
       application.push({ 'other.txt': 'another version' });
       await deployed(application);
       expect(await starts()).toBe(3);
       await service.call('PATCH', `/v2/volumes/${made.body.id}`, { body: { application_id: null } });
       await service.call('DELETE', `/v2/applications/${application.id}`);
       await service.call('DELETE', `/v2/volumes/${made.body.id}`);
-      await eventually(
+      await waitFor(
         'its end',
         async () => (await service.call('GET', `/v2/volumes/${made.body.id}`)).status === 404,
         CHANGED_WITHIN_MS,
       );
-      await eventually(
-        'nothing left',
-        async () => (await bench.leftOf([made.body.id])).length === 0,
-        CHANGED_WITHIN_MS,
-      );
+      await waitFor('nothing left', async () => (await bench.leftOf([made.body.id])).length === 0, CHANGED_WITHIN_MS);
     },
     TEST_MS,
   );
@@ -134,7 +131,7 @@ export function describeSurroundings(bench: WorkloadBench): void {
       const instances = (await instancesOf(application)).map(({ id }: InstanceBody) => id);
       const ids = (await idsOf(service.sql, application.id)).map(({ id }) => id);
       expect((await service.call('DELETE', `/v2/applications/${application.id}`)).status).toBe(204);
-      await eventually(
+      await waitFor(
         'no row',
         async () => (await service.sql('select 1 from applications where id = $1', [application.id])).length === 0,
         CHANGED_WITHIN_MS,

@@ -1,8 +1,9 @@
 // What the suite of workloads needs of an engine, and the applications that it deploys: shell and busybox, so that
 // nothing has to be downloaded.
 import http from 'node:http';
-import { eventually, type DeployService, type TestApplication } from '../../support/deployments/deploy';
+import type { DeployService, TestApplication } from '../../support/deployments/deploy';
 import type { GitFiles } from '../../support/git/git_server';
+import { waitFor } from '../../support/wait_for';
 
 /** What engines do differently by design. Everything else is the same on all of them. */
 export interface WorkloadCapabilities {
@@ -56,7 +57,7 @@ export async function instancesOf(application: TestApplication): Promise<Instanc
 
 /** Waits until exactly so many instances of a process type are there, and all of them run. */
 export function onlyRunning(application: TestApplication, type: string, count: number): Promise<InstanceBody[]> {
-  return eventually(
+  return waitFor(
     `${count} running instances of ${type}`,
     async () => {
       const found = (await instancesOf(application)).filter(({ process_type }) => process_type === type);
@@ -72,7 +73,7 @@ export async function scale(application: TestApplication, type: string, instance
 }
 
 export function statusIs(application: TestApplication, status: string): Promise<unknown> {
-  return eventually(
+  return waitFor(
     `${application.name} is ${status}`,
     async () => (await application.get()).status === status,
     CHANGED_WITHIN_MS,

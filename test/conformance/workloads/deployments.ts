@@ -1,5 +1,6 @@
 // Versions that come and go: what serves, and that no request is lost meanwhile.
-import { eventually, GIVEN_UP_SOON } from '../../support/deployments/deploy';
+import { GIVEN_UP_SOON } from '../../support/deployments/deploy';
+import { waitFor } from '../../support/wait_for';
 import {
   CHANGED_WITHIN_MS,
   deployed,
@@ -40,7 +41,7 @@ export function describeDeployments(bench: WorkloadBench): void {
       const [third] = await onlyRunning(application, 'web', 1);
 
       await application.post('/restart', {});
-      await eventually(
+      await waitFor(
         'another instance',
         async () => !(await instancesOf(application)).some(({ id }) => id === third?.id),
         CHANGED_WITHIN_MS,
@@ -119,7 +120,7 @@ export function describeDeployments(bench: WorkloadBench): void {
       await set('later');
       expect((await environmentOf(application)).get('GREETING')).toBe(value);
       await application.post('/restart', {});
-      await eventually(
+      await waitFor(
         'the new value',
         async () => (await environmentOf(application)).get('GREETING') === 'later',
         CHANGED_WITHIN_MS,

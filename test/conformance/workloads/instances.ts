@@ -1,5 +1,4 @@
 // Instances: as many as are desired, of the process types that the version has, each with its output in the log.
-import { eventually } from '../../support/deployments/deploy';
 import {
   CHANGED_WITHIN_MS,
   deployed,
@@ -11,6 +10,7 @@ import {
   visitWith,
   type WorkloadBench,
 } from './bench';
+import { waitFor } from '../../support/wait_for';
 
 const TEST_MS = 240_000;
 const VISITS = 12;
@@ -79,7 +79,7 @@ export function describeInstances(bench: WorkloadBench): void {
       const { host } = application;
       const visit = (cookie?: string) =>
         visitWith(bench, { host, path: '/cgi-bin/instance.cgi', ...(cookie !== undefined && { cookie }) });
-      const strangers = await eventually('both instances', async () => {
+      const strangers = await waitFor('both instances', async () => {
         const found = await Promise.all(Array.from({ length: VISITS }, () => visit()));
         return new Set(found.map(({ body }) => body)).size === 2 && found;
       });
@@ -89,11 +89,7 @@ export function describeInstances(bench: WorkloadBench): void {
       expect(known.cookie).toBeDefined();
       for (let count = 0; count < VISITS; count += 1) expect((await visit(known.cookie)).body).toBe(known.body);
       await application.post('/restart', {});
-      await eventually(
-        'another instance',
-        async () => (await visit(known.cookie)).body !== known.body,
-        CHANGED_WITHIN_MS,
-      );
+      await waitFor('another instance', async () => (await visit(known.cookie)).body !== known.body, CHANGED_WITHIN_MS);
       expect((await visit(known.cookie)).cookie).not.toBe(known.cookie);
     },
     TEST_MS,
@@ -114,7 +110,7 @@ export function describeInstances(bench: WorkloadBench): void {
         (await application.get(`/logs?process_type=${type}&limit=1000`)).data
           .filter((line: { source: string }) => line.source === 'app')
           .map((line: { message: string }) => line.message);
-      const lines = await eventually(
+      const lines = await waitFor(
         'all lines',
         async () => {
           const found = await messages('worker');
@@ -123,7 +119,7 @@ export function describeInstances(bench: WorkloadBench): void {
         CHANGED_WITHIN_MS,
       );
       expect(lines.sort()).toEqual(Array.from({ length: 500 }, (_, index) => `line ${index + 1}`).sort());
-      const ticks = await eventually(
+      const ticks = await waitFor(
         'three ticks',
         async () => {
           const found = await messages('clock');

@@ -19,8 +19,8 @@ import { brotliDecompressSync } from 'node:zlib';
 import { openEmbeddedCdn, type EmbeddedCdnOptions } from '../../../engines/cdn/cache/driver';
 import { startCdnBench, testEdgeOptions, type CdnBench } from '../../support/cdn/cdn_bench';
 import { visitTogether, visitWithoutReading } from '../../support/cdn/cdn_visitors';
-import { eventually } from '../../support/deployments/deploy';
 import { startDnsServer } from '../../support/dns/dns_server';
+import { waitFor } from '../../support/wait_for';
 
 const MINUTE = { 'cache-control': 'max-age=60' };
 const HIT = 'edge; hit';
@@ -63,7 +63,7 @@ describe('many who wait for one new object', () => {
     const body = 'a text that repeats itself. '.repeat(20_000);
     bench.origin('/new', [{ headers: MINUTE, body, delayMs: 1_500 }]);
     const slow = await visitWithoutReading(bench.port, host, '/new');
-    await eventually('the request', async () => bench.asked('/new').length > 0);
+    await waitFor('the request', async () => bench.asked('/new').length > 0);
     const crowd = { port: bench.port, host, target: '/new', connections: 500, requests: 4 };
     expect(await visitTogether({ ...crowd, codings: ['br', 'gzip', 'br', 'gzip'] })).toBe(2_000);
     expect(bench.asked('/new')).toHaveLength(1);
@@ -78,7 +78,7 @@ describe('many who wait for one new object', () => {
     const stuck = await Promise.all(Array.from({ length: 100 }, () => visitWithoutReading(bench.port, host, '/large')));
     closers.push(() => stuck.forEach((socket) => socket.destroy()));
     expect((await bench.visit(host, '/large')).body).toHaveLength(10_000_000);
-    await eventually('the object', async () => (await stateOf(bench, host, '/large')) === HIT);
+    await waitFor('the object', async () => (await stateOf(bench, host, '/large')) === HIT);
     // Of the billion that they have asked for.
     expect(process.memoryUsage().external - before).toBeLessThan(250_000_000);
     expect(bench.asked('/large')).toHaveLength(1);
@@ -97,7 +97,7 @@ describe('many who wait for one new object', () => {
       const ask = (): ReturnType<CdnBench['visit']> =>
         bench.visit(host, '/text', { headers: { 'accept-encoding': coding } });
       const together = await Promise.all(Array.from({ length: 20 }, ask));
-      const stored = await eventually('the form', async () => readdirSync(own).find((name) => name.endsWith(end)));
+      const stored = await waitFor('the form', async () => readdirSync(own).find((name) => name.endsWith(end)));
       const made = statSync(path.join(own, stored));
       const later = await ask();
       for (const { status, body: packed } of together) expect([status, packed]).toEqual([200, later.body]);
@@ -126,7 +126,7 @@ describe('the files', () => {
       // The first one is in use.
       expect(await stateOf(bench, host, '/file/0')).toBe(HIT);
     }
-    await eventually('the files', async () => bytesIn(own) <= 250_000);
+    await waitFor('the files', async () => bytesIn(own) <= 250_000);
     expect(filesIn(own).length).toBeGreaterThan(10);
     expect(await stateOf(bench, host, '/file/13')).toBe(HIT);
     expect(await stateOf(bench, host, '/file/1')).toBe('edge; fwd=uri-miss; stored');
@@ -138,7 +138,7 @@ describe('the files', () => {
     const bench = await open({ directory: own, objectsMax: 5 });
     const host = await bench.zone('counted');
     for (let index = 0; index < 12; index += 1) await bench.visit(host, `/one/${index}`);
-    await eventually('the files', async () => filesIn(own).length === 5);
+    await waitFor('the files', async () => filesIn(own).length === 5);
     expect(await stateOf(bench, host, '/one/11')).toBe(HIT);
     expect(await stateOf(bench, host, '/one/0')).not.toBe(HIT);
   });
@@ -249,9 +249,9 @@ describe('origins', () => {
     const { url, sent, isClosed } = await startStream(MANY_KILOBYTES);
     const host = await bench.zone('left', {}, { origin: { url, host_header: 'o', is_internal: false } });
     const visitor = await visitWithoutReading(bench.port, host, '/stream');
-    await eventually('the first bytes', async () => sent() > 100);
+    await waitFor('the first bytes', async () => sent() > 100);
     visitor.destroy();
-    await eventually('the end', async () => isClosed());
+    await waitFor('the end', async () => isClosed());
     expect(sent()).toBeLessThan(MANY_KILOBYTES);
   });
 

@@ -8,10 +8,10 @@ import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { openEmbeddedCdn } from '../../../engines/cdn/cache/driver';
 import { startCdnBench, testEdgeOptions, type CdnBench } from '../../support/cdn/cdn_bench';
-import { eventually } from '../../support/deployments/deploy';
 import { closeAll, openFront, type Front } from '../../support/ingress/ingress';
 import { makeCertificate } from '../../support/ingress/ingress_certificate';
 import { fileNeeds } from '../../support/runner/programs';
+import { waitFor } from '../../support/wait_for';
 
 fileNeeds('openssl');
 
@@ -87,7 +87,7 @@ test.each([1_000, 100_000, 900_000, 3_000_000, 6_000_000])(
     }
     const sent = [...together, ...later].reduce((sum, one) => sum + one.body.length, 0);
     let counted = 0;
-    await eventually('the counters', async () => {
+    await waitFor('the counters', async () => {
       for (const { bytes } of bench.engine.driver.takeTraffic()) counted += bytes;
       return counted >= sent;
     });

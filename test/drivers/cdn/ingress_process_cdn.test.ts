@@ -12,7 +12,7 @@ import {
   startIngressProcessBench,
   type IngressProcessBench,
 } from '../../support/ingress/ingress_process';
-import { eventually } from '../../support/email/mail';
+import { retryCheck } from '../../support/wait_for';
 
 const HOST = 'cdn.example.com';
 const BODY = 'x'.repeat(200_000);
@@ -100,13 +100,13 @@ test('an answer that is streaming when the program changes comes to its end', as
   held.splice(0).forEach((end) => end());
   for (const body of await Promise.all(bodies)) expect(body === BODY).toBe(true);
   expect(served['/slow']).toBe(1);
-  await eventually(async () => expect(isProcessAlive(old)).toBe(false));
+  await retryCheck(async () => expect(isProcessAlive(old)).toBe(false));
 });
 
 test('objects are found by the new program, and it knows each file of the directory', async () => {
   expect([await visit('/a'), await visit('/b')]).toEqual([MISS, MISS]);
   // A visitor has the whole body a moment before its file has its name.
-  await eventually(async () => expect([await visit('/a'), await visit('/b')]).toEqual([HIT, HIT]));
+  await retryCheck(async () => expect([await visit('/a'), await visit('/b')]).toEqual([HIT, HIT]));
   const originRequests = served['/a'];
   const slow = await begin('/slow');
   const body = readAll(slow);
@@ -116,7 +116,7 @@ test('objects are found by the new program, and it knows each file of the direct
   expect((await body).length).toBe(BODY.length);
   // What the old one has fetched meanwhile is in no file: a purge would not find it.
   await after.cdn.purge('cdn_1', { type: 'all', values: [] }, 'embedded', driverContext(WITHIN_MS));
-  await eventually(async () => {
+  await retryCheck(async () => {
     const files = readdirSync(path.join(bench.directory, 'cdn')).filter((name) => !name.startsWith('index'));
     expect(files).toEqual([]);
   });
@@ -131,13 +131,13 @@ test('a purge reaches the old program too, for requests on connections that it h
   socket.on('data', (chunk) => (text += String(chunk)));
   const ended = new Promise((resolve) => socket.on('close', resolve));
   send('/slow');
-  await eventually(async () => expect(held).toHaveLength(1));
+  await retryCheck(async () => expect(held).toHaveLength(1));
   const old = await bench.pid();
   const after = await upgrade();
   expect(await bench.pid()).not.toBe(old);
   await after.cdn.purge('cdn_1', { type: 'all', values: [] }, 'embedded', driverContext(WITHIN_MS));
   send('/kept');
-  await eventually(async () => expect(served['/kept']).toBe(2));
+  await retryCheck(async () => expect(served['/kept']).toBe(2));
   held.splice(0).forEach((end) => end());
   await ended;
   expect(text.match(/^cache-status: .*$/gm)).toHaveLength(2);

@@ -8,8 +8,8 @@ import path from 'node:path';
 import { driverContext } from '../../../core/driver';
 import type { ZoneSpec } from '../../../engines/dns/nameserver';
 import { openEmbeddedNameserver, type EmbeddedNameserver } from '../../../engines/dns/driver';
-import { eventually } from '../../support/deployments/deploy';
 import { freePort } from '../../support/processes/free_port';
+import { waitFor } from '../../support/wait_for';
 
 const ZONE: ZoneSpec = {
   ...{ name: 'example.com', serial: 1, default_ttl: 300, name_servers: ['ns1.example.net'], keys: [] },
@@ -66,7 +66,7 @@ test.each(Object.entries(holders))('taken over %s, it is bound once it is free',
   } finally {
     await release();
   }
-  await eventually('the port is bound', async () => opened.port === port);
+  await waitFor('the port is bound', async () => opened.port === port);
   const resolver = new Resolver();
   resolver.setServers([`127.0.0.1:${port}`]);
   expect(await resolver.resolve4('www.example.com')).toEqual(['192.0.2.1']);

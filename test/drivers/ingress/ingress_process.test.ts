@@ -18,7 +18,7 @@ import {
 import { makeCertificate } from '../../support/ingress/ingress_certificate';
 import { needs } from '../../support/runner/programs';
 import { ask, closeAll, routeOf, startApp } from '../../support/ingress/ingress';
-import { eventually } from '../../support/email/mail';
+import { retryCheck } from '../../support/wait_for';
 
 const { test: openssl } = needs('openssl');
 
@@ -61,7 +61,7 @@ test('routes, pins, drains, lines and traffic go through the process', async () 
   const front = { port: ingress.ports.http };
   expect((await ask(front)).status).toBe(503);
   ingress.replaceRoutes([routeOf([first!])]);
-  await eventually(async () => expect((await ask(front, { path: '/x?secret=1' })).body).toBe('one'));
+  await retryCheck(async () => expect((await ask(front, { path: '/x?secret=1' })).body).toBe('one'));
   const late = ingress.beginRead();
   const unpin = ingress.pinRoutes('app_1', [routeOf([second!])]);
   ingress.replaceApplicationRoutes('app_1', [routeOf([first!])], late);
@@ -71,7 +71,7 @@ test('routes, pins, drains, lines and traffic go through the process', async () 
   ingress.replaceApplicationRoutes('app_1', [routeOf([first!])], late);
   await ingress.drain('ins_none', 10);
   expect((await ask(front)).body).toBe('two');
-  await eventually(async () => expect(lines.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(3));
+  await retryCheck(async () => expect(lines.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(3));
   expect(lines.at(-1)).toMatchObject({ at: expect.any(Date), application_id: 'app_1', reason: null });
   expect(JSON.stringify(lines)).not.toContain('secret');
   const counted = ingress.takeTraffic();
@@ -89,13 +89,13 @@ test('a control plane that is killed takes its reads and pins along: routes of t
   const another = { ...routeOf([first!], { application_id: 'app_2' }), hosts: ['other.example.com'] };
   for (let reads = 0; reads < 20; reads += 1) before.ingress.replaceRoutes([routeOf([first!]), another]);
   before.ingress.pinRoutes('app_2', [{ ...another, targets: [second!] }]);
-  await eventually(async () => expect((await ask(front, { host: 'other.example.com' })).body).toBe('two'));
+  await retryCheck(async () => expect((await ask(front, { host: 'other.example.com' })).body).toBe('two'));
   await bench.detach(before);
   const after = await open();
   after.ingress.replaceApplicationRoutes('app_1', [routeOf([third!])], after.ingress.beginRead());
-  await eventually(async () => expect((await ask(front)).body).toBe('three'));
+  await retryCheck(async () => expect((await ask(front)).body).toBe('three'));
   after.ingress.replaceApplicationRoutes('app_2', [another], after.ingress.beginRead());
-  await eventually(async () => expect((await ask(front, { host: 'other.example.com' })).body).toBe('one'));
+  await retryCheck(async () => expect((await ask(front, { host: 'other.example.com' })).body).toBe('one'));
 });
 
 openssl('a control plane that is killed leaves the process serving; the next one finds it', async () => {
@@ -104,7 +104,7 @@ openssl('a control plane that is killed leaves the process serving; the next one
   const before = await open({ certificate });
   before.ingress.replaceRoutes([routeOf([app])]);
   const { http: port, https: securePort } = before.ingress.ports;
-  await eventually(async () => expect((await ask({ port })).body).toBe('served'));
+  await retryCheck(async () => expect((await ask({ port })).body).toBe('served'));
   const secure = (): Promise<number | undefined> =>
     new Promise((resolve, reject) => {
       const options = { port: securePort, host: '127.0.0.1', servername: 'app.example.com', rejectUnauthorized: false };
@@ -114,7 +114,7 @@ openssl('a control plane that is killed leaves the process serving; the next one
       request.on('error', reject);
     });
   expect(await secure()).toBe(200);
-  await eventually(async () => expect(lines.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(2));
+  await retryCheck(async () => expect(lines.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(2));
   before.ingress.forgetCertificate('app.example.com');
   await expect(open({ certificate })).rejects.toMatchObject({ code: 'EBUSY' });
   await bench.detach(before); // as the end of its process closes its connection
@@ -127,7 +127,7 @@ openssl('a control plane that is killed leaves the process serving; the next one
     { body: 'served' },
   ]);
   expect(after.ingress.beginRead()).toBeGreaterThan(1);
-  await eventually(async () => expect(lines.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(4));
+  await retryCheck(async () => expect(lines.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(4));
   expect(isProcessAlive(pid)).toBe(true);
 });
 
@@ -147,18 +147,18 @@ test('killed, it is started again at the same port, with routes and zones', asyn
   expect((await ask(front, { host: 'cdn.example.com' })).body).toBe('served');
   const pid = await bench.pid();
   process.kill(pid, 'SIGKILL');
-  await eventually(async () => {
+  await retryCheck(async () => {
     expect((await ask(front)).body).toBe('served');
     expect((await ask(front, { host: 'cdn.example.com' })).body).toBe('served');
   });
   expect(messages).toEqual(['The ingress process has ended. It is started again.']);
-  await eventually(async () => expect(cdn.takeTraffic().length).toBeGreaterThan(0));
+  await retryCheck(async () => expect(cdn.takeTraffic().length).toBeGreaterThan(0));
   // Both gone, as after a restart of the machine: the zones are there before anybody asks for them.
   await bench.detach(first);
   process.kill(await bench.pid(), 'SIGKILL');
   const next = await open();
   next.ingress.replaceRoutes([]);
-  await eventually(async () => {
+  await retryCheck(async () => {
     const { body } = await ask({ port: next.ingress.ports.http }, { host: 'cdn.example.com' });
     expect(body).toBe('served');
   });
@@ -171,7 +171,7 @@ test('another program takes its place without a lost request; the old one ends',
   const before = await open();
   before.ingress.replaceRoutes([routeOf([app])]);
   const { http: port } = before.ingress.ports;
-  await eventually(async () => expect((await ask({ port })).body).toBe('served'));
+  await retryCheck(async () => expect((await ask({ port })).body).toBe('served'));
   await bench.detach(before);
   const old = await bench.pid();
   const agents = Array.from({ length: 8 }, () => new http.Agent({ keepAlive: true, maxSockets: 1 }));
@@ -191,7 +191,7 @@ test('another program takes its place without a lost request; the old one ends',
   // Another setting needs another program as another version does.
   const after = await open({ trustProxy: 1 });
   after.ingress.restoreRoutes([routeOf([app])]);
-  await eventually(async () => expect(isProcessAlive(old)).toBe(false));
+  await retryCheck(async () => expect(isProcessAlive(old)).toBe(false));
   isOver = true;
   await Promise.all(clients);
   for (const agent of agents) agent.destroy();
@@ -204,13 +204,13 @@ test('it ends when nothing is behind it, and when its directory goes', async () 
   const unused = await open();
   const first = await bench.pid();
   await unused.ingress.close(0);
-  await eventually(async () => expect(isProcessAlive(first)).toBe(false));
+  await retryCheck(async () => expect(isProcessAlive(first)).toBe(false));
   const used = await open();
   used.ingress.replaceRoutes([routeOf([await startApp((_, response) => response.end())])]);
   await bench.detach(used);
   const pid = await bench.pid();
   rmSync(bench.directory, { recursive: true });
-  await eventually(async () => expect(isProcessAlive(pid)).toBe(false));
+  await retryCheck(async () => expect(isProcessAlive(pid)).toBe(false));
 });
 
 test('its command line and environment have no secret, and its socket is of its user alone', async () => {

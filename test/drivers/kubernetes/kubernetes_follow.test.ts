@@ -13,7 +13,7 @@ import {
   type OddApiServer,
   type SeenRequest,
 } from '../../support/kubernetes/odd_api_server';
-import { waitFor } from '../../support/kubernetes/wait_for';
+import { waitFor } from '../../support/wait_for';
 
 let api: OddApiServer;
 let client: KubernetesClient;

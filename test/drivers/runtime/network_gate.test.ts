@@ -5,7 +5,7 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 import path from 'node:path';
 import { connectInto, isAnswering, isPortTaken } from '../../../core/outbound/network_location';
 import { connectInside as connectInsideFile, gateProgram } from '../../../drivers/network/programs';
-import { eventually } from '../../support/email/mail';
+import { retryCheck } from '../../support/wait_for';
 
 const running = new Set<Gate>();
 let server: Server;
@@ -47,7 +47,7 @@ async function startGate(): Promise<Gate> {
   const program = spawn(process.execPath, [path.join(directory, 'gate.js'), directory], { stdio: 'inherit' });
   const started = { directory, program, gate: path.join(directory, 'gate') };
   running.add(started);
-  await eventually(async () => expect(await isAnswering(started)).toBe(true));
+  await retryCheck(async () => expect(await isAnswering(started)).toBe(true));
   return started;
 }
 
@@ -112,15 +112,15 @@ test('1,000 connections leave no descriptor open, neither here nor in the gate',
   const { gate, program } = await startGate();
   (await open(gate)).destroy();
   const settled = (): Promise<number> => new Promise((resolve) => server.getConnections((_, count) => resolve(count)));
-  await eventually(async () => expect(await settled()).toBe(0));
+  await retryCheck(async () => expect(await settled()).toBe(0));
   const before = [descriptorsOf(process.pid), descriptorsOf(program.pid)];
   for (let round = 0; round < 5; round += 1) {
     const sockets = await Promise.all(Array.from({ length: 200 }, () => open(gate)));
     for (const socket of sockets) socket.destroy();
-    await eventually(async () => expect(descriptorsOf(program.pid)).toBeLessThanOrEqual(before[1]!));
+    await retryCheck(async () => expect(descriptorsOf(program.pid)).toBeLessThanOrEqual(before[1]!));
   }
-  await eventually(async () => expect(await settled()).toBe(0));
-  await eventually(async () => expect(descriptorsOf(process.pid)).toBeLessThanOrEqual(before[0]!));
+  await retryCheck(async () => expect(await settled()).toBe(0));
+  await retryCheck(async () => expect(descriptorsOf(process.pid)).toBeLessThanOrEqual(before[0]!));
 });
 
 test('connections that are given up or refused leave no descriptor open', async () => {
@@ -132,7 +132,7 @@ test('connections that are given up or refused leave no descriptor open', async 
   for (let count = 0; count < 100; count += 1) connectInto({ gate }, port, never)();
   const closed = await freePort();
   for (let count = 0; count < 20; count += 1) expect(await failureOf(gate, closed)).toBe('ECONNREFUSED');
-  await eventually(async () => {
+  await retryCheck(async () => {
     expect(descriptorsOf(process.pid)).toBeLessThanOrEqual(before[0]!);
     expect(descriptorsOf(program.pid)).toBeLessThanOrEqual(before[1]!);
   });
@@ -186,12 +186,12 @@ describe('of a gate that misbehaves', () => {
       const failed = new Promise((resolve) =>
         connectInto({ gate }, port, { onConnected: () => resolve('connected'), onFailed: resolve }, end.signal),
       );
-      await eventually(async () => expect(silent.length).toBeGreaterThan(0));
+      await retryCheck(async () => expect(silent.length).toBeGreaterThan(0));
       end.abort();
       expect(await failed).toMatchObject({ code: 'ABORT_ERR' });
       for (const socket of silent) socket.destroy();
       silent = [];
-      await eventually(async () => expect(descriptorsOf(process.pid)).toBeLessThanOrEqual(before));
+      await retryCheck(async () => expect(descriptorsOf(process.pid)).toBeLessThanOrEqual(before));
     }
   });
 });
@@ -236,7 +236,7 @@ describe('a program of its own', () => {
     const sockets = await Promise.all(Array.from({ length: 300 }, () => inside(gate)));
     for (const socket of sockets) socket?.destroy();
     expect(sockets).not.toContain(null);
-    await eventually(async () => expect(descriptorsOf(process.pid)).toBeLessThan(own + 10));
-    await eventually(async () => expect(descriptorsOf(program.pid)).toBeLessThan(ofGate + 10));
+    await retryCheck(async () => expect(descriptorsOf(process.pid)).toBeLessThan(own + 10));
+    await retryCheck(async () => expect(descriptorsOf(program.pid)).toBeLessThan(ofGate + 10));
   });
 });

@@ -4,18 +4,14 @@
 import http, { type IncomingHttpHeaders } from 'node:http';
 import http2 from 'node:http2';
 import https from 'node:https';
-import {
-  startDeployService,
-  eventually,
-  type DeployService,
-  type TestApplication,
-} from '../../support/deployments/deploy';
+import { startDeployService, type DeployService, type TestApplication } from '../../support/deployments/deploy';
 import { startDnsParent, type DnsParent } from '../../support/dns/dns_parent';
 import { startDnsServer, type DnsServer } from '../../support/dns/dns_server';
 import { freePort } from '../../support/processes/free_port';
 import { hasPebble, openPebble, type Pebble } from '../../support/ingress/pebble';
 import { webCommand } from '../../support/git/repositories';
 import type { Answer } from '../../support/service';
+import { waitFor } from '../../support/wait_for';
 
 const described = hasPebble ? describe : describe.skip;
 jest.setTimeout(120_000);
@@ -87,7 +83,7 @@ described('a CDN zone before an application', () => {
   }
 
   const untilActive = (): Promise<true> =>
-    eventually('the zone', async () => {
+    waitFor('the zone', async () => {
       const { status, status_reason } = (await service.call('GET', `/v2/cdn_zones/${zone.id}`)).body;
       if (status === 'failed') throw new Error(status_reason);
       return status === 'active';
@@ -145,15 +141,15 @@ described('a CDN zone before an application', () => {
     const domain = await created(domainsPath(), { hostname: DOMAIN });
     expect(domain.status).toBe('active');
     expect(await recordsOf()).toEqual([`CNAME static ${zone.hostname}`]);
-    await eventually('the certificate', async () => {
+    await waitFor('the certificate', async () => {
       const { certificate } = (await service.call('GET', `${domainsPath()}/${domain.id}`)).body;
       if (certificate.status === 'failed') throw new Error(certificate.error);
       return certificate.status === 'issued';
     });
-    const secure = await eventually('https', () => visit('https', DOMAIN, '/secure').catch(() => null));
+    const secure = await waitFor('https', () => visit('https', DOMAIN, '/secure').catch(() => null));
     expect([secure.status, headersIn(secure)['x-forwarded-proto']]).toEqual([200, 'https']);
     const to = `https://${DOMAIN}`;
-    const redirected = await eventually('the redirect', async () => {
+    const redirected = await waitFor('the redirect', async () => {
       const seen = await visit('http', DOMAIN, '/a?b=c');
       return seen.status === 308 && seen;
     });
@@ -175,7 +171,7 @@ described('a CDN zone before an application', () => {
     const bytes = await http2Bytes();
     expect(bytes).toBeGreaterThan(300_000);
     // All else that was asked for at this name is small.
-    const totals = await eventually('the counters', async () => {
+    const totals = await waitFor('the counters', async () => {
       const { bandwidth_bytes = 0, requests = 0 } = await totalsOf(domain.id);
       return bandwidth_bytes > bytes && { bandwidth_bytes, requests };
     });
@@ -215,7 +211,7 @@ described('a CDN zone before an application', () => {
     expect(www.status).toBe('active');
     const origin = { type: 'application', application_id: application.id };
     await changed({ origin: { ...origin, host_header: 'www.shop.example.com' } });
-    const seen = await eventually('the route', async () => {
+    const seen = await waitFor('the route', async () => {
       const one = await visit('https', DOMAIN, '/named');
       return one.status === 200 && one;
     });
@@ -229,11 +225,11 @@ described('a CDN zone before an application', () => {
     const refused = await service.call('DELETE', `/v2/applications/${application.id}`);
     expect([refused.status, refused.body.code]).toEqual([409, 'resource_in_use']);
     const second = await created(domainsPath(), { hostname: 'media.shop.example.com' });
-    await eventually('the records', async () => (await recordsOf()).length === 2);
+    await waitFor('the records', async () => (await recordsOf()).length === 2);
     expect((await service.call('DELETE', `${domainsPath()}/${second.id}`)).status).toBe(204);
-    await eventually('the record of the domain', async () => (await recordsOf()).length === 1);
+    await waitFor('the record of the domain', async () => (await recordsOf()).length === 1);
     expect((await service.call('DELETE', `/v2/cdn_zones/${zone.id}`)).status).toBe(204);
-    await eventually('the record of the zone', async () => (await recordsOf()).length === 0);
-    await eventually('its end', async () => (await visit('http', DOMAIN, '/')).status === 404);
+    await waitFor('the record of the zone', async () => (await recordsOf()).length === 0);
+    await waitFor('its end', async () => (await visit('http', DOMAIN, '/')).status === 404);
   });
 });

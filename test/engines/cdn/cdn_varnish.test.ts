@@ -5,10 +5,10 @@ import { purgedNodes } from '../../../models/cdn/cdn_purge/work';
 import { describeCdnCache } from '../../conformance/cdn_cache';
 import { startCdnOrigin, type CdnOrigin } from '../../support/cdn/cdn_origin';
 import { testEdgeOptions } from '../../support/cdn/cdn_bench';
-import { eventually } from '../../support/deployments/deploy';
 import { freePort } from '../../support/processes/free_port';
 import { startService, type Answer, type TestService } from '../../support/service';
 import { hasVarnish, startVarnish, type Varnish } from '../../support/cdn/varnish';
+import { waitFor } from '../../support/wait_for';
 
 jest.setTimeout(120_000);
 const described = hasVarnish ? describe : describe.skip;
@@ -73,12 +73,12 @@ described('two Varnish nodes behind the API', () => {
 
   test('objects are spread over the nodes, and a purge is done on each', async () => {
     expect(zone.status).toBe('active');
-    await eventually('both nodes', async () => {
+    await waitFor('both nodes', async () => {
       await statuses();
       return (await statuses()).every((status) => status === 'edge; hit');
     });
     const made = await service.call('POST', path(), { body: { type: 'prefixes', values: ['/n/'] } });
-    await eventually('the purge', () => isCompleted(made.body.id));
+    await waitFor('the purge', () => isCompleted(made.body.id));
     expect(await statuses()).toEqual(all('edge; fwd=uri-miss; stored'));
     expect([...(await purgedNodes(service.platform.database, String(made.body.id)))].sort()).toEqual(
       nodes.map((node) => `127.0.0.1:${node.port}`).sort(),
@@ -91,16 +91,16 @@ described('two Varnish nodes behind the API', () => {
     expect(new Set(seen)).toEqual(new Set(['edge; hit', 'edge; fwd=uri-miss; stored']));
     const made = await service.call('POST', path(), { body: { type: 'all' } });
     const stored = (): Promise<Set<string>> => purgedNodes(service.platform.database, String(made.body.id));
-    await eventually('the node that is there', async () => (await stored()).size === 1);
+    await waitFor('the node that is there', async () => (await stored()).size === 1);
     expect(await isCompleted(made.body.id)).toBe(false);
     await nodes[1]?.start();
-    await eventually('the purge', () => isCompleted(made.body.id));
+    await waitFor('the purge', () => isCompleted(made.body.id));
     expect((await stored()).size).toBe(2);
     expect((await statuses()).filter((status) => status === 'edge; hit')).toEqual([]);
   });
 
   test('the metrics of the zone are exact', async () => {
-    const counted = await eventually('the counters', async () => {
+    const counted = await waitFor('the counters', async () => {
       const { body } = await service.call('GET', `/v2/cdn_zones/${String(zone.id)}/metrics`);
       const total = (metric: string): number =>
         body.series

@@ -7,10 +7,10 @@ import { openVarnish } from '../../../drivers/varnish/driver';
 import { renderVcl } from '../../../drivers/varnish/vcl';
 import { startCdnBench, testEdgeOptions, type CdnBench } from '../../support/cdn/cdn_bench';
 import { startCdnOrigin, type CdnOrigin } from '../../support/cdn/cdn_origin';
-import { eventually } from '../../support/deployments/deploy';
 import { freePort } from '../../support/processes/free_port';
 import { startService, type TestService } from '../../support/service';
 import { hasVarnish, startVarnish, type Varnish } from '../../support/cdn/varnish';
+import { waitFor } from '../../support/wait_for';
 
 jest.setTimeout(120_000);
 const described = hasVarnish ? describe : describe.skip;
@@ -164,7 +164,7 @@ described('a service whose Varnish refuses the configuration', () => {
     await cli.run('param.reset', 'cc_command');
     const [zone] = (await service.call('GET', '/v2/cdn_zones')).body.data;
     const path = `/v2/cdn_zones/${String(zone.id)}`;
-    const again = await eventually(
+    const again = await waitFor(
       'the configuration',
       async () => {
         const options = { body: { compression: false }, headers: { Prefer: 'wait=20' } };

@@ -2,15 +2,9 @@
 // Endpoints with a port of their own: pools before a server, and connections spread over replicas.
 import { existsSync, readdirSync } from 'node:fs';
 import pg from 'pg';
-import {
-  connect,
-  describeEngine,
-  eventually,
-  openHall,
-  verdict,
-  type Hall,
-} from '../../support/databases/database_hall';
+import { connect, describeEngine, openHall, verdict, type Hall } from '../../support/databases/database_hall';
 import { processesWith, signalAll } from '../../support/processes/processes';
+import { waitFor } from '../../support/wait_for';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
 const missing = ['pgbouncer', 'haproxy'].filter((program) => !process.env.CI && !existsSync(`/usr/sbin/${program}`));
@@ -34,7 +28,7 @@ describeEngine('postgresql', () =>
     const children = (kind: string, own = '') => `/v2/databases/${id}/${kind}${own && `/${own}`}`;
 
     async function rested(place: string, withinMs = 60_000): Promise<any> {
-      return eventually(
+      return waitFor(
         place,
         async () => {
           const { body } = await hall.call('GET', place);
@@ -115,7 +109,7 @@ describeEngine('postgresql', () =>
       const user = await hall.call('POST', children('users'), { body: { username: 'reader', access: 'read_only' } });
       const readers = (await addressOf(pooled.port)).replace(/\/\/[^@]+@/, `//reader:${user.body.password}@`);
       await hall.settled(id);
-      expect(await eventually('the user in the pool', async () => (await verdict(readers)) ?? 'in')).toBe('in');
+      expect(await waitFor('the user in the pool', async () => (await verdict(readers)) ?? 'in')).toBe('in');
       // The server drops the user first; then the pooler is told, and ends all sessions, since it can't tell them
       // apart.
       const witness = new pg.Client({
@@ -125,7 +119,7 @@ describeEngine('postgresql', () =>
       const ended = new Promise<void>((resolve) => witness.on('error', () => resolve()));
       await witness.connect();
       expect((await hall.call('DELETE', children('users', user.body.id))).status).toBe(204);
-      await eventually('the end of the user', async () => (await verdict(readers)) !== null || null);
+      await waitFor('the end of the user', async () => (await verdict(readers)) !== null || null);
       await ended;
     }, 90_000);
 
@@ -141,13 +135,13 @@ describeEngine('postgresql', () =>
       });
       expect(programs(pooled.id)).toEqual([before]);
       signalAll(programs(pooled.id));
-      await eventually(
+      await waitFor(
         'the pooler',
         async () => (programs(pooled.id).some((pid) => pid !== before) && (await verdict(address)) === null) || null,
         60_000,
       );
       const logged = (words: RegExp) =>
-        eventually(
+        waitFor(
           String(words),
           async () => {
             const { body } = await hall.call('GET', `/v2/databases/${id}/logs?source=pooler&limit=100`);
@@ -179,7 +173,7 @@ describeEngine('postgresql', () =>
       // Its pool gone, it is at the port of the server; nothing of it is left.
       await hall.call('PATCH', children('endpoints', open.id), { body: { pool_mode: null } });
       expect(await rested(children('endpoints', open.id))).toMatchObject({ status: 'active', pool_mode: null });
-      await eventually(
+      await waitFor(
         'the end of the pooler',
         async () => (programs(open.id).length === 0 && !existsSync(`${hall.databaseDir}/endpoints/${open.id}`)) || null,
       );
@@ -188,11 +182,11 @@ describeEngine('postgresql', () =>
 
     test('a stopped database refuses, and is reached again when it is started', async () => {
       await hall.act(id, 'stop');
-      await eventually('the end of the pooler', async () => programs(pooled.id).length === 0 || null);
+      await waitFor('the end of the pooler', async () => programs(pooled.id).length === 0 || null);
       expect(await verdict(await addressOf(pooled.port))).toMatch(/ECONNREFUSED/);
       await hall.act(id, 'start');
       const address = await addressOf(pooled.port);
-      await eventually(
+      await waitFor(
         'the pooler',
         async () => (programs(pooled.id).length > 0 && (await verdict(address)) === null) || null,
         60_000,
@@ -222,8 +216,8 @@ describeEngine('postgresql', () =>
           seen.add((await one(address, `select current_setting('port') as port`)).port);
         return seen.size;
       };
-      await eventually('both replicas', async () => (await ports(4).catch(() => 0)) === 2 || null, 60_000);
-      await eventually(
+      await waitFor('both replicas', async () => (await ports(4).catch(() => 0)) === 2 || null, 60_000);
+      await waitFor(
         'the rows',
         async () =>
           (await one(address, 'select count(*)::int as count from notes').catch(() => null))?.count === 5 || null,
@@ -236,12 +230,12 @@ describeEngine('postgresql', () =>
       hall.killServer(made[0].id);
       // Whoever was just being served by it comes again.
       for (let turn = 0; turn < 6; turn += 1)
-        await eventually(
+        await waitFor(
           'an answer',
           async () =>
             (await one(address, 'select count(*)::int as count from notes').catch(() => null))?.count === 5 || null,
         );
-      await eventually('the replica again', async () => (await ports(4).catch(() => 0)) === 2 || null, 60_000);
+      await waitFor('the replica again', async () => (await ports(4).catch(() => 0)) === 2 || null, 60_000);
 
       // A pool before one replica alone.
       const single = await endpoint({
@@ -260,8 +254,8 @@ describeEngine('postgresql', () =>
 
       const [before] = programs(reads.id);
       expect((await hall.call('DELETE', children('replicas', made[1].id))).status).toBe(204);
-      await eventually('the end of its pool', async () => programs(single.id).length === 0 || null);
-      await eventually('one replica', async () => (await ports(3).catch(() => 0)) === 1 || null);
+      await waitFor('the end of its pool', async () => programs(single.id).length === 0 || null);
+      await waitFor('one replica', async () => (await ports(3).catch(() => 0)) === 1 || null);
       expect(programs(reads.id)).toEqual([before]);
     }, 240_000);
 
@@ -271,7 +265,7 @@ describeEngine('postgresql', () =>
         [pooled.id],
       )) as [{ port: number }];
       expect((await hall.call('DELETE', children('endpoints', pooled.id))).status).toBe(204);
-      await eventually(
+      await waitFor(
         'the end of the row',
         async () =>
           (await hall.service.sql('select 1 from database_endpoints where id = $1', [pooled.id])).length === 0 || null,
@@ -283,7 +277,7 @@ describeEngine('postgresql', () =>
       ]).toEqual([[], [], false]);
       expect(await verdict(await addressOf(port))).toMatch(/ECONNREFUSED/);
       await hall.remove(id);
-      await eventually(
+      await waitFor(
         'the end of all endpoints',
         async () =>
           (await hall.service.sql('select 1 from database_endpoints where database_id = $1', [id])).length === 0 ||

@@ -9,12 +9,12 @@ import { startPlant, type Plant } from '../../support/processes/bad_days_program
 import {
   connect,
   describePostgresqlWithTools,
-  eventually,
   hasEngine,
   openDatabaseWorkshop,
   type DatabaseWorkshop,
 } from '../../support/databases/database_hall';
 import { processesWith, signalAll } from '../../support/processes/processes';
+import { waitFor } from '../../support/wait_for';
 
 /** Into the making of a server. */
 const MOMENTS_MS = [200, 1_000];
@@ -38,7 +38,7 @@ describePostgresqlWithTools(() => {
 
   const statusOf = async (id: string): Promise<string> => (await plant.call('GET', `/v2/databases/${id}`)).body.status;
   const available = (id: string): Promise<unknown> =>
-    eventually('the database', async () => ((await statusOf(id)) === 'available' ? true : null), PATIENCE_MS);
+    waitFor('the database', async () => ((await statusOf(id)) === 'available' ? true : null), PATIENCE_MS);
   const killAfter = async (ms: number): Promise<void> => {
     await sleep(ms);
     await plant.kill();
@@ -94,7 +94,7 @@ describePostgresqlWithTools(() => {
     const backup = await plant.call('POST', `/v2/databases/${first}/backups`, { body: {} });
     expect(backup.status).toBe(201);
     await killAfter(300);
-    await eventually(
+    await waitFor(
       'the backup',
       async () =>
         (await plant.call('GET', `/v2/databases/${first}/backups`)).body.data[0].status === 'completed' ? true : null,
@@ -109,7 +109,7 @@ describePostgresqlWithTools(() => {
     const replica = await plant.call('POST', `/v2/databases/${primary}/replicas`, { body: { name: 'reader' } });
     const follows = `/v2/databases/${primary}/replicas/${replica.body.id}`;
     await killAfter(900);
-    await eventually(
+    await waitFor(
       'the replica',
       async () => ((await plant.call('GET', follows)).body.status === 'available' ? true : null),
       PATIENCE_MS,
@@ -141,7 +141,7 @@ describePostgresqlWithTools(() => {
     expect(await ask(older, "select split_part(current_setting('server_version'), '.', 1) as major")).toEqual([
       { major: newest.split('.')[0] },
     ]);
-    await eventually(
+    await waitFor(
       'the end of the replica',
       async () => ((await plant.call('GET', follows)).status === 404 ? true : null),
       PATIENCE_MS,
@@ -153,7 +153,7 @@ describePostgresqlWithTools(() => {
     signalAll(processesWith(`${place.settings.DATABASE_DIR}/`).map(({ pid }) => pid));
     await plant.start();
     for (const id of ids) {
-      await eventually(
+      await waitFor(
         'the server',
         async () => ask(id, 'select count(*)::int as count from notes').catch(() => null),
         PATIENCE_MS,
@@ -162,11 +162,11 @@ describePostgresqlWithTools(() => {
     }
 
     if (cache)
-      expect(await eventually('Redis', () => cache.say('GET', 'kept').catch(() => null), PATIENCE_MS)).toBe('word');
+      expect(await waitFor('Redis', () => cache.say('GET', 'kept').catch(() => null), PATIENCE_MS)).toBe('word');
 
     for (const id of [...ids, ...(cache ? [cache.id] : [])]) await plant.call('DELETE', `/v2/databases/${id}`);
     await killAfter(100);
-    await eventually(
+    await waitFor(
       'the end of all servers',
       async () => ((await plant.sql('select 1 from database_ports')).length ? null : true),
       PATIENCE_MS,

@@ -7,7 +7,6 @@ import path from 'node:path';
 import {
   connect,
   describePostgresqlWithTools,
-  eventually,
   openHall,
   outsideAddress,
   postgresqlVersions,
@@ -15,6 +14,7 @@ import {
   testWhere,
   type Hall,
 } from '../../support/databases/database_hall';
+import { waitFor } from '../../support/wait_for';
 
 describePostgresqlWithTools(() => {
   let hall: Hall;
@@ -38,7 +38,7 @@ describePostgresqlWithTools(() => {
       const address = (await addressOf(id)).replace('127.0.0.1', String(outside));
       expect(await refusal(address)).toMatch(/ECONNREFUSED/);
       const active = async (place: string): Promise<void> =>
-        void (await eventually('the endpoint', async () =>
+        void (await waitFor('the endpoint', async () =>
           (await hall.call('GET', place)).body.status === 'active' ? true : null,
         ));
 
@@ -55,7 +55,7 @@ describePostgresqlWithTools(() => {
         expect((await client.query('select 1 as one')).rows).toEqual([{ one: 1 }]),
       );
       await hall.call('DELETE', place);
-      await eventually('the end of the endpoint', async () =>
+      await waitFor('the end of the endpoint', async () =>
         refusal(address).then(
           () => true,
           () => null,
@@ -69,7 +69,7 @@ describePostgresqlWithTools(() => {
     const { id } = await hall.create({ name: 'told', engine: 'postgresql' });
     const address = await addressOf(id);
     await connect(address, async (client) => void (await client.query('select no_such_column').catch(() => {})));
-    await eventually('the line of the mistake', async () => {
+    await waitFor('the line of the mistake', async () => {
       const { body } = await hall.call('GET', `/v2/databases/${id}/logs`);
       return body.data.some(
         ({ source, level, message }: Record<string, string>) =>
@@ -157,7 +157,7 @@ describePostgresqlWithTools(() => {
     const expectReason = async (wanted: RegExp | null): Promise<void> => {
       // Any change has the server looked at; without one it is within half a minute.
       await hall.call('PATCH', `/v2/databases/${id}`, { body: { deletion_protection: false } });
-      await eventually(
+      await waitFor(
         'the reason',
         async () => {
           const { status, status_reason } = (await hall.call('GET', `/v2/databases/${id}`)).body;
@@ -183,7 +183,7 @@ describePostgresqlWithTools(() => {
     });
     fill(1_300);
     await expectReason(/storage is full/);
-    await eventually('the limit that nobody switches off', async () => {
+    await waitFor('the limit that nobody switches off', async () => {
       let refused: string | null = null;
       await connect(address, async (client) => {
         await client.query('set default_transaction_read_only = off').catch(() => {});
@@ -204,7 +204,7 @@ describePostgresqlWithTools(() => {
   test('the last backup of a deleted database is kept for its days of grace, and nothing else', async () => {
     const { id } = await hall.create({ name: 'gone', engine: 'postgresql' });
     await hall.call('POST', `/v2/databases/${id}/backups`, { body: {} });
-    await eventually('the backup', async () =>
+    await waitFor('the backup', async () =>
       (await hall.call('GET', `/v2/databases/${id}/backups`)).body.data[0].status === 'completed' ? true : null,
     );
     await hall.remove(id);
@@ -223,11 +223,11 @@ describePostgresqlWithTools(() => {
       `update database_backups set expires_at = now(), deleted_at = now(), next_at = now() where database_id = $1`,
       [id],
     );
-    await eventually('the end of the backup', async () =>
+    await waitFor('the end of the backup', async () =>
       (await hall.service.sql('select 1 from database_backups where database_id = $1', [id])).length ? null : true,
     );
     await hall.service.sql('update databases set next_at = now() where id = $1', [id]);
-    await eventually('the end of its row', async () =>
+    await waitFor('the end of its row', async () =>
       (await hall.service.sql('select 1 from databases where id = $1', [id])).length ? null : true,
     );
     expect(existsSync(path.join(hall.databaseDir, 'backups', id))).toBe(false);

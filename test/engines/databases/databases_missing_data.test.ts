@@ -11,16 +11,11 @@ import { openControlDatabase } from '../../../db/control_database';
 import { expireBackups, scheduleBackups } from '../../../models/databases/database_backup/work';
 import { openStoreTrial, type StoreTrial } from '../../support/databases/backup_store';
 import { createTestDatabase, type TestDatabase } from '../../support/databases/database';
-import {
-  connect,
-  eventually,
-  hasEngine,
-  openDatabaseWorkshop,
-  type DatabaseWorkshop,
-} from '../../support/databases/database_hall';
+import { connect, hasEngine, openDatabaseWorkshop, type DatabaseWorkshop } from '../../support/databases/database_hall';
 import { freePort } from '../../support/processes/free_port';
 import { processesWith, signalAll } from '../../support/processes/processes';
 import { endPrograms, startProgram, type Program } from '../../support/processes/program';
+import { waitFor } from '../../support/wait_for';
 
 jest.setTimeout(400_000);
 
@@ -115,7 +110,7 @@ async function inRedis(address: string, command: string[]): Promise<string | nul
     afterAll(async () => {
       for (const id of ids.values()) await call('DELETE', `/v2/databases/${id}`).catch(() => undefined);
       const left = () => processesWith(`${settings.DATABASE_DIR!}/`).length;
-      await eventually('the end of the servers', () => Promise.resolve(left() ? null : true)).catch(() => undefined);
+      await waitFor('the end of the servers', () => Promise.resolve(left() ? null : true)).catch(() => undefined);
       await endPrograms();
       killServers();
       await sql.end();
@@ -152,7 +147,7 @@ async function inRedis(address: string, command: string[]): Promise<string | nul
 
     /** The database when it is at rest, and says this. */
     const settled = (id: string, reason: RegExp | null) =>
-      eventually(`${id} ${reason ?? 'at rest'}`, async () => {
+      waitFor(`${id} ${reason ?? 'at rest'}`, async () => {
         const { body } = await call('GET', `/v2/databases/${id}`);
         const isSo = reason ? reason.test(body.status_reason ?? '') : body.status_reason === null;
         return ['available', 'failed'].includes(body.status) && isSo ? body : null;
@@ -161,7 +156,7 @@ async function inRedis(address: string, command: string[]): Promise<string | nul
       (await call('GET', `/v2/databases/${id}/credentials`)).body.endpoints[0].connection_string;
     const backupOf = async (id: string) => {
       const made = await call('POST', `/v2/databases/${id}/backups`, {});
-      return eventually('the backup', async () => {
+      return waitFor('the backup', async () => {
         const { body } = await call('GET', `/v2/databases/${id}/backups`);
         const found = body.data.find((one: { id: string }) => one.id === made.body.id);
         return ['completed', 'failed'].includes(found?.status) ? found : null;
@@ -172,7 +167,7 @@ async function inRedis(address: string, command: string[]): Promise<string | nul
       program.signal('SIGKILL');
       await program.ended;
       killServers();
-      await eventually('the end of the servers', () =>
+      await waitFor('the end of the servers', () =>
         Promise.resolve(processesWith(`${settings.DATABASE_DIR!}/`).length ? null : true),
       );
       takeAway();

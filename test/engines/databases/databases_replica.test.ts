@@ -2,13 +2,8 @@
 // Replicas: they read what the primary has, write nothing, and become databases of their own.
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import {
-  connect,
-  describePostgresqlWithTools,
-  eventually,
-  openHall,
-  type Hall,
-} from '../../support/databases/database_hall';
+import { connect, describePostgresqlWithTools, openHall, type Hall } from '../../support/databases/database_hall';
+import { waitFor } from '../../support/wait_for';
 
 describePostgresqlWithTools(() => {
   let hall: Hall;
@@ -28,7 +23,7 @@ describePostgresqlWithTools(() => {
     const made = await hall.call('POST', `/v2/databases/${id}/replicas`, { body: { name: 'reader' } });
     expect(made.status).toBe(201);
     const place = `/v2/databases/${id}/replicas/${made.body.id}`;
-    const replica = await eventually(
+    const replica = await waitFor(
       'the replica',
       async () => {
         const { body } = await hall.call('GET', place);
@@ -42,13 +37,13 @@ describePostgresqlWithTools(() => {
       body: { name: 'reads', target: 'replicas', replica_id: replica.id },
     });
     expect(endpoint.status).toBe(201);
-    await eventually(
+    await waitFor(
       'the endpoint',
       async () =>
         (await hall.call('GET', `/v2/databases/${id}/endpoints/${endpoint.body.id}`)).body.status === 'active' || null,
     );
     const reads = address.replace(/:\d+\//, `:${endpoint.body.port}/`);
-    await eventually('the rows at the replica', async () => {
+    await waitFor('the rows at the replica', async () => {
       let rows = 0;
       await connect(
         reads,
@@ -64,7 +59,7 @@ describePostgresqlWithTools(() => {
     // The database grows before its replica does; then the replica; then the data of the database become others, which
     // it can't follow.
     const available = (): Promise<unknown> =>
-      eventually(
+      waitFor(
         'the replica',
         async () => ((await hall.call('GET', place)).body.status === 'available' ? true : null),
         60_000,
@@ -88,7 +83,7 @@ describePostgresqlWithTools(() => {
       );
       return seen;
     };
-    await eventually(
+    await waitFor(
       'the replica with room for all',
       async () => ((await sizes().catch(() => '')) === '6 53 64MB' ? true : null),
       60_000,
@@ -100,7 +95,7 @@ describePostgresqlWithTools(() => {
     expect(await sizes()).toBe('5 53 256MB');
 
     const backup = await hall.call('POST', `/v2/databases/${id}/backups`, { body: {} });
-    await eventually('the backup', async () =>
+    await waitFor('the backup', async () =>
       (await hall.call('GET', `/v2/databases/${id}/backups/${backup.body.id}`)).body.status === 'completed'
         ? true
         : null,
@@ -113,7 +108,7 @@ describePostgresqlWithTools(() => {
       status: 'available',
       status_reason: null,
     });
-    const anew = await eventually('its new beginning', async () => {
+    const anew = await waitFor('its new beginning', async () => {
       const { body } = await hall.call('GET', place);
       return body.status === 'provisioning' ? body : null;
     });
@@ -127,7 +122,7 @@ describePostgresqlWithTools(() => {
       expect((await client.query('select count(*)::int as count from notes')).rows).toEqual([{ count: 5 }]),
     );
     await connect(address, async (client) => void (await client.query('insert into notes values (0)')));
-    await eventually('what is written after the restore', async () => {
+    await waitFor('what is written after the restore', async () => {
       let rows = 0;
       await connect(
         reads,
@@ -149,12 +144,12 @@ describePostgresqlWithTools(() => {
     await connect(address, async (client) =>
       expect((await client.query('select count(*)::int as count from notes')).rows).toEqual([{ count: 5 }]),
     );
-    await eventually('the end of the replica', async () => (await hall.call('GET', place)).status === 404 || null);
+    await waitFor('the end of the replica', async () => (await hall.call('GET', place)).status === 404 || null);
     expect((await hall.settled(id)).status).toBe('available');
 
     // One that is deleted leaves nothing behind, at the primary neither.
     const second = await hall.call('POST', `/v2/databases/${id}/replicas`, { body: { name: 'second' } });
-    await eventually(
+    await waitFor(
       'the second replica',
       async () =>
         (await hall.call('GET', `/v2/databases/${id}/replicas/${second.body.id}`)).body.status === 'available'
@@ -175,7 +170,7 @@ describePostgresqlWithTools(() => {
     };
     expect(await slots()).toEqual([second.body.id]);
     expect((await hall.call('DELETE', `/v2/databases/${id}/replicas/${second.body.id}`)).status).toBe(204);
-    await eventually('the end of its server', async () =>
+    await waitFor('the end of its server', async () =>
       (await hall.service.sql('select 1 from database_ports where owner_id = $1', [second.body.id])).length
         ? null
         : true,
@@ -183,12 +178,12 @@ describePostgresqlWithTools(() => {
     expect(existsSync(path.join(hall.databaseDir, second.body.id))).toBe(false);
     // So does one that has not come to its copy yet.
     const third = await hall.call('POST', `/v2/databases/${id}/replicas`, { body: { name: 'third' } });
-    await eventually('its home', async () => (existsSync(path.join(hall.databaseDir, third.body.id)) ? true : null));
+    await waitFor('its home', async () => (existsSync(path.join(hall.databaseDir, third.body.id)) ? true : null));
     expect((await hall.call('DELETE', `/v2/databases/${id}/replicas/${third.body.id}`)).status).toBe(204);
-    await eventually('the end of its row', async () =>
+    await waitFor('the end of its row', async () =>
       (await hall.service.sql('select 1 from database_replicas where id = $1', [third.body.id])).length ? null : true,
     );
     expect(readdirSync(hall.databaseDir).filter((name) => name.includes(third.body.id))).toEqual([]);
-    await eventually('the end of all slots', async () => ((await slots()).length ? null : true), 60_000);
+    await waitFor('the end of all slots', async () => ((await slots()).length ? null : true), 60_000);
   }, 240_000);
 });

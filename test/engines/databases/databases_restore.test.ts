@@ -4,13 +4,8 @@ import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  connect,
-  describePostgresqlWithTools,
-  eventually,
-  openHall,
-  type Hall,
-} from '../../support/databases/database_hall';
+import { connect, describePostgresqlWithTools, openHall, type Hall } from '../../support/databases/database_hall';
+import { waitFor } from '../../support/wait_for';
 
 describePostgresqlWithTools(() => {
   let hall: Hall;
@@ -63,7 +58,7 @@ describePostgresqlWithTools(() => {
     await run(id, 'create table notes (id int)', 'insert into notes select generate_series(1, 10)');
     const asked = await hall.call('POST', `/v2/databases/${id}/backups`, { body: { note: 'before the change' } });
     expect(asked.status).toBe(201);
-    const backup = await eventually('the backup', async () => {
+    const backup = await waitFor('the backup', async () => {
       const { body } = await hall.call('GET', `/v2/databases/${id}/backups?limit=1`);
       return ['completed', 'failed'].includes(body.data[0].status) ? body.data[0] : null;
     });
@@ -77,7 +72,7 @@ describePostgresqlWithTools(() => {
     await run(id, 'truncate notes', 'insert into notes values (0)');
     // Any change has the server looked at; without one it is within half a minute.
     await hall.call('PATCH', `/v2/databases/${id}`, { body: { deletion_protection: false } });
-    await eventually(
+    await waitFor(
       'the point in time',
       async () => {
         const { point_in_time_window: window } = (await hall.call('GET', `/v2/databases/${id}`)).body;
@@ -126,13 +121,13 @@ describePostgresqlWithTools(() => {
       return text;
     };
     await hall.call('PATCH', `/v2/databases/${id}`, { body: { backup_schedule: { enabled: false } } });
-    await eventually('the end of the archive', async () => ((await command()) === 'true' ? true : null));
-    await eventually('the end of the window', async () => ((await window()) === null ? true : null));
+    await waitFor('the end of the archive', async () => ((await command()) === 'true' ? true : null));
+    await waitFor('the end of the window', async () => ((await window()) === null ? true : null));
     await hall.call('PATCH', `/v2/databases/${id}`, { body: { backup_schedule: { enabled: true } } });
-    await eventually('the archive', async () => (/gzip/.test(await command()) ? true : null));
+    await waitFor('the archive', async () => (/gzip/.test(await command()) ? true : null));
     expect(await window()).toBeNull();
     await hall.call('POST', `/v2/databases/${id}/backups`, { body: {} });
-    const after = await eventually('the new window', window);
+    const after = await waitFor('the new window', window);
     expect(after.earliest > (before?.latest ?? '')).toBe(true);
     expect(await hall.serverPid(id)).toBe(pid);
   }
@@ -142,7 +137,7 @@ describePostgresqlWithTools(() => {
     await run(id, 'create table notes (id int)', 'insert into notes values (1)');
     const pid = await hall.serverPid(id);
     // One that ends while a step is at work on it is started by that step.
-    await eventually(
+    await waitFor(
       'rest',
       async () =>
         (
@@ -153,12 +148,12 @@ describePostgresqlWithTools(() => {
         )[0] ?? null,
     );
     hall.killServer(id);
-    const told = await eventually(
+    const told = await waitFor(
       'the reason',
       async () => (await hall.call('GET', `/v2/databases/${id}`)).body.status_reason,
     );
     expect(told).toMatch(/being restarted/);
-    await eventually(
+    await waitFor(
       'the new server',
       async () => (await hall.call('GET', `/v2/databases/${id}`)).body.status_reason === null || null,
     );

@@ -3,12 +3,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { startDeployService, QUICK, type DeployService, type TestApplication } from '../../support/deployments/deploy';
-import {
-  describeEngine,
-  eventually,
-  openDatabaseWorkshop,
-  type DatabaseWorkshop,
-} from '../../support/databases/database_hall';
+import { describeEngine, openDatabaseWorkshop, type DatabaseWorkshop } from '../../support/databases/database_hall';
+import { waitFor } from '../../support/wait_for';
 
 // Comes up slowly: meanwhile the one of before serves with the old password.
 const SERVER = `
@@ -29,7 +25,7 @@ describeEngine('postgresql', () => {
     service = await startDeployService(place.settings);
     const made = await service.call('POST', '/v2/databases', { body: { name: 'orders', engine: 'postgresql' } });
     database = `/v2/databases/${made.body.id}`;
-    await eventually('the database', async () =>
+    await waitFor('the database', async () =>
       (await service.call('GET', database)).body.status === 'available' ? true : null,
     );
     application = await service.application({ 'server.js': SERVER, Procfile: 'web: node server.js' }, QUICK);
@@ -39,7 +35,7 @@ describeEngine('postgresql', () => {
   afterAll(async () => {
     await service.clear();
     await service.call('DELETE', database);
-    await eventually('the end of all databases', async () =>
+    await waitFor('the end of all databases', async () =>
       (await service.sql('select 1 from databases')).length ? null : true,
     ).finally(() => service.close());
     place.clear();
@@ -96,7 +92,7 @@ describeEngine('postgresql', () => {
   const rotate = (body?: object): ReturnType<DeployService['call']> =>
     service.call('POST', `${database}/credentials/rotate`, body ? { body } : {});
   const ended = (): Promise<unknown> =>
-    eventually(
+    waitFor(
       'the end of the rotation',
       async () => ((await credentials()).previous_password_valid_until === null ? true : null),
       60_000,
@@ -113,7 +109,7 @@ describeEngine('postgresql', () => {
       await ended();
       const { total, lost, seen } = await stop();
       expect({ lost, seen: seen.size, many: total > 10 }).toEqual({ lost: [], seen: 2, many: true });
-      await eventually('the end of the old password', async () => ((await actsAs(old)) === '28P01' ? true : null));
+      await waitFor('the end of the old password', async () => ((await actsAs(old)) === '28P01' ? true : null));
       // By its own name too, as whoever is not attached knows it.
       expect((await credentials()).username).toBe('app');
       expect(await actsAs(await address())).toBe('app');
@@ -128,7 +124,7 @@ describeEngine('postgresql', () => {
     expect(await actsAs(old)).toBe('28P01');
     expect(['28P01', '28000']).toContain(await actsAs(running));
     expect(await actsAs(body.endpoints[0].connection_string)).toBe('app');
-    await eventually('the new password in the application', async () =>
+    await waitFor('the new password in the application', async () =>
       (await actsAs((await application.visit()).body)) === 'app' ? true : null,
     );
   }, 60_000);
@@ -142,6 +138,6 @@ describeEngine('postgresql', () => {
     expect(await actsAs(old)).toBe('app');
     await service.sql(`update database_users set previous_until = now() where previous_until is not null`);
     await ended();
-    await eventually('the end of the old password', async () => ((await actsAs(old)) === '28P01' ? true : null));
+    await waitFor('the end of the old password', async () => ((await actsAs(old)) === '28P01' ? true : null));
   }, 90_000);
 });

@@ -7,10 +7,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { startPlant, type Plant } from '../../support/processes/bad_days_program';
-import { configuredApplication, eventually, type TestApplication } from '../../support/deployments/deploy';
+import { configuredApplication, type TestApplication } from '../../support/deployments/deploy';
 import { hasDistribution, openDistribution, type Distribution } from '../../support/registries/distribution';
 import { freePort } from '../../support/processes/free_port';
 import { busyboxLayer, hasStaticBusybox, sha256, siteLayer, SERVE, tarOf } from '../../support/builds/images';
+import { waitFor } from '../../support/wait_for';
 
 const run = promisify(execFile);
 const describeImages = hasStaticBusybox() ? describe : describe.skip;
@@ -110,7 +111,7 @@ describeImages('images that other programs pushed', () => {
           return [];
         }
       };
-      await eventually(`${begun} of the pull`, () =>
+      await waitFor(`${begun} of the pull`, () =>
         Promise.resolve(names().some((name) => name.startsWith(begun)) || names().length > layers.length),
       );
       await plant.kill();
@@ -118,9 +119,7 @@ describeImages('images that other programs pushed', () => {
     }
     expect((await application.ended(id, 90_000)).status).toBe('active');
     expect(await application.visit()).toMatchObject({ status: 200, body: 'after the kill' });
-    await eventually('an orderly store', () =>
-      Promise.resolve(readdirSync(store).every((name) => !name.startsWith('.'))),
-    );
+    await waitFor('an orderly store', () => Promise.resolve(readdirSync(store).every((name) => !name.startsWith('.'))));
   }, 240_000);
 
   (hasDistribution ? test : test.skip)(
@@ -136,7 +135,7 @@ describeImages('images that other programs pushed', () => {
       });
       expect(followed.status).toBe(200);
       await pushElsewhere('second');
-      await eventually('the second image', async () => (await application.visit()).body === 'second', 60_000);
+      await waitFor('the second image', async () => (await application.visit()).body === 'second', 60_000);
       const [newest] = (await application.get('/deployments?limit=1')).data;
       expect(newest.trigger).toBe('push');
     },

@@ -2,7 +2,6 @@
 // What applications can do holds for those from images: scaling, logs, volumes, limits, files of each instance alone.
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { eventually } from '../../support/deployments/deploy';
 import {
   base,
   describeImages,
@@ -13,6 +12,7 @@ import {
   setUpImages,
 } from '../../support/builds/image_cases';
 import { pushImage, siteLayer } from '../../support/builds/images';
+import { waitFor } from '../../support/wait_for';
 
 /** Every start adds a line to a file of the image and to one of the volume; both are shown. */
 const NOTE =
@@ -41,7 +41,7 @@ describeImages('the life of an application from an image', () => {
       const [web] = (await application.get('/processes')).data;
       await application.post(`/processes/${web.id}/scale`, { instances: 3 });
       const seen = new Map<string, string>();
-      await eventually(
+      await waitFor(
         'answers of three instances',
         async () => {
           const { status, body } = await application.visit('/starts');
@@ -52,14 +52,14 @@ describeImages('the life of an application from an image', () => {
       );
       // One line each: nobody sees the line of another one.
       for (const body of seen.values()) expect(body).toMatch(/^ins_\w+\n$/);
-      await eventually('three lines in the logs', async () => {
+      await waitFor('three lines in the logs', async () => {
         const { data } = await application.get('/logs?source=app&limit=100');
         const started = (data as { message: string }[]).filter(({ message }) => message.includes('has started'));
         return started.length >= 3;
       });
       const second = await application.deploy();
       expect([second.status, second.status_reason]).toEqual(['active', null]);
-      await eventually('an answer of the new release alone', async () => {
+      await waitFor('an answer of the new release alone', async () => {
         const { status, body } = await application.visit('/starts');
         return status === 200 && !seen.has(body.trim());
       });
@@ -85,7 +85,7 @@ describeImages('the life of an application from an image', () => {
         const { status, status_reason } = await application.deploy();
         expect([status, status_reason]).toEqual(['active', null]);
         const kept = async (): Promise<boolean> => (await application.visit('/kept')).body === 'start\n'.repeat(lines);
-        await eventually(`${lines} lines`, kept, 30_000);
+        await waitFor(`${lines} lines`, kept, 30_000);
       }
     },
     WITHIN_MS,
@@ -105,7 +105,7 @@ describeImages('the life of an application from an image', () => {
       const first = await application.deploy();
       expect([first.status, first.status_reason]).toEqual(['active', null]);
       expect((await application.deploy()).status_reason).toBe(null);
-      await eventually(
+      await waitFor(
         'the end of the first instance',
         async () => (await service.sql('select 1 from instances where deployment_id = $1', [first.id])).length === 0,
         60_000,
@@ -141,12 +141,12 @@ describeImages('the life of an application from an image', () => {
       expect((await application.deploy()).status_reason).toBe(null);
       const [first] = (await application.get('/instances')).data;
       expect((await application.deploy()).status_reason).toBe(null);
-      await eventually('the end of the first instance', async () => (await ends()).length === 1, 60_000);
+      await waitFor('the end of the first instance', async () => (await ends()).length === 1, 60_000);
       const [second] = (await application.get('/instances')).data;
       await application.visit('/cgi-bin/break');
-      await eventually('the end of the second start', async () => (await ends()).length === 2, 60_000);
+      await waitFor('the end of the second start', async () => (await ends()).length === 2, 60_000);
       expect(await ends()).toEqual([`${first.id} ended with 131`, `${second.id} ended with 131`]);
-      await eventually('its restart', async () => {
+      await waitFor('its restart', async () => {
         const [again] = (await application.get('/instances')).data;
         return again?.id === second.id && again.status === 'running' && again.restart_count === 1;
       });

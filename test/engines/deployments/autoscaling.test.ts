@@ -1,7 +1,8 @@
 /** @tier heavy @quarter 4 @covers server/agents/autoscaler.ts jobs/applications/instance */
 // A step of the load is answered by more instances within seconds.
-import { eventually, startDeployService, type DeployService } from '../../support/deployments/deploy';
+import { startDeployService, type DeployService } from '../../support/deployments/deploy';
 import { nodeApp } from '../../support/git/repositories';
+import { waitFor } from '../../support/wait_for';
 
 const REACTS_WITHIN_MS = 20_000;
 
@@ -19,13 +20,13 @@ test('an application that gets more requests than its target has more instances 
   await application.post(`${web}/scale`, {
     autoscaling: { min_instances: 1, max_instances: 3, metric: 'requests_per_second', target: 5 },
   });
-  await eventually('rest', async () => (await application.get(web)).status === 'running');
+  await waitFor('rest', async () => (await application.get(web)).status === 'running');
   const began = performance.now();
   const traffic = application.traffic('/', 2);
   const took = (): number => performance.now() - began;
-  await eventually('the reaction', async () => (await application.get(web)).instances === 3, REACTS_WITHIN_MS);
+  await waitFor('the reaction', async () => (await application.get(web)).instances === 3, REACTS_WITHIN_MS);
   expect(took()).toBeLessThan(REACTS_WITHIN_MS);
-  await eventually('three running', async () => {
+  await waitFor('three running', async () => {
     const { data: instances } = await application.get('/instances');
     return instances.filter(({ status }: { status: string }) => status === 'running').length === 3;
   });

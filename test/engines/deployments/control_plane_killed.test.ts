@@ -3,9 +3,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { makeDoor, nothingOrphaned, type Door } from '../../support/processes/bad_days';
 import { startPlant, type Plant } from '../../support/processes/bad_days_program';
-import { eventually, visitHost, type TestApplication } from '../../support/deployments/deploy';
+import { visitHost, type TestApplication } from '../../support/deployments/deploy';
 import { nodeApp, procfileApp, webCommand } from '../../support/git/repositories';
 import type { GitFiles } from '../../support/git/git_server';
+import { waitFor } from '../../support/wait_for';
 
 const ATTEMPTS_MS = (process.env.KILL_AFTER_MS ?? '150,600,1400').split(',').map(Number);
 
@@ -57,7 +58,7 @@ const active = async (application: TestApplication): Promise<void> => {
   expect([ended.status, ended.status_reason]).toEqual(['active', null]);
 };
 const queuedAs = (application: TestApplication, id: string, status: string): Promise<unknown> =>
-  eventually(
+  waitFor(
     `${status} of ${application.name}`,
     async () => (await application.get(`/deployments/${id}`)).status === status,
   );
@@ -84,13 +85,13 @@ test('killed at any stage of a deployment, and while applications run, crash, st
     return id;
   };
   for (const application of [releasing, starting]) await ask(application);
-  await eventually(
+  await waitFor(
     'the release command and the app at their doors',
     async () => inRelease.waiting() > 0 && inStart.waiting() > 0,
   );
   const built = await plant.application(building(inBuild.script));
   await ask(built);
-  await eventually('the build at its door', async () => inBuild.waiting() > 0);
+  await waitFor('the build at its door', async () => inBuild.waiting() > 0);
   const fetching = await plant.application(nodeApp('fetched'));
   const queued = await plant.application(nodeApp('queued'));
   // The heads are known; the files are held.
@@ -119,11 +120,11 @@ test('killed at any stage of a deployment, and while applications run, crash, st
   const ends = await Promise.all(asked.map(([application, id]) => application.ended(id, 60_000)));
   expect(ends.map(({ status, status_reason }) => [status, status_reason])).toEqual(asked.map(() => ['active', null]));
   for (const application of [serving, crashing, releasing, starting, built, fetching, queued])
-    await eventually(`${application.name} answers`, async () => (await application.visit()).status === 200);
+    await waitFor(`${application.name} answers`, async () => (await application.visit()).status === 200);
   expect((await instancesOf(serving))[0]).toEqual(before);
-  await eventually('the restart', async () => (await instancesOf(crashing))[0]?.restart_count === 1);
-  await eventually('stopped', async () => (await stopping.get()).status === 'stopped');
-  await eventually('gone', async () => (await plant.call('GET', `/v2/applications/${going.id}`)).status === 404);
+  await waitFor('the restart', async () => (await instancesOf(crashing))[0]?.restart_count === 1);
+  await waitFor('stopped', async () => (await stopping.get()).status === 'stopped');
+  await waitFor('gone', async () => (await plant.call('GET', `/v2/applications/${going.id}`)).status === 404);
   // Found again, not begun anew.
   expect(held.map((one) => one.waiting())).toEqual([1, 1, 1]);
   await nothingOrphaned(plant);
@@ -142,7 +143,7 @@ test(
       await plant.start();
       const ended = await application.ended(id, 60_000);
       expect([ms, ended.status, ended.status_reason]).toEqual([ms, 'active', null]);
-      await eventually('the new version', async () => (await application.visit()).body === `v${index + 1} released`);
+      await waitFor('the new version', async () => (await application.visit()).body === `v${index + 1} released`);
       await nothingOrphaned(plant);
     }
   },

@@ -7,10 +7,11 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { createTestDatabase } from '../../support/databases/database';
-import { destroyUnits, eventually, leftOvers, visitHost } from '../../support/deployments/deploy';
+import { destroyUnits, leftOvers, visitHost } from '../../support/deployments/deploy';
 import { startGitServer, type GitServer } from '../../support/git/git_server';
 import { endPrograms, startProgram, type Program } from '../../support/processes/program';
 import { nodeApp, procfileApp, webCommand } from '../../support/git/repositories';
+import { waitFor } from '../../support/wait_for';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- answers of the program as it is */
 let git: GitServer;
@@ -102,7 +103,7 @@ const linesOf = async ({ id, deployment }: Made): Promise<string[]> =>
     ({ message }: { message: string }) => message,
   );
 const reaches = (made: Made, wanted: string): Promise<unknown> =>
-  eventually(`${made.name} is ${wanted}`, async () => (await statusOf(made)) === wanted, 40_000);
+  waitFor(`${made.name} is ${wanted}`, async () => (await statusOf(made)) === wanted, 40_000);
 const visit = (made: Made, place = '/'): ReturnType<typeof visitHost> => visitHost(ingressPort, made.host, place);
 
 const PID =
@@ -152,8 +153,8 @@ test('killed while one is fetched, one built, one released, one started, one run
   ]);
   await Promise.all([building, releasing, starting].map(deploy));
   await Promise.all([
-    eventually('the build', async () => (await linesOf(building)).includes('begin of build')),
-    eventually('the release', async () => (await linesOf(releasing)).includes('begin of release')),
+    waitFor('the build', async () => (await linesOf(building)).includes('begin of build')),
+    waitFor('the release', async () => (await linesOf(releasing)).includes('begin of release')),
     reaches(starting, 'deploying'),
   ]);
   await deploy(fetched);
@@ -161,7 +162,7 @@ test('killed while one is fetched, one built, one released, one started, one run
   await reaches(fetched, 'building');
   const before = (await visit(running)).body;
   await call('POST', `/v2/applications/${stopping.id}/stop`);
-  await eventually(
+  await waitFor(
     'it stops',
     async () =>
       (await sql.query(`select 1 from instances where application_id = $1 and status = 'stopping'`, [stopping.id])).rows
@@ -177,10 +178,9 @@ test('killed while one is fetched, one built, one released, one started, one run
   expect(statuses.at(-1)).toBe(200);
 
   await Promise.all([fetched, building, releasing, starting].map((made) => reaches(made, 'active')));
-  await eventually('stopped', async () => (await call('GET', `/v2/applications/${stopping.id}`)).status === 'stopped');
+  await waitFor('stopped', async () => (await call('GET', `/v2/applications/${stopping.id}`)).status === 'stopped');
   // After such an end the health of what runs is found out anew.
-  const answers = (made: typeof fetched, body: string) =>
-    eventually(body, async () => (await visit(made)).body === body);
+  const answers = (made: typeof fetched, body: string) => waitFor(body, async () => (await visit(made)).body === body);
   await answers(fetched, 'fetched');
   await answers(building, 'built');
   await answers(releasing, 'r released');
@@ -201,8 +201,8 @@ test('killed while it deletes: what was begun is ended, and orphans are removed'
   program.signal('SIGKILL');
   await program.ended;
   await startAgain();
-  await eventually('no rows', async () => (await sql.query('select 1 from applications')).rows.length === 0, 40_000);
-  await eventually('nothing on the host', async () => leftOvers(path.join(directory, 'runtime')).length === 0);
+  await waitFor('no rows', async () => (await sql.query('select 1 from applications')).rows.length === 0, 40_000);
+  await waitFor('nothing on the host', async () => leftOvers(path.join(directory, 'runtime')).length === 0);
   program.signal('SIGTERM');
   expect(await program.ended).toBe(0);
 }, 90_000);

@@ -5,7 +5,6 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import {
   configuredApplication,
-  eventually,
   startDeployService,
   visitHost,
   type DeployService,
@@ -15,6 +14,7 @@ import type { GitFiles } from '../../support/git/git_server';
 import { hasBuildah } from '../../support/builds/has_buildah';
 import { busyboxLayer, hasStaticBusybox, pushImage, siteLayer } from '../../support/builds/images';
 import { startRegistryClient } from '../../support/registries/registry_client';
+import { waitFor } from '../../support/wait_for';
 
 const describeBuilds = hasBuildah() && hasStaticBusybox() ? describe : describe.skip;
 
@@ -133,7 +133,7 @@ describeBuilds('Dockerfiles', () => {
       project: stranger.id,
       body: {},
     });
-    const ended = await eventually('its end', async () => {
+    const ended = await waitFor('its end', async () => {
       const own = { key: stranger.key, project: stranger.id };
       const { body } = await service.call('GET', `${place}/deployments/${asked.body.id}`, own);
       return ['active', 'failed'].includes(body.status) && body;
@@ -162,7 +162,7 @@ describeBuilds('Dockerfiles', () => {
     const next = { Dockerfile: DOCKERFILE.replace('COLOUR=red', 'COLOUR=green') };
     service.git.commit(application.name, next, { branch: 'next' });
     const { id } = await application.post('/previews', { branch: 'next' });
-    const host = await eventually(
+    const host = await waitFor(
       'the preview',
       async () => {
         const found = await application.get(`/previews/${id}`);
@@ -172,7 +172,7 @@ describeBuilds('Dockerfiles', () => {
       60_000,
     );
     const { ingressPort } = service.platform.config;
-    await eventually('its answer', async () => (await visitHost(ingressPort, host)).body === 'colour green\n', 120_000);
+    await waitFor('its answer', async () => (await visitHost(ingressPort, host)).body === 'colour green\n', 120_000);
     expect((await application.visit()).body).toBe('colour red\n');
     expect(await images()).toEqual(pushed);
   }, 240_000);

@@ -6,11 +6,12 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { nothingOrphaned } from '../../support/processes/bad_days';
 import { startPlant, type Plant } from '../../support/processes/bad_days_program';
-import { eventually, type TestApplication } from '../../support/deployments/deploy';
+import type { TestApplication } from '../../support/deployments/deploy';
 import { freePort } from '../../support/processes/free_port';
 import { hasBuildah } from '../../support/builds/has_buildah';
 import { busyboxLayer, hasStaticBusybox, pushImage } from '../../support/builds/images';
 import { startRegistryClient } from '../../support/registries/registry_client';
+import { waitFor } from '../../support/wait_for';
 
 const describeBuilds = hasBuildah() && hasStaticBusybox() ? describe : describe.skip;
 const RANGES = '/var/lib/platform-api/user-id-ranges';
@@ -30,7 +31,7 @@ async function builds(lines: string[]): Promise<TestApplication> {
 }
 
 async function printed(application: TestApplication, deployment: string, text: string): Promise<void> {
-  await eventually(text, async () => (await application.log(deployment)).some((line) => line.includes(text)));
+  await waitFor(text, async () => (await application.log(deployment)).some((line) => line.includes(text)));
 }
 
 async function restart(): Promise<void> {
@@ -47,7 +48,7 @@ function mountsBelow(directory: string): string[] {
 
 async function nothingLeft(application: TestApplication): Promise<void> {
   const caches = path.join(plant.runtimeDir, 'caches', application.id);
-  await eventually('an orderly store of layers', () =>
+  await waitFor('an orderly store of layers', () =>
     Promise.resolve(namesIn(path.join(caches, 'application.layers')).every((name) => !name.startsWith('.'))),
   );
   expect(namesIn(path.join(caches, 'application/containers')).filter((name) => name === 'try')).toEqual([]);
@@ -61,7 +62,7 @@ describeBuilds('builds of Dockerfiles that are killed', () => {
     plant = await startPlant({ REGISTRY_PORT: String(port) });
     const { key } = JSON.parse(readFileSync(path.join(plant.runtimeDir, '../first-key.json'), 'utf8'));
     expect((await plant.call('POST', '/v2/registries', { body: { name: 'bases' } })).status).toBe(201);
-    await eventually('the registry', async () => {
+    await waitFor('the registry', async () => {
       const { body } = await plant.call('GET', '/v2/registries');
       return body.data[0].status === 'active';
     });
@@ -130,14 +131,14 @@ describeBuilds('builds of Dockerfiles that are killed', () => {
         ['the copy of an instance', () => namesIn(path.join(plant.runtimeDir, 'units')).some((n) => /ins_/.test(n))],
       ];
       for (const [what, isThere] of steps) {
-        await eventually(what, () => Promise.resolve(isThere()), 120_000);
+        await waitFor(what, () => Promise.resolve(isThere()), 120_000);
         await restart();
       }
       expect(await application.ended(id, 120_000)).toMatchObject({ status: 'active', status_reason: null });
-      await eventually('it answers', async () => (await application.visit()).body === 'taken\n');
+      await waitFor('it answers', async () => (await application.visit()).body === 'taken\n');
       await nothingLeft(application);
       await plant.call('DELETE', `/v2/applications/${application.id}`);
-      await eventually('no directory', () => Promise.resolve(!existsSync(caches)));
+      await waitFor('no directory', () => Promise.resolve(!existsSync(caches)));
       await nothingOrphaned(plant);
     },
     WITHIN_MS,

@@ -3,17 +3,13 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import {
-  eventually,
-  startDeployService,
-  type DeployService,
-  type TestApplication,
-} from '../../support/deployments/deploy';
+import { startDeployService, type DeployService, type TestApplication } from '../../support/deployments/deploy';
 import { debianLayer, debianObstacle } from '../../support/builds/debian_image';
 import { freePort } from '../../support/processes/free_port';
 import { hasBuildah } from '../../support/builds/has_buildah';
 import { busyboxLayer, hasStaticBusybox, pushImage } from '../../support/builds/images';
 import { startRegistryClient, type RegistryClient } from '../../support/registries/registry_client';
+import { waitFor } from '../../support/wait_for';
 
 const isRoot = process.getuid?.() === 0;
 const obstacle = hasBuildah() && hasStaticBusybox() ? debianObstacle() : 'buildah or a static busybox is missing';
@@ -179,7 +175,7 @@ describeBuilds(`Dockerfiles with several users${obstacle === null ? '' : ` (skip
     const strangers = execFileSync('sh', ['-c', find, service.runtimeDir]).toString();
     expect(strangers).toBe('');
     await service.call('DELETE', `/v2/applications/${application.id}`);
-    await eventually('no files', () =>
+    await waitFor('no files', () =>
       Promise.resolve(!existsSync(path.join(service.runtimeDir, 'caches', application.id))),
     );
   }, 240_000);

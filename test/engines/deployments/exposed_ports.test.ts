@@ -1,7 +1,6 @@
 /** @tier heavy @quarter 1 @covers drivers/image drivers/network */
 // EXPOSE of an image: a program that knows nothing of PORT answers at the port that its image exposes, where instances
 // have networks of their own. Where they share one, the reason of the deployment says what to do.
-import { eventually } from '../../support/deployments/deploy';
 import {
   describeImages,
   imageApplication,
@@ -11,6 +10,7 @@ import {
   setUpImages,
 } from '../../support/builds/image_cases';
 import { pushImage, siteLayer } from '../../support/builds/images';
+import { waitFor } from '../../support/wait_for';
 
 const asRoot = process.getuid?.() === 0 ? describeImages : describe.skip;
 const WITHIN_MS = 120_000;
@@ -47,7 +47,7 @@ asRoot('ports that images expose, on networks of projects', () => {
       const [web] = (await application.get('/processes')).data;
       await application.post(`/processes/${web.id}/scale`, { instances: 2 });
       const seen = new Set<string>();
-      await eventually(
+      await waitFor(
         'answers of two instances',
         async () => {
           const { status, body } = await application.visit('/who');
@@ -58,7 +58,7 @@ asRoot('ports that images expose, on networks of projects', () => {
       );
       const second = await application.deploy({ image: imageName('fixed:two') });
       expect([second.status, second.status_reason]).toEqual(['active', null]);
-      await eventually('the new release', async () => (await application.visit()).body === 'two', 60_000);
+      await waitFor('the new release', async () => (await application.visit()).body === 'two', 60_000);
     },
     WITHIN_MS,
   );

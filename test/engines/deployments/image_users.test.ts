@@ -4,7 +4,6 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, lstatSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { eventually } from '../../support/deployments/deploy';
 import { debianLayer, debianObstacle } from '../../support/builds/debian_image';
 import {
   base,
@@ -19,6 +18,7 @@ import {
 import { pushImage } from '../../support/builds/images';
 import { webCommand } from '../../support/git/repositories';
 import { attachVolume, tenantUser, usersLayer, volumeOf } from '../../support/builds/user_images';
+import { waitFor } from '../../support/wait_for';
 
 const isRoot = process.getuid?.() === 0;
 const testAsRoot = isRoot ? test : test.skip;
@@ -174,8 +174,8 @@ const SERVE_DATA =
             return uid >= Number(firsts[0]) && uid < Number(firsts[0]) + 65_535;
           });
         });
-      await eventually('no files', () => Promise.resolve(left().length === 0));
-      await eventually('no directory', () =>
+      await waitFor('no files', () => Promise.resolve(left().length === 0));
+      await waitFor('no directory', () =>
         Promise.resolve(!existsSync(path.join(service.runtimeDir, 'caches', one.id))),
       );
     },
@@ -263,7 +263,7 @@ const SERVE_DATA =
         [application.id, user],
       );
       await application.post('/restart');
-      await eventually('the earlier user', async () => (await application.visit()).body === '1000\n');
+      await waitFor('the earlier user', async () => (await application.visit()).body === '1000\n');
       await deploy(application);
       expect((await application.visit()).body).toBe('0\n');
     },

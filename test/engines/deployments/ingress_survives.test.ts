@@ -3,8 +3,8 @@
 import { execFileSync } from 'node:child_process';
 import http from 'node:http';
 import { startPlant, type Plant } from '../../support/processes/bad_days_program';
-import { eventually } from '../../support/deployments/deploy';
 import { nodeApp } from '../../support/git/repositories';
+import { waitFor } from '../../support/wait_for';
 
 const EVERY_MS = 10;
 const FOR_MS = 2_000;
@@ -38,7 +38,7 @@ test('no request is lost while the control plane is killed, started, stopped and
   const outcomes = await visitors.close();
   expect(Object.keys(outcomes)).toEqual(['served']);
   expect(outcomes.served).toBeGreaterThan(FOR_MS / EVERY_MS);
-  await eventually('the lines of what came meanwhile', async () => {
+  await waitFor('the lines of what came meanwhile', async () => {
     const { data } = await application.get('/logs?source=router&limit=100');
     return data.length > 50;
   });
@@ -66,7 +66,7 @@ test('killed itself, it is back within seconds, and the control plane did not en
   expect((await application.deploy()).status).toBe('active');
   const pattern = `engines/ingress/process/main.*${plant.runtimeDir}/ingress`;
   execFileSync('pkill', ['-KILL', '-f', pattern]);
-  await eventually('an answer', async () => (await application.visit().catch(() => null))?.body === 'again', 10_000);
+  await waitFor('an answer', async () => (await application.visit().catch(() => null))?.body === 'again', 10_000);
   expect(plant.said()).toContain('The ingress process has ended. It is started again.');
   expect((await application.get()).status).toBe('running');
 }, 180_000);

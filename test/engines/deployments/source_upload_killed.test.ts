@@ -10,8 +10,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { tarOf } from '../../support/builds/archives';
 import { createTestDatabase } from '../../support/databases/database';
-import { destroyUnits, eventually, visitHost } from '../../support/deployments/deploy';
+import { destroyUnits, visitHost } from '../../support/deployments/deploy';
 import { endPrograms, startProgram, type Program } from '../../support/processes/program';
+import { waitFor } from '../../support/wait_for';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- answers of the program as it is */
 const MIB = 2 ** 20;
@@ -168,12 +169,12 @@ test('killed while an archive is received, and while it is unpacked, built and d
     await reaches(deployment, kill.status);
     await sleep(kill.forMs);
     await killAndStart();
-    await eventually(
+    await waitFor(
       `deployment ${at} is active`,
       async () => (await call('GET', `/v2/applications/${application}/deployments/${deployment}`)).status === 'active',
       60_000,
     );
-    await eventually(site.marker, async () => (await visitHost(ingressPort, host)).body === site.marker);
+    await waitFor(site.marker, async () => (await visitHost(ingressPort, host)).body === site.marker);
     expect((await visitHost(ingressPort, host, `/file-${FILES - 1}.txt`)).body === site.last).toBe(true);
   }
   const uploads = readdirSync(path.join(directory, 'runtime/source-uploads')).filter((name) => name.startsWith('src_'));

@@ -7,12 +7,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import * as packet from 'dns-packet';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { eventually } from '../../support/deployments/deploy';
 import { addressIn, queryOver, damagedQuestion, occupy } from '../../support/dns/dns_hostile';
 import { startDnsParent, type DnsParent } from '../../support/dns/dns_parent';
 import { freePort } from '../../support/processes/free_port';
 import { processesWith, signalAll, type ProcessRow } from '../../support/processes/processes';
 import { endPrograms, startProgram, type Program } from '../../support/processes/program';
+import { waitFor } from '../../support/wait_for';
 
 jest.setTimeout(180_000);
 
@@ -49,7 +49,7 @@ beforeAll(async () => {
   program = startProgram(settings);
   address = await program.ready();
   const file = path.join(directory, 'first-key.json');
-  first = await eventually('the first key', async () => JSON.parse(readFileSync(file, 'utf8')));
+  first = await waitFor('the first key', async () => JSON.parse(readFileSync(file, 'utf8')));
   zone = await call('POST', '/v2/dns_zones', { name: ZONE });
   await setAddress('192.0.2.1');
 });
@@ -135,15 +135,15 @@ test('a port that is taken is tried again: freed, all zones are answered', async
   expect(await metric()).toBe('0');
   expect(program.out()).toContain('the name server cannot listen');
   await releasePort();
-  await eventually('the record is answered', async () => (await addressOf('www')) === '192.0.2.1');
-  await eventually('the metric says so', async () => (await metric()) === '1');
+  await waitFor('the record is answered', async () => (await addressOf('www')) === '192.0.2.1');
+  await waitFor('the metric says so', async () => (await metric()) === '1');
   expect(await doctor()).toEqual({ status: 'ok', detail: `a running service answers at 127.0.0.1:${port}` });
 });
 
 test('both processes serve a change', async () => {
   for (const address of ['192.0.2.2', '192.0.2.3', '192.0.2.4']) {
     await setAddress(address);
-    await eventually('both answer', async () => (await addressAtEach()).join() === `${address},${address}`);
+    await waitFor('both answer', async () => (await addressAtEach()).join() === `${address},${address}`);
   }
 });
 
@@ -151,18 +151,18 @@ test('one that is killed leaves no gap, and its successor has everything', async
   const [first, second] = processes().answerers as [ProcessRow, ProcessRow];
   signalAll([first.pid]);
   await setAddress('192.0.2.5');
-  await eventually('the other one answers', async () => (await addressOf('www')) === '192.0.2.5', 15_000);
-  await eventually('a successor runs', async () => {
+  await waitFor('the other one answers', async () => (await addressOf('www')) === '192.0.2.5', 15_000);
+  await waitFor('a successor runs', async () => {
     const pids = processes().answerers.map(({ pid }) => pid);
     return pids.length === 2 && !pids.includes(first.pid) && pids.includes(second.pid);
   });
-  await eventually('both answer', async () => (await addressAtEach()).join() === '192.0.2.5,192.0.2.5');
+  await waitFor('both answer', async () => (await addressAtEach()).join() === '192.0.2.5,192.0.2.5');
 });
 
 async function killHolder(): Promise<void> {
   const before = processes();
   signalAll([before.holder.pid]);
-  await eventually('all are new', async () => {
+  await waitFor('all are new', async () => {
     const { holder, answerers } = processes();
     return holder && holder.pid !== before.holder.pid && answerers.length === 2;
   });
@@ -170,9 +170,9 @@ async function killHolder(): Promise<void> {
 
 test('the holder of the port killed, all come back with everything', async () => {
   await killHolder();
-  await eventually('both answer', async () => (await addressAtEach()).join() === '192.0.2.5,192.0.2.5');
+  await waitFor('both answer', async () => (await addressAtEach()).join() === '192.0.2.5,192.0.2.5');
   await setAddress('192.0.2.6');
-  await eventually('a change is answered', async () => (await addressOf('www')) === '192.0.2.6', 15_000);
+  await waitFor('a change is answered', async () => (await addressOf('www')) === '192.0.2.6', 15_000);
 });
 
 test('a zone whose copy on disk was deleted is served again', async () => {
@@ -181,7 +181,7 @@ test('a zone whose copy on disk was deleted is served again', async () => {
   // Without the copy, the next process knows nothing of the zone, until its next check.
   await killHolder();
   await call('POST', `/v2/dns_zones/${zone.id}/verify`, {});
-  await eventually('both answer', async () => (await addressAtEach()).join() === '192.0.2.6,192.0.2.6');
+  await waitFor('both answer', async () => (await addressAtEach()).join() === '192.0.2.6,192.0.2.6');
   expect(readdirSync(copies)).toContain(`${zone.id}.json`);
 });
 
@@ -280,7 +280,7 @@ describe('the database away for a minute', () => {
   test('zones are answered on, and a process that is killed meanwhile is replaced with everything', async () => {
     const { holder } = processes();
     signalAll([holder.pid]);
-    await eventually('both answer', async () => (await addressAtEach()).join() === '192.0.2.6,192.0.2.6');
+    await waitFor('both answer', async () => (await addressAtEach()).join() === '192.0.2.6,192.0.2.6');
     while (Date.now() - since < DATABASE_AWAY_MS) {
       expect(await addressOf('www')).toBe('192.0.2.6');
       await sleep(250);
@@ -289,12 +289,12 @@ describe('the database away for a minute', () => {
 
   test('back again, changes are taken and answered', async () => {
     signalAll(frozen, 'SIGCONT');
-    await eventually('a change is taken', () =>
+    await waitFor('a change is taken', () =>
       setAddress('192.0.2.7').then(
         () => true,
         () => false,
       ),
     );
-    await eventually('and answered', async () => (await addressOf('www')) === '192.0.2.7');
+    await waitFor('and answered', async () => (await addressOf('www')) === '192.0.2.7');
   });
 });

@@ -7,9 +7,10 @@ import { connect, type PeerCertificate } from 'node:tls';
 import { issueServerCertificate, newAuthority, type KeyedCertificate } from '../../../drivers/certificates/authority';
 import { startDnsServer, type DnsServer } from '../../support/dns/dns_server';
 import { freePort } from '../../support/processes/free_port';
-import { eventually, SMTP_HOST } from '../../support/email/mail';
+import { SMTP_HOST } from '../../support/email/mail';
 import { hasPebble, openPebble, type Pebble } from '../../support/ingress/pebble';
 import { startService, type TestService } from '../../support/service';
+import { retryCheck } from '../../support/wait_for';
 
 jest.setTimeout(120_000);
 
@@ -58,7 +59,7 @@ described('ordered by ACME (needs pebble and openssl)', () => {
 
   test('SMTP_HOST gets a certificate without anybody asking, and clients see it', async () => {
     const root = await pebble.root();
-    await eventually(async () => {
+    await retryCheck(async () => {
       expect((await handshake(port, root))?.subjectaltname).toBe(`DNS:${SMTP_HOST}`);
     }, 60_000);
     expect(await own()).toEqual([{ domain_id: null, issued: true }]);
@@ -74,7 +75,7 @@ described('ordered by ACME (needs pebble and openssl)', () => {
       [SMTP_HOST],
     );
     await service.sql(`select pg_notify('due', 'certificates')`);
-    await eventually(async () => {
+    await retryCheck(async () => {
       const seen = await handshake(port, root);
       expect(seen?.subjectaltname).toBe(`DNS:${SMTP_HOST}`);
       expect(seen?.serialNumber).not.toBe(before?.serialNumber);
@@ -83,7 +84,7 @@ described('ordered by ACME (needs pebble and openssl)', () => {
 
   test('one that went with a custom domain of the name is ordered anew', async () => {
     await service.sql('delete from certificates where id = $1', [SMTP_HOST]);
-    await eventually(async () => expect(await own()).toEqual([{ domain_id: null, issued: true }]), 60_000);
+    await retryCheck(async () => expect(await own()).toEqual([{ domain_id: null, issued: true }]), 60_000);
   });
 });
 
@@ -131,7 +132,7 @@ describe('files', () => {
     // Longer than it takes to see that a file has changed.
     for (const until = Date.now() + 6_000; Date.now() < until;) expect(await serial()).toBe(first);
     finish();
-    await eventually(async () => {
+    await retryCheck(async () => {
       const seen = await serial();
       expect([seen === undefined, seen === first]).toEqual([false, false]);
     }, 30_000);

@@ -9,9 +9,10 @@ import { createTransport } from 'nodemailer';
 import { issueServerCertificate, newAuthority } from '../../../drivers/certificates/authority';
 import { startDnsServer, type DnsServer } from '../../support/dns/dns_server';
 import { freePort } from '../../support/processes/free_port';
-import { eventually, openMailBench, type Instruction, type MailBench } from '../../support/email/mail';
+import { openMailBench, type Instruction, type MailBench } from '../../support/email/mail';
 import { startMailReceiver, type MailReceiver } from '../../support/email/mail_receiver';
 import { judgeByOpendkim } from '../../support/email/opendkim';
+import { retryCheck } from '../../support/wait_for';
 
 jest.setTimeout(120_000);
 
@@ -100,7 +101,7 @@ test('a server found by its MX gets the message over TLS, and judges it well', a
   expect(await receiver.judge(mail, bench.dns.address)).toEqual({
     ...{ spf: 'pass', dkim: ['ed25519-sha256 pass', 'rsa-sha256 pass'], dmarc: 'pass' },
   });
-  await eventually(async () => expect(await deliveryTo('jo@there.example')).toMatchObject({ status: 'delivered' }));
+  await retryCheck(async () => expect(await deliveryTo('jo@there.example')).toMatchObject({ status: 'delivered' }));
 });
 
 test('a server over IPv6, and one behind another that is away', async () => {
@@ -119,7 +120,7 @@ test('a server over IPv6, and one behind another that is away', async () => {
 test('a refusal for now is tried again, each time later; one for good, and a null MX, are final', async () => {
   bench.dns.set('null.example', 'MX', ['0 .']);
   await send('full@there.example', 'greylisted@there.example', 'hard@there.example', 'jo@null.example');
-  await eventually(async () =>
+  await retryCheck(async () =>
     expect(await Promise.all(['full@there.example', 'hard@there.example', 'jo@null.example'].map(deliveryTo))).toEqual([
       expect.objectContaining({ status: 'queued', attempts: 1, last_response: expect.stringContaining('4.2.2') }),
       expect.objectContaining({ status: 'bounced', last_response: expect.stringContaining('5.1.1') }),
@@ -127,10 +128,10 @@ test('a refusal for now is tried again, each time later; one for good, and a nul
     ]),
   );
   const first = (await deliveryTo('full@there.example'))?.pause ?? 0;
-  await eventually(async () => expect((await deliveryTo('greylisted@there.example'))?.attempts).toBe(1));
+  await retryCheck(async () => expect((await deliveryTo('greylisted@there.example'))?.attempts).toBe(1));
   await bench.service.sql(`update email_deliveries set next_at = now() where status = 'queued'`);
   await receiver.mailTo('greylisted@there.example');
-  await eventually(async () => expect(await deliveryTo('full@there.example')).toMatchObject({ attempts: 2 }));
+  await retryCheck(async () => expect(await deliveryTo('full@there.example')).toMatchObject({ attempts: 2 }));
   expect((await deliveryTo('full@there.example'))?.pause).toBeGreaterThan(first);
   const { body } = await bench.service.call('GET', `/v2/email_relay_zones/${zone.id}/suppressions`);
   const listed = body.data.map(({ email }: { email: string }) => email).sort();
@@ -150,7 +151,7 @@ test('to a server of ASCII only, such a domain goes in its ASCII form, and such 
     await send('jo@grüße.example');
     await send('jürgen@grüße.example');
     expect((await ascii.mailTo('jo@grüße.example')).secure).toBe(true);
-    await eventually(async () =>
+    await retryCheck(async () =>
       expect(await deliveryTo('jürgen@xn--gre-6ka8l.example')).toMatchObject({
         ...{ status: 'bounced', last_response: expect.stringContaining('5.6.7') },
       }),
@@ -164,7 +165,7 @@ test('to a server of ASCII only, such a domain goes in its ASCII form, and such 
 test('a destination that is away holds up its own mail only', async () => {
   leads('gone.example', `${NETWORK}.98`);
   await send('one@gone.example');
-  await eventually(async () => expect(await deliveryTo('one@gone.example')).toMatchObject({ attempts: 1 }));
+  await retryCheck(async () => expect(await deliveryTo('one@gone.example')).toMatchObject({ attempts: 1 }));
   // While it is left alone, nothing more is tried there.
   await send('two@gone.example', 'other@there.example');
   await receiver.mailTo('other@there.example');
@@ -176,7 +177,7 @@ const asRoot = isRoot ? test : test.skip;
 (canMount ? test : test.skip)('OpenDKIM verifies each signature, and none of a changed message (as root)', async () => {
   let dns = null as DnsServer | null;
   // Another test may hold the port for a while, on all addresses.
-  await eventually(async () => void (dns = await startDnsServer({}, { host: `${NETWORK}.53`, port: 53 })), 60_000);
+  await retryCheck(async () => void (dns = await startDnsServer({}, { host: `${NETWORK}.53`, port: 53 })), 60_000);
   try {
     for (const { name, type, value } of keys) dns?.set(name, type, [value]);
     await send('judged@there.example');
@@ -213,7 +214,7 @@ asRoot('MTA-STS: an enforced policy is met, or nothing is sent (binds port 443, 
     }
     await send('jo@sts.example', 'jo@uncertified.example');
     expect(await certified.mailTo('jo@sts.example')).toMatchObject({ secure: true });
-    await eventually(async () =>
+    await retryCheck(async () =>
       expect(await deliveryTo('jo@uncertified.example')).toMatchObject({
         ...{ status: 'queued', attempts: 1, last_response: expect.stringMatching(/certificate/i) },
       }),

@@ -7,9 +7,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { createTransport } from 'nodemailer';
 import { freePort } from '../../support/processes/free_port';
-import { eventually, openMailBench, type MailBench } from '../../support/email/mail';
+import { openMailBench, type MailBench } from '../../support/email/mail';
 import { startMailReceiver, type MailReceiver } from '../../support/email/mail_receiver';
 import { endPrograms, startProgram, type Program } from '../../support/processes/program';
+import { retryCheck } from '../../support/wait_for';
 
 jest.setTimeout(240_000);
 
@@ -73,7 +74,7 @@ test('nothing that was acknowledged is lost when the process is killed', async (
     const senders = Array.from({ length: 8 }, send);
     await sleep(1_500 + round * 700);
     const enough = 30 * (round + 1);
-    await eventually(() => Promise.resolve(expect(acknowledged.length).toBeGreaterThan(enough)), 30_000);
+    await retryCheck(() => Promise.resolve(expect(acknowledged.length).toBeGreaterThan(enough)), 30_000);
     program.signal('SIGKILL');
     await program.ended;
     stopped = true;
@@ -82,7 +83,7 @@ test('nothing that was acknowledged is lost when the process is killed', async (
     await start();
   }
   expect(acknowledged.length).toBeGreaterThan(50);
-  await eventually(async () => {
+  await retryCheck(async () => {
     const arrived = new Set(receiver.mails.map(({ to }) => to));
     expect(acknowledged.filter((to) => !arrived.has(to))).toEqual([]);
   }, 60_000);

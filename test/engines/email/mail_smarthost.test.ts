@@ -2,8 +2,9 @@
 // Postfix of Debian as the smarthost: what the platform hands over, and what comes back from it.
 import { createTransport } from 'nodemailer';
 import { freePort } from '../../support/processes/free_port';
-import { eventually, openMailBench, type MailBench } from '../../support/email/mail';
+import { openMailBench, type MailBench } from '../../support/email/mail';
 import { startMailReceiver, type MailReceiver } from '../../support/email/mail_receiver';
+import { retryCheck } from '../../support/wait_for';
 import { hasPostfix, startPostfix, type Postfix } from '../../../tools/bench/email/postfix';
 
 jest.setTimeout(120_000);
@@ -61,7 +62,7 @@ withPostfix('Postfix as the smarthost (needs postfix, as root)', () => {
     expect(await receiver.judge(mail, bench.dns.address)).toEqual({
       ...{ spf: 'pass', dkim: ['ed25519-sha256 pass', 'rsa-sha256 pass'], dmarc: 'pass' },
     });
-    await eventually(async () => {
+    await retryCheck(async () => {
       const [row] = await bench.service.sql(`select status, last_response from email_deliveries
         where recipient = 'jo@receiver.example'`);
       const [, id = ''] = /queued as (\w+)/.exec(row.last_response) ?? [];
@@ -73,7 +74,7 @@ withPostfix('Postfix as the smarthost (needs postfix, as root)', () => {
 
   test('what Postfix gives back reaches the suppression list', async () => {
     await send('hard-9@receiver.example');
-    await eventually(async () => {
+    await retryCheck(async () => {
       const { body } = await bench.service.call('GET', `/v2/email_relay_zones/${zone.id}/suppressions`);
       expect(body.data).toMatchObject([
         { email: 'hard-9@receiver.example', reason: 'bounce', detail: expect.stringContaining('5.1.1') },

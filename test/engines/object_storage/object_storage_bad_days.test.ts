@@ -11,9 +11,9 @@ import * as s3 from '@aws-sdk/client-s3';
 import { UNSIGNED_PAYLOAD, signedHeaders } from '../../../core/protocols/sigv4';
 import { createTestDatabase, type TestDatabase } from '../../support/databases/database';
 import { freePort } from '../../support/processes/free_port';
-import { eventually } from '../../support/email/mail';
 import { endPrograms, startProgram } from '../../support/processes/program';
 import { codeOf, startS3, type S3Service } from '../../support/object_storage/s3';
+import { retryCheck } from '../../support/wait_for';
 
 const MIB = 2 ** 20;
 
@@ -113,7 +113,7 @@ describe('with a program of its own', () => {
     client = new s3.S3Client({
       ...{ endpoint: `http://127.0.0.1:${port}`, region: 'local', forcePathStyle: true, maxAttempts: 1, credentials },
     });
-    await eventually(async () => void (await client.send(new s3.ListObjectsV2Command({ Bucket: 'away' }))));
+    await retryCheck(async () => void (await client.send(new s3.ListObjectsV2Command({ Bucket: 'away' }))));
   }, 120_000);
   afterAll(async () => {
     client?.destroy();
@@ -137,7 +137,7 @@ describe('with a program of its own', () => {
     const read = client.send(new s3.GetObjectCommand({ Bucket: 'away', Key: 'before' }));
     expect(await codeOf(read)).toBe('ServiceUnavailable');
     await new Promise<void>((resolve) => proxy.listen(address.port, '127.0.0.1', resolve));
-    await eventually(async () => void (await put('after')), 60_000);
+    await retryCheck(async () => void (await put('after')), 60_000);
     const { Contents } = await client.send(new s3.ListObjectsV2Command({ Bucket: 'away' }));
     expect(Contents?.map(({ Key }) => Key)).toEqual(['after', 'before']);
   }, 120_000);

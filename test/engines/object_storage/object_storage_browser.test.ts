@@ -5,8 +5,8 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { amzDate, hmac, scopeText, signingKey } from '../../../core/protocols/sigv4';
-import { eventually } from '../../support/email/mail';
 import { startS3, type S3Service } from '../../support/object_storage/s3';
+import { retryCheck } from '../../support/wait_for';
 
 interface Page {
   goto(url: string): Promise<unknown>;
@@ -61,7 +61,7 @@ afterAll(async () => {
     expect(await upload(fieldsOf(name, key), 'not yet')).toBe('blocked');
     const rule = { allowed_origins: [origin], allowed_methods: ['POST'], expose_headers: ['etag'] };
     await world.service.call('PUT', `/v2/buckets/${id}/cors`, { body: { rules: [rule] } });
-    await eventually(async () =>
+    await retryCheck(async () =>
       expect(await upload(fieldsOf(name, key), 'hello')).toBe('204 "5d41402abc4b2a76b9719d911017c592"'),
     );
     expect(await upload(fieldsOf(name, key), 'x'.repeat(101))).toMatch(/^400 /);

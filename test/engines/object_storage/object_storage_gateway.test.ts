@@ -12,11 +12,11 @@ import { openRgwApi } from '../../../drivers/rgw/api';
 import { openStoreTrial } from '../../support/databases/backup_store';
 import { hasCeph, startCeph, type Ceph } from '../../support/object_storage/ceph';
 import { hasEngine } from '../../support/databases/database_hall';
-import { eventually } from '../../support/email/mail';
 import { codeOf, startS3, type S3Service } from '../../support/object_storage/s3';
 import { tell, type Side, type Step, type Told } from '../../support/object_storage/s3_dialogue';
 import { dialogue } from '../../support/object_storage/s3_requests';
 import { restoreMariadbElsewhere } from '../../support/databases/stored_mariadb';
+import { retryCheck } from '../../support/wait_for';
 
 jest.setTimeout(180_000);
 
@@ -56,7 +56,7 @@ const OLD_CHECKSUMS = { requestChecksumCalculation: 'WHEN_REQUIRED' } as const;
         unknown: { accessKeyId: 'PKUNKNOWNUNKNOWNUNKN', secretAccessKey: 'x'.repeat(40) },
       },
     };
-    await eventually(async () => {
+    await retryCheck(async () => {
       expect((await tell(side, { method: 'GET', as: 'full' }, new Map())).status).toBe(200);
       expect((await tell(side, { method: 'PUT', path: '/probe', body: 'x' }, new Map())).status).toBe(200);
     });
@@ -87,7 +87,7 @@ const OLD_CHECKSUMS = { requestChecksumCalculation: 'WHEN_REQUIRED' } as const;
     const bucket = await gateway.bucket({ versioning: true });
     const client = gateway.client(await gateway.key(), { endpoint: ceph.options.url, ...OLD_CHECKSUMS });
     const put = (Key: string) => client.send(new s3.PutObjectCommand({ Bucket: bucket.name, Key, Body: 'content' }));
-    await eventually(async () => void (await put('a')));
+    await retryCheck(async () => void (await put('a')));
     for (const Key of ['dir/1', 'dir/2', 'ä +%']) await put(Key);
     await client.send(new s3.DeleteObjectCommand({ Bucket: bucket.name, Key: 'a' }));
     const list = async (query: string) =>
@@ -107,7 +107,7 @@ const OLD_CHECKSUMS = { requestChecksumCalculation: 'WHEN_REQUIRED' } as const;
     const removed = await gateway.service.call('DELETE', `/v2/buckets/${bucket.id}`);
     expect(removed.body.code).toBe('bucket_not_empty');
     // Counted by the gateway, and read by the loop when the bucket is next looked at.
-    await eventually(async () => {
+    await retryCheck(async () => {
       await gateway.service.call('PUT', `/v2/buckets/${bucket.id}/cors`, { body: { rules: [] } });
       const { body } = await gateway.service.call('GET', `/v2/buckets/${bucket.id}`);
       expect(body).toMatchObject({ size_bytes: 28 });
@@ -118,7 +118,7 @@ const OLD_CHECKSUMS = { requestChecksumCalculation: 'WHEN_REQUIRED' } as const;
 
   test('the gateway keeps backups of databases: a dump of MariaDB, and a file of several parts', async () => {
     const bucket = await openStoreTrial(gateway, ceph.options.url);
-    await eventually(() => probeBackupStore(bucket.store, driverContext(10_000)), 60_000);
+    await retryCheck(() => probeBackupStore(bucket.store, driverContext(10_000)), 60_000);
     if (hasEngine('mariadb')) await restoreMariadbElsewhere(bucket.store, () => bucket.keys());
     const directory = mkdtempSync(path.join(tmpdir(), 'gateway-store-'));
     const [there, back] = [path.join(directory, 'there'), path.join(directory, 'back')];
@@ -138,7 +138,7 @@ const OLD_CHECKSUMS = { requestChecksumCalculation: 'WHEN_REQUIRED' } as const;
     const key = await gateway.key({ grants: [{ bucket_id: bucket.id, permission: 'read_write' }] });
     const client = gateway.client(key, { endpoint: ceph.options.url, ...OLD_CHECKSUMS });
     const list = () => codeOf(client.send(new s3.ListObjectsV2Command({ Bucket: bucket.name })));
-    const becomes = (code: string) => eventually(async () => expect(await list()).toBe(code));
+    const becomes = (code: string) => retryCheck(async () => expect(await list()).toBe(code));
     const change = (body: object) => gateway.service.call('PATCH', `/v2/bucket_access_keys/${key.id}`, { body });
     await becomes('done');
     await change({ enabled: false });
@@ -163,7 +163,7 @@ const OLD_CHECKSUMS = { requestChecksumCalculation: 'WHEN_REQUIRED' } as const;
     const refused = await gateway.service.call('PATCH', `/v2/buckets/${bucket.id}`, { body: website });
     expect([refused.status, refused.body.code]).toEqual([409, 'engine_unavailable']);
     await gateway.service.call('DELETE', `/v2/buckets/${bucket.id}`);
-    await eventually(async () => {
+    await retryCheck(async () => {
       const left = await api.admin('GET', 'bucket', { bucket: bucket.name }, driverContext(10_000));
       expect(left).toBeNull();
     });

@@ -6,8 +6,8 @@ import http from 'node:http';
 import path from 'node:path';
 import * as s3 from '@aws-sdk/client-s3';
 import { UNSIGNED_PAYLOAD, signedHeaders } from '../../../core/protocols/sigv4';
-import { eventually } from '../../support/email/mail';
 import { codeOf, startS3, type S3Service } from '../../support/object_storage/s3';
+import { retryCheck } from '../../support/wait_for';
 
 jest.setTimeout(120_000);
 
@@ -58,7 +58,7 @@ test('60 writers at once: one of those that want a new key has it, and those bes
   const { ContentLength = 0 } = await client.send(new s3.HeadObjectCommand({ Bucket, Key: 'claimed' }));
   const { size_bytes, object_count } = await usage(id);
   expect({ size_bytes, object_count }).toEqual({ size_bytes: sizes + sizesOfOthers + ContentLength, object_count: 22 });
-  await eventually(async () => {
+  await retryCheck(async () => {
     await Promise.resolve();
     expect(files(id)).toHaveLength(41);
   });
@@ -73,7 +73,7 @@ async function breakOff(place: string, length: number, sent: Buffer, isWriting: 
   request.on('error', () => undefined);
   const closed = new Promise((resolve) => request.once('close', resolve));
   await new Promise((resolve) => request.write(sent, resolve));
-  await eventually(() => Promise.resolve().then(isWriting));
+  await retryCheck(() => Promise.resolve().then(isWriting));
   request.destroy();
   await closed;
 }
@@ -85,7 +85,7 @@ test('a client that goes in the middle of a PUT or of a part: what was there sta
   const half = randomBytes(3 * 2 ** 20);
   for (const place of ['kept', 'new', `parts?partNumber=1&uploadId=${UploadId}`]) {
     await breakOff(`/${Bucket}/${place}`, 2 * half.length, half, () => expect(files(id)).toHaveLength(2));
-    await eventually(() => Promise.resolve().then(() => expect(files(id)).toHaveLength(1)));
+    await retryCheck(() => Promise.resolve().then(() => expect(files(id)).toHaveLength(1)));
     const { Contents } = await client.send(new s3.ListObjectsV2Command({ Bucket }));
     expect(Contents!.map(({ Key }) => Key)).toEqual(['kept']);
   }

@@ -12,9 +12,9 @@ import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { startPlant, type Plant } from '../../support/processes/bad_days_program';
-import { eventually } from '../../support/deployments/deploy';
 import { freePort } from '../../support/processes/free_port';
 import { startRegistryClient, type RegistryClient } from '../../support/registries/registry_client';
+import { waitFor } from '../../support/wait_for';
 
 const run = promisify(execFile);
 
@@ -143,7 +143,7 @@ test('a push that was killed is done again, and nothing is left over', async () 
     await pushing;
     await plant.start();
   }
-  await eventually('the push', () =>
+  await waitFor('the push', () =>
     push(image, 'killed:1', all).then(
       () => true,
       () => false,

@@ -4,17 +4,13 @@ import { spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import {
-  configuredApplication,
-  eventually,
-  startDeployService,
-  type DeployService,
-} from '../../support/deployments/deploy';
+import { configuredApplication, startDeployService, type DeployService } from '../../support/deployments/deploy';
 import { hasDistribution, openDistribution, type Distribution } from '../../support/registries/distribution';
 import { freePort } from '../../support/processes/free_port';
 import { busyboxLayer, hasStaticBusybox, pushImage, siteLayer } from '../../support/builds/images';
 import { startRegistryClient, type RegistryClient } from '../../support/registries/registry_client';
 import type { Answer } from '../../support/service';
+import { waitFor } from '../../support/wait_for';
 
 const ENGINES = ['embedded', ...(hasDistribution ? ['distribution'] : [])] as const;
 const runsImages = hasStaticBusybox() ? test : test.skip;
@@ -81,7 +77,7 @@ describe.each(ENGINES)('the registry engine %s', (engine) => {
     const second = await client.pushImage(`${name}/shop`, '2', [shared, more]);
     const sizes = [first, second].map((one) => one.configBytes + one.manifestBytes);
     const total = 8000 + Number(sizes[0]) + Number(sizes[1]);
-    await eventually('the counts', async () => {
+    await waitFor('the counts', async () => {
       const { image_count, size_bytes } = await get(id);
       return image_count === 2 && size_bytes === total;
     });
@@ -95,12 +91,12 @@ describe.each(ENGINES)('the registry engine %s', (engine) => {
     }
     // A tag that moves, then one that goes.
     const third = await client.pushImage(`${name}/shop`, '1', [more]);
-    await eventually('the new digest', async () =>
+    await waitFor('the new digest', async () =>
       (await images(id)).some(({ tag, digest }) => tag === '1' && digest === third.digest),
     );
     const deleted = await client.call('DELETE', `/v2/${name}/shop/manifests/${second.digest}`);
     expect(deleted.status).toBe(202);
-    await eventually('its end', async () => (await get(id)).image_count === 1);
+    await waitFor('its end', async () => (await get(id)).image_count === 1);
     expect((await client.pull(`${name}/shop`, '2')).status).toBe(404);
   });
 
@@ -143,7 +139,7 @@ describe.each(ENGINES)('the registry engine %s', (engine) => {
     expect([401, 403]).toContain((await foreign.pull(`${one.name}/app`, '1')).status);
     const { id, client, again } = await robot(['pull']);
     expect((await client.pull(`${one.name}/app`, '1')).status).toBe(200);
-    await eventually('its last use', async () => {
+    await waitFor('its last use', async () => {
       const { body } = await service.call('GET', `/v2/robot_accounts/${id}`);
       return body.last_used_at !== null;
     });
@@ -157,11 +153,11 @@ describe.each(ENGINES)('the registry engine %s', (engine) => {
     const { id, name } = await activeRegistry();
     const layer = randomBytes(1000);
     const { digest } = await owner().pushImage(`${name}/app`, '1', [layer]);
-    await eventually('its row', async () => (await get(id)).image_count === 1);
+    await waitFor('its row', async () => (await get(id)).image_count === 1);
     expect((await service.call('DELETE', `/v2/registries/${id}`)).status).toBe(204);
     // Tokens that were issued for it are good for a minute, in which its name stays taken.
     await service.sql(`update registries set deleted_at = deleted_at - interval '2 minutes' where id = $1`, [id]);
-    await eventually(
+    await waitFor(
       'its end',
       async () => (await service.sql('select 1 from registries where id = $1', [id])).length === 0,
     );
@@ -187,9 +183,9 @@ describe.each(ENGINES)('the registry engine %s', (engine) => {
       expect([deployment.status_reason, deployment.image]).toEqual([null, `${source.image}@${digest}`]);
       const enabled = { body: { enabled: true } };
       expect((await service.call('PATCH', `/v2/applications/${application.id}/auto_deploy`, enabled)).status).toBe(200);
-      await eventually('the first look', async () => (await application.get('/auto_deploy')).last_checked_at !== null);
+      await waitFor('the first look', async () => (await application.get('/auto_deploy')).last_checked_at !== null);
       await push('new');
-      await eventually('the new image', async () => (await application.visit()).body === 'new', 30_000);
+      await waitFor('the new image', async () => (await application.visit()).body === 'new', 30_000);
     },
     120_000,
   );
@@ -201,11 +197,11 @@ describe.each(ENGINES)('the registry engine %s', (engine) => {
     const place = `/v2/projects/${service.project}/activity?resource_id=${id}`;
     const found = async (action: string): Promise<Answer['body'][]> =>
       (await service.call('GET', place)).body.data.filter((one: Answer['body']) => one.action === action);
-    const pushed = await eventually('the push', async () => (await found('registry.image_pushed'))[0], 30_000);
+    const pushed = await waitFor('the push', async () => (await found('registry.image_pushed'))[0], 30_000);
     expect(pushed.actor).toMatchObject({ type: 'robot_account', id: account.id });
     expect(pushed.resource).toMatchObject({ id, name: `${name}/app:1` });
     expect((await owner().call('DELETE', `/v2/${name}/app/manifests/${digest}`)).status).toBe(202);
-    const deleted = await eventually('the deletion', async () => (await found('registry.image_deleted'))[0], 30_000);
+    const deleted = await waitFor('the deletion', async () => (await found('registry.image_deleted'))[0], 30_000);
     expect(deleted.resource).toMatchObject({ id, name: `${name}/app:1` });
     expect(
       [await found('registry.image_pushed'), await found('registry.image_deleted')].map((all) => all.length),
@@ -229,7 +225,7 @@ describe.each(ENGINES)('the registry engine %s', (engine) => {
       const image = `${host}/${name}/built:1`;
       const application = await service.application(files, { build: { builder: 'dockerfile', image } });
       expect((await application.deploy()).status_reason).toBe(null);
-      await eventually('its row', async () => (await images(id)).some(({ tag }) => tag === '1'), 30_000);
+      await waitFor('its row', async () => (await images(id)).some(({ tag }) => tag === '1'), 30_000);
       const source = { type: 'image', image };
       const made = await service.call('POST', '/v2/applications', { body: { name: `from-${name}`, source } });
       const again = await configuredApplication(service, made.body);
@@ -242,10 +238,10 @@ describe.each(ENGINES)('the registry engine %s', (engine) => {
   test('what no notification said is found by comparison, and forged notifications are refused', async () => {
     const { id, name } = await activeRegistry();
     const { digest } = await owner().pushImage(`${name}/app`, '1', [randomBytes(100)]);
-    await eventually('its row', async () => (await get(id)).image_count === 1);
+    await waitFor('its row', async () => (await get(id)).image_count === 1);
     await service.sql('delete from registry_tags where registry_id = $1', [id]);
     await service.sql('update registries set image_count = 0, next_at = now() where id = $1', [id]);
-    await eventually('the tag', async () => (await images(id)).some((image) => image.digest === digest));
+    await waitFor('the tag', async () => (await images(id)).some((image) => image.digest === digest));
     expect((await get(id)).image_count).toBe(1);
     const forged = await fetch(`http://127.0.0.1:${service.platform.config.registryPort}/events`, {
       method: 'POST',

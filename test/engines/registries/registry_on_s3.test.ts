@@ -3,11 +3,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 import path from 'node:path';
 import * as s3 from '@aws-sdk/client-s3';
-import { eventually } from '../../support/deployments/deploy';
 import { hasDistribution, openDistribution, type Distribution } from '../../support/registries/distribution';
 import { freePort } from '../../support/processes/free_port';
 import { startRegistryClient } from '../../support/registries/registry_client';
 import { startS3, type S3Service } from '../../support/object_storage/s3';
+import { waitFor } from '../../support/wait_for';
 
 const describeOnS3 = hasDistribution ? describe : describe.skip;
 
@@ -62,11 +62,11 @@ describeOnS3('docker-registry on our object storage', () => {
     const found = async (): Promise<Record<string, unknown>> =>
       (await service.call('GET', `/v2/registries/${String(made.body.id)}`)).body;
     const total = layer.length + image.configBytes + image.manifestBytes;
-    await eventually('the counts', async () => {
+    await waitFor('the counts', async () => {
       const { image_count, size_bytes } = await found();
       return image_count === 1 && size_bytes === total;
     });
     expect((await client.call('DELETE', `/v2/onbucket/app/manifests/${image.digest}`)).status).toBe(202);
-    await eventually('its end', async () => (await found()).image_count === 0);
+    await waitFor('its end', async () => (await found()).image_count === 0);
   }, 120_000);
 });

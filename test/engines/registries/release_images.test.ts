@@ -6,7 +6,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { anotherPython, packPython, pinnedUvWheel, startPythonIndex } from '../../support/builds/python_index';
 import { busyboxLayer, pushImage, SERVE, sha256, siteLayer } from '../../support/builds/images';
-import { configuredApplication, eventually, type TestApplication } from '../../support/deployments/deploy';
+import { configuredApplication, type TestApplication } from '../../support/deployments/deploy';
 import { nodeLocked, staticSite } from '../../support/git/repositories';
 import { openDistribution, type Distribution } from '../../support/registries/distribution';
 import {
@@ -17,6 +17,7 @@ import {
   type Publishing,
 } from '../../support/registries/release_images';
 import { fileNeeds, needs } from '../../support/runner/programs';
+import { waitFor } from '../../support/wait_for';
 
 fileNeeds('skopeo', 'buildah');
 
@@ -193,7 +194,7 @@ describe.each(['embedded', 'distribution'])('release images in the registry engi
       const application = await publishing.service.application({ Procfile: 'web: busybox httpd -f -p "$PORT" -h .\n' });
       await distribution?.kill();
       const { id } = await application.ask();
-      await eventually(
+      await waitFor(
         'the publishing',
         async () => (await application.log(id)).some((line) => line.includes('Publishing the release')),
         60_000,

@@ -6,11 +6,11 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { busyboxLayer, hasStaticBusybox, pushImage } from '../../support/builds/images';
-import { eventually } from '../../support/deployments/deploy';
 import { startPlant, type Plant } from '../../support/processes/bad_days_program';
 import { freePort } from '../../support/processes/free_port';
 import { isHeavyRun } from '../../support/processes/kills';
 import { startRegistryClient } from '../../support/registries/registry_client';
+import { waitFor } from '../../support/wait_for';
 
 const KILLS = isHeavyRun ? 10 : 3;
 const WITHIN_MS = 400_000;
@@ -29,7 +29,7 @@ describeHere('releases that are published while the control plane is killed', ()
     });
     const { key } = JSON.parse(readFileSync(path.join(plant.runtimeDir, '../first-key.json'), 'utf8'));
     expect((await plant.call('POST', '/v2/registries', { body: { name: 'bases' } })).status).toBe(201);
-    await eventually('the registry', async () => {
+    await waitFor('the registry', async () => {
       const { body } = await plant.call('GET', '/v2/registries');
       return body.data[0].status === 'active';
     });
@@ -46,7 +46,7 @@ describeHere('releases that are published while the control plane is killed', ()
       for (let kill = 0; kill < KILLS; kill += 1) {
         application.push({ 'index.html': `${kill}`, 'large.txt': randomBytes(BYTES / 2).toString('hex') });
         const { id } = await application.ask();
-        await eventually(
+        await waitFor(
           'the publishing',
           async () => (await application.log(id)).some((line) => line.includes('Publishing the release')),
           60_000,

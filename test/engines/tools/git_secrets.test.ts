@@ -2,8 +2,8 @@
 // The token of a Git provider, and secrets that come of it: in nothing that the service prints or leaves on disk.
 import { execFileSync } from 'node:child_process';
 import { startPlant, type Plant } from '../../support/processes/bad_days_program';
-import { eventually } from '../../support/deployments/deploy';
 import { startGitPeer, type GitPeer } from '../../support/git/git_peer';
+import { waitFor } from '../../support/wait_for';
 
 const TOKEN = 'token-that-no-log-may-hold';
 
@@ -31,9 +31,9 @@ test('a deployment, a webhook and a refused token put no secret into the log or 
   const { id } = await call('POST', '/v2/applications', { name: 'shop', source });
   const latest = async () => (await call('GET', `/v2/applications/${id}/deployments`)).data[0];
   await call('POST', `/v2/applications/${id}/deployments`, {});
-  await eventually('the deployment', async () => (await latest()).status === 'active', 60_000);
+  await waitFor('the deployment', async () => (await latest()).status === 'active', 60_000);
   await call('PATCH', `/v2/applications/${id}/auto_deploy`, { enabled: true });
-  await eventually('the webhook', async () => peer.hooks.length === 1, 30_000);
+  await waitFor('the webhook', async () => peer.hooks.length === 1, 30_000);
   // From now on the provider refuses what it has taken: the error is noted, and told without the token.
   peer.tokens = new Set();
   const refused = await call('POST', `/v2/git_integrations/${git}/verify`);

@@ -2,12 +2,12 @@
 /** @user any */
 // A process that is killed while it gives out tokens: in one transaction, so the client asks again.
 import { named } from '../../../db/statement';
-import { eventually } from '../../support/email/mail';
 import { freePort } from '../../support/processes/free_port';
 import { endPrograms, startProgram } from '../../support/processes/program';
 import { startService, type TestService } from '../../support/service';
 import { openClient, type Client } from './client';
 import { newPerson, type Person } from '../../support/identity/person';
+import { retryCheck } from '../../support/wait_for';
 
 let service: TestService;
 let client: Client;
@@ -54,7 +54,7 @@ async function killWhileAnswering(fields: Record<string, string>): Promise<void>
     expect(await sent).toBe('no answer');
   });
   // The server notices that its client is gone when it has got the lock; until then the record is in use.
-  await eventually(async () => {
+  await retryCheck(async () => {
     const held = `select mode from pg_locks where relation = 'oauth_records'::regclass and mode like 'Row%'`;
     expect(await service.sql(held)).toEqual([]);
   });

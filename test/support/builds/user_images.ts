@@ -1,9 +1,9 @@
 // Images with several users, and volumes for their applications.
 import { existsSync, lstatSync, readFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { eventually } from '../deployments/deploy';
 import { service, type ImageApplication } from './image_cases';
 import { tarOf } from './images';
+import { waitFor } from '../wait_for';
 
 /** Starts as root, as images of databases do, gives the volume to a user and becomes this user. */
 const ENTRYPOINT = `#!/bin/sh
@@ -54,10 +54,10 @@ export async function volumeOf(
 export async function attachVolume(id: string, application: Pick<ImageApplication, 'id'> | null): Promise<void> {
   const isReady = async (): Promise<boolean> =>
     ['available', 'in_use'].includes((await service.call('GET', `/v2/volumes/${id}`)).body.status);
-  await eventually('the volume', isReady, 10_000);
+  await waitFor('the volume', isReady, 10_000);
   const body = application ? { application_id: application.id, mount_path: '/data' } : { application_id: null };
   expect((await service.call('PATCH', `/v2/volumes/${id}`, { body })).status).toBe(200);
-  await eventually('the volume', isReady, 10_000);
+  await waitFor('the volume', isReady, 10_000);
 }
 
 /** What root of the image is on the host. */

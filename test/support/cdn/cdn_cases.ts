@@ -1,9 +1,9 @@
 // A service with the cache of CDN zones, an origin behind it and visitors in front of it.
 import { startCdnOrigin, type CdnOrigin, type Visited } from './cdn_origin';
-import { eventually } from '../deployments/deploy';
 import { startDnsServer, type DnsServer } from '../dns/dns_server';
 import { freePort } from '../processes/free_port';
 import { startService, type Answer, type TestService } from '../service';
+import { waitFor } from '../wait_for';
 
 export type Body = Answer['body'];
 
@@ -63,7 +63,7 @@ export async function activeZone(more: object = {}): Promise<Body> {
 export async function purge(zone: Body, body: object): Promise<Body> {
   const made = await service.call('POST', `/v2/cdn_zones/${String(zone.id)}/purges`, { body });
   expect([made.status, made.body.status]).toEqual([201, 'pending']);
-  return eventually('the purge', async () => {
+  return waitFor('the purge', async () => {
     const got = await service.call('GET', `/v2/cdn_zones/${String(zone.id)}/purges/${String(made.body.id)}`);
     return got.body.status === 'completed' ? got.body : null;
   });

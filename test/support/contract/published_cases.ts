@@ -6,7 +6,7 @@ import { driverContext } from '../../../core/driver';
 import { HOST_NETWORK } from '../../../core/outbound/network_location';
 import { freePort } from '../processes/free_port';
 import { ask, hostServer, openNetworkTrial, type NetworkTrial } from '../networks/network_trial';
-import { eventually } from '../deployments/deploy';
+import { waitFor } from '../wait_for';
 
 export function publishedPortCases(): void {
   let one: NetworkTrial;
@@ -38,7 +38,7 @@ export function publishedPortCases(): void {
     expect(await ask(HOST_NETWORK, a)).toBe('ECONNREFUSED');
     expect(await ask(HOST_NETWORK, b)).toBe('dbs_b.server 127.0.0.1');
     await destroy('dbs_b.server');
-    await eventually('nothing is left', () => Promise.resolve(one.leftOvers().length === 0 || null));
+    await waitFor('nothing is left', () => Promise.resolve(one.leftOvers().length === 0 || null));
   });
 
   test('bytes arrive whole in both directions, and so do their ends', async () => {
@@ -77,8 +77,8 @@ export function publishedPortCases(): void {
     const port = await serve('dbs_killed.server', 'prj_a');
     const before = programId();
     process.kill(before, 'SIGKILL');
-    await eventually('another program', () => Promise.resolve((hasProgram() && programId() !== before) || null));
-    await eventually('the port', async () => (await ask(HOST_NETWORK, port)) === 'dbs_killed.server 127.0.0.1' || null);
+    await waitFor('another program', () => Promise.resolve((hasProgram() && programId() !== before) || null));
+    await waitFor('the port', async () => (await ask(HOST_NETWORK, port)) === 'dbs_killed.server 127.0.0.1' || null);
     await destroy('dbs_killed.server');
   });
 
@@ -89,7 +89,7 @@ export function publishedPortCases(): void {
     expect(await ask(HOST_NETWORK, port)).toBe('the host');
     expect(one.trial.errors.join()).toContain(`Port ${port} is not published: EADDRINUSE.`);
     await new Promise((resolve) => server.close(resolve));
-    await eventually('the port', async () => (await ask(HOST_NETWORK, port)) === 'dbs_late.server 127.0.0.1' || null);
+    await waitFor('the port', async () => (await ask(HOST_NETWORK, port)) === 'dbs_late.server 127.0.0.1' || null);
     await destroy('dbs_late.server');
     expect(await one.trial.runtime.isPortFree(port, 'prj_a')).toBe(true);
   });

@@ -213,17 +213,6 @@ async function endAll(directory: string): Promise<void> {
   await runtime.close();
 }
 
-/** Asks until there is an answer other than null. @throws Error when the time is over */
-export async function eventually<T>(what: string, ask: () => Promise<T | null>, withinMs = WITHIN_MS): Promise<T> {
-  const until = performance.now() + withinMs;
-  for (;;) {
-    const found = await ask();
-    if (found !== null) return found;
-    if (performance.now() > until) throw new Error(`${what} did not come`);
-    await sleep(100);
-  }
-}
-
 /** Works as a client of a PostgreSQL server, which the test does not verify. */
 export async function connect(address: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
   const client = clientOf(address);

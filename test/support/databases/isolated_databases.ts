@@ -8,7 +8,8 @@ import { listNetworkDirectories } from '../../../drivers/network/network_directo
 import { locationOf } from '../../../drivers/runtime/run_directory';
 import { processesWith, signalAll } from '../processes/processes';
 import type { Answer } from '../service';
-import { connect, eventually, openHall, outsideAddress, verdict, type Hall } from './database_hall';
+import { connect, openHall, outsideAddress, verdict, type Hall } from './database_hall';
+import { waitFor } from '../wait_for';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
 const outside = outsideAddress();
@@ -45,7 +46,7 @@ export function isolatedDatabaseCases(block: string): void {
     const endpoint = async (body: object): Promise<any> => {
       const made = await hall.call('POST', place, { body });
       expect([made.status, made.text]).toEqual([201, expect.anything()]);
-      return eventually('the endpoint', async () => {
+      return waitFor('the endpoint', async () => {
         const { body: found } = await hall.call('GET', `${place}/${made.body.id}`);
         return found.status === 'active' ? found : null;
       });
@@ -69,7 +70,7 @@ export function isolatedDatabaseCases(block: string): void {
       await connect(at(address, atPort), async (client) => {
         expect((await client.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
       });
-    await eventually('the public endpoint', () =>
+    await waitFor('the public endpoint', () =>
       connect(at(outside!, open.port), async (client) => {
         expect((await client.query('select inet_client_addr() as from')).rows).toEqual([{ from: '127.0.0.1' }]);
       }).then(
@@ -83,17 +84,17 @@ export function isolatedDatabaseCases(block: string): void {
       hall.call('PATCH', `${place}/${open.id}`, { body: { allowed_sources } });
     if ('address' in inside) await expectNoProxy(at(outside!, open.port), server!.server_id);
     await allow('0.0.0.0/0');
-    await eventually('a connection of anybody', async () => ((await refusal(open.port)) === null ? true : null));
+    await waitFor('a connection of anybody', async () => ((await refusal(open.port)) === null ? true : null));
     await connect(at(outside!, open.port), async (client) => {
       client.on('error', () => undefined);
       await allow('198.51.100.7/32');
-      await eventually('the refusal', () => refusal(open.port));
+      await waitFor('the refusal', () => refusal(open.port));
       await expect(client.query('select 1')).rejects.toThrow();
     });
 
     await hall.remove(id);
     expect(await isPortTaken(HOST_NETWORK, port)).toBe(false);
-    await eventually('the end of the network', async () => {
+    await waitFor('the end of the network', async () => {
       const left = await listNetworkDirectories(path.join(hall.service.platform.config.runtimeDir, 'networks'));
       return left.length || ofNetwork().some((address) => address.startsWith(block)) ? null : true;
     });

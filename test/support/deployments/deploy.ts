@@ -7,6 +7,7 @@ import { driverContext } from '../../../core/driver';
 import { openLocalRuntime } from '../../../drivers/runtime/local';
 import { startGitServer, type GitFiles, type GitServer } from '../git/git_server';
 import { startService, type TestService } from '../service';
+import { waitFor } from '../wait_for';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- the OpenAPI check types what the service sends */
 export interface DeployService extends TestService {
@@ -123,7 +124,7 @@ export async function configuredApplication(
   };
   const get = async (place = ''): Promise<any> => (await service.call('GET', `/v2/applications/${id}${place}`)).body;
   const ended = (deployment: string, withinMs = 40_000): Promise<any> =>
-    eventually(
+    waitFor(
       `the end of ${deployment}`,
       async () => {
         const found = await get(`/deployments/${deployment}`);
@@ -185,25 +186,10 @@ function startTraffic(visit: () => Promise<Visit>, lanes: number): Traffic {
   };
 }
 
-/** Waits for something that is neither null nor false. @throws Error with what was waited for */
-export async function eventually<T>(
-  what: string,
-  look: () => Promise<T | null | undefined | false>,
-  withinMs = 60_000,
-): Promise<T> {
-  const end = performance.now() + withinMs;
-  for (;;) {
-    const found = await look();
-    if (found !== null && found !== undefined && found !== false) return found;
-    if (performance.now() > end) throw new Error(`waited ${withinMs} ms in vain: ${what}`);
-    await sleep(100);
-  }
-}
-
 async function clear(service: DeployService, withinMs: number): Promise<void> {
   const rows = await service.sql<{ id: string }>('select id from applications where deleted_at is null');
   await Promise.all(rows.map(({ id }) => service.call('DELETE', `/v2/applications/${id}`)));
-  await eventually(
+  await waitFor(
     'the end of all applications',
     async () => (await service.sql('select 1 from applications')).length === 0,
     withinMs,

@@ -3,19 +3,13 @@
 import { connect } from 'node:net';
 import { hasWayOut } from '../../../drivers/network/open';
 import { openDatabaseWorkshop, postgresqlVersions, type DatabaseWorkshop } from '../databases/database_hall';
-import {
-  eventually,
-  makeApplication,
-  startDeployService,
-  visitHost,
-  type DeployService,
-  type TestApplication,
-} from './deploy';
+import { makeApplication, startDeployService, visitHost, type DeployService, type TestApplication } from './deploy';
 import { startDnsServer, type DnsServer } from '../dns/dns_server';
 import { domainsOf, INGRESS } from '../dns/domains';
 import { freePort } from '../processes/free_port';
 import { HOSTILE_CALLS, HOSTILE_CALLS_ANSWERED } from '../contract/hostile_calls';
 import { lock, webCommand } from '../git/repositories';
+import { waitFor } from '../wait_for';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
 
@@ -121,7 +115,7 @@ export function isolatedCases(block: string): void {
       await expectStatus(204, 'DELETE', `/v2/databases/${database.id}/attachments/${id}`);
     await service.clear();
     await expectStatus(204, 'DELETE', `/v2/databases/${database.id}`);
-    await eventually('the end of the database', async () => {
+    await waitFor('the end of the database', async () => {
       return (await service.sql('select 1 from databases')).length === 0;
     });
   }, 240_000);
@@ -130,7 +124,7 @@ export function isolatedCases(block: string): void {
     const made = await expectStatus(201, 'POST', '/v2/databases', {
       ...{ name: 'main', engine: 'postgresql', engine_version: String(postgresqlVersions()[0]) },
     });
-    const found = await eventually('the database', async () => {
+    const found = await waitFor('the database', async () => {
       const body = await expectStatus(200, 'GET', `/v2/databases/${made.id}`);
       if (body.status === 'failed') throw new Error(JSON.stringify(body));
       return body.status === 'available' && body;
@@ -155,7 +149,7 @@ export function isolatedCases(block: string): void {
     const domain = await domains.added('www.isolated.example', application);
     domain.dns_instructions.forEach(domains.obey);
     await domains.verify(domain);
-    await eventually('the domain', async () => {
+    await waitFor('the domain', async () => {
       const { status, body } = await visitHost(service.platform.config.ingressPort, 'www.isolated.example');
       return status === 200 && body === 'v1';
     });
@@ -165,12 +159,12 @@ export function isolatedCases(block: string): void {
     service.git.commit(application.name, files('v2'), { branch: 'next' });
     const path = `/v2/applications/${application.id}/previews`;
     const { id } = await expectStatus(201, 'POST', path, { branch: 'next' });
-    const host = await eventually('the preview', async () => {
+    const host = await waitFor('the preview', async () => {
       const found = await expectStatus(200, 'GET', `${path}/${id}`);
       if (found.status === 'failed') throw new Error(JSON.stringify(found));
       return new URL(found.url ?? 'http://none').hostname;
     });
-    await eventually('its answer', async () => {
+    await waitFor('its answer', async () => {
       const { body } = await visitHost(service.platform.config.ingressPort, host);
       return body === 'v2';
     });
@@ -206,7 +200,7 @@ export function isolatedCases(block: string): void {
     expect((await application.visit('/bind')).body).toBe('listening');
     await expectStatus(202, 'POST', `/v2/databases/${id}/restart`, {});
     const answers = new Set<string>();
-    await eventually('the restart', async () => {
+    await waitFor('the restart', async () => {
       answers.add((await victim.visit('/database')).body).add(await tlsReplyOnHost(port));
       return (await expectStatus(200, 'GET', `/v2/databases/${id}`)).status === 'available';
     });

@@ -72,18 +72,6 @@ export async function openMailBench(
   };
 }
 
-/** Until the check passes. */
-export async function eventually(check: () => Promise<void>, withinMs = 15_000): Promise<void> {
-  for (const until = Date.now() + withinMs; ;) {
-    try {
-      return await check();
-    } catch (error) {
-      if (Date.now() > until) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
-  }
-}
-
 /** A report about mail, as servers send them. */
 export const mailReport = (type: string, fields: string, quoted: string): string =>
   [

@@ -1,7 +1,7 @@
 // A session of SMTP over TLS that is logged in, and sends bytes as they are.
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { eventually } from './mail';
+import { retryCheck } from '../wait_for';
 
 export interface RawSession {
   /** Resolves with what came, once it matches or the session has ended. */
@@ -22,7 +22,7 @@ export async function openRawSession(port: number, login: string): Promise<RawSe
   const talk = async (bytes: string, until: RegExp): Promise<string> => {
     text = '';
     if (bytes) socket.write(bytes, 'latin1');
-    await eventually(async () => {
+    await retryCheck(async () => {
       if (!ended) expect(text).toMatch(until);
     });
     return text;

@@ -5,8 +5,9 @@ import { loadKubeconfig } from '../../../drivers/kubernetes/client/load_access';
 import type { ClusterOfMachine } from '../../cluster/cluster';
 import { clusterNetwork } from '../../cluster/network';
 import { busyboxLayer, pushImage } from '../builds/images';
-import { eventually, type DeployService } from '../deployments/deploy';
+import type { DeployService } from '../deployments/deploy';
 import { startRegistryClient } from '../registries/registry_client';
+import { waitFor } from '../wait_for';
 
 /** Nodes of the cluster pull from the registry at this port. */
 export async function settingsFor(cluster: ClusterOfMachine, port: number): Promise<Record<string, string>> {
@@ -34,7 +35,7 @@ export async function pushBaseImage(
 ): Promise<void> {
   const { status, body } = await service.call('POST', '/v2/registries', { body: { name: 'bases' } });
   if (status !== 201) throw new Error(`The registry was answered with ${status}.`);
-  await eventually(
+  await waitFor(
     'the registry',
     async () => (await service.call('GET', `/v2/registries/${body.id}`)).body.status === 'active',
   );

@@ -4,8 +4,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
-import { eventually } from '../deployments/deploy';
 import { processesWith } from './processes';
+import { waitFor } from '../wait_for';
 
 /** The parts of a service that are looked at; it may be in another process. */
 export interface Patient {
@@ -16,7 +16,7 @@ export interface Patient {
 /** Waits until nothing is orphaned. @throws Error with what is */
 export async function nothingOrphaned(patient: Patient, withinMs = 60_000): Promise<void> {
   let found: string[] = [];
-  await eventually('nothing is orphaned', async () => (found = await orphansOf(patient)).length === 0, withinMs).catch(
+  await waitFor('nothing is orphaned', async () => (found = await orphansOf(patient)).length === 0, withinMs).catch(
     (error: Error) => {
       throw new Error(`${error.message}\n${found.join('\n')}`);
     },

@@ -5,11 +5,12 @@ import path from 'node:path';
 import pg from 'pg';
 import type { Patient } from './bad_days';
 import { createTestDatabase } from '../databases/database';
-import { eventually, makeApplication, type TestApplication, type Workplace } from '../deployments/deploy';
+import { makeApplication, type TestApplication, type Workplace } from '../deployments/deploy';
 import { freePort } from './free_port';
 import { startGitServer, type GitFiles } from '../git/git_server';
 import { startProgram, type Program } from './program';
 import type { CallOptions } from '../service';
+import { waitFor } from '../wait_for';
 
 export interface Plant extends Workplace, Patient {
   application(files: GitFiles, settings?: object): Promise<TestApplication>;
@@ -117,7 +118,7 @@ async function call(
 async function clear(plant: Plant): Promise<void> {
   for (const { id } of await plant.sql<{ id: string }>('select id from applications where deleted_at is null'))
     await plant.call('DELETE', `/v2/applications/${id}`);
-  await eventually(
+  await waitFor(
     'the end of all applications',
     async () => (await plant.sql('select 1 from applications')).length === 0,
     40_000,

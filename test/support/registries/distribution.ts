@@ -3,8 +3,8 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { eventually } from '../deployments/deploy';
 import { freePort } from '../processes/free_port';
+import { waitFor } from '../wait_for';
 
 const PROGRAM = '/usr/bin/docker-registry';
 const UP_WITHIN_MS = 30_000;
@@ -37,7 +37,7 @@ export async function openDistribution(): Promise<Distribution> {
       const file = path.join(root, 'config.yml');
       writeFileSync(file, configuration(storage, host, platform, self.eventsKey));
       child = spawn(PROGRAM, ['serve', file], { stdio: 'ignore', env: { OTEL_TRACES_EXPORTER: 'none' } });
-      await eventually('docker-registry', () => answers(`${self.url}/v2/`), UP_WITHIN_MS);
+      await waitFor('docker-registry', () => answers(`${self.url}/v2/`), UP_WITHIN_MS);
     },
     async kill() {
       const ended = child && child.exitCode === null && new Promise((resolve) => child?.once('exit', resolve));

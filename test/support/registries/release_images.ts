@@ -8,10 +8,11 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { pullLoginOf } from '../../../server/platform/registry_tokens';
 import { busyboxLayer, tarOf, pushImage } from '../builds/images';
-import { eventually, startDeployService, type DeployService } from '../deployments/deploy';
+import { startDeployService, type DeployService } from '../deployments/deploy';
 import { freePort } from '../processes/free_port';
 import type { Distribution } from './distribution';
 import { startRegistryClient, type RegistryClient } from './registry_client';
+import { waitFor } from '../wait_for';
 
 const run = promisify(execFile);
 const PROGRAMS = ['sh', 'bash', 'cat', 'ls', 'tr', 'env', 'id', 'sed', 'uname', 'dirname', 'readlink', 'sha256sum'];
@@ -161,7 +162,7 @@ export async function withContainer<T>(
         () => true,
         () => false,
       );
-    await eventually('the container answers', answers, 20_000).catch((error: unknown) => {
+    await waitFor('the container answers', answers, 20_000).catch((error: unknown) => {
       throw new Error(`${String(error)}: ${output}`);
     });
     return await work({ get, exec: (...more) => run('buildah', [...runWords, ...more]).then(({ stdout }) => stdout) });

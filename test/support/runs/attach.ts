@@ -1,6 +1,7 @@
 // A client of a run at its WebSocket.
 import { WebSocket, type ClientOptions } from 'ws';
-import { eventually, type DeployService, type TestApplication } from '../deployments/deploy';
+import type { DeployService, TestApplication } from '../deployments/deploy';
+import { waitFor } from '../wait_for';
 
 export interface RunClient {
   ws: WebSocket;
@@ -56,11 +57,11 @@ export function attach(
     type: (text) => send(0, Buffer.from(text)),
     command: (command) => send(3, Buffer.from(JSON.stringify(command))),
     shows: (text, withinMs = 15_000) =>
-      eventually(`${text} in the output`, async () => output[1].includes(text), withinMs)
+      waitFor(`${text} in the output`, async () => output[1].includes(text), withinMs)
         .catch((error: Error) => Promise.reject(new Error(`${error.message}: ${output[1].slice(-2000)}`)))
         .then(() => undefined),
     told: (type) =>
-      eventually(`the message ${type}`, async () => controls.find((control) => control.type === type), 15_000),
+      waitFor(`the message ${type}`, async () => controls.find((control) => control.type === type), 15_000),
     closed,
   };
   return new Promise((resolve, reject) => {

@@ -1,5 +1,6 @@
 // Runs of a deployed application, on a service that really runs them.
-import { eventually, type TestApplication } from '../deployments/deploy';
+import type { TestApplication } from '../deployments/deploy';
+import { waitFor } from '../wait_for';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- bodies of answers */
 export type RunBody = any;
@@ -22,7 +23,7 @@ export function runIs(
   status: string,
   withinMs = 30_000,
 ): Promise<RunBody> {
-  return eventually(
+  return waitFor(
     `run ${id} is ${status}`,
     async () => {
       const run = await application.get(`/runs/${id}`);
@@ -34,7 +35,7 @@ export function runIs(
 
 /** Waits for the end of a run. */
 export function runEnded(application: Pick<TestApplication, 'get'>, id: string, withinMs = 40_000): Promise<RunBody> {
-  return eventually(
+  return waitFor(
     `the end of run ${id}`,
     async () => {
       const run = await application.get(`/runs/${id}`);
