@@ -2,49 +2,40 @@
 import { useState } from 'preact/hooks';
 import { graphql } from '../api/graphql';
 import { useQuery } from '../api/use_query';
-import { ActivityTable, useActivity } from '../parts/activity';
+import { ACTIVITY_FIELDS, ActivityTable, useActivity } from '../parts/activity';
 import { Field, Problem, useFields } from '../parts/form';
 import { Page, Waiting } from '../parts/page';
 import { Paging } from '../parts/paging';
 import { projectTabs } from './project';
 
-const FOUND = graphql(`
-  query FoundActivity(
-    $id: ID!
-    $cursor: String
-    $resource_type: String
-    $action: String
-    $since: DateTime
-    $until: DateTime
-  ) {
-    listProjectActivity(
-      id: $id
-      limit: 50
-      cursor: $cursor
-      resource_type: $resource_type
-      action: $action
-      since: $since
-      until: $until
+const FOUND = graphql(
+  `
+    query FoundActivity(
+      $id: ID!
+      $cursor: String
+      $resource_type: String
+      $action: String
+      $since: DateTime
+      $until: DateTime
     ) {
-      data {
-        id
-        action
-        outcome
-        actor {
-          name
-          type
+      listProjectActivity(
+        id: $id
+        limit: 50
+        cursor: $cursor
+        resource_type: $resource_type
+        action: $action
+        since: $since
+        until: $until
+      ) {
+        data {
+          ...ActivityFields
         }
-        resource {
-          type
-          id
-          name
-        }
-        created_at
+        next_cursor
       }
-      next_cursor
     }
-  }
-`);
+  `,
+  [ACTIVITY_FIELDS],
+);
 
 interface Wanted {
   resource_type: string | null;

@@ -10,44 +10,53 @@ import { isUnsettled, Status } from '../parts/status';
 import { Ago } from '../parts/time';
 import { mayActAs } from '../session';
 
-const HOME = graphql(`
-  query ProjectHome($id: ID!, $applications: String, $databases: String) {
-    getProject(id: $id) {
-      id
-      name
-      description
-    }
-    listApplications(project_id: $id, limit: 50, cursor: $applications, sort: "name") {
-      data {
-        id
-        name
-        status
-        status_reason
-        default_hostname
-        latest_deployment {
-          id
-          number
-          status
-          created_at
-          commit_message
-        }
-      }
-      next_cursor
-    }
-    listDatabases(project_id: $id, limit: 50, cursor: $databases, sort: "name") {
-      data {
-        id
-        name
-        engine
-        engine_version
-        status
-        status_reason
-        storage_gb
-      }
-      next_cursor
-    }
+/** What the table of databases shows. */
+export const DATABASE_FIELDS = graphql(`
+  fragment DatabaseFields on Database {
+    id
+    name
+    engine
+    engine_version
+    status
+    status_reason
+    storage_gb
   }
 `);
+const HOME = graphql(
+  `
+    query ProjectHome($id: ID!, $applications: String, $databases: String) {
+      getProject(id: $id) {
+        id
+        name
+        description
+      }
+      listApplications(project_id: $id, limit: 50, cursor: $applications, sort: "name") {
+        data {
+          id
+          name
+          status
+          status_reason
+          default_hostname
+          latest_deployment {
+            id
+            number
+            status
+            created_at
+            commit_message
+          }
+        }
+        next_cursor
+      }
+      listDatabases(project_id: $id, limit: 50, cursor: $databases, sort: "name") {
+        data {
+          ...DatabaseFields
+        }
+        next_cursor
+      }
+    }
+  `,
+  [DATABASE_FIELDS],
+);
 type Home = ResultOf<typeof HOME>;
 
 export function projectTabs(id: string): Tab[] {
@@ -176,7 +185,7 @@ function Databases({ data, id }: { data: Home; id: string }) {
   );
 }
 
-export function DatabaseTable({ databases }: { databases: readonly Home['listDatabases']['data'][number][] }) {
+export function DatabaseTable({ databases }: { databases: readonly ResultOf<typeof DATABASE_FIELDS>[] }) {
   return (
     <Table label="Databases" head={['Name', 'Status', 'Engine', 'Storage']}>
       {databases.map((database) => (

@@ -6,28 +6,37 @@ import { Table, Waiting } from './page';
 import { Status } from './status';
 import { Ago } from './time';
 
-const ACTIVITY = graphql(`
-  subscription ProjectActivity($id: ID!, $after: String) {
-    followProjectActivity(id: $id, after: $after) {
-      position
-      id
-      action
-      outcome
-      actor {
-        name
-        type
-      }
-      resource {
-        type
-        id
-        name
-      }
-      created_at
+/** What the table shows. */
+export const ACTIVITY_FIELDS = graphql(`
+  fragment ActivityFields on Activity {
+    id
+    action
+    outcome
+    actor {
+      name
+      type
     }
+    resource {
+      type
+      id
+      name
+    }
+    created_at
   }
 `);
+const ACTIVITY = graphql(
+  `
+    subscription ProjectActivity($id: ID!, $after: String) {
+      followProjectActivity(id: $id, after: $after) {
+        position
+        ...ActivityFields
+      }
+    }
+  `,
+  [ACTIVITY_FIELDS],
+);
 
-type Entry = Omit<ResultOf<typeof ACTIVITY>['followProjectActivity'], 'position'>;
+type Entry = ResultOf<typeof ACTIVITY_FIELDS>;
 
 const ENTRIES_MAX = 200;
 /** Where no entry has come for so long, there is none. */

@@ -1,18 +1,30 @@
 // Measurements over time: the choice of a period, and a chart for each group of metrics.
 import { useMemo, useState } from 'preact/hooks';
-import type { Query } from '../api/graphql';
+import { graphql, type Query, type ResultOf } from '../api/graphql';
 import { useQuery } from '../api/use_query';
 import { Chart, type ChartSeries } from './chart';
 import { Waiting } from './page';
 
+/** What the charts of one metric show. */
+export const SERIES_FIELDS = graphql(`
+  fragment SeriesFields on MetricSeries {
+    metric
+    unit
+    labels {
+      name
+      value
+    }
+    points {
+      timestamp
+      value
+    }
+  }
+`);
+
 interface Metrics {
   from: string;
   to: string;
-  series: readonly {
-    metric: string;
-    labels: readonly { name: string; value: string }[];
-    points: readonly { timestamp: string; value: number }[];
-  }[];
+  series: readonly ResultOf<typeof SERIES_FIELDS>[];
 }
 
 export interface ChartSpec {

@@ -15,59 +15,53 @@ import { Ago, durationText } from '../../parts/time';
 import { navigate } from '../../router';
 import { ApplicationFrame, type Shown } from './frame';
 
-const DEPLOYMENTS = graphql(`
-  query Deployments($id: ID!, $cursor: String) {
-    listDeployments(id: $id, limit: 20, cursor: $cursor) {
-      data {
-        id
-        number
-        status
-        status_reason
-        trigger
-        branch
-        commit_sha
-        commit_message
-        rollback_possible
-        created_at
-        started_at
-        finished_at
-        created_by {
-          name
-        }
-        source {
-          type
-        }
-      }
-      next_cursor
+const DEPLOYMENT_FIELDS = graphql(`
+  fragment DeploymentFields on Deployment {
+    id
+    number
+    status
+    status_reason
+    trigger
+    branch
+    commit_sha
+    commit_message
+    rollback_possible
+    created_at
+    started_at
+    finished_at
+    created_by {
+      name
+    }
+    source {
+      type
     }
   }
 `);
-const DEPLOYMENT = graphql(`
-  query Deployment($id: ID!, $deployment_id: ID!) {
-    getDeployment(id: $id, deployment_id: $deployment_id) {
-      id
-      number
-      status
-      status_reason
-      trigger
-      branch
-      commit_sha
-      commit_message
-      commit_author
-      image
-      rollback_possible
-      created_at
-      started_at
-      finished_at
-      created_by {
-        name
-      }
-      source {
-        type
+const DEPLOYMENTS = graphql(
+  `
+    query Deployments($id: ID!, $cursor: String) {
+      listDeployments(id: $id, limit: 20, cursor: $cursor) {
+        data {
+          ...DeploymentFields
+        }
+        next_cursor
       }
     }
-  }
-`);
+  `,
+  [DEPLOYMENT_FIELDS],
+);
+const DEPLOYMENT = graphql(
+  `
+    query Deployment($id: ID!, $deployment_id: ID!) {
+      getDeployment(id: $id, deployment_id: $deployment_id) {
+        ...DeploymentFields
+        commit_author
+        image
+      }
+    }
+  `,
+  [DEPLOYMENT_FIELDS],
+);
 const LOG = graphql(`
   subscription DeploymentLog($id: ID!, $deployment_id: ID!, $after: String) {
     followDeploymentLogs(id: $id, deployment_id: $deployment_id, after: $after) {
@@ -94,7 +88,7 @@ const CANCEL = graphql(`
   }
 `);
 
-type Listed = ResultOf<typeof DEPLOYMENTS>['listDeployments']['data'][number];
+type Listed = ResultOf<typeof DEPLOYMENT_FIELDS>;
 
 export function Deployments({ id }: { id: string }) {
   return (

@@ -1,28 +1,22 @@
 import { graphql } from '../../api/graphql';
-import { MetricCharts, type ChartSpec } from '../../parts/metric_charts';
+import { MetricCharts, SERIES_FIELDS, type ChartSpec } from '../../parts/metric_charts';
 import { ApplicationFrame } from './frame';
 
-const METRICS = graphql(`
-  query ApplicationMetrics($id: ID!, $from: DateTime) {
-    getApplicationMetrics(id: $id, from: $from) {
-      from
-      to
-      resolution_seconds
-      series {
-        metric
-        unit
-        labels {
-          name
-          value
-        }
-        points {
-          timestamp
-          value
+const METRICS = graphql(
+  `
+    query ApplicationMetrics($id: ID!, $from: DateTime) {
+      getApplicationMetrics(id: $id, from: $from) {
+        from
+        to
+        resolution_seconds
+        series {
+          ...SeriesFields
         }
       }
     }
-  }
-`);
+  `,
+  [SERIES_FIELDS],
+);
 
 const CHARTS: ChartSpec[] = [
   { title: 'Requests', unit: 'per point', metrics: { requests: '' } },

@@ -5,25 +5,22 @@ import { Field, Select, useFields } from '../../parts/form';
 import { Section, Waiting } from '../../parts/page';
 import { isUnsettled } from '../../parts/status';
 import { navigate } from '../../router';
-import { DatabaseTable } from '../project';
+import { DATABASE_FIELDS, DatabaseTable } from '../project';
 import { NewSection, ProjectList } from '../project_list';
 
-const DATABASES = graphql(`
-  query Databases($id: ID!, $cursor: String) {
-    listDatabases(project_id: $id, limit: 50, sort: "name", cursor: $cursor) {
-      data {
-        id
-        name
-        engine
-        engine_version
-        status
-        status_reason
-        storage_gb
+const DATABASES = graphql(
+  `
+    query Databases($id: ID!, $cursor: String) {
+      listDatabases(project_id: $id, limit: 50, sort: "name", cursor: $cursor) {
+        data {
+          ...DatabaseFields
+        }
+        next_cursor
       }
-      next_cursor
     }
-  }
-`);
+  `,
+  [DATABASE_FIELDS],
+);
 const CATALOG = graphql(`
   query DatabaseCatalog {
     listDatabaseEngines(limit: 100) {

@@ -1,28 +1,22 @@
 import { graphql } from '../../api/graphql';
-import { MetricCharts, type ChartSpec } from '../../parts/metric_charts';
+import { MetricCharts, SERIES_FIELDS, type ChartSpec } from '../../parts/metric_charts';
 import { DatabaseFrame } from './frame';
 
-const METRICS = graphql(`
-  query DatabaseMetrics($id: ID!, $from: DateTime) {
-    getDatabaseMetrics(id: $id, from: $from) {
-      from
-      to
-      resolution_seconds
-      series {
-        metric
-        unit
-        labels {
-          name
-          value
-        }
-        points {
-          timestamp
-          value
+const METRICS = graphql(
+  `
+    query DatabaseMetrics($id: ID!, $from: DateTime) {
+      getDatabaseMetrics(id: $id, from: $from) {
+        from
+        to
+        resolution_seconds
+        series {
+          ...SeriesFields
         }
       }
     }
-  }
-`);
+  `,
+  [SERIES_FIELDS],
+);
 
 const CHARTS: ChartSpec[] = [
   { title: 'CPU', unit: '%', metrics: { cpu_percent: '' } },

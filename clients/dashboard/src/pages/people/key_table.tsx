@@ -1,20 +1,24 @@
 import { useState } from 'preact/hooks';
+import { graphql, type ResultOf } from '../../api/graphql';
 import { Confirm } from '../../parts/dialog';
 import { Table } from '../../parts/page';
 import { Ago } from '../../parts/time';
 import { Rotation } from './rotation';
 
-export interface Key {
-  id: string;
-  kind: string;
-  name: string;
-  prefix: string;
-  scopes: readonly string[] | null;
-  project_ids: readonly string[] | null;
-  created_at: string;
-  expires_at: string | null;
-  last_used_at: string | null;
-}
+export const KEY_FIELDS = graphql(`
+  fragment KeyFields on ApiKey {
+    id
+    kind
+    name
+    prefix
+    scopes
+    project_ids
+    created_at
+    expires_at
+    last_used_at
+  }
+`);
+export type Key = ResultOf<typeof KEY_FIELDS>;
 
 interface KeyTableProps {
   keys: readonly Key[];

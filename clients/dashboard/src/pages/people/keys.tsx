@@ -8,42 +8,32 @@ import { Page, Section, Waiting } from '../../parts/page';
 import { SecretOnce } from '../../parts/secret_once';
 import { mayActAs } from '../../session';
 import { projectTabs } from '../project';
-import { KeyTable, type Key } from './key_table';
+import { KEY_FIELDS, KeyTable, type Key } from './key_table';
 
-const PROJECT_KEYS = graphql(`
-  query ProjectKeys($id: ID!) {
-    listProjectKeys(project_id: $id, limit: 50) {
-      data {
-        id
-        kind
-        name
-        prefix
-        scopes
-        project_ids
-        created_at
-        expires_at
-        last_used_at
+const PROJECT_KEYS = graphql(
+  `
+    query ProjectKeys($id: ID!) {
+      listProjectKeys(project_id: $id, limit: 50) {
+        data {
+          ...KeyFields
+        }
       }
     }
-  }
-`);
-const PERSONAL_KEYS = graphql(`
-  query PersonalKeys {
-    listPersonalKeys(limit: 100) {
-      data {
-        id
-        kind
-        name
-        prefix
-        scopes
-        project_ids
-        created_at
-        expires_at
-        last_used_at
+  `,
+  [KEY_FIELDS],
+);
+const PERSONAL_KEYS = graphql(
+  `
+    query PersonalKeys {
+      listPersonalKeys(limit: 100) {
+        data {
+          ...KeyFields
+        }
       }
     }
-  }
-`);
+  `,
+  [KEY_FIELDS],
+);
 const CREATE_PROJECT_KEY = graphql(`
   mutation CreateProjectKey($project_id: ID!, $input: CreateProjectKeyInput!) {
     createProjectKey(project_id: $project_id, input: $input) {
