@@ -44,6 +44,15 @@ interface State<T> {
   resourceVersion: string | null;
 }
 
+interface Following<T extends KubernetesObject> {
+  connection: Connection;
+  of: ResourceType<T>;
+  scope: ListScope;
+  state: State<T>;
+  handler: Required<FollowHandler<T>>;
+  signal: AbortSignal;
+}
+
 export function followObjects<T extends KubernetesObject>(
   connection: Connection,
   of: ResourceType<T>,
@@ -57,8 +66,7 @@ export function followObjects<T extends KubernetesObject>(
     openedAt: Infinity,
     resourceVersion: null,
   };
-  const guarded = guard(handler);
-  const ended = followUntilAborted(connection, of, scope, state, guarded, signal);
+  const ended = followUntilAborted({ connection, of, scope, state, handler: guard(handler), signal });
   return {
     objects: state.objects,
     get outdatedSince() {
@@ -68,18 +76,12 @@ export function followObjects<T extends KubernetesObject>(
   };
 }
 
-async function followUntilAborted<T extends KubernetesObject>(
-  connection: Connection,
-  of: ResourceType<T>,
-  scope: ListScope,
-  state: State<T>,
-  handler: Required<FollowHandler<T>>,
-  signal: AbortSignal,
-): Promise<void> {
+async function followUntilAborted<T extends KubernetesObject>(following: Following<T>): Promise<void> {
+  const { state, signal } = following;
   const retry = backoff(RETRY_MS_FIRST, RETRY_MS_MAX);
   while (!signal.aborted) {
     state.openedAt = Infinity;
-    const ended = await followOnce(connection, of, scope, state, handler, signal);
+    const ended = await followOnce(following);
     state.outdatedSince ??= Date.now();
     const hasLasted = performance.now() - state.openedAt >= WATCH_MS_MIN;
     if (hasLasted) retry.reset();
@@ -89,16 +91,12 @@ async function followUntilAborted<T extends KubernetesObject>(
 }
 
 async function followOnce<T extends KubernetesObject>(
-  connection: Connection,
-  of: ResourceType<T>,
-  scope: ListScope,
-  state: State<T>,
-  handler: Required<FollowHandler<T>>,
-  signal: AbortSignal,
+  following: Following<T>,
 ): Promise<'by the server' | 'by a failure'> {
+  const { state, handler, signal } = following;
   try {
-    if (state.resourceVersion === null) await synchronize(connection, of, scope, state, handler, signal);
-    await watchOnce(connection, of, scope, state, handler, signal);
+    if (state.resourceVersion === null) await synchronize(following);
+    await watchOnce(following);
     return 'by the server';
   } catch (error) {
     if (hasCode(error, 'expired')) state.resourceVersion = null;
@@ -108,14 +106,8 @@ async function followOnce<T extends KubernetesObject>(
 }
 
 /** A list in the place of what was known: what is not in it was removed meanwhile. */
-async function synchronize<T extends KubernetesObject>(
-  connection: Connection,
-  of: ResourceType<T>,
-  scope: ListScope,
-  state: State<T>,
-  handler: Required<FollowHandler<T>>,
-  signal: AbortSignal,
-): Promise<void> {
+async function synchronize<T extends KubernetesObject>(following: Following<T>): Promise<void> {
+  const { connection, of, scope, state, handler, signal } = following;
   const { items, resourceVersion } = await listResources(connection, of, scope, driverContext(LIST_MS, signal));
   // Without one the watch would begin somewhere later.
   if (!resourceVersion) throw new KubernetesError('transient', 'The list has no position to watch from.', 'malformed');
@@ -125,18 +117,12 @@ async function synchronize<T extends KubernetesObject>(
     state.objects.delete(uid);
     handler.removed(object);
   }
-  for (const object of items) keep(state, object, handler);
+  for (const object of items) keep(following, object);
   state.resourceVersion = resourceVersion;
 }
 
-async function watchOnce<T extends KubernetesObject>(
-  connection: Connection,
-  of: ResourceType<T>,
-  scope: ListScope,
-  state: State<T>,
-  handler: Required<FollowHandler<T>>,
-  signal: AbortSignal,
-): Promise<void> {
+async function watchOnce<T extends KubernetesObject>(following: Following<T>): Promise<void> {
+  const { connection, of, scope, state, handler, signal } = following;
   const opened = (): void => {
     state.openedAt = performance.now();
     if (state.outdatedSince === null) return;
@@ -145,21 +131,18 @@ async function watchOnce<T extends KubernetesObject>(
   };
   const ctx = { signal, deadline: Infinity };
   for await (const event of watchObjects(connection, of, scope, state.resourceVersion ?? '', ctx, opened))
-    take(state, event, handler);
+    take(following, event);
 }
 
-function take<T extends KubernetesObject>(
-  state: State<T>,
-  event: WatchEvent<T>,
-  handler: Required<FollowHandler<T>>,
-): void {
+function take<T extends KubernetesObject>(following: Following<T>, event: WatchEvent<T>): void {
+  const { state, handler } = following;
   state.resourceVersion = event.resourceVersion;
   if (event.type === 'bookmark') return;
-  if (event.type !== 'deleted') return keep(state, event.object, handler);
+  if (event.type !== 'deleted') return keep(following, event.object);
   if (state.objects.delete(uidOf(event.object))) handler.removed(event.object);
 }
 
-function keep<T extends KubernetesObject>(state: State<T>, object: T, handler: Required<FollowHandler<T>>): void {
+function keep<T extends KubernetesObject>({ state, handler }: Following<T>, object: T): void {
   const uid = uidOf(object);
   const before = state.objects.get(uid);
   if (before && before.metadata?.resourceVersion === object.metadata?.resourceVersion) return;
