@@ -21,6 +21,16 @@ export interface ObjectsQuestion {
   limit: number;
 }
 
+/** The position of `after` is the id of a version, GROUP, or LAST_VERSION. */
+export interface ObjectsQuery extends ObjectsQuestion {
+  bucketId: string;
+}
+
+/** Position of a group of keys. */
+export const GROUP = 'group';
+/** After all versions of the key: ids fall from -1 on. */
+export const LAST_VERSION = '0';
+
 const LAST_CHARACTER = 0x10ffff;
 /** Longer than any key, and sorts after all keys. */
 const AFTER_ALL_KEYS = String.fromCodePoint(LAST_CHARACTER).repeat(257);
@@ -88,6 +98,29 @@ export interface StoredObject extends ObjectLock {
   tags: Record<string, string> | null;
   is_public: boolean;
 }
+
+/** A version of an object as clients of S3 list it. */
+export interface ListedVersion extends Pick<
+  StoredObject,
+  'id' | 'key' | 'version_id' | 'is_latest' | 'is_delete_marker' | 'size' | 'etag' | 'modified_at'
+> {
+  /** Set for a group of keys, and the rest is null then. */
+  common_prefix: string | null;
+  checksum_algorithm: string | null;
+  checksum_type: string | null;
+}
+
+/** Settings of a bucket that clients of S3 change. */
+export type BucketSetting =
+  | 'access'
+  | 'versioning'
+  | 'website'
+  | 'cors'
+  | 'lifecycle'
+  | 'policy'
+  | 'policy_document'
+  | 'object_lock'
+  | 'default_retention';
 
 export interface StoredPart {
   number: number;

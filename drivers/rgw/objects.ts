@@ -1,11 +1,10 @@
 // Lists the objects of a bucket at the gateway, for the console.
-import type { ListedObject, ObjectsQuestion } from '../../core/protocols/objects';
+import { GROUP, type ListedObject, type ObjectsQuestion } from '../../core/protocols/objects';
 import type { Credentials } from '../../core/protocols/sigv4';
 import type { DriverContext } from '../../core/driver';
 import { parseXml, elementText, type XmlNode } from '../../engines/object_storage/xml';
 import { rgwError, type RgwApi } from './api';
 
-const GROUP = 'group';
 const ROWS = ['Contents', 'Version', 'DeleteMarker', 'CommonPrefixes'];
 
 /** @throws DriverError */

@@ -3,11 +3,14 @@
 import type { Grant } from '../../core/protocols/bucket_access';
 import type { PolicyStatement } from '../../core/protocols/bucket_policy';
 import type {
+  BucketSetting,
   DefaultRetention,
   Deleted,
   Deletion,
+  ListedVersion,
   NewObject,
   ObjectLock,
+  ObjectsQuery,
   StoredObject,
   StoredPart,
   StoredUpload,
@@ -42,43 +45,7 @@ export interface ServedKey extends Credentials {
   isActive: boolean;
 }
 
-export interface ListedVersion {
-  common_prefix: string | null;
-  id: number;
-  key: string;
-  version_id: string;
-  is_latest: boolean;
-  is_delete_marker: boolean;
-  size: number;
-  etag: string;
-  modified_at: string;
-  checksum_algorithm: string | null;
-  checksum_type: string | null;
-}
-
-interface ListQuery {
-  bucketId: string;
-  prefix: string;
-  delimiter: string | null;
-  versions: boolean;
-  after: { key: string; position: string } | null;
-  limit: number;
-}
-
-type BucketChange = Partial<
-  Pick<
-    ServedBucket,
-    | 'access'
-    | 'versioning'
-    | 'website'
-    | 'cors'
-    | 'lifecycle'
-    | 'policy'
-    | 'policy_document'
-    | 'object_lock'
-    | 'default_retention'
-  >
->;
+type BucketChange = Partial<Pick<ServedBucket, BucketSetting>>;
 
 export interface ObjectCatalog {
   /** @param fresh bypasses the cache, whose rows are at most half a second old */
@@ -97,7 +64,7 @@ export interface ObjectCatalog {
   put(bucketId: string, object: NewObject): Promise<StoredObject>;
   /** In order and in one transaction; `refusal` names the deletions that were rejected. */
   delete(bucketId: string, deletions: readonly Deletion[]): Promise<Deleted[]>;
-  list(query: ListQuery): Promise<ListedVersion[]>;
+  list(query: ObjectsQuery): Promise<ListedVersion[]>;
   setTags(objectId: number, tags: Record<string, string> | null): Promise<void>;
   setPublic(objectId: number, isPublic: boolean): Promise<void>;
   /** Null for both removes the retention. */
@@ -110,7 +77,7 @@ export interface ObjectCatalog {
 
   createUpload(bucketId: string, upload: Pick<StoredUpload, 'key' | 'object'>): Promise<string>;
   upload(bucketId: string, key: string, id: string): Promise<StoredUpload | null>;
-  listUploads(query: Omit<ListQuery, 'versions'>): Promise<StoredUpload[]>;
+  listUploads(query: Omit<ObjectsQuery, 'versions'>): Promise<StoredUpload[]>;
   putPart(bucketId: string, key: string, uploadId: string, part: Omit<StoredPart, 'modified_at'>): Promise<string>;
   uploadParts(uploadId: string): Promise<StoredPart[]>;
   completeUpload(bucketId: string, uploadId: string, fileIds: string[], object: NewObject): Promise<StoredObject>;

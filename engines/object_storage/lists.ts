@@ -1,6 +1,6 @@
 // Lists: of buckets, of objects (version 1 and 2), and of versions.
+import { GROUP, LAST_VERSION, type ListedVersion } from '../../core/protocols/objects';
 import { uriEncodePath } from '../../core/protocols/sigv4';
-import type { ListedVersion } from './catalog';
 import { requireGranted, type EndpointContext, type Exchange } from './endpoint_context';
 import { S3Error } from './errors';
 import { permissionIn } from '../../core/protocols/bucket_access';
@@ -11,9 +11,6 @@ import type { XmlElements } from './xml';
 
 const KEYS_MAX = 1000;
 const BUCKETS_MAX = 10_000;
-/** Same values as in models/object_storage/bucket_object/list.ts. */
-const GROUP = 'group';
-const LAST_VERSION = '0';
 
 /** Buckets that the key may use, by name. */
 export async function listBuckets(context: EndpointContext & { request: S3Request; caller: Caller }): Promise<void> {

@@ -2,12 +2,12 @@
 import type { Context } from '../../../core/context';
 import { hashFilters } from '../../../core/cursor';
 import { limits } from '../../../core/limits';
-import { type ListedObject, type ObjectsQuestion } from '../../../core/protocols/objects';
+import { GROUP, type ListedObject, type ListedVersion, type ObjectsQuestion } from '../../../core/protocols/objects';
 import type { BucketObject } from '../../../schema/types';
 import type { Page } from '../../base/page';
 import type { Bucket } from '../bucket';
 import { askEngine } from './engine';
-import { GROUP, queryObjects, type ObjectVersion } from '../bucket_object/list';
+import { queryObjects } from '../bucket_object/list';
 
 interface ObjectsArguments {
   limit?: number | null;
@@ -48,14 +48,14 @@ async function readObjects(ctx: Context, bucket: Bucket, question: ObjectsQuesti
   if (ctx.probes.bucketObjects) return askEngine(ctx, bucket, question);
   const { id } = bucket;
   const entries = await queryObjects(ctx.sql, { bucketId: id, ...question });
-  return entries.map(({ common_prefix, ...row }) =>
-    common_prefix === null ? listed(row) : { ...NOTHING, type: 'prefix', key: common_prefix },
+  return entries.map((row) =>
+    row.common_prefix === null ? listed(row) : { ...NOTHING, type: 'prefix', key: row.common_prefix },
   );
 }
 
 const NOTHING = { size_bytes: null, etag: null, last_modified_at: null, version_id: null, position: GROUP };
 
-function listed({ key, id, is_delete_marker, size, etag, modified_at, version_id }: ObjectVersion): ListedObject {
+function listed({ key, id, is_delete_marker, size, etag, modified_at, version_id }: ListedVersion): ListedObject {
   return {
     type: is_delete_marker ? 'delete_marker' : 'object',
     key,

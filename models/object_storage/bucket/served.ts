@@ -1,6 +1,7 @@
 // Queries of the S3 endpoint for buckets and keys, and its updates: traffic, key usage, settings, garbage.
 import type { Grant } from '../../../core/protocols/bucket_access';
 import type { Sql } from '../../../core/context';
+import type { BucketSetting } from '../../../core/protocols/objects';
 import type { SecretBox } from '../../../core/secrets';
 import { changeRows, NEW_VERSION } from '../../../db/loop_rows';
 import { named, quick } from '../../../db/statement';
@@ -10,21 +11,7 @@ import { openSecret } from '../bucket_access_key/secret';
 
 export type BucketRow = Pick<
   Bucket,
-  | 'id'
-  | 'project_id'
-  | 'name'
-  | 'region'
-  | 'access'
-  | 'versioning'
-  | 'versioned_at'
-  | 'website'
-  | 'cors'
-  | 'lifecycle'
-  | 'policy'
-  | 'policy_document'
-  | 'object_lock'
-  | 'default_retention'
-  | 'created_at'
+  'id' | 'project_id' | 'name' | 'region' | 'versioned_at' | 'created_at' | BucketSetting
 >;
 
 const COLUMNS = `id, project_id, name, region, access, versioning, versioned_at, website, cors, lifecycle, policy,
@@ -75,20 +62,7 @@ export async function principalsOf(sql: Sql, projectId: string): Promise<Set<str
   return new Set(rows.map(({ access_key_id }) => access_key_id));
 }
 
-type Change = Partial<
-  Pick<
-    BucketRow,
-    | 'access'
-    | 'versioning'
-    | 'website'
-    | 'cors'
-    | 'lifecycle'
-    | 'policy'
-    | 'policy_document'
-    | 'object_lock'
-    | 'default_retention'
-  >
->;
+type Change = Partial<Pick<BucketRow, BucketSetting>>;
 
 const JSON_COLUMNS = ['website', 'cors', 'lifecycle', 'policy', 'default_retention'];
 

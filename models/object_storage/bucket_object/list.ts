@@ -1,39 +1,13 @@
 // Lists of objects, for the API and the S3 endpoint: in the order of keys, flat however large the bucket is.
 import type { Sql } from '../../../core/context';
-import { endOfPrefix } from '../../../core/protocols/objects';
+import {
+  endOfPrefix,
+  GROUP,
+  LAST_VERSION,
+  type ListedVersion,
+  type ObjectsQuery,
+} from '../../../core/protocols/objects';
 import { named } from '../../../db/statement';
-
-/** An object version in a listing. */
-export interface ObjectVersion {
-  id: number;
-  key: string;
-  version_id: string;
-  is_latest: boolean;
-  is_delete_marker: boolean;
-  size: number;
-  etag: string;
-  modified_at: string;
-  checksum_algorithm: string | null;
-  checksum_type: string | null;
-}
-
-/** `common_prefix` is set for a group of keys, and the rest is null then. */
-type ListEntry = ObjectVersion & { common_prefix: string | null };
-
-interface ListRange {
-  bucketId: string;
-  prefix: string;
-  delimiter: string | null;
-  versions: boolean;
-  /** The entry before the first one. Position: id of a version, GROUP, or LAST_VERSION for all versions of a key. */
-  after: { key: string; position: string } | null;
-  limit: number;
-}
-
-/** Position of a group of keys. */
-export const GROUP = 'group';
-/** After all versions of the key: ids fall from -1 on. */
-export const LAST_VERSION = '0';
 
 const of = (o: string): string =>
   ['id', 'key', 'version_id', 'is_latest', 'is_delete_marker', 'size', 'etag', 'modified_at']
@@ -55,8 +29,8 @@ const groups = (list: string): string => `select g.common_prefix, ${of('(g.objec
 const GROUPS = named(groups('list_bucket_groups'));
 const VERSION_GROUPS = named(groups('list_bucket_version_groups'));
 
-export async function queryObjects(sql: Sql, range: ListRange): Promise<ListEntry[]> {
-  const { bucketId, prefix, delimiter, versions, after, limit } = range;
+export async function queryObjects(sql: Sql, query: ObjectsQuery): Promise<ListedVersion[]> {
+  const { bucketId, prefix, delimiter, versions, after, limit } = query;
   const end = endOfPrefix(prefix);
   // After a group comes what does not begin with it.
   const isAfterGroup = after?.position === GROUP;
