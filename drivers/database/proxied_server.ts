@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { EngineFound } from '../../core/catalog/host_facts';
-import type { DatabaseServer } from '../database';
+import type { DatabaseServer, RestoreFrom } from '../database';
 import { absentIsNull } from '../../core/files';
 import { DriverError } from '../../core/driver';
 import type { DriverContext, Fingerprint } from '../../core/driver';
@@ -22,6 +22,7 @@ import {
   type EngineContext,
   type ServerDirectory,
 } from '../hosted_server/server_directory';
+import type { BackupId } from '../hosted_server/stored_backups';
 import { diskBytes } from './disk_size';
 
 /** Digests of the configuration that a process was started with. */
@@ -76,6 +77,13 @@ export async function requireRestorable<Engine extends EngineContext>(
   for (const purpose of ['setup', 'server']) await engine.runtime.destroy(`${id}.${purpose}`, ctx);
   await removeServerDirectory(engine, id, ctx);
   return makeServerDirectory(engine, id, ({ data }) => make.setUp(data), ctx, diskBytes(engine, server));
+}
+
+/** The backup to restore, of an engine without a log. @throws DriverError unsupported for a point in time */
+export function requireBackupId({ server_id, backup_id, until }: RestoreFrom): BackupId {
+  if (backup_id === null || until !== null)
+    throw new DriverError('unsupported', 'The engine cannot go back to a point in time. Restore a backup.');
+  return { serverId: server_id, backupId: backup_id };
 }
 
 export function serverFingerprint(product: string, series: string[]): Fingerprint {

@@ -13,7 +13,7 @@ import { killTask } from '../../hosted_server/unit';
 import { fileNames } from './config';
 import { identifier, withServer } from './connection';
 import type { ProxiedContext } from '../proxied';
-import { replaceServerData, requireProgram, requireRestorable } from '../proxied_server';
+import { replaceServerData, requireBackupId, requireProgram, requireRestorable } from '../proxied_server';
 import { waitUntilReady, hasData, install, start, stop, toolOf } from './server';
 import { databaseOf } from './reconcile';
 import { nextDisk } from '../disk_size';
@@ -63,13 +63,10 @@ export async function restore(
   from: RestoreFrom,
   ctx: DriverContext,
 ): Promise<void> {
-  const { backup_id: backupId } = from;
-  if (backupId === null || from.until !== null)
-    throw new DriverError('unsupported', 'The engine cannot go back to a point in time. Restore a backup.');
+  const id = requireBackupId(from);
   const tool = toolOf(requireProgram(engine, spec.version), 'mariadb');
   const setUp = (data: string): Promise<void> => install(engine, spec, data, ctx);
   const serverDirectory = await requireRestorable(engine, spec, { hasData, setUp }, ctx);
-  const id = { serverId: from.server_id, backupId };
   const replaceWith = async (file: string): Promise<void> => {
     await killTask(engine, spec.id, 'setup', ctx);
     await replaceServerData(

@@ -10,7 +10,7 @@ import { copyFile, makeBackup, withBackupFile } from '../../hosted_server/backup
 import { requireServerDirectory, type ServerDirectory, type Owner } from '../../hosted_server/server_directory';
 import { dataOwner, type NextDisk } from '../../hosted_server/replacement';
 import { infoFieldsOf, withServer, type SendCommand } from './connection';
-import { replaceServerData, requireProgram, requireRestorable } from '../proxied_server';
+import { replaceServerData, requireBackupId, requireProgram, requireRestorable } from '../proxied_server';
 import { hasData, setUp, waitUntilReady, start, stop, type RedisContext } from './server';
 import { nextDisk } from '../disk_size';
 
@@ -48,14 +48,11 @@ export async function restore(
   from: RestoreFrom,
   ctx: DriverContext,
 ): Promise<void> {
-  const { backup_id: backupId } = from;
-  if (backupId === null || from.until !== null)
-    throw new DriverError('unsupported', 'The engine cannot go back to a point in time. Restore a backup.');
+  const id = requireBackupId(from);
   const make = { hasData, setUp: (data: string): Promise<void> => setUp(engine, spec, data, ctx) };
   const serverDirectory = await requireRestorable(engine, spec, make, ctx);
   const { version } = requireProgram(engine, spec.version);
   const owner = await dataOwner(serverDirectory);
-  const id = { serverId: from.server_id, backupId };
   const replaceWith = (file: string): Promise<void> => {
     const copy = (to: string) => copyFile(file, to, owner, ctx);
     const fill = (temporary: string) => writeAppendOnlyFile(temporary, copy, version, owner);
