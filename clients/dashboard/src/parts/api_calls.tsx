@@ -11,7 +11,7 @@ export function ApiCalls({ projectId, command }: { projectId: string | undefined
   return (
     <details class="api-calls" onToggle={(event) => void open(event.currentTarget.open)}>
       <summary>As API call</summary>
-      {command && <Text label="command line" text={command} />}
+      {command && <CallText label="command line" text={command} />}
       {table &&
         calls.value.map((call, index) => <OneCall key={index} call={call} table={table} projectId={projectId} />)}
       <p>
@@ -33,18 +33,19 @@ function OneCall({ call, table, projectId }: { call: Call; table: Operations; pr
   return (
     <>
       {restCalls(call, table, projectId).map((text) => (
-        <Text key={text} label="curl, REST" text={text} />
+        <CallText key={text} label="curl, REST" text={text} />
       ))}
-      <Text
+      <CallText
         label="curl, GraphQL"
         text={graphqlCall(call, isOfSession(call, table) ? undefined : projectHeader(projectId))}
       />
-      <Text label="GraphQL" text={call.query} />
+      <CallText label="GraphQL" text={call.query} />
     </>
   );
 }
 
-function Text({ label, text }: { label: string; text: string }) {
+/** One call, with a button that copies it. */
+export function CallText({ label, text }: { label: string; text: string }) {
   return (
     <figure>
       <figcaption>

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import { queryText, type Row } from '../../api/resources/query';
 import { parametersOf, type Operation, type Value } from '../../api/resources/table';
-import { CopyButton } from '../../parts/copy';
+import { CallText } from '../../parts/api_calls';
 import { withoutSecrets } from './draft';
 import type { Around } from './links';
 import { commandOf, quote } from './words';
@@ -21,19 +21,8 @@ export function OperationCall(props: OperationCallProps) {
   return (
     <details class="api-calls" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>This form as API call</summary>
-      {isOpen && textsOf(props).map(([label, text]) => <Text key={label} label={label} text={text} />)}
+      {isOpen && textsOf(props).map(([label, text]) => <CallText key={label} label={label} text={text} />)}
     </details>
-  );
-}
-
-function Text({ label, text }: { label: string; text: string }) {
-  return (
-    <figure>
-      <figcaption>
-        {label} <CopyButton text={text} label={label} />
-      </figcaption>
-      <pre tabIndex={0}>{text}</pre>
-    </figure>
   );
 }
 
