@@ -19,6 +19,7 @@ const WAITING =
   '=> 5, ReuseAddr => 1) or die; while (my $c = $s->accept) { close $c }\n';
 
 interface Cost {
+  /** MiB of the service. */
   memory: number;
   /** Milliseconds of processor time a second. */
   service: number;
@@ -29,11 +30,11 @@ interface Cost {
 export async function idleCost(stage: Stage, count: number, print: (line: string) => void): Promise<void> {
   if (spawnSync('perl', ['-e', '1']).status !== 0)
     return print('Idle applications are not measured: this machine has no perl.');
-  const before = await cost(stage);
+  const before = await measureCost(stage, SETTLE_MS, WINDOW_MS);
   const begin = performance.now();
   await deployMany(stage, count);
   const took = (performance.now() - begin) / 1000;
-  const after = await cost(stage);
+  const after = await measureCost(stage, SETTLE_MS, WINDOW_MS);
   print(
     `| Idle applications | memory of the service, MiB | its CPU, ms/s | CPU of the database, ms/s |\n|---|--:|--:|--:|`,
   );
@@ -70,12 +71,13 @@ async function deployMany({ api, directory }: Stage, count: number): Promise<voi
   if (data.length < Math.min(100, count)) throw new Error(`only ${data.length} applications run`);
 }
 
-async function cost(stage: Stage): Promise<Cost> {
-  await sleep(SETTLE_MS);
+/** What is used in the time `windowMs`, once nothing has changed for `settleMs`. */
+export async function measureCost(stage: Stage, settleMs: number, windowMs: number): Promise<Cost> {
+  await sleep(settleMs);
   const before = await cpuUsage(stage);
-  await sleep(WINDOW_MS);
+  await sleep(windowMs);
   const after = await cpuUsage(stage);
-  const perSecond = (seconds: number): number => (seconds * 1_000_000) / WINDOW_MS;
+  const perSecond = (seconds: number): number => (seconds * 1_000_000) / windowMs;
   return {
     memory: after.rss / MIB,
     service: perSecond(after.cpu - before.cpu),

@@ -1,22 +1,13 @@
 // Cost of idle databases: memory and CPU time of the service and of its embedded database, before and after.
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Stage } from '../../demo/stage';
 import { memoryOf, type EngineName } from './databases_server';
-import { cpuUsage } from '../idle';
+import { measureCost } from '../idle';
 
 /** A tenth of them. */
 const POSTGRESQL_SHARE = 0.1;
 const SETTLE_MS = 30_000;
 const WINDOW_MS = 60_000;
 const READY_WITHIN_MS = 900_000;
-const MIB = 2 ** 20;
-
-interface Cost {
-  memory: number;
-  /** Milliseconds of processor time a second. */
-  service: number;
-  database: number;
-}
 
 /** Creates `count` databases of the smallest packages, and prints the difference. */
 export async function idleDatabases(
@@ -25,11 +16,11 @@ export async function idleDatabases(
   count: number,
   print: (line: string) => void,
 ): Promise<void> {
-  const before = await cost(stage);
+  const before = await measureCost(stage, SETTLE_MS, WINDOW_MS);
   const begin = performance.now();
   const made = await createMany(stage, enginesOf(engines, count));
   const took = (performance.now() - begin) / 1000;
-  const after = await cost(stage);
+  const after = await measureCost(stage, SETTLE_MS, WINDOW_MS);
   print(
     '| Idle databases | memory of the service, MiB | its CPU, ms/s | CPU of its own database, ms/s |\n' +
       '|---|--:|--:|--:|',
@@ -71,17 +62,4 @@ async function createMany({ api }: Stage, engines: EngineName[]): Promise<{ id: 
       READY_WITHIN_MS,
     );
   return made;
-}
-
-async function cost(stage: Stage): Promise<Cost> {
-  await sleep(SETTLE_MS);
-  const before = await cpuUsage(stage);
-  await sleep(WINDOW_MS);
-  const after = await cpuUsage(stage);
-  const perSecond = (seconds: number): number => (seconds * 1_000_000) / WINDOW_MS;
-  return {
-    memory: after.rss / MIB,
-    service: perSecond(after.cpu - before.cpu),
-    database: perSecond(after.database - before.database),
-  };
 }
