@@ -4,7 +4,7 @@ import { createServer, type AddressInfo, type Server } from 'node:net';
 import type { WorkloadInstance } from '../../drivers/workload';
 import { reachOf, startReachCheck } from '../../server/agents/workloads/reach';
 import { freePort } from '../support/processes/free_port';
-import { waitFor } from '../support/kubernetes/wait_for';
+import { waitFor } from '../support/wait_for';
 
 const TIMES = { betweenMs: 5, onceMoreMs: 100 };
 

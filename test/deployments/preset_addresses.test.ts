@@ -4,7 +4,7 @@ import path from 'node:path';
 import { presetDefinitions } from '../../core/catalog/catalog_definitions/presets';
 import { freePort } from '../support/processes/free_port';
 import { needs } from '../support/runner/programs';
-import { waitFor } from '../support/kubernetes/wait_for';
+import { retryCheck } from '../support/wait_for';
 
 const ROOT = path.join(__dirname, '../..');
 const COMMANDS: Record<string, string[]> = {
@@ -41,7 +41,7 @@ for (const [template, [program = '', ...args]] of Object.entries(COMMANDS))
           ...{ PORT: String(port), SVC_LISTEN_ADDRESS: ADDRESS },
         },
       });
-      await waitFor('an answer', () => fetch(`http://${ADDRESS}:${port}/`));
+      await retryCheck(async () => void (await fetch(`http://${ADDRESS}:${port}/`)), 60_000);
       await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow();
     },
   );
