@@ -1,5 +1,11 @@
 // Settings of the cluster that runs applications instead of this host.
 import { cidrs, httpUrlSetting, integer, ipAddress, listenHost, oneOf, path, slug } from '../setting_types';
+import type { Row, Typed } from '../setting_types';
+
+/** Namespaces have 63 characters at most: `-prj-` and the 26 characters of an id follow. */
+const NAMESPACE_PREFIX_MAX = 63 - '-prj-'.length - 26;
+/** Of names of objects: DNS subdomains (RFC 1123) in lower case. */
+const OBJECT_NAME = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/;
 
 export const workloadSettings = {
   WORKLOADS: oneOf(['host', 'kubernetes'], {
@@ -22,12 +28,12 @@ export const workloadSettings = {
     max: 65_535,
     description: 'Port of the API server. The cluster sets it in pods.',
   }),
-  KUBERNETES_NAMESPACE_PREFIX: slug({
+  KUBERNETES_NAMESPACE_PREFIX: namespacePrefix({
     default: 'platform',
     description:
       'First part of the namespaces of projects in the cluster: another one for each installation of a cluster.',
   }),
-  KUBERNETES_INGRESS_NAMESPACE: slug({
+  KUBERNETES_INGRESS_NAMESPACE: objectName({
     default: null,
     description: 'Namespace of the cluster in which the ingress runs: its pods may connect to applications.',
   }),
@@ -40,12 +46,12 @@ export const workloadSettings = {
     description:
       'Private addresses or CIDRs that applications in the cluster may connect to, such as servers of your own.',
   }),
-  KUBERNETES_PREVIEW_PRIORITY_CLASS: slug({
+  KUBERNETES_PREVIEW_PRIORITY_CLASS: objectName({
     default: null,
     description:
       'Priority class of the pods of previews, below that of other pods: they go first where room is scarce.',
   }),
-  KUBERNETES_STORAGE_CLASS: slug({
+  KUBERNETES_STORAGE_CLASS: objectName({
     default: null,
     derived: 'the default class of the cluster',
     description: 'Storage class of volumes.',
@@ -65,3 +71,13 @@ export const workloadSettings = {
     description: 'Address under which nodes of the cluster reach the registry of the platform.',
   }),
 };
+
+function namespacePrefix<const R extends Row>(row: R): Typed<string, R> {
+  const parse = (given: string): string | null => (given.length > NAMESPACE_PREFIX_MAX ? null : slug(row).parse(given));
+  return { ...row, type: `slug, at most ${NAMESPACE_PREFIX_MAX} characters`, parse };
+}
+
+/** Of an object that is in the cluster. */
+function objectName<const R extends Row>(row: R): Typed<string, R> {
+  return { ...row, type: 'name of an object', parse: (given) => (OBJECT_NAME.test(given) ? given : null) };
+}

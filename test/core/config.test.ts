@@ -128,6 +128,18 @@ test('all mistakes come in one line, and no secret is repeated', () => {
   expect(message).not.toMatch(/hunter|\n/);
 });
 
+test.each([
+  ['KUBERNETES_NAMESPACE_PREFIX', 'a'.repeat(32), 'a'.repeat(33)],
+  ['KUBERNETES_STORAGE_CLASS', 'gp3.encrypted', 'gp3_encrypted'],
+  ['KUBERNETES_INGRESS_NAMESPACE', '0'.repeat(63), '-ingress'],
+])('%s: a cluster takes %s and not %s', (name, taken, refused) => {
+  expect(loadConfig({ [name]: taken })).toMatchObject(Object.fromEntries([[camelCaseOf(name), taken]]));
+  expect(() => loadConfig({ [name]: refused })).toThrow(name);
+});
+
+const camelCaseOf = (name: string): string =>
+  name.toLowerCase().replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+
 test('the configuration cannot be changed', () => {
   const config = loadConfig({ DNS_RESOLVERS: '192.0.2.1' });
   expect(() => Object.assign(config, { port: 1 })).toThrow(TypeError);

@@ -7,7 +7,7 @@ import { isIPv6 } from 'node:net';
 import path from 'node:path';
 import type { Workload, WorkloadHealth, WorkloadImage } from '../../workload';
 import { fileGroupOf, mountsOf, podVolumesOf, sameMachine, strategyOf, volumeLabels } from './pod_volumes';
-import { deploymentNameOf, shortDigestOf, namespaceOf, selectorOf, workloadLabels } from './names';
+import { containerNameOf, deploymentNameOf, shortDigestOf, namespaceOf, selectorOf, workloadLabels } from './names';
 
 /** Requests that are on their way while an instance ends: the ingress learns of it within this time. */
 const LEAVING_SECONDS = 3;
@@ -184,9 +184,9 @@ function podSpec(workload: Workload, secrets: SecretNames, prefix: string): PodS
 }
 
 function container(workload: Workload, variables: string): Container {
-  const { image, command, port, health, process_type } = workload;
+  const { image, command, port, health } = workload;
   return {
-    name: process_type,
+    name: containerNameOf(workload),
     image: image.reference,
     imagePullPolicy: 'IfNotPresent',
     ...(command !== null && { command: literalWords(command) }),

@@ -41,6 +41,11 @@ export function deploymentNameOf({ id, application_name, process_type }: Workloa
   return `${/^[a-z]/.test(cut) ? cut : `app-${cut}`}-${own}`;
 }
 
+/** Process types may have `_`, and any of `_` and `-` at their end, which names of containers must not have. */
+export function containerNameOf({ process_type }: Pick<Workload, 'process_type'>): string {
+  return process_type.replaceAll('_', '-').replace(/-+$/, '');
+}
+
 /** Eight characters that stand for a text. */
 export function shortDigestOf(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 8);
@@ -54,7 +59,8 @@ export function workloadLabels(prefix: string, workload: Workload): Record<strin
   return {
     ...projectLabels(prefix, workload.project_id),
     [LABEL.name]: workload.application_name,
-    [LABEL.component]: workload.process_type,
+    // Values of labels end with a letter or a digit.
+    [LABEL.component]: workload.process_type.replace(/[_-]+$/, ''),
     [LABEL.application]: workload.application_id,
     ...(workload.preview_id !== null && { [LABEL.preview]: workload.preview_id }),
     [LABEL.release]: workload.release_id,

@@ -99,3 +99,38 @@ test('instances of a machine that does not respond start elsewhere after half a 
     { key: 'node.kubernetes.io/unreachable', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 30 },
   ]);
 });
+
+describe('names that people choose are names that a cluster takes', () => {
+  const LABEL_VALUE = /^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/;
+  const OBJECT = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+  const shortest = { application_name: 'shop', process_type: 'web' };
+
+  test.each([
+    shortest,
+    { application_name: 'shop', process_type: 'mail_worker' },
+    { application_name: 'shop', process_type: 'a-' },
+    { application_name: 'shop', process_type: `b${'_-'.repeat(14)}_` },
+    { application_name: `a${'-b'.repeat(19)}c`, process_type: `c${'_d'.repeat(14)}e` },
+  ])('%j', (names) => {
+    const documents = [{ path: '/platform/trust/a', text: '' }];
+    const project_id = `prj_${'0'.repeat(26)}`;
+    const workload = workloadSample({ ...names, documents, project_id, reaches: [{ address: '192.0.2.1', port: 1 }] });
+    const { deployment, ...others } = workloadObjects('p'.repeat(32), workload);
+    for (const object of [deployment, ...Object.values(others)]) {
+      expect(object?.metadata?.name).toMatch(OBJECT);
+      expect(object?.metadata?.namespace).toMatch(OBJECT);
+      for (const value of Object.values(object?.metadata?.labels ?? {})) expect(value).toMatch(LABEL_VALUE);
+    }
+    // Those of its pods have eleven and six characters more.
+    expect(deployment.metadata?.name?.length).toBeLessThanOrEqual(63 - 17);
+    for (const value of Object.values(deployment.spec?.template.metadata?.labels ?? {}))
+      expect(value).toMatch(LABEL_VALUE);
+    expect(deployment.spec?.template.spec?.containers.map(({ name }) => name)).toEqual([expect.stringMatching(OBJECT)]);
+  });
+
+  test('a name that it takes as it is stays as it is', () => {
+    const { template } = workloadObjects('platform', workloadSample(shortest)).deployment.spec ?? {};
+    expect(template?.spec?.containers[0]?.name).toBe('web');
+    expect(template?.metadata?.labels).toMatchObject({ 'app.kubernetes.io/component': 'web' });
+  });
+});
