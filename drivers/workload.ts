@@ -84,6 +84,7 @@ export interface WorkloadInstance {
   /** Unique among all pods, also deleted ones. */
   uid: string;
   workload_id: string;
+  project_id: string;
   status: 'starting' | 'running' | 'crashed' | 'stopping';
   /** Sentences for users; null where all is well. */
   reason: string | null;

@@ -7,9 +7,10 @@ import type { Observation, Owned } from '../../core/driver';
 import { parseQuantity } from '../kubernetes/client/quantity';
 import { resourceTypes, type ObjectName } from '../kubernetes/client/resource_type';
 import { CLUSTER_VOLUMES, gigabyteBytes, type VolumeDriver, type VolumeObserved, type VolumeSpec } from '../volume';
-import { LABEL, namespaceOf, objectNameOf, projectLabels, selectorText } from '../workload/kubernetes/names';
+import { LABEL, namespaceOf, objectNameOf, projectLabels } from '../workload/kubernetes/names';
 import { ensureProject, type ProjectOptions } from '../workload/kubernetes/namespace';
-import { applyOver, isOwn } from '../workload/kubernetes/own_object';
+import { applyOver, isOwn, listOwn } from '../workload/kubernetes/own_object';
+import { sentence } from '../workload/kubernetes/pod_state';
 import { nameTaken, requireGrowth } from './layout';
 
 export interface ClaimOptions extends ProjectOptions {
@@ -137,9 +138,8 @@ async function remove(options: ClaimOptions, r: Volume, ctx: DriverContext): Pro
     throw new DriverError('transient', 'The cluster has not removed the volume yet.');
 }
 
-async function* listClaims({ client, prefix }: ClaimOptions, ctx: DriverContext): AsyncIterable<Owned> {
-  const scope = { labelSelector: selectorText({ [LABEL.installation]: prefix }) };
-  for (const { metadata } of (await client.list(resourceTypes.persistentVolumeClaims, scope, ctx)).items) {
+async function* listClaims(options: ClaimOptions, ctx: DriverContext): AsyncIterable<Owned> {
+  for (const { metadata } of await listOwn(options, resourceTypes.persistentVolumeClaims, {}, ctx)) {
     const owner_id = metadata?.labels?.[LABEL.volume];
     if (owner_id !== undefined) yield { ref: { driver: CLUSTER_VOLUMES, name: owner_id }, owner_id };
   }
@@ -184,8 +184,8 @@ async function requireGrowingClass(
 
 /** What the cluster says of a claim that waits, with a space before it. */
 async function lastEvent({ client }: ClaimOptions, claim: PersistentVolumeClaim, ctx: DriverContext): Promise<string> {
-  const message = (await client.eventsOf(claim, ctx)).at(-1)?.message?.trim() ?? '';
-  return message === '' ? '' : ` ${message.charAt(0).toUpperCase()}${message.slice(1).replace(/\.?$/, '.')}`;
+  const message = sentence((await client.eventsOf(claim, ctx)).at(-1)?.message ?? '');
+  return message === '' ? '' : ` ${message.charAt(0).toUpperCase()}${message.slice(1)}`;
 }
 
 function keyOf({ prefix }: ClaimOptions, { id, spec }: Volume): Required<ObjectName> {

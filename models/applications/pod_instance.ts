@@ -10,6 +10,8 @@ import { recordEvents } from '../projects/activity';
 export interface PodInstance {
   uid: string;
   workload_id: string;
+  /** Of the place that it is in: without effect where its workload is of another. */
+  project_id: string;
   status: InstanceStatus;
   reason: string | null;
   fault: 'health' | 'start' | null;
@@ -34,7 +36,7 @@ const SAVE = named(`insert into instances as i (id, project_id, application_id, 
   select $1, w.project_id, w.application_id, w.preview_id, w.process_id, w.process_type, w.deployment_id, w.release_id,
     w.id, $3, $4, $5, $6::int, $7::timestamptz, $8::int, $9::jsonb, $10::jsonb, $12::timestamptz, $12::timestamptz,
     null
-  from workloads w where w.id = $2
+  from workloads w where w.id = $2 and w.project_id = $13
   on conflict (pod_uid) where pod_uid is not null do update set status = ${STATUS},
     status_reason = excluded.status_reason, restart_count = excluded.restart_count, started_at = excluded.started_at,
     port = excluded.port, location = excluded.location, observed = excluded.observed, exits = ${EXITS},
@@ -44,13 +46,19 @@ const SAVE = named(`insert into instances as i (id, project_id, application_id, 
       excluded.observed)
   returning id, (select status from instances old where old.id = i.id) as before, status`);
 
-/** Creates or updates the row of a pod. Without effect for a workload that has no row. */
+/** Creates or updates the row of a pod. Without effect for a workload of which the project has no row. */
 export async function savePodInstance(database: ControlDatabase, pod: PodInstance): Promise<void> {
   const id = mintId('ins');
   await database.transaction(async (session) => {
     const rows = await session.query<{ id: string; before: string | null; status: string }>(SAVE, [
       ...[id, pod.workload_id, pod.uid, pod.status, pod.reason, pod.restarts, pod.started_at, pod.port],
-      ...[json(pod.location), json(pod.fault && { fault: pod.fault }), pod.ended_at, timeOfId(id).toISOString()],
+      ...[
+        json(pod.location),
+        json(pod.fault && { fault: pod.fault }),
+        pod.ended_at,
+        timeOfId(id).toISOString(),
+        pod.project_id,
+      ],
     ]);
     for (const { id: changed, before, status } of rows)
       if (before !== status) await recordEvents(session, 'instances', [changed], status);

@@ -4,15 +4,22 @@ import type { DriverContext } from '../../../core/driver';
 import type { Deployment } from 'kubernetes-types/apps/v1';
 import type { Pod, Secret } from 'kubernetes-types/core/v1';
 import type { Followed } from '../../kubernetes/client/follow';
-import { resourceTypes, type KubernetesObject, type ResourceType } from '../../kubernetes/client/resource_type';
-import type { InstanceListener, Workload, WorkloadDriver, WorkloadRef, WorkloadState } from '../../workload';
+import { resourceTypes } from '../../kubernetes/client/resource_type';
+import type {
+  InstanceListener,
+  Workload,
+  WorkloadDriver,
+  WorkloadInstance,
+  WorkloadRef,
+  WorkloadState,
+} from '../../workload';
 import { isLoginFresh, workloadObjects, type WorkloadObjects } from './deployment';
 import { correctedFields, ensureImmutable, withDigest } from './drift';
 import { fingerprintOf } from './fingerprint';
-import { LABEL, namespaceOf, selectorOf, selectorText } from './names';
+import { LABEL, selectorOf, selectorText } from './names';
 import { ensureProject, type ProjectOptions } from './namespace';
 import { openOverview, type Overview } from './overview';
-import { applyOver, applyOwn, keyOf, OF_WORKLOADS } from './own_object';
+import { applyOver, applyOwn, isInItsProject, keyOf, listOwn, OF_WORKLOADS } from './own_object';
 import { logSourceOf, openPodLogs, type PodLogs } from './pod_logs';
 import { instanceOfPod } from './pod_state';
 import { measuresPods, openPodUsage, type PodUsage } from './pod_usage';
@@ -134,37 +141,22 @@ function obstacleOf(deployment: Deployment): string | null {
 /** Pods get their grace time; the Deployment goes at once, so that none of them comes back. */
 async function removeWorkload(options: Options, ref: Pick<WorkloadRef, 'id'>, ctx: DriverContext): Promise<boolean> {
   const { client, prefix } = options;
-  const scope = { labelSelector: selectorText(selectorOf(prefix, ref)) };
+  const labels = selectorOf(prefix, ref);
   for (const type of OF_WORKLOADS)
-    for (const { metadata } of await ownOf(options, type, scope, ctx))
+    for (const { metadata } of await listOwn(options, type, labels, ctx))
       await client.remove(type, keyOf({ metadata }), { propagation: 'Background', uid: metadata?.uid }, ctx);
-  return (await ownOf(options, resourceTypes.pods, scope, ctx)).length === 0;
+  return (await listOwn(options, resourceTypes.pods, labels, ctx)).length === 0;
 }
 
 async function* listWorkloads(options: Options, ctx: DriverContext): AsyncIterable<WorkloadRef> {
-  const scope = { labelSelector: `${selectorText({ [LABEL.installation]: options.prefix })},${LABEL.workload}` };
   const seen = new Set<string>();
   for (const type of OF_WORKLOADS)
-    for (const { metadata } of await ownOf(options, type, scope, ctx)) {
+    for (const { metadata } of await listOwn(options, type, { [LABEL.workload]: '' }, ctx)) {
       const [id = '', project_id = ''] = [metadata?.labels?.[LABEL.workload], metadata?.labels?.[LABEL.project]];
       if (seen.has(id)) continue;
       seen.add(id);
       yield { id, project_id };
     }
-}
-
-/** Labels are soon copied: an object elsewhere than in the namespace of its project is of somebody else. */
-async function ownOf(
-  { client, prefix }: Options,
-  type: ResourceType<KubernetesObject>,
-  scope: { labelSelector: string },
-  ctx: DriverContext,
-): Promise<KubernetesObject[]> {
-  const { items } = await client.list<KubernetesObject>(type, scope, ctx);
-  return items.filter(({ metadata }) => {
-    const project = metadata?.labels?.[LABEL.project];
-    return project !== undefined && metadata?.namespace === namespaceOf(prefix, project);
-  });
 }
 
 function follow(
@@ -181,6 +173,7 @@ function follow(
     scope,
     {
       changed(pod) {
+        if (!isInItsProject(options, pod)) return;
         const task = pod.metadata?.labels?.[LABEL.run];
         if (task !== undefined) return followTask(logs, listener, pod, task);
         const instance = instanceOfPod(pod);
@@ -190,7 +183,9 @@ function follow(
         if (source) logs.open(source);
         listener.changed(instance);
       },
-      removed({ metadata }) {
+      removed(pod) {
+        if (!isInItsProject(options, pod)) return;
+        const { metadata } = pod;
         usage.removed(metadata?.uid ?? '');
         logs.ended(metadata?.uid ?? '');
         const task = metadata?.labels?.[LABEL.run];
@@ -198,12 +193,16 @@ function follow(
         listener.removed(metadata?.uid ?? '');
       },
       // What was removed while the watch was down.
-      synchronized: () => listener.listed([...pods.objects.values()].flatMap((pod) => instanceOfPod(pod) ?? [])),
+      synchronized: () => listener.listed(instancesOf(options, pods.objects)),
       failed: (error) => options.log('the cluster does not tell about its pods', error),
     },
     AbortSignal.any([closing, ended.signal]),
   );
   return () => ended.abort();
+}
+
+function instancesOf(options: Options, pods: ReadonlyMap<string, Pod>): WorkloadInstance[] {
+  return [...pods.values()].flatMap((pod) => (isInItsProject(options, pod) ? (instanceOfPod(pod) ?? []) : []));
 }
 
 function followTask(logs: PodLogs, listener: InstanceListener, pod: Pod, id: string): void {

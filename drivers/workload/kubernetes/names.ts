@@ -68,10 +68,10 @@ export function workloadLabels(prefix: string, workload: Workload): Record<strin
   };
 }
 
-/** As in a label selector. */
+/** As in a label selector. '' stands for any value. */
 export function selectorText(labels: Record<string, string>): string {
   return Object.entries(labels)
-    .map(([name, value]) => `${name}=${value}`)
+    .map(([name, value]) => (value === '' ? name : `${name}=${value}`))
     .join(',');
 }
 

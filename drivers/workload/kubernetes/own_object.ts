@@ -7,7 +7,7 @@ import {
   type ObjectName,
   type ResourceType,
 } from '../../kubernetes/client/resource_type';
-import { LABEL } from './names';
+import { LABEL, namespaceOf, selectorText } from './names';
 
 export interface OwnObjects {
   client: KubernetesClient;
@@ -54,6 +54,23 @@ export async function applyOver<T extends KubernetesObject>(
 
 export function isOwn({ prefix }: Pick<OwnObjects, 'prefix'>, { metadata }: KubernetesObject): boolean {
   return metadata?.labels?.[LABEL.installation] === prefix;
+}
+
+/** Labels are soon copied: an object elsewhere than in the namespace of its project is somebody else's. */
+export function isInItsProject({ prefix }: Pick<OwnObjects, 'prefix'>, { metadata }: KubernetesObject): boolean {
+  const project = metadata?.labels?.[LABEL.project];
+  return project !== undefined && metadata?.namespace === namespaceOf(prefix, project);
+}
+
+/** Those of the scope that are in the namespace of their project. @throws DriverError */
+export async function listOwn<T extends KubernetesObject>(
+  own: OwnObjects,
+  type: ResourceType<T>,
+  labels: Record<string, string>,
+  ctx: DriverContext,
+): Promise<T[]> {
+  const labelSelector = selectorText({ [LABEL.installation]: own.prefix, ...labels });
+  return (await own.client.list(type, { labelSelector }, ctx)).items.filter((object) => isInItsProject(own, object));
 }
 
 export function keyOf({ metadata }: KubernetesObject): ObjectName {

@@ -32,6 +32,7 @@ export function instanceOfPod(pod: Pod): WorkloadInstance | null {
   return {
     uid: metadata.uid,
     workload_id,
+    project_id: metadata.labels?.[LABEL.project] ?? '',
     ...readingOf(pod, container),
     restarts: container?.restartCount ?? 0,
     started_at: container?.state?.running?.startedAt ?? null,
@@ -66,7 +67,7 @@ function unreadyReading(pod: Pod, container: ContainerStatus): Reading {
   if (START_REASONS.has(waiting))
     return {
       status: 'starting',
-      reason: `The cluster cannot start the program: ${container.state?.waiting?.message ?? waiting}.`,
+      reason: `The cluster cannot start the program: ${sentence(container.state?.waiting?.message || waiting)}`,
       fault: 'start',
     };
   const ended = container.state?.terminated ?? container.lastState?.terminated;
@@ -134,7 +135,11 @@ export function conditionOf({ status }: Pod, type: string): PodCondition | undef
   return status?.conditions?.find((one) => one.type === type);
 }
 
+/** Of what a cluster says; programs of tenants have a part in it, with control characters where they like. */
 export function sentence(text: string): string {
-  const cut = text.trim().slice(0, 300);
+  const cut = text
+    .replaceAll(/[\p{Cc}\s]+/gu, ' ')
+    .trim()
+    .slice(0, 300);
   return cut === '' || cut.endsWith('.') ? cut : `${cut}.`;
 }

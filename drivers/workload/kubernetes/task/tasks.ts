@@ -7,7 +7,7 @@ import { hasCode } from '../../../kubernetes/client/failure';
 import { resourceTypes, type KubernetesObject } from '../../../kubernetes/client/resource_type';
 import { TASK_LOG_PREFIX, type Task, type TaskRef, type TaskRuntime, type TaskState } from '../../../task';
 import { ensureProject, type ProjectOptions } from '../namespace';
-import { applyOwn, keyOf } from '../own_object';
+import { applyOwn, keyOf, listOwn } from '../own_object';
 import { LABEL, selectorText } from '../names';
 import { logSourceOf, type PodLogs } from '../pod_logs';
 import { attachToTask } from './attach';
@@ -123,18 +123,17 @@ async function hangUp({ client }: ProjectOptions, pod: Pod): Promise<void> {
 
 async function destroyTask(options: ProjectOptions, ref: Pick<TaskRef, 'id'>, ctx: DriverContext): Promise<boolean> {
   const { client, prefix } = options;
-  const scope = { labelSelector: selectorText(taskSelectorOf(prefix, ref)) };
+  const labels = taskSelectorOf(prefix, ref);
   for (const type of OBJECTS)
-    for (const { metadata } of (await client.list<KubernetesObject>(type, scope, ctx)).items)
+    for (const { metadata } of await listOwn<KubernetesObject>(options, type, labels, ctx))
       await client.remove(type, keyOf({ metadata }), { propagation: 'Background', uid: metadata?.uid }, ctx);
-  return (await client.list(resourceTypes.pods, scope, ctx)).items.length === 0;
+  return (await listOwn(options, resourceTypes.pods, labels, ctx)).length === 0;
 }
 
-async function listTasks({ client, prefix }: ProjectOptions, ctx: DriverContext): Promise<string[]> {
-  const scope = { labelSelector: `${selectorText({ [LABEL.installation]: prefix })},${LABEL.run}` };
+async function listTasks(options: ProjectOptions, ctx: DriverContext): Promise<string[]> {
   const found = new Set<string>();
   for (const type of OBJECTS)
-    for (const { metadata } of (await client.list<KubernetesObject>(type, scope, ctx)).items)
+    for (const { metadata } of await listOwn<KubernetesObject>(options, type, { [LABEL.run]: '' }, ctx))
       found.add(metadata?.labels?.[LABEL.run] ?? '');
   return [...found];
 }
