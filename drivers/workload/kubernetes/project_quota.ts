@@ -2,7 +2,7 @@
 // pods that somebody else starts without any. What an application may have is decided before it reaches the cluster.
 import type { LimitRange, ResourceQuota } from 'kubernetes-types/core/v1';
 import type { DriverContext } from '../../../core/driver';
-import { hasCode } from '../../kubernetes/client/failure';
+import { hasCode, shorten } from '../../kubernetes/client/failure';
 import { parseQuantity } from '../../kubernetes/client/quantity';
 import { resourceTypes } from '../../kubernetes/client/resource_type';
 import { namespaceOf, projectLabels } from './names';
@@ -91,8 +91,9 @@ function metadataOf(prefix: string, projectId: string): ResourceQuota['metadata'
 
 /** What an admission controller has said of pods, as a sentence. @param whose they are: `its instances` */
 export function refusalSentence(message: string, whose: string): string {
-  const found = /exceeded quota: (.+?), requested: (.+?), used: (.+?), limited: (.+?)\.?$/.exec(message.trim());
-  if (!found) return `The cluster refuses ${whose}: ${message.trim().replace(/\.$/, '')}.`;
+  const said = shorten(message).replace(/\.$/, '');
+  const found = /exceeded quota: (.+?), requested: (.+?), used: (.+?), limited: (.+)$/.exec(said);
+  if (!found) return `The cluster refuses ${whose}: ${said}.`;
   const [, quota, requested = '', used = '', limited = ''] = found;
   const [uses, limits] = [amountsOf(used), amountsOf(limited)];
   const each = [...amountsOf(requested)].map(

@@ -88,10 +88,18 @@ async function writeAll(state: State): Promise<void> {
     if (!next) continue;
     const [uid, instance] = next;
     if (instance === null) removeLater(state, uid);
-    else await savePodInstance(database, instance);
+    else await savePodInstance(database, instance).catch((error: unknown) => putLast(state, uid, error));
     // What has come meanwhile is newer.
     if (waiting.get(uid) === instance) waiting.delete(uid);
   }
+}
+
+/** A row that cannot be written holds up no other. */
+function putLast({ waiting }: State, uid: string, error: unknown): never {
+  const instance = waiting.get(uid) ?? null;
+  waiting.delete(uid);
+  waiting.set(uid, instance);
+  throw error;
 }
 
 async function noteAbsent(state: State, listed: ReadonlySet<string>): Promise<void> {
