@@ -2,7 +2,7 @@
 // server/agents/workloads/pod_rows.ts.
 import { DriverError } from '../../core/driver';
 import { releaseAllLeases } from '../../db/lease';
-import { findWorkloadLaunch, workloadsWithoutRow } from '../../models/applications/workload';
+import { findWorkloadLaunch, wakeOwnersOfWorkload, workloadsWithoutRow } from '../../models/applications/workload';
 import { PLATFORM, recordProjectEvent } from '../../models/projects/activity';
 import { deletedProjects } from '../../models/projects/cluster_place';
 import type { Leftovers } from '../declarations';
@@ -15,6 +15,8 @@ const RECHECK_MS = 60_000;
 const WAITING_MS = 3_000;
 /** Of instances that have not become ready for minutes, their pods tell. */
 const SOON_MS = 300_000;
+/** While something is in the way: it may be over at any time, and the cluster does not tell. */
+const OBSTRUCTED_MS = 10_000;
 const LEAVING_MS = 1_000;
 const REFUSED_MS = 10_000;
 
@@ -60,13 +62,21 @@ async function applyWorkload(row: WorkloadRow, ctx: JobContext): Promise<Outcome
   try {
     const { ready, obstacle, corrected } = await workloads.ensure(await workloadOf(row, launch, ctx), ctx);
     if (corrected.length) await tellCorrected(row, launch.application_name, corrected, ctx);
-    if (ready < row.instances && Date.now() - Date.parse(row.updated_at) < SOON_MS)
-      return progressing(WAITING_MS, { observed: { obstacle } });
-    return settled({ observed: { obstacle } }, jittered(RECHECK_MS));
+    await noteObstacle(row, obstacle, ctx);
+    if (ready < row.instances && Date.now() - Date.parse(row.updated_at) < SOON_MS) return progressing(WAITING_MS);
+    return settled({}, jittered(obstacle === null ? RECHECK_MS : OBSTRUCTED_MS));
   } catch (error) {
     if (!(error instanceof DriverError) || error.reason === 'transient') throw error;
-    return progressing(REFUSED_MS, { observed: { obstacle: error.message } });
+    await noteObstacle(row, error.message, ctx);
+    return progressing(REFUSED_MS);
   }
+}
+
+/** Its application shows it, and shows it no more, at once. */
+async function noteObstacle(row: WorkloadRow, obstacle: string | null, ctx: JobContext): Promise<void> {
+  if (row.observed !== null && row.observed.obstacle === obstacle) return;
+  await ctx.record({ observed: { obstacle } });
+  await wakeOwnersOfWorkload(ctx.sql, row);
 }
 
 /** Somebody has changed the objects of the workload in the cluster, and now they are as before. */

@@ -47,6 +47,16 @@ export async function wakeWorkloads(
   await wakeRows(sql, { table: 'workloads', where: 'application_id = any($1)', values: [ids] });
 }
 
+const WAKE_STACK = named('select wake_stack($1, $2, $3)');
+
+/** What is in the way of its instances has changed: its application, preview and deployment look at it. */
+export async function wakeOwnersOfWorkload(
+  sql: Sql,
+  { application_id, preview_id, deployment_id }: Omit<StackKey, 'project_id'> & { deployment_id: string },
+): Promise<void> {
+  await sql.query(WAKE_STACK, [application_id, preview_id, deployment_id]);
+}
+
 /** Their instances are drained and stopped; the rows go at the end of it. */
 export async function retireWorkloads(sql: Sql, ids: readonly string[]): Promise<void> {
   if (ids.length) await tearDownRows(sql, { table: 'workloads', where: 'id = any($1)', values: [ids] });

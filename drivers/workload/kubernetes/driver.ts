@@ -74,7 +74,10 @@ async function ensureWorkload(
   const objects = workloadObjects(options.prefix, workload);
   const desired = { ...objects, deployment: withDigest(objects.deployment) };
   const unchanged = await overview.unchanged(workload.id, desired, ctx);
-  if (unchanged && !isRetryDue(unchanged)) return { ...stateOf(unchanged), corrected: [] };
+  // What stood in its way when the overview was read may be over.
+  const isObstructed = unchanged !== null && obstacleOf(unchanged) !== null;
+  const present = isObstructed ? await options.client.get(resourceTypes.deployments, keyOf(unchanged), ctx) : unchanged;
+  if (present && !isRetryDue(present)) return { ...stateOf(present), corrected: [] };
   overview.forget(workload.id);
   try {
     return await applyWorkload(options, workload, desired, ctx);
@@ -107,8 +110,11 @@ async function applyWorkload(
   };
 }
 
+/** Of a Deployment that has just been changed, the status is still that of the one before. */
 function stateOf(deployment: Deployment): Pick<WorkloadState, 'ready' | 'obstacle'> {
-  return { ready: deployment.status?.readyReplicas ?? 0, obstacle: obstacleOf(deployment) };
+  const { metadata, status } = deployment;
+  if ((status?.observedGeneration ?? 0) < (metadata?.generation ?? 0)) return { ready: 0, obstacle: null };
+  return { ready: status?.readyReplicas ?? 0, obstacle: obstacleOf(deployment) };
 }
 
 /** Once for all workloads of a project. */

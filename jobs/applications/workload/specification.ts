@@ -23,6 +23,8 @@ export interface WorkloadRow extends LoopRow {
   deployment_id: string;
   release_id: string;
   instances: number;
+  /** Why its instances cannot be created, as a sentence; null: never applied. */
+  observed: { obstacle: string | null } | null;
   /** RFC 3339. */
   updated_at: string;
 }

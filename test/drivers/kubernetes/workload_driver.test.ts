@@ -1,0 +1,80 @@
+// A workload on a cluster whose objects change between a look and the next.
+import type { Deployment, DeploymentStatus } from 'kubernetes-types/apps/v1';
+import { loadConfig } from '../../../core/config';
+import { driverContext } from '../../../core/driver';
+import { openKubernetesClient, type KubernetesClient } from '../../../drivers/kubernetes/client/client';
+import type { Workload, WorkloadDriver, WorkloadState } from '../../../drivers/workload';
+import { openKubernetesWorkloads } from '../../../drivers/workload/kubernetes/driver';
+import { projectRoom } from '../../../server/platform/cluster';
+import { serveObjects, type ObjectStore } from '../../support/kubernetes/object_store';
+import { startOddApiServer, type OddApiServer } from '../../support/kubernetes/odd_api_server';
+import { workloadSample } from '../../support/kubernetes/workload_sample';
+
+let api: OddApiServer;
+let client: KubernetesClient;
+let store: ObjectStore;
+let workloads: WorkloadDriver;
+beforeAll(async () => {
+  api = await startOddApiServer();
+  client = openKubernetesClient(api.access());
+});
+beforeEach(() => {
+  store = serveObjects(api);
+  workloads = open();
+});
+afterEach(() => workloads.close());
+afterAll(async () => {
+  client.close();
+  await api.close();
+});
+
+/** As a process that starts: it knows nothing. */
+function open(): WorkloadDriver {
+  const networks = { ingressNamespace: null, ingressAddresses: [], egressAllow: [] };
+  const options = { client, prefix: 'platform', networks, room: projectRoom(loadConfig({})) };
+  return openKubernetesWorkloads({ ...options, log: () => undefined });
+}
+
+function sample(more: Partial<Workload> = {}): Workload {
+  const { image } = workloadSample();
+  const ends_at = new Date(Date.now() + 365 * 86_400_000).toISOString();
+  return workloadSample({ image: { ...image, login: { ...image.login, ends_at } }, ...more });
+}
+
+const ensure = (workload = sample()): Promise<WorkloadState> => workloads.ensure(workload, driverContext(10_000));
+const deploymentPath = (): string => [...store.objects.keys()].find((path) => path.includes('/deployments/')) ?? '';
+const deployment = (): Deployment => store.find(deploymentPath()) as Deployment;
+const applies = (): string[] => api.requests.flatMap(({ method, url }) => (method === 'PATCH' ? url.pathname : []));
+
+/** As the controller of the cluster writes it. */
+function observe(status: DeploymentStatus, generation = 1): void {
+  const present = deployment();
+  const metadata = { ...present.metadata, generation };
+  store.objects.set(deploymentPath(), { ...present, metadata, status } as never);
+}
+
+const refused = (): DeploymentStatus => {
+  const lastTransitionTime = new Date(Date.now() - 20_000).toISOString();
+  const message = 'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=2, limited: pods=2';
+  const condition = { type: 'ReplicaFailure', status: 'True', message, lastTransitionTime };
+  return { observedGeneration: 1, readyReplicas: 1, conditions: [condition] };
+};
+
+test('what was in the way is told as long as it is, and no longer', async () => {
+  await ensure();
+  observe(refused());
+  workloads = open();
+  expect((await ensure()).obstacle).toContain('the quota `team` of its namespace would be exceeded');
+  observe({ observedGeneration: 1, readyReplicas: 2 });
+  const before = applies().length;
+  expect(await ensure()).toEqual({ ready: 2, obstacle: null, corrected: [] });
+  expect(applies()).toHaveLength(before);
+});
+
+test('the status of a Deployment before its last change says nothing of it', async () => {
+  await ensure();
+  observe(refused());
+  observe({ ...refused(), readyReplicas: 2 }, 2);
+  workloads = open();
+  expect(await ensure()).toMatchObject({ ready: 0, obstacle: null });
+});
