@@ -127,6 +127,8 @@ function classify(status: number, answered: Status | null): Class {
   if (answered?.reason === 'Expired') return ['transient', 'expired'];
   // An apply that names a field which does not exist, or gives it another type, is answered 500 (measured, 1.34).
   if (status === 500 && UNREADABLE.test(message)) return ['invalid', 'invalid'];
+  // An apply with the uid of an object that has been replaced (measured, 1.34).
+  if (status === 422 && /metadata\.uid: .*field is immutable/.test(message)) return ['transient', 'modified'];
   return BY_STATUS[status] ?? ['transient', 'unavailable'];
 }
 

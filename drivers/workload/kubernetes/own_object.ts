@@ -34,8 +34,10 @@ export async function applyOwn<T extends KubernetesObject>(
 }
 
 /**
+ * What somebody puts into its place after that is not touched: what is there is changed by its uid, and where there was
+ * none, no field of another manager is taken over.
  * @param present the object of this name, as it was read
- * @throws DriverError `conflict` for somebody else's
+ * @throws DriverError `conflict` for somebody else's, `transient` where another one has taken its place
  */
 export async function applyOver<T extends KubernetesObject>(
   own: OwnObjects,
@@ -49,7 +51,9 @@ export async function applyOver<T extends KubernetesObject>(
       'conflict',
       `The cluster has a ${type.kind} ${keyOf(object).name} that this platform did not create.`,
     );
-  return own.client.apply(type, object, ctx, { force: true });
+  if (present === null) return own.client.apply(type, object, ctx);
+  const metadata = { ...object.metadata, uid: present.metadata?.uid };
+  return own.client.apply(type, { ...object, metadata }, ctx, { force: true });
 }
 
 export function isOwn({ prefix }: Pick<OwnObjects, 'prefix'>, { metadata }: KubernetesObject): boolean {

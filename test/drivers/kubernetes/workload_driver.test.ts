@@ -78,3 +78,48 @@ test('the status of a Deployment before its last change says nothing of it', asy
   workloads = open();
   expect(await ensure()).toMatchObject({ ready: 0, obstacle: null });
 });
+
+describe('what somebody puts into the place of an object between the look at it and its change', () => {
+  const foreign = { uid: 'uid-of-somebody', name: 'shop', namespace: 'platform-prj-1', labels: { app: 'other' } };
+  const putBefore = (method: string, end: RegExp): void => {
+    store.before = ({ method: asked, url: { pathname } }) => {
+      if (asked === method && end.test(pathname)) store.objects.set(pathname, { metadata: foreign, spec: {} });
+    };
+  };
+  const left = (path: RegExp): object[] =>
+    [...store.objects].filter(([name]) => path.test(name)).map(([, object]) => object);
+
+  test.each([/\/deployments\/[^/]+$/, /\/secrets\/[^/]+-pull$/, /\/poddisruptionbudgets\/[^/]+$/])(
+    'stays as it is where there was none: %s',
+    async (path) => {
+      putBefore('PATCH', path);
+      await expect(ensure()).rejects.toMatchObject({ reason: 'conflict' });
+      expect(left(path)).toEqual([{ metadata: foreign, spec: {} }]);
+    },
+  );
+
+  test.each([/\/deployments\/[^/]+$/, /\/poddisruptionbudgets\/[^/]+$/, /\/resourcequotas\/platform$/])(
+    'stays as it is in the place of one of ours: %s',
+    async (path) => {
+      await ensure();
+      workloads = open();
+      putBefore('PATCH', path);
+      await expect(ensure(sample({ instances: 3 }))).rejects.toMatchObject({ reason: 'transient' });
+      expect(left(path)).toEqual([{ metadata: foreign, spec: {} }]);
+      store.before = null;
+      await expect(ensure(sample({ instances: 3 }))).rejects.toMatchObject({ reason: 'conflict' });
+    },
+  );
+
+  test('one of ours that goes meanwhile is made anew with all that belongs to it', async () => {
+    await ensure();
+    workloads = open();
+    store.before = ({ method, url: { pathname } }) => {
+      if (method === 'PATCH' && pathname.includes('/deployments/')) store.objects.delete(pathname);
+    };
+    await expect(ensure(sample({ instances: 3 }))).rejects.toMatchObject({ reason: 'transient' });
+    store.before = null;
+    await ensure(sample({ instances: 3 }));
+    expect(deployment().spec?.replicas).toBe(3);
+  });
+});
