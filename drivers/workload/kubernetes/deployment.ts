@@ -22,6 +22,9 @@ export const PULL_SECONDS = 300;
 const LOST_MACHINE_SECONDS = 30;
 /** Annotation of a pull secret: when its login ends, RFC 3339. */
 const LOGIN_ENDS = 'platform-api/login-ends-at';
+/** For which registry it is, and what was applied with it. */
+const LOGIN_HOST = 'platform-api/login-host';
+const LOGIN_APPLIED = 'platform-api/login-applied';
 /** A login for pulling is replaced when it ends within this time. */
 const LOGIN_LEFT_MS = 45 * 86_400_000;
 
@@ -131,17 +134,22 @@ export function variablesSecret({ name, namespace, labels }: Place, env: Record<
 export function pullSecret({ name, namespace, labels }: Place, { login }: WorkloadImage): Secret {
   const { host, username, password } = login;
   const auths = { [host]: { username, password, auth: base64(`${username}:${password}`) } };
-  return {
-    metadata: { name, namespace, labels, annotations: { [LOGIN_ENDS]: login.ends_at } },
-    type: 'kubernetes.io/dockerconfigjson',
-    data: { '.dockerconfigjson': base64(JSON.stringify({ auths })) },
+  const data = { '.dockerconfigjson': base64(JSON.stringify({ auths })) };
+  const annotations = {
+    ...{ [LOGIN_ENDS]: login.ends_at, [LOGIN_HOST]: host },
+    [LOGIN_APPLIED]: shortDigestOf(JSON.stringify(data)),
   };
+  return { metadata: { name, namespace, labels, annotations }, type: 'kubernetes.io/dockerconfigjson', data };
 }
 
-/** Whether the login of a pull secret is good for long. */
-export function isLoginFresh(present: Secret | null): boolean {
-  const ends = Date.parse(present?.metadata?.annotations?.[LOGIN_ENDS] ?? '');
-  return ends - Date.now() > LOGIN_LEFT_MS;
+/** Whether the login of a pull secret is good for long, for the same registry, and as it was applied. */
+export function isLoginFresh(present: Secret | null, desired: Secret): boolean {
+  const { annotations = {} } = present?.metadata ?? {};
+  return (
+    Date.parse(annotations[LOGIN_ENDS] ?? '') - Date.now() > LOGIN_LEFT_MS &&
+    annotations[LOGIN_HOST] === desired.metadata?.annotations?.[LOGIN_HOST] &&
+    annotations[LOGIN_APPLIED] === shortDigestOf(JSON.stringify(present?.data))
+  );
 }
 
 interface SecretNames {

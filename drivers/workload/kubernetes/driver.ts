@@ -124,14 +124,14 @@ async function checkProject(
   ctx: DriverContext,
 ): Promise<void> {
   const { checked } = options;
-  if (Date.now() - (checked.get(projectId) ?? 0) < PROJECT_CHECKED_MS) return;
+  if (performance.now() - (checked.get(projectId) ?? -Infinity) < PROJECT_CHECKED_MS) return;
   await ensureProject(options, projectId, ctx);
-  checked.set(projectId, Date.now());
+  checked.set(projectId, performance.now());
 }
 
 async function ensurePullSecret(options: Options, secret: Secret, ctx: DriverContext): Promise<void> {
   const present = await options.client.get(resourceTypes.secrets, keyOf(secret), ctx);
-  if (!isLoginFresh(present)) await applyOver(options, resourceTypes.secrets, present, secret, ctx);
+  if (!isLoginFresh(present, secret)) await applyOver(options, resourceTypes.secrets, present, secret, ctx);
 }
 
 /** Why the cluster creates no pods, or has given up waiting for them. */

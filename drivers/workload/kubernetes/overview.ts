@@ -86,7 +86,7 @@ function unchangedIn(own: OwnObjects, found: Objects, objects: WorkloadObjects):
     isPartOf(deployment.metadata?.labels, present?.metadata?.labels) &&
     isPartOf(deployment.spec, present?.spec) &&
     hasData(variables) &&
-    isLoginFresh(presentOf(resourceTypes.secrets, pull)) &&
+    isLoginFresh(presentOf(resourceTypes.secrets, pull), pull) &&
     (documents === null || hasData(documents)) &&
     hasSpec(resourceTypes.networkPolicies, egress) &&
     hasSpec(resourceTypes.podDisruptionBudgets, disruption);

@@ -22,6 +22,8 @@ test('a refusal is told once pods that end have had time to make room', () => {
   expect(refusalOfInstances(refused(ago(5)))).toBeNull();
   expect(refusalOfInstances(refused(ago(20)))).toContain('the quota `team` of its namespace would be exceeded');
   expect(refusalOfInstances(desired)).toBeNull();
+  // By the clock of an API server that is ahead of that of this machine.
+  expect(refusalOfInstances(refused(ago(-3600)))).toContain('the quota `team`');
 });
 
 test('the cluster is asked again after half a minute, and not before another', () => {

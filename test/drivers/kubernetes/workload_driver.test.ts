@@ -123,3 +123,66 @@ describe('what somebody puts into the place of an object between the look at it 
     expect(deployment().spec?.replicas).toBe(3);
   });
 });
+
+describe('the login with which nodes pull', () => {
+  const login = { username: 'u', password: 'p', ends_at: new Date(Date.now() + 365 * 86_400_000).toISOString() };
+  const at = (host: string): Workload =>
+    sample({ image: { reference: `${host}/apps/app_1@sha256:00`, login: { host, ...login } } });
+  const pull = () => store.find('-pull') as { data?: unknown } as { data: Record<string, string> };
+  const hosts = (): string[] => {
+    const text = Buffer.from(pull().data['.dockerconfigjson'] ?? '', 'base64').toString();
+    return Object.keys((JSON.parse(text) as { auths: object }).auths);
+  };
+
+  test('is that of the registry that they pull from now', async () => {
+    await ensure(at('old.example.com'));
+    await ensure(at('new.example.com:5000'));
+    expect(hosts()).toEqual(['new.example.com:5000']);
+  });
+
+  test('is put back where somebody has edited it', async () => {
+    await ensure(at('old.example.com'));
+    const { data } = structuredClone(pull());
+    Object.assign(pull(), { data: { '.dockerconfigjson': 'e30=' } });
+    workloads = open();
+    await ensure(at('old.example.com'));
+    expect(pull().data).toEqual(data);
+  });
+
+  test('stays while it is good for long', async () => {
+    await ensure(at('old.example.com'));
+    const before = structuredClone(pull());
+    workloads = open();
+    const another = sample({ image: { reference: 'r', login: { host: 'old.example.com', ...login, password: 'q' } } });
+    await ensure({ ...another, image: { ...another.image, reference: at('old.example.com').image.reference } });
+    expect(pull()).toEqual(before);
+  });
+});
+
+describe('clocks that do not agree', () => {
+  afterEach(() => jest.restoreAllMocks());
+
+  test('a namespace is looked at again after a minute, though the clock of the worker was set back', async () => {
+    await ensure();
+    const [clock, monotonic] = [Date.now(), performance.now()];
+    jest.spyOn(Date, 'now').mockReturnValue(clock - 7_200_000);
+    jest.spyOn(performance, 'now').mockReturnValue(monotonic + 61_000);
+    api.requests.length = 0;
+    await ensure();
+    expect(applies().filter((path) => path.endsWith('/resourcequotas/platform'))).toHaveLength(1);
+  });
+
+  test('what a run waits for is told though the cluster is an hour ahead', async () => {
+    const ahead = new Date(Date.now() + 3_600_000).toISOString();
+    const labels = { 'platform-api/installation': 'platform', 'platform-api/run': 'run_1' };
+    const metadata = { name: 'run-1', namespace: 'platform-prj-1', uid: 'uid-job', creationTimestamp: ahead, labels };
+    store.objects.set('/apis/batch/v1/namespaces/platform-prj-1/jobs/run-1', { metadata });
+    const event = { name: 'e', namespace: 'platform-prj-1', uid: 'uid-event', creationTimestamp: ahead };
+    const said = { reason: 'FailedCreate', message: 'Error creating: pods "run-1-x" is forbidden: no room' };
+    store.objects.set('/api/v1/namespaces/platform-prj-1/events/e', { metadata: event, ...said });
+    const ref = { id: 'run_1', project_id: 'prj_1' };
+    expect(await workloads.tasks.inspect(ref, driverContext(10_000))).toMatchObject({
+      reason: expect.stringContaining('no room'),
+    });
+  });
+});

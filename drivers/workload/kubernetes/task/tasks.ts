@@ -74,8 +74,9 @@ export function openTaskLog(logs: PodLogs, pod: Pod, id: string): void {
   if (hasProgramEnded(pod)) logs.complete(pod.metadata?.uid ?? '');
 }
 
+/** A clock of the cluster that is far ahead of ours does not count. */
 function isOlder({ metadata }: Job, ms: number): boolean {
-  return Date.now() - Date.parse(metadata?.creationTimestamp ?? '') > ms;
+  return Math.abs(Date.now() - Date.parse(metadata?.creationTimestamp ?? '')) > ms;
 }
 
 async function podOf({ client, prefix }: ProjectOptions, ref: TaskRef, ctx: DriverContext): Promise<Pod | null> {
