@@ -148,6 +148,8 @@ function kubeletConfiguration(parts: NodeParts, own: NodeNetwork, home: string):
     ...{ failSwapOn: false, failCgroupV1: false },
     // A test must not be evicted because the disk of the machine is rather full.
     evictionHard: { 'memory.available': '100Mi', 'nodefs.available': '1%', 'imagefs.available': '1%' },
+    // Nor lose its images, which come from no registry, when the disk is fuller than 85 percent.
+    imageGCHighThresholdPercent: 100,
     address: own.address.replace(/\/.*/, ''),
     healthzPort: 0,
     nodeStatusUpdateFrequency: '5s',
