@@ -48,6 +48,7 @@ const ANSWER_MS = 65_000;
 const KEEP_ALIVE_MS = 15_000;
 const CONNECTIONS_MAX = 32;
 const ATTEMPTS_MAX = 6;
+/** Whoever is to wait for longer is told so. */
 const RETRY_MS_MAX = 30_000;
 
 export function openConnection(access: ClusterAccess): Connection {
@@ -118,8 +119,8 @@ async function pauseAsTold(
   ctx: DriverContext,
 ): Promise<void> {
   const told = retryAfterMsOf(header) ?? 250 * 2 ** count;
-  const ms = Math.min(told, RETRY_MS_MAX) * (1 + Math.random() / 4);
-  if (Date.now() + ms >= ctx.deadline) throw refusal;
+  const ms = told * (1 + Math.random() / 4);
+  if (told > RETRY_MS_MAX || Date.now() + ms >= ctx.deadline) throw refusal;
   await pause(ms, ctx.signal);
   if (ctx.signal.aborted) throw refusal;
 }

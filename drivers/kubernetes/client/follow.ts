@@ -1,5 +1,5 @@
 // The objects of a collection, kept up to date: a list, then watches that go on where the one before ended, for ever.
-import { driverContext } from '../../../core/driver';
+import { driverContext, type DriverError } from '../../../core/driver';
 import type { Connection } from './connection';
 import { hasCode, KubernetesError } from './failure';
 import { listResources } from './list';
@@ -32,6 +32,8 @@ const LIST_MS = 120_000;
 const RETRY_MS_FIRST = 250;
 /** Routes must follow pods within seconds: after an outage nobody waits longer than this. */
 const RETRY_MS_MAX = 5_000;
+/** Of what a server that has too much to do may ask for. */
+const TOLD_MS_MAX = 60_000;
 /** After a watch that ends sooner the next one waits longer, as after one that was refused. */
 const WATCH_MS_MIN = 1_000;
 
@@ -86,13 +88,14 @@ async function followUntilAborted<T extends KubernetesObject>(following: Followi
     const hasLasted = performance.now() - state.openedAt >= WATCH_MS_MIN;
     if (hasLasted) retry.reset();
     if (signal.aborted || (hasLasted && ended === 'by the server')) continue;
-    await pause(retry.next(), signal);
+    const toldMs = ended === 'by the server' ? 0 : Math.min(ended.retryAfterMs, TOLD_MS_MAX);
+    await pause(Math.max(retry.next(), toldMs), signal);
   }
 }
 
 async function followOnce<T extends KubernetesObject>(
   following: Following<T>,
-): Promise<'by the server' | 'by a failure'> {
+): Promise<'by the server' | { retryAfterMs: number }> {
   const { state, handler, signal } = following;
   try {
     if (state.resourceVersion === null) await synchronize(following);
@@ -101,7 +104,7 @@ async function followOnce<T extends KubernetesObject>(
   } catch (error) {
     if (hasCode(error, 'expired')) state.resourceVersion = null;
     else if (!signal.aborted) handler.failed(error as Error);
-    return 'by a failure';
+    return { retryAfterMs: (error as Partial<DriverError>).retryAfterMs ?? 0 };
   }
 }
 

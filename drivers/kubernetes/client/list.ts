@@ -18,6 +18,8 @@ export interface Listed<T> {
 
 /** Objects of a page. */
 const PAGE = 500;
+/** A page that is too large is asked for again with so much fewer. */
+const FEWER = 5;
 /** A list whose pages expire while it is read begins again: etcd forgets what is older than five minutes. */
 const LISTS_MAX = 3;
 
@@ -48,14 +50,23 @@ async function listPages<T extends KubernetesObject>(
   of: ResourceType<T>,
   scope: ListScope,
   ctx: DriverContext,
-  limit: number,
+  pageSize: number,
 ): Promise<Listed<T>> {
   const items: T[] = [];
+  let limit = pageSize;
   const { labelSelector, fieldSelector } = scope;
   const common = { method: 'GET', path: collectionPath(of, scope), subject: collectionSubject(of, scope) } as const;
   for (let position: string | undefined; ;) {
     const query = { labelSelector, fieldSelector, limit, continue: position };
-    const page = (await connection.send({ ...common, query }, ctx)) as Page<T> | null;
+    const page = (await connection.send({ ...common, query }, ctx).catch((error: unknown) => {
+      // Secrets have up to 1 MiB each.
+      if (hasCode(error, 'too_large') && limit > 1) return 'too large' as const;
+      throw error;
+    })) as Page<T> | 'too large' | null;
+    if (page === 'too large') {
+      limit = Math.ceil(limit / FEWER);
+      continue;
+    }
     const { continue: next, resourceVersion } = page?.metadata ?? {};
     // Lists of measurements have no position (metrics-server): they cannot be watched.
     if (!page || (resourceVersion === undefined && !Array.isArray(page.items)))

@@ -159,6 +159,12 @@ describe('a server with too much to do', () => {
     expect(Date.now() - startedAt).toBeLessThan(1000);
   });
 
+  test('is not asked before it says, though there would be time', async () => {
+    api.answer(busyFor(100, { 'Retry-After': '120' }));
+    expect(await failureOf(apply(600_000))).toMatchObject({ code: 'too_many_requests', retryAfterMs: 120_000 });
+    expect(api.requests).toHaveLength(1);
+  });
+
   test('is not asked for ever', async () => {
     api.answer(busyFor(100, { 'Retry-After': '0' }));
     await failureOf(apply());

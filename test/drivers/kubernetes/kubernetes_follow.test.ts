@@ -211,3 +211,15 @@ test('an abort ends it, and its connection', async () => {
   await waitFor('the connection to close', () => api.connections.size < before);
   expect(followed.outdatedSince).not.toBeNull();
 });
+
+test('a server with too much to do is asked again when it says, and not before', async () => {
+  const refusal = statusOf(503, 'ServiceUnavailable', 'try again later');
+  api.answer((_request, response, count) => {
+    if (count === 1) return respond(response, 503, refusal, { 'Retry-After': '2' });
+    respond(response, 200, listOf(5, []));
+  });
+  follow();
+  await waitFor('another request', () => api.requests.length >= 2);
+  const [first, second] = api.requests.map(({ at }) => at);
+  expect(second! - first!).toBeGreaterThanOrEqual(2_000);
+});

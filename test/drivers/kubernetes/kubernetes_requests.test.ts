@@ -36,6 +36,20 @@ describe('a list', () => {
     expect(api.requests.every(({ url }) => url.searchParams.get('labelSelector') === 'app=web')).toBe(true);
   });
 
+  test('of large objects is read in smaller pages, from where it was', async () => {
+    const large = 'x'.repeat(1024 * 1024);
+    const total = 80;
+    api.answer(({ url: { searchParams } }, response) => {
+      const from = Number(searchParams.get('continue') ?? '0');
+      const end = Math.min(total, from + Number(searchParams.get('limit')));
+      const items = Array.from({ length: end - from }, (_, index) => configMap(`cm-${from + index}`, 1, { large }));
+      respond(response, 200, listOf(9, items, end < total ? String(end) : undefined));
+    });
+    const { items } = await client.list(configMaps, {}, driverContext(30_000));
+    expect(items.map(({ metadata }) => metadata?.name)).toEqual(items.map((_, index) => `cm-${index}`));
+    expect(items).toHaveLength(total);
+  });
+
   test('whose pages expire begins again, three times', async () => {
     const expire =
       (times: number): Handler =>
