@@ -243,7 +243,7 @@ function probesOf(
 }
 
 function actionOf({ check }: WorkloadHealth, port: number | null): Probe {
-  if (check.type === 'command') return { exec: { command: check.command } };
+  if (check.type === 'command') return { exec: { command: literalWords(check.command) } };
   if (check.type === 'tcp') return { tcpSocket: { port: port ?? 0 } };
   return { httpGet: { path: check.path, port: port ?? 0, httpHeaders: [{ name: 'Host', value: check.host }] } };
 }

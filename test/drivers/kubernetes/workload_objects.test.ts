@@ -92,6 +92,15 @@ test('a priority class is named where there is one', () => {
   expect([classOf('previews'), classOf(null)]).toEqual(['previews', undefined]);
 });
 
+test('a cluster replaces nothing in the command of a health check', () => {
+  const command = ['/bin/sh', '-c', 'test -e /proc/$$ && test "$(SVC_INSTANCE_ID)" = "$HOME"'];
+  const health = { interval_seconds: 5, timeout_seconds: 1, failure_threshold: 3, start_seconds: 10 };
+  const workload = workloadSample({ health: { check: { type: 'command', command }, ...health } });
+  const [container] = workloadObjects('platform', workload).deployment.spec?.template.spec?.containers ?? [];
+  for (const probe of [container?.startupProbe, container?.readinessProbe, container?.livenessProbe])
+    expect(probe?.exec?.command).toEqual(['/bin/sh', '-c', command[2]?.replaceAll('$', '$$$$')]);
+});
+
 test('instances of a machine that does not respond start elsewhere after half a minute', () => {
   const pod = workloadObjects('platform', workloadSample()).deployment.spec?.template.spec;
   expect(pod?.tolerations).toEqual([
