@@ -10,6 +10,7 @@ import type { VolumeDriver, VolumeDrivers } from '../drivers/volume';
 import type { Drivers } from '../jobs/job';
 import { startLoop, type Loop, type LoopParts } from '../jobs/loop';
 import { allJobs } from '../jobs/all_jobs';
+import { installationId } from '../models/applications/cluster_facts';
 import { openHost, type Host } from './agents/host';
 import type { CheckCounts } from './agents/observers/check_loop';
 import { PortTaken } from './agents/ingress';
@@ -44,7 +45,7 @@ export interface WorkerOptions {
 
 /** Opens the drivers and starts the loops. @throws StartupError where a chosen driver can't work here */
 export async function startWorker(platform: Platform, { whenTaken }: WorkerOptions): Promise<Worker> {
-  const ofCluster = await openClusterVolumes(platform.config);
+  const ofCluster = await openClusterVolumes(platform.config, installationId(platform.database));
   // Both try what the host can do by running programs, and wait for these most of the time.
   const opening = openDrivers(platform.config, ofCluster?.driver);
   opening.catch(() => {}); // its error is reported once the host is closed again

@@ -9,7 +9,7 @@ import { resourceTypes, type ObjectName } from '../kubernetes/client/resource_ty
 import { CLUSTER_VOLUMES, gigabyteBytes, type VolumeDriver, type VolumeObserved, type VolumeSpec } from '../volume';
 import { LABEL, namespaceOf, objectNameOf, projectLabels } from '../workload/kubernetes/names';
 import { ensureProject, type ProjectOptions } from '../workload/kubernetes/namespace';
-import { applyOver, isOwn, listOwn } from '../workload/kubernetes/own_object';
+import { applyOver, isOwn, listForSweep } from '../workload/kubernetes/own_object';
 import { sentence } from '../workload/kubernetes/pod_state';
 import { nameTaken, requireGrowth } from './layout';
 
@@ -139,7 +139,7 @@ async function remove(options: ClaimOptions, r: Volume, ctx: DriverContext): Pro
 }
 
 async function* listClaims(options: ClaimOptions, ctx: DriverContext): AsyncIterable<Owned> {
-  for (const { metadata } of await listOwn(options, resourceTypes.persistentVolumeClaims, {}, ctx)) {
+  for await (const { metadata } of listForSweep(options, [resourceTypes.persistentVolumeClaims], {}, ctx)) {
     const owner_id = metadata?.labels?.[LABEL.volume];
     if (owner_id !== undefined) yield { ref: { driver: CLUSTER_VOLUMES, name: owner_id }, owner_id };
   }

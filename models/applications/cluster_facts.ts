@@ -1,4 +1,6 @@
-// What the cluster that runs applications can do. The worker writes it (server/agents/workloads/cluster_facts.ts).
+// What the cluster that runs applications can do, which the worker writes (server/agents/workloads/cluster_facts.ts),
+// and by what it knows this installation.
+import { randomUUID } from 'node:crypto';
 import type { Context, Sql } from '../../core/context';
 import { problem } from '../../core/errors';
 import { named } from '../../db/statement';
@@ -7,6 +9,22 @@ const SAVE = named(`insert into cluster_facts (name, value) values ('measures', 
   on conflict (name) do update set value = excluded.value, updated_at = now()
     where cluster_facts.value <> excluded.value`);
 const UNMEASURED = named(`select 1 from cluster_facts where name = 'measures' and value = 'false'`);
+
+const INSTALLATION = named(`insert into cluster_facts (name, value) values ('installation', to_jsonb($1::text))
+  on conflict (name) do update set value = cluster_facts.value returning value #>> '{}' as id`);
+
+/**
+ * Reads the id by which a cluster tells this installation from others, once. It is made at its first use, and stays
+ * with the database, also in its backups.
+ */
+export function installationId(sql: Sql): () => Promise<string> {
+  let known: string | undefined;
+  return async () => {
+    known ??= (await sql.query<{ id: string }>(INSTALLATION, [randomUUID()]))[0]?.id;
+    if (known === undefined) throw new Error('the id of the installation was not returned');
+    return known;
+  };
+}
 
 /** Whether the cluster measures CPU and memory of pods. */
 export async function saveClusterMeasures(sql: Sql, measures: boolean): Promise<void> {

@@ -13,17 +13,22 @@ import type { ProjectRoom } from '../../drivers/workload/kubernetes/project_quot
 import { openKubernetesWorkloads } from '../../drivers/workload/kubernetes/driver';
 import type { WorkloadDriver } from '../../drivers/workload';
 
+/** Of whoever makes namespaces, or sweeps. */
+type Installation = ProjectOptions['installation'];
+
 /**
  * Connects when it is first used: a cluster that is away is waited for.
  * @param log of what repeats by itself
+ * @param installation its id (models/applications/cluster_facts.ts)
  * @throws StartupError without an address; DriverError for a kubeconfig that cannot be used
  */
 export async function openClusterWorkloads(
   config: Config,
   log: (message: string, error: Error) => void,
+  installation?: Installation,
 ): Promise<WorkloadDriver> {
   const client = openKubernetesClient(await clusterAccess(config));
-  const workloads = openKubernetesWorkloads({ ...projectOptions(config, client), log });
+  const workloads = openKubernetesWorkloads({ ...projectOptions(config, client), installation, log });
   return {
     ...workloads,
     async close() {
@@ -37,11 +42,15 @@ export async function openClusterWorkloads(
  * Volumes of the cluster; null where applications run on this host.
  * @throws StartupError without an address; DriverError for a kubeconfig that cannot be used
  */
-export async function openClusterVolumes(config: Config): Promise<{ driver: VolumeDriver; close(): void } | null> {
+export async function openClusterVolumes(
+  config: Config,
+  installation?: Installation,
+): Promise<{ driver: VolumeDriver; close(): void } | null> {
   if (config.workloads !== 'kubernetes') return null;
   const client = openKubernetesClient(await clusterAccess(config));
   const driver = claimVolumes({
     ...projectOptions(config, client),
+    installation,
     storageClass: config.kubernetesStorageClass,
   });
   return { driver, close: () => client.close() };

@@ -19,7 +19,7 @@ import { fingerprintOf } from './fingerprint';
 import { LABEL, selectorOf, selectorText } from './names';
 import { ensureProject, type ProjectOptions } from './namespace';
 import { openOverview, type Overview } from './overview';
-import { applyOver, applyOwn, isInItsProject, keyOf, listOwn, OF_WORKLOADS } from './own_object';
+import { applyOver, applyOwn, isInItsProject, keyOf, listForSweep, listOwn, OF_WORKLOADS } from './own_object';
 import { logSourceOf, openPodLogs, type PodLogs } from './pod_logs';
 import { instanceOfPod } from './pod_state';
 import { measuresPods, openPodUsage, type PodUsage } from './pod_usage';
@@ -156,13 +156,12 @@ async function removeWorkload(options: Options, ref: Pick<WorkloadRef, 'id'>, ct
 
 async function* listWorkloads(options: Options, ctx: DriverContext): AsyncIterable<WorkloadRef> {
   const seen = new Set<string>();
-  for (const type of OF_WORKLOADS)
-    for (const { metadata } of await listOwn(options, type, { [LABEL.workload]: '' }, ctx)) {
-      const [id = '', project_id = ''] = [metadata?.labels?.[LABEL.workload], metadata?.labels?.[LABEL.project]];
-      if (seen.has(id)) continue;
-      seen.add(id);
-      yield { id, project_id };
-    }
+  for await (const { metadata } of listForSweep(options, OF_WORKLOADS, { [LABEL.workload]: '' }, ctx)) {
+    const [id = '', project_id = ''] = [metadata?.labels?.[LABEL.workload], metadata?.labels?.[LABEL.project]];
+    if (seen.has(id)) continue;
+    seen.add(id);
+    yield { id, project_id };
+  }
 }
 
 function follow(

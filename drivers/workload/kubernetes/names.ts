@@ -23,6 +23,9 @@ export const LABEL = {
 /** Room for the suffixes that a cluster adds to the name of a Deployment: `-7d9f8c6b5d-x2x4z`. */
 const NAME_MAX = 46;
 
+/** Annotation of a namespace: the id of the installation that it is of. Prefixes may be the same by mistake. */
+export const INSTALLATION_ID = 'platform-api/installation-id';
+
 /** Ids have an underscore, which names of objects must not have. */
 export function objectNameOf(id: string): string {
   return id.replace('_', '-');

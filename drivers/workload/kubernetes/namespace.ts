@@ -1,10 +1,10 @@
 // The namespace of a project: its pods reach each other, the Internet and nothing else of the cluster.
 import type { Namespace } from 'kubernetes-types/core/v1';
 import type { NetworkPolicy, NetworkPolicyPeer } from 'kubernetes-types/networking/v1';
-import type { DriverContext } from '../../../core/driver';
+import { DriverError, type DriverContext } from '../../../core/driver';
 import { resourceTypes } from '../../kubernetes/client/resource_type';
-import { namespaceOf, projectLabels } from './names';
-import { applyOwn, type OwnObjects } from './own_object';
+import { INSTALLATION_ID, namespaceOf, projectLabels } from './names';
+import { applyOver, applyOwn, isOfAnother, keyOf, type OwnObjects } from './own_object';
 import { ensureProjectQuota, type ProjectRoom } from './project_quota';
 
 /** What the operator says about networks of the cluster. */
@@ -26,9 +26,23 @@ export interface ProjectOptions extends OwnObjects {
 /** Before anything is put into it. Repeatable. @throws DriverError `conflict` where somebody else has the name */
 export async function ensureProject(options: ProjectOptions, projectId: string, ctx: DriverContext): Promise<void> {
   const { prefix, networks } = options;
-  await applyOwn(options, resourceTypes.namespaces, projectNamespace(prefix, projectId), ctx);
+  await ensureNamespace(options, projectId, ctx);
   await applyOwn(options, resourceTypes.networkPolicies, projectNetworkPolicy(prefix, projectId, networks), ctx);
   await ensureProjectQuota(options, projectId, ctx);
+}
+
+async function ensureNamespace(options: ProjectOptions, projectId: string, ctx: DriverContext): Promise<void> {
+  const { client, prefix, installation } = options;
+  const namespace = projectNamespace(prefix, projectId);
+  const present = await client.get(resourceTypes.namespaces, keyOf(namespace), ctx);
+  if (present !== null && (await isOfAnother(options, present)))
+    throw new DriverError(
+      'conflict',
+      `The namespace ${keyOf(namespace).name} is of another installation with the same KUBERNETES_NAMESPACE_PREFIX.`,
+    );
+  const annotations = installation && { [INSTALLATION_ID]: await installation() };
+  const owned = { ...namespace, metadata: { ...namespace.metadata, annotations } };
+  await applyOver(options, resourceTypes.namespaces, present, owned, ctx);
 }
 
 /** Not to be reached from applications: nodes, other pods and services, metadata of the machine. */

@@ -7,12 +7,14 @@ import {
   type ObjectName,
   type ResourceType,
 } from '../../kubernetes/client/resource_type';
-import { LABEL, namespaceOf, selectorText } from './names';
+import { INSTALLATION_ID, LABEL, namespaceOf, selectorText } from './names';
 
 export interface OwnObjects {
   client: KubernetesClient;
   /** KUBERNETES_NAMESPACE_PREFIX: tells the installations of a cluster apart. */
   prefix: string;
+  /** Its id: tells those apart that were given the same prefix by mistake. Absent: they are not told apart. */
+  installation?(): Promise<string>;
 }
 
 /** Types of the objects that a workload has, and that carry its label. */
@@ -75,6 +77,31 @@ export async function listOwn<T extends KubernetesObject>(
 ): Promise<T[]> {
   const labelSelector = selectorText({ [LABEL.installation]: own.prefix, ...labels });
   return (await own.client.list(type, { labelSelector }, ctx)).items.filter((object) => isInItsProject(own, object));
+}
+
+/** Whether a namespace is of another installation with the same prefix. */
+export async function isOfAnother({ installation }: OwnObjects, { metadata }: KubernetesObject): Promise<boolean> {
+  const owner = metadata?.annotations?.[INSTALLATION_ID];
+  return owner !== undefined && installation !== undefined && owner !== (await installation());
+}
+
+/**
+ * Those of the labels that no row may be looked for, and nothing removed for want of one, are left out: they are in
+ * namespaces of another installation. @throws DriverError
+ */
+export async function* listForSweep(
+  own: OwnObjects,
+  types: readonly ResourceType<KubernetesObject>[],
+  labels: Record<string, string>,
+  ctx: DriverContext,
+): AsyncGenerator<KubernetesObject> {
+  const others = new Set<string>();
+  const labelSelector = selectorText({ [LABEL.installation]: own.prefix });
+  for (const namespace of (await own.client.list(resourceTypes.namespaces, { labelSelector }, ctx)).items)
+    if (await isOfAnother(own, namespace)) others.add(namespace.metadata?.name ?? '');
+  for (const type of types)
+    for (const object of await listOwn(own, type, labels, ctx))
+      if (!others.has(object.metadata?.namespace ?? '')) yield object;
 }
 
 export function keyOf({ metadata }: KubernetesObject): ObjectName {

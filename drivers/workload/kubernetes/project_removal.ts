@@ -5,7 +5,7 @@ import type { DriverContext } from '../../../core/driver';
 import { resourceTypes, type KubernetesObject, type ResourceType } from '../../kubernetes/client/resource_type';
 import type { ProjectPlace } from '../../workload';
 import { LABEL, namespaceOf, selectorText } from './names';
-import { isOwn, type OwnObjects } from './own_object';
+import { isOfAnother, isOwn, type OwnObjects } from './own_object';
 import { sentence } from './pod_state';
 
 type Kind = ResourceType<KubernetesObject>;
@@ -33,15 +33,19 @@ const OF_EVERY_NAMESPACE = new Set(['kube-root-ca.crt', 'openshift-service-ca.cr
 const ACCOUNT_TOKEN = 'kubernetes.io/service-account-token';
 
 /** Namespaces of this installation. */
-export async function listProjects({ client, prefix }: OwnObjects, ctx: DriverContext): Promise<ProjectPlace[]> {
+export async function listProjects(own: OwnObjects, ctx: DriverContext): Promise<ProjectPlace[]> {
+  const { client, prefix } = own;
   const scope = { labelSelector: selectorText({ [LABEL.installation]: prefix }) };
-  return (await client.list(resourceTypes.namespaces, scope, ctx)).items.flatMap((namespace) => {
+  const places: ProjectPlace[] = [];
+  for (const namespace of (await client.list(resourceTypes.namespaces, scope, ctx)).items) {
     const { name = '', labels = {}, deletionTimestamp } = namespace.metadata ?? {};
     const project_id = labels[LABEL.project];
     // A label alone is soon copied.
-    if (project_id === undefined || name !== namespaceOf(prefix, project_id)) return [];
-    return [{ project_id, name, leaving_since: deletionTimestamp ?? null, reason: reasonOf(namespace) }];
-  });
+    if (project_id === undefined || name !== namespaceOf(prefix, project_id)) continue;
+    if (await isOfAnother(own, namespace)) continue;
+    places.push({ project_id, name, leaving_since: deletionTimestamp ?? null, reason: reasonOf(namespace) });
+  }
+  return places;
 }
 
 /** Why it does not end, as its controller says it. */
@@ -56,7 +60,8 @@ export async function removeProject(own: OwnObjects, projectId: string, ctx: Dri
   const name = namespaceOf(prefix, projectId);
   const namespace = await client.get(resourceTypes.namespaces, { name }, ctx);
   if (namespace === null || namespace.metadata?.deletionTimestamp !== undefined) return null;
-  if (!isOwn(own, namespace)) return `The namespace ${name} is not of this installation.`;
+  if (!isOwn(own, namespace) || (await isOfAnother(own, namespace)))
+    return `The namespace ${name} is not of this installation.`;
   for (const kind of [...KEEPING, ...GOING]) {
     const kept = (await client.list<KubernetesObject>(kind, { namespace: name }, ctx)).items.find((object) =>
       KEEPING.includes(kind) ? true : !isOwn(own, object) && !isOfCluster(object),

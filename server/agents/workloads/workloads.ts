@@ -7,6 +7,7 @@ import { openClusterWorkloads } from '../../platform/cluster';
 import type { Platform } from '../../platform/platform';
 import { keepClusterFacts } from './cluster_facts';
 import { ownerWaker } from './owner_waker';
+import { installationId } from '../../../models/applications/cluster_facts';
 import { startShipper } from '../shipper';
 import { startPodRows } from './pod_rows';
 import { startReachCheck } from './reach';
@@ -22,7 +23,8 @@ export async function openWorkloads(
   opened: (() => Promise<void> | void)[],
 ): Promise<Opened> {
   if (config.workloads !== 'kubernetes') return { workloads: null, tasks: null };
-  const workloads = await openClusterWorkloads(config, (message, error) => log.warn({ err: error }, message));
+  const warn = (message: string, error: Error): void => log.warn({ err: error }, message);
+  const workloads = await openClusterWorkloads(config, warn, installationId(database));
   opened.push(() => workloads.close());
   const { healthy, reason, facts } = await workloads.fingerprint(driverContext(PROBE_MS));
   if (healthy) log.info(facts, 'applications run on the cluster');

@@ -7,7 +7,7 @@ import { hasCode } from '../../../kubernetes/client/failure';
 import { resourceTypes, type KubernetesObject } from '../../../kubernetes/client/resource_type';
 import { TASK_LOG_PREFIX, type Task, type TaskRef, type TaskRuntime, type TaskState } from '../../../task';
 import { ensureProject, type ProjectOptions } from '../namespace';
-import { applyOwn, keyOf, listOwn } from '../own_object';
+import { applyOwn, keyOf, listForSweep, listOwn } from '../own_object';
 import { LABEL, selectorText } from '../names';
 import { logSourceOf, type PodLogs } from '../pod_logs';
 import { attachToTask } from './attach';
@@ -133,8 +133,7 @@ async function destroyTask(options: ProjectOptions, ref: Pick<TaskRef, 'id'>, ct
 
 async function listTasks(options: ProjectOptions, ctx: DriverContext): Promise<string[]> {
   const found = new Set<string>();
-  for (const type of OBJECTS)
-    for (const { metadata } of await listOwn<KubernetesObject>(options, type, { [LABEL.run]: '' }, ctx))
-      found.add(metadata?.labels?.[LABEL.run] ?? '');
+  for await (const { metadata } of listForSweep(options, OBJECTS, { [LABEL.run]: '' }, ctx))
+    found.add(metadata?.labels?.[LABEL.run] ?? '');
   return [...found];
 }
