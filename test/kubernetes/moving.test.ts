@@ -69,7 +69,7 @@ if (hasStaticBusybox())
 
     test('serves on from its machine, and moves each application with its next deployment', async () => {
       const [moving, resting, keeping] = [
-        await plant.application(siteOf('one', 'worker: sleep 1000\n')),
+        await plant.application(siteOf('one', 'mail_worker: sleep 1000\n')),
         await plant.application(siteOf('rested')),
         await plant.application(stored),
       ] as const;
@@ -116,7 +116,7 @@ if (hasStaticBusybox())
 
     async function movesWhileKilled(moving: TestApplication): Promise<void> {
       const [{ id: instance } = { id: '' }] = await onlyRunning(moving, 'web', 1);
-      moving.push(siteOf('two', 'worker: sleep 1000\n'));
+      moving.push(siteOf('two', 'mail_worker: sleep 1000\n'));
       const { id } = await moving.ask();
       await waitFor('a pod', async () => (await podsOf(moving)).length > 0, CHANGED_WITHIN_MS);
       await plant.kill();
