@@ -45,6 +45,7 @@ export function logSourceOf({ metadata, spec, status }: Pod): PodLogSource | nul
 }
 
 const LINE_BYTES = 16 * 1024;
+const NANOSECOND_DIGITS = 9;
 /** Of the ids of logs: the pod's uid follows. */
 export const LOG_PREFIX = 'pod.';
 const BUFFER_BYTES = 256 * 1024;
@@ -179,7 +180,7 @@ async function readStream(client: KubernetesClient, log: Followed, signal: Abort
   for await (const { time, content } of podLogLines(stream, LINE_BYTES)) {
     const at = time ?? since ?? '';
     // The cluster knows whole seconds only: what was read already comes again.
-    if (since !== null && (at < since || (at === since && (skipped += 1) <= count))) continue;
+    if (since !== null && (isBefore(at, since) || (at === since && (skipped += 1) <= count))) continue;
     isRead = true;
     await add(log, at, content, signal);
   }
@@ -203,6 +204,16 @@ async function add(log: Followed, at: string, content: Buffer, signal: AbortSign
   log.lines.push({ texts: isMark(content.toString()) ? [] : cleanLines(content), position, bytes });
   log.bytes += bytes;
   log.last = position;
+}
+
+const FRACTION = /\.(\d+)/;
+
+/** Times of a node have its time zone, which changes twice a year, and nanoseconds. */
+function isBefore(one: string, other: string): boolean {
+  const difference = Date.parse(one) - Date.parse(other);
+  if (difference !== 0) return difference < 0;
+  const [a, b] = [one, other].map((time) => (FRACTION.exec(time)?.[1] ?? '').padEnd(NANOSECOND_DIGITS, '0'));
+  return a! < b!;
 }
 
 function parsePosition(position: string | null): [string, number] | [] {
