@@ -4,6 +4,7 @@ import type { Logger } from '../core/log/log';
 import type { ControlDatabase } from '../db/control_database';
 import { DriverError, type DriverContext } from '../core/driver';
 import { unitsWithoutOwner } from '../models/applications/unit_owner';
+import type { Leftovers } from './declarations';
 import type { Drivers, HostDrivers } from './job';
 import { allLeftovers, unitOwners } from './all_jobs';
 
@@ -13,6 +14,7 @@ export async function sweepHost(
   host: HostDrivers,
   log: Logger,
   ctx: DriverContext,
+  kinds: readonly Leftovers[] = allLeftovers(),
 ): Promise<number> {
   let swept = 0;
   const each = async (kind: string, ids: string[], remove: (id: string) => Promise<void>): Promise<void> => {
@@ -34,12 +36,20 @@ export async function sweepHost(
   const units = await unitsWithoutOwner(sql, unitOwners(), await host.runtime.list());
   await each('unit', units, (id) => host.runtime.destroy(id, ctx));
   const drivers = { host } as Drivers;
-  for (const { kind, list, withoutRow, remove } of allLeftovers()) {
-    if (!remove) continue;
+  const sweepKind = async ({ kind, list, withoutRow, remove }: Leftovers): Promise<void> => {
+    if (!remove) return;
     for await (const batch of list(drivers, ctx)) {
       const ids = batch.map(({ id }) => id);
       await each(kind, await withoutRow(sql, ids), (id) => remove(id, host, ctx));
     }
-  }
+  };
+  for (const leftovers of kinds)
+    await sweepKind(leftovers).catch((error: unknown) => {
+      if (!(error instanceof DriverError)) throw error;
+      log.warn(
+        { kind: leftovers.kind, err: error },
+        'orphans of this kind could not be listed: the next sweep tries again',
+      );
+    });
   return swept;
 }
