@@ -8,7 +8,9 @@ import { refusalSentence } from './project_quota';
 const RETRIED_AT = 'platform-api/retried-at';
 /** Until then the cluster tries often enough itself. */
 const RETRY_MS = 30_000;
-const QUOTA_SETTLES_MS = 15_000;
+/** Pods that end make room in a quota; of a new namespace, controllers count the quota and make the account. */
+const PASSING = /exceeded quota|status unknown for quota|error looking up service account/;
+const SETTLES_MS = 15_000;
 
 /** Why the cluster creates no pods; null where it does. */
 export function refusalOfInstances(deployment: Deployment): string | null {
@@ -42,7 +44,7 @@ function retriedAtOf({ metadata }: Deployment): string | undefined {
   return metadata?.annotations?.[RETRIED_AT];
 }
 
-/** Pods that end make room in a quota in a moment. A clock that is far ahead of ours does not count. */
+/** Over in a moment, as a rule. A clock that is far ahead of ours does not count. */
 function isSettling({ message = '', lastTransitionTime = '' }: DeploymentCondition): boolean {
-  return /exceeded quota/.test(message) && Math.abs(Date.now() - Date.parse(lastTransitionTime)) < QUOTA_SETTLES_MS;
+  return PASSING.test(message) && Math.abs(Date.now() - Date.parse(lastTransitionTime)) < SETTLES_MS;
 }

@@ -9,8 +9,12 @@ const desired = withDigest(workloadObjects('platform', workloadSample()).deploym
 const QUOTA = 'pods "a-1" is forbidden: exceeded quota: team, requested: pods=1, used: pods=2, limited: pods=2';
 const ago = (seconds: number): string => new Date(Date.now() - seconds * 1000).toISOString();
 
-function refused(lastTransitionTime: string, annotations: Record<string, string> = {}): Deployment {
-  const condition = { type: 'ReplicaFailure', status: 'True', message: QUOTA, lastTransitionTime };
+function refused(
+  lastTransitionTime: string,
+  annotations: Record<string, string> = {},
+  message: string = QUOTA,
+): Deployment {
+  const condition = { type: 'ReplicaFailure', status: 'True', message, lastTransitionTime };
   const metadata = { ...desired.metadata, annotations: { ...desired.metadata?.annotations, ...annotations } };
   return { ...desired, metadata, status: { conditions: [condition] } };
 }
@@ -24,6 +28,20 @@ test('a refusal is told once pods that end have had time to make room', () => {
   expect(refusalOfInstances(desired)).toBeNull();
   // By the clock of an API server that is ahead of that of this machine.
   expect(refusalOfInstances(refused(ago(-3600)))).toContain('the quota `team`');
+});
+
+// In the words of Kubernetes 1.34.
+test.each([
+  'pods "a-1" is forbidden: status unknown for quota: platform, resources: limits.cpu,limits.memory,pods',
+  'pods "a-1" is forbidden: error looking up service account shop/default: serviceaccount "default" not found',
+])('what a cluster has not made yet for a new namespace is told only if it stays away: %s', (message) => {
+  expect(refusalOfInstances(refused(ago(5), {}, message))).toBeNull();
+  expect(refusalOfInstances(refused(ago(20), {}, message))).toContain(message);
+});
+
+test('what nothing changes by itself is told at once', () => {
+  const message = 'pods "a-1" is forbidden: violates PodSecurity "restricted:latest"';
+  expect(refusalOfInstances(refused(ago(0), {}, message))).toContain(message);
 });
 
 test('the cluster is asked again after half a minute, and not before another', () => {
