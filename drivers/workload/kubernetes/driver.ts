@@ -19,7 +19,7 @@ import { fingerprintOf } from './fingerprint';
 import { LABEL, selectorOf, selectorText } from './names';
 import { ensureProject, type ProjectOptions } from './namespace';
 import { openOverview, type Overview } from './overview';
-import { applyOver, applyOwn, isInItsProject, keyOf, listForSweep, listOwn, OF_WORKLOADS } from './own_object';
+import { applyOver, applyOwn, isInItsProject, keyOf, listForSweep, OF_WORKLOADS, removeOwn } from './own_object';
 import { logSourceOf, openPodLogs, type PodLogs } from './pod_logs';
 import { instanceOfPod } from './pod_state';
 import { measuresPods, openPodUsage, type PodUsage } from './pod_usage';
@@ -46,7 +46,8 @@ export function openKubernetesWorkloads(options: Options): WorkloadDriver {
     ensure: (workload, ctx) => ensureWorkload({ ...options, checked }, overview, workload, ctx),
     remove(ref, ctx) {
       overview.forget(ref.id);
-      return removeWorkload(options, ref, ctx);
+      // The Deployment goes at once, so that none of its pods comes back.
+      return removeOwn(options, OF_WORKLOADS, selectorOf(options.prefix, ref), ctx);
     },
     list: (ctx) => listWorkloads(options, ctx),
     listProjects: (ctx) => listProjects(options, ctx),
@@ -142,16 +143,6 @@ function obstacleOf(deployment: Deployment): string | null {
   if (progress?.status === 'False' && progress.reason === 'ProgressDeadlineExceeded')
     return 'Its instances did not become ready in the time that the cluster gives them.';
   return null;
-}
-
-/** Pods get their grace time; the Deployment goes at once, so that none of them comes back. */
-async function removeWorkload(options: Options, ref: Pick<WorkloadRef, 'id'>, ctx: DriverContext): Promise<boolean> {
-  const { client, prefix } = options;
-  const labels = selectorOf(prefix, ref);
-  for (const type of OF_WORKLOADS)
-    for (const { metadata } of await listOwn(options, type, labels, ctx))
-      await client.remove(type, keyOf({ metadata }), { propagation: 'Background', uid: metadata?.uid }, ctx);
-  return (await listOwn(options, resourceTypes.pods, labels, ctx)).length === 0;
 }
 
 async function* listWorkloads(options: Options, ctx: DriverContext): AsyncIterable<WorkloadRef> {

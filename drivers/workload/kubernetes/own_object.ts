@@ -79,6 +79,26 @@ export async function listOwn<T extends KubernetesObject>(
   return (await own.client.list(type, { labelSelector }, ctx)).items.filter((object) => isInItsProject(own, object));
 }
 
+/**
+ * Removes all that carries the labels; pods get their grace time, and reach until its end what they were allowed to.
+ * @returns whether nothing is left. @throws DriverError
+ */
+export async function removeOwn(
+  own: OwnObjects,
+  types: readonly ResourceType<KubernetesObject>[],
+  labels: Record<string, string>,
+  ctx: DriverContext,
+): Promise<boolean> {
+  const remove = async (type: ResourceType<KubernetesObject>): Promise<void> => {
+    for (const { metadata } of await listOwn(own, type, labels, ctx))
+      await own.client.remove(type, keyOf({ metadata }), { propagation: 'Background', uid: metadata?.uid }, ctx);
+  };
+  for (const type of types) if (type !== resourceTypes.networkPolicies) await remove(type);
+  if ((await listOwn(own, resourceTypes.pods, labels, ctx)).length > 0) return false;
+  await remove(resourceTypes.networkPolicies);
+  return true;
+}
+
 /** Whether a namespace is of another installation with the same prefix. */
 export async function isOfAnother({ installation }: OwnObjects, { metadata }: KubernetesObject): Promise<boolean> {
   const owner = metadata?.annotations?.[INSTALLATION_ID];

@@ -7,7 +7,7 @@ import type { Workload, WorkloadDriver, WorkloadState } from '../../../drivers/w
 import { openKubernetesWorkloads } from '../../../drivers/workload/kubernetes/driver';
 import { projectRoom } from '../../../server/platform/cluster';
 import { serveObjects, type ObjectStore } from '../../support/kubernetes/object_store';
-import { startOddApiServer, type OddApiServer } from '../../support/kubernetes/odd_api_server';
+import { respond, startOddApiServer, type OddApiServer } from '../../support/kubernetes/odd_api_server';
 import { workloadSample } from '../../support/kubernetes/workload_sample';
 
 let api: OddApiServer;
@@ -157,6 +157,50 @@ describe('the login with which nodes pull', () => {
     await ensure({ ...another, image: { ...another.image, reference: at('old.example.com').image.reference } });
     expect(pull()).toEqual(before);
   });
+});
+
+describe('instances that end', () => {
+  const pod = (label: string, id: string) => {
+    const labels = { 'platform-api/installation': 'platform', 'platform-api/project': 'prj_1', [label]: id };
+    const path = '/api/v1/namespaces/platform-prj-1/pods/ending';
+    store.objects.set(path, { metadata: { name: 'ending', namespace: 'platform-prj-1', uid: 'uid-pod', labels } });
+    return path;
+  };
+  const left = (): string[] =>
+    [...store.objects.keys()].filter((path) => /\/(networkpolicies\/[^/]+|deployments\/[^/]+|jobs\/[^/]+)$/.test(path));
+  const reaches = [{ address: '192.0.2.1', port: 5432 }];
+
+  test('reach their databases until the last of them has gone', async () => {
+    await ensure(sample({ reaches }));
+    const path = pod('platform-api/workload', 'wkl_1');
+    expect(await workloads.remove({ id: 'wkl_1' }, driverContext(10_000))).toBe(false);
+    expect(left()).toEqual([expect.stringMatching(/platform$/), expect.stringMatching(/networkpolicies\/shop-web-/)]);
+    store.objects.delete(path);
+    expect(await workloads.remove({ id: 'wkl_1' }, driverContext(10_000))).toBe(true);
+    expect(left()).toEqual([expect.stringMatching(/platform$/)]);
+  });
+
+  test('and so do runs', async () => {
+    const { id: _workload, process_type, ...rest } = sample({ reaches });
+    const times = { timeout_seconds: 60, shutdown_grace_seconds: 9 };
+    const task = { ...rest, ...times, id: 'run_1', process_type, command: ['true'], input: null };
+    await workloads.tasks.start(task, driverContext(10_000));
+    const path = pod('platform-api/run', 'run_1');
+    expect(await workloads.tasks.destroy({ id: 'run_1' }, driverContext(10_000))).toBe(false);
+    expect(left()).toEqual([expect.stringMatching(/platform$/), expect.stringMatching(/networkpolicies\/run-1$/)]);
+    store.objects.delete(path);
+    expect(await workloads.tasks.destroy({ id: 'run_1' }, driverContext(10_000))).toBe(true);
+    expect(left()).toEqual([expect.stringMatching(/platform$/)]);
+  });
+});
+
+test('rights are asked for side by side: a cluster that is far away is not one that does not answer', async () => {
+  api.answer(({ url: { pathname } }, response) => {
+    if (pathname === '/version') return respond(response, 200, { major: '1', minor: '34', gitVersion: 'v1.34.0' });
+    if (pathname === '/apis') return respond(response, 200, { groups: [] });
+    setTimeout(() => respond(response, 201, { status: { allowed: true } }), 200);
+  });
+  expect(await workloads.fingerprint(driverContext(5_000))).toMatchObject({ healthy: true, reason: null });
 });
 
 describe('clocks that do not agree', () => {

@@ -4,10 +4,10 @@ import type { Job } from 'kubernetes-types/batch/v1';
 import type { Pod } from 'kubernetes-types/core/v1';
 import { DriverError, type DriverContext } from '../../../../core/driver';
 import { hasCode } from '../../../kubernetes/client/failure';
-import { resourceTypes, type KubernetesObject } from '../../../kubernetes/client/resource_type';
+import { resourceTypes } from '../../../kubernetes/client/resource_type';
 import { TASK_LOG_PREFIX, type Task, type TaskRef, type TaskRuntime, type TaskState } from '../../../task';
 import { ensureProject, type ProjectOptions } from '../namespace';
-import { applyOwn, keyOf, listForSweep, listOwn } from '../own_object';
+import { applyOwn, keyOf, listForSweep, removeOwn } from '../own_object';
 import { LABEL, selectorText } from '../names';
 import { logSourceOf, type PodLogs } from '../pod_logs';
 import { attachToTask } from './attach';
@@ -29,7 +29,7 @@ export function openKubernetesTasks(options: ProjectOptions, logs: PodLogs): Tas
     start: (task, ctx) => startTask(options, task, ctx),
     inspect: (ref, ctx) => inspectTask(options, logs, ref, ctx),
     stop: (ref, ctx) => stopTask(options, ref, ctx),
-    destroy: (ref, ctx) => destroyTask(options, ref, ctx),
+    destroy: (ref, ctx) => removeOwn(options, OBJECTS, taskSelectorOf(options.prefix, ref), ctx),
     untilRead: (id) => logs.untilRead(`${TASK_LOG_PREFIX}${id}`),
     list: (ctx) => listTasks(options, ctx),
     attach: async (ref, input, ctx) => attachToTask(options, ref, input, await podOf(options, ref, ctx)),
@@ -120,15 +120,6 @@ async function hangUp({ client }: ProjectOptions, pod: Pod): Promise<void> {
     // It is killed a little later.
     if (!(error instanceof DriverError)) throw error;
   });
-}
-
-async function destroyTask(options: ProjectOptions, ref: Pick<TaskRef, 'id'>, ctx: DriverContext): Promise<boolean> {
-  const { client, prefix } = options;
-  const labels = taskSelectorOf(prefix, ref);
-  for (const type of OBJECTS)
-    for (const { metadata } of await listOwn<KubernetesObject>(options, type, labels, ctx))
-      await client.remove(type, keyOf({ metadata }), { propagation: 'Background', uid: metadata?.uid }, ctx);
-  return (await listOwn(options, resourceTypes.pods, labels, ctx)).length === 0;
 }
 
 async function listTasks(options: ProjectOptions, ctx: DriverContext): Promise<string[]> {
