@@ -91,7 +91,10 @@ function metadataOf(prefix: string, projectId: string): ResourceQuota['metadata'
 
 /** What an admission controller has said of pods, as a sentence. @param whose they are: `its instances` */
 export function refusalSentence(message: string, whose: string): string {
-  const said = shorten(message).replace(/\.$/, '');
+  // Each attempt is for a pod of another name: what is the same reason says the same.
+  const said = shorten(message)
+    .replace(/^pods "[^"]*" is forbidden: /, '')
+    .replace(/\.$/, '');
   const found = /exceeded quota: (.+?), requested: (.+?), used: (.+?), limited: (.+)$/.exec(said);
   if (!found) return `The cluster refuses ${whose}: ${said}.`;
   const [, quota, requested = '', used = '', limited = ''] = found;

@@ -60,8 +60,11 @@ test('a refusal by a quota is told in words; others as they are', () => {
     'The cluster refuses its instances: the quota `team` of its namespace would be exceeded ' +
       '(limits.memory: 512Mi more, 1Gi of 1Gi in use; pods: 1 more, 2 of 2 in use).',
   );
-  expect(refusalSentence('pods "a" is forbidden: no.', 'its pods')).toBe(
-    'The cluster refuses its pods: pods "a" is forbidden: no.',
+  expect(refusalSentence('pods "a" is forbidden: no.', 'its pods')).toBe('The cluster refuses its pods: no.');
+  // Each attempt is for a pod of another name.
+  expect(refusalSentence('pods "b-x2x4z" is forbidden: no.', 'its pods')).toBe('The cluster refuses its pods: no.');
+  expect(refusalSentence('a webhook said\u0000\nno', 'its pods')).toBe(
+    'The cluster refuses its pods: a webhook said no.',
   );
 });
 
