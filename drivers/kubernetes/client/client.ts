@@ -6,7 +6,7 @@ import type { ClusterAccess } from './access';
 import { openConnection, type ApiRequest, type Connection } from './connection';
 import { hasCode } from './failure';
 import { followObjects, type Followed, type FollowHandler } from './follow';
-import { listResources, type Listed } from './list';
+import { listResources, type Listed, type ListOptions } from './list';
 import { openPodLog, type PodLogOptions } from './pod_log';
 import { openPodStream, type PodStream, type PodStreamOptions } from './pod_stream';
 import {
@@ -68,7 +68,12 @@ export interface KubernetesClient {
   ): Promise<T>;
   /** Null where there is none of that name. */
   get<T extends KubernetesObject>(of: ResourceType<T>, name: ObjectName, ctx: DriverContext): Promise<T | null>;
-  list<T extends KubernetesObject>(of: ResourceType<T>, scope: ListScope, ctx: DriverContext): Promise<Listed<T>>;
+  list<T extends KubernetesObject>(
+    of: ResourceType<T>,
+    scope: ListScope,
+    ctx: DriverContext,
+    options?: ListOptions<T>,
+  ): Promise<Listed<T>>;
   watch<T extends KubernetesObject>(
     of: ResourceType<T>,
     scope: ListScope,
@@ -124,7 +129,7 @@ export function openKubernetesClient(access: ClusterAccess): KubernetesClient {
     ...objectCalls(connection),
     ...scaleCalls(connection),
     ...removals(connection),
-    list: (of, scope, ctx) => listResources(connection, of, scope, ctx),
+    list: (of, scope, ctx, options) => listResources(connection, of, scope, ctx, options),
     watch: (of, scope, resourceVersion, ctx) => watchObjects(connection, of, scope, resourceVersion, ctx),
     follow: (of, scope, handler, signal) => followObjects(connection, of, scope, handler, signal),
     openPodLog: (pod, options, ctx) => openPodLog(connection, pod, options, ctx),

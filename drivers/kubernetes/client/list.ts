@@ -16,7 +16,13 @@ export interface Listed<T> {
   resourceVersion: string;
 }
 
-/** Objects of a page. */
+export interface ListOptions<T> {
+  /** Objects of a page. */
+  pageSize?: number;
+  /** What is kept of each object, so that a page is let go before the next one is read. */
+  keep?(object: T): T;
+}
+
 const PAGE = 500;
 /** A page that is too large is asked for again with so much fewer. */
 const FEWER = 5;
@@ -29,11 +35,11 @@ export async function listResources<T extends KubernetesObject>(
   of: ResourceType<T>,
   scope: ListScope,
   ctx: DriverContext,
-  pageSize = PAGE,
+  options: ListOptions<T> = {},
 ): Promise<Listed<T>> {
   for (let count = 1; ; count += 1) {
     try {
-      return await listPages(connection, of, scope, ctx, pageSize);
+      return await listPages(connection, of, scope, ctx, options);
     } catch (error) {
       if (!hasCode(error, 'expired') || count >= LISTS_MAX) throw error;
     }
@@ -50,7 +56,7 @@ async function listPages<T extends KubernetesObject>(
   of: ResourceType<T>,
   scope: ListScope,
   ctx: DriverContext,
-  pageSize: number,
+  { pageSize = PAGE, keep = (object) => object }: ListOptions<T>,
 ): Promise<Listed<T>> {
   const items: T[] = [];
   let limit = pageSize;
@@ -72,7 +78,7 @@ async function listPages<T extends KubernetesObject>(
     if (!page || (resourceVersion === undefined && !Array.isArray(page.items)))
       throw new KubernetesError('transient', 'The answer of the API server is not a list.', 'malformed');
     // Items of a list do not say what they are.
-    for (const item of page.items ?? []) items.push({ apiVersion: of.apiVersion, kind: of.kind, ...item });
+    for (const item of page.items ?? []) items.push(keep({ apiVersion: of.apiVersion, kind: of.kind, ...item }));
     if (!next) return { items, resourceVersion: resourceVersion ?? '' };
     position = next;
   }

@@ -1,6 +1,7 @@
 // All objects of workloads, read at once. Whoever has hundreds of workloads asks for each of them about once a minute,
 // and nearly always nothing is to be done: four lists say so for all of them, where each would take a request for each
 // of its objects and an apply.
+import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Deployment } from 'kubernetes-types/apps/v1';
 import type { Secret } from 'kubernetes-types/core/v1';
@@ -56,12 +57,32 @@ export function openOverview(own: OwnObjects, now = () => performance.now()): Ov
 async function readAll({ client, prefix }: OwnObjects, ctx: DriverContext): Promise<Objects> {
   const labelSelector = `${selectorText({ [LABEL.installation]: prefix })},${LABEL.workload}`;
   const found: Objects = new Map();
-  for (const type of OF_WORKLOADS)
-    for (const object of (await client.list<KubernetesObject>(type, { labelSelector }, ctx)).items) {
-      delete object.metadata?.managedFields;
-      found.set(textOf(type, object), object);
-    }
+  for (const type of OF_WORKLOADS) {
+    const pageSize = type === resourceTypes.secrets ? SECRETS_OF_PAGE : undefined;
+    const listed = await client.list<KubernetesObject>(type, { labelSelector }, ctx, { pageSize, keep: withoutBulk });
+    for (const object of listed.items) found.set(textOf(type, object), object);
+  }
   return found;
+}
+
+/** Secrets with certificates of databases have 300 KB each: an overview of them is not to hold all of it. */
+const SECRETS_OF_PAGE = 50;
+/** Logins and ordinary variables are shorter. */
+const VALUE_LENGTH_MAX = 16_384;
+
+function withoutBulk(object: KubernetesObject & Pick<Secret, 'data'>): KubernetesObject {
+  delete object.metadata?.managedFields;
+  if (object.data) object.data = briefOf(object.data);
+  return object;
+}
+
+/** Digests in the place of long values. */
+function briefOf(data: Record<string, string> = {}): Record<string, string> {
+  const brief = Object.entries(data).map(([name, value]) => [
+    name,
+    value.length > VALUE_LENGTH_MAX ? createHash('sha256').update(value).digest('base64') : value,
+  ]);
+  return Object.fromEntries(brief) as Record<string, string>;
 }
 
 function textOf<T extends KubernetesObject>({ kind }: ResourceType<T>, object: KubernetesObject): string {
@@ -76,7 +97,7 @@ function unchangedIn(own: OwnObjects, found: Objects, objects: WorkloadObjects):
     return present !== null && isOwn(own, present) ? present : null;
   };
   const hasData = (secret: Secret): boolean =>
-    isDeepStrictEqual(presentOf(resourceTypes.secrets, secret)?.data ?? {}, secret.data ?? {}) &&
+    isDeepStrictEqual(presentOf(resourceTypes.secrets, secret)?.data ?? {}, briefOf(secret.data)) &&
     presentOf(resourceTypes.secrets, secret) !== null;
   const hasSpec = <T extends NetworkPolicy | PodDisruptionBudget>(type: ResourceType<T>, object: T | null): boolean =>
     object === null || isPartOf(object.spec, presentOf(type, object)?.spec);

@@ -28,7 +28,7 @@ function desired(id: string): WorkloadObjects {
 function serve(all: WorkloadObjects[]): void {
   const lists: Record<string, (KubernetesObject | null)[]> = {
     deployments: all.map(({ deployment }) => deployment),
-    secrets: all.flatMap(({ variables, pull }) => [variables, pull]),
+    secrets: all.flatMap(({ variables, pull, documents }) => [variables, pull, documents]),
     networkpolicies: all.map(({ egress }) => egress),
     poddisruptionbudgets: all.map(({ disruption }) => disruption),
   };
@@ -45,6 +45,25 @@ test('four lists tell it of any number of workloads', async () => {
   const found = await Promise.all(all.map((one, index) => overview.unchanged(`wkl_${index}`, one, ctx())));
   expect(found.every((deployment) => deployment !== null)).toBe(true);
   expect(api.requests).toHaveLength(4);
+});
+
+test('of long values digests are kept, and others are noticed all the same', async () => {
+  const sample = workloadSample();
+  const ends_at = new Date(Date.now() + YEAR_MS).toISOString();
+  const image = { ...sample.image, login: { ...sample.image.login, ends_at, password: 'p'.repeat(2_000) } };
+  const documents = [{ path: '/platform/trust/bundle.pem', text: 'x'.repeat(100_000) }];
+  const made = workloadObjects('platform', workloadSample({ image, documents, env: { LONG: 'y'.repeat(50_000) } }));
+  const objects = { ...made, deployment: withDigest(made.deployment) };
+  const look = () => openOverview({ client, prefix: 'platform' }).unchanged('wkl_1', objects, ctx());
+  serve([structuredClone(objects)]);
+  expect(await look()).not.toBeNull();
+  for (const name of ['documents', 'variables'] as const) {
+    const present = structuredClone(objects);
+    const [[key, value] = ['', '']] = Object.entries(present[name]?.data ?? {});
+    Object.assign(present[name]?.data ?? {}, { [key]: `${value.slice(0, -4)}AAAA` });
+    serve([present]);
+    expect([name, await look()]).toEqual([name, null]);
+  }
 });
 
 test('each object that is absent, or another, is noticed', async () => {
