@@ -9,7 +9,7 @@ import { waitFor } from '../support/wait_for';
 const TIMES = { betweenMs: 5, onceMoreMs: 100 };
 
 const instanceAt = (port: number, status: WorkloadInstance['status'] = 'running'): WorkloadInstance => ({
-  ...{ uid: 'one', workload_id: 'wkl_1', status, reason: null, fault: null, restarts: 0 },
+  ...{ uid: 'one', project_id: 'prj_1', workload_id: 'wkl_1', status, reason: null, fault: null, restarts: 0 },
   ...{ started_at: null, ended_at: null, location: { address: '127.0.0.1' }, port },
 });
 

@@ -8,7 +8,7 @@ import { namespaceOf } from '../../drivers/workload/kubernetes/names';
 import { startPodRows } from '../../server/agents/workloads/pod_rows';
 import { projectRoom } from '../../server/platform/cluster';
 import { respond, startOddApiServer, type OddApiServer } from '../support/kubernetes/odd_api_server';
-import { waitFor } from '../support/kubernetes/wait_for';
+import { waitFor } from '../support/wait_for';
 import { openObserved, type Observed } from '../support/observers/observed';
 
 const WORKLOAD = 'wkl_1';
@@ -66,7 +66,8 @@ function follow(...items: object[]): void {
     response.writeHead(200).flushHeaders();
   });
   const shipper = { shipRemaining: () => Promise.resolve() };
-  const parts = { workloads, shipper, log: createLog('silent'), taskChanged: () => undefined };
+  const reach = { noticed: () => undefined };
+  const parts = { workloads, shipper, reach, log: createLog('silent'), taskChanged: () => undefined };
   ({ close } = startPodRows({ ...parts, database: observed.database }));
 }
 

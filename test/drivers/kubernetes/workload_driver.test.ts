@@ -197,7 +197,7 @@ describe('instances that end', () => {
 test('rights are asked for side by side: a cluster that is far away is not one that does not answer', async () => {
   api.answer(({ url: { pathname } }, response) => {
     if (pathname === '/version') return respond(response, 200, { major: '1', minor: '34', gitVersion: 'v1.34.0' });
-    if (pathname === '/apis') return respond(response, 200, { groups: [] });
+    if (pathname === '/apis/metrics.k8s.io/v1beta1/pods') return respond(response, 200, { metadata: {}, items: [] });
     setTimeout(() => respond(response, 201, { status: { allowed: true } }), 200);
   });
   expect(await workloads.fingerprint(driverContext(5_000))).toMatchObject({ healthy: true, reason: null });

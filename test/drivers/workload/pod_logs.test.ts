@@ -2,7 +2,7 @@
 import { openKubernetesClient, type KubernetesClient } from '../../../drivers/kubernetes/client/client';
 import { openPodLogs, type PodLogs } from '../../../drivers/workload/kubernetes/pod_logs';
 import { startOddApiServer, type OddApiServer } from '../../support/kubernetes/odd_api_server';
-import { waitFor } from '../../support/kubernetes/wait_for';
+import { waitFor } from '../../support/wait_for';
 
 const KEY = 'pod.uid-1';
 
