@@ -2,7 +2,7 @@ import type { Config } from '../../core/config';
 import { driverContext } from '../../core/driver';
 import { openClusterVolumes, openClusterWorkloads } from '../platform/cluster';
 import type { WorkloadDriver, WorkloadInstance } from '../../drivers/workload';
-import { reachOf } from '../agents/workloads/reach';
+import { reachOf } from '../platform/reach';
 import type { Finding } from './finding';
 
 const CLUSTER_WITHIN_MS = 20_000;

@@ -2,7 +2,8 @@
 // Instances that the cluster calls ready, and to which the machine of the ingress cannot connect.
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import type { WorkloadInstance } from '../../drivers/workload';
-import { reachOf, startReachCheck } from '../../server/agents/workloads/reach';
+import { startReachCheck } from '../../server/agents/workloads/reach';
+import { reachOf } from '../../server/platform/reach';
 import { freePort } from '../support/processes/free_port';
 import { waitFor } from '../support/wait_for';
 

@@ -1,13 +1,11 @@
 // Whether this machine, whose ingress serves requests, can connect to instances of a cluster. The network of a cluster
 // may give it another address towards pods than its own (on k3s that of `flannel.1`). Where the rules of the namespaces
 // do not name it, all requests are answered with 503 although the cluster calls the instances ready.
-import { createSocket } from 'node:dgram';
-import { connect, isIPv6 } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from '../../../core/log/log';
 import type { WorkloadInstance } from '../../../drivers/workload';
+import { reachOf, type Reach } from '../../platform/reach';
 
-const CONNECT_MS = 2_000;
 /** The rules for a new pod are there some seconds after it. */
 const ATTEMPTS = 6;
 const BETWEEN_MS = 2_500;
@@ -15,38 +13,6 @@ const BETWEEN_MS = 2_500;
 const ONCE_MORE_MS = 60_000;
 /** One warning stands for all instances. */
 const QUIET_MS = 600_000;
-
-export interface Reach {
-  /** Address of this machine from which it connects; null: no way leads there. */
-  from: string | null;
-  /** Why it cannot connect, as a code of the system such as ECONNREFUSED; null: it can. */
-  error: string | null;
-}
-
-/** Tries to connect once. Never throws. */
-export async function reachOf(address: string, port: number): Promise<Reach> {
-  const from = await sourceTowards(address, port);
-  const error = await new Promise<string | null>((resolve) => {
-    const socket = connect({ host: address, port, timeout: CONNECT_MS });
-    socket.once('connect', () => resolve(null));
-    socket.once('timeout', () => resolve('ETIMEDOUT'));
-    socket.once('error', (failure: NodeJS.ErrnoException) => resolve(failure.code ?? failure.message));
-  });
-  return { from, error };
-}
-
-/** The kernel chooses it when a socket of datagrams is connected, which sends nothing. */
-function sourceTowards(address: string, port: number): Promise<string | null> {
-  return new Promise((resolve) => {
-    const socket = createSocket(isIPv6(address) ? 'udp6' : 'udp4');
-    const finish = (from: string | null): void => {
-      socket.close();
-      resolve(from);
-    };
-    socket.once('error', () => finish(null));
-    socket.connect(port, address, () => finish(socket.address().address));
-  });
-}
 
 export interface ReachCheck {
   /** @param instance null: it has gone */
