@@ -1,6 +1,5 @@
 // Kinds of objects that the platform works with, and their addresses (Kubernetes' API conventions).
-import type { Deployment, ReplicaSet, StatefulSet } from 'kubernetes-types/apps/v1';
-import type { HorizontalPodAutoscaler } from 'kubernetes-types/autoscaling/v2';
+import type { Deployment, StatefulSet } from 'kubernetes-types/apps/v1';
 import type { Job } from 'kubernetes-types/batch/v1';
 import type { Lease } from 'kubernetes-types/coordination/v1';
 import type {
@@ -16,11 +15,9 @@ import type {
   Service,
   ServiceAccount,
 } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import type { ObjectMeta } from 'kubernetes-types/meta/v1';
 import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
 import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1';
-import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
 import type { StorageClass } from 'kubernetes-types/storage/v1';
 import { DriverError } from '../../../core/driver';
 import type { Subject } from './failure';
@@ -61,13 +58,7 @@ const type = <T extends KubernetesObject>(
 export const resourceTypes = {
   configMaps: type<ConfigMap>('v1', 'ConfigMap', 'configmaps'),
   deployments: type<Deployment>('apps/v1', 'Deployment', 'deployments'),
-  endpointSlices: type<EndpointSlice>('discovery.k8s.io/v1', 'EndpointSlice', 'endpointslices'),
   events: type<Event>('v1', 'Event', 'events'),
-  horizontalPodAutoscalers: type<HorizontalPodAutoscaler>(
-    'autoscaling/v2',
-    'HorizontalPodAutoscaler',
-    'horizontalpodautoscalers',
-  ),
   jobs: type<Job>('batch/v1', 'Job', 'jobs'),
   leases: type<Lease>('coordination.k8s.io/v1', 'Lease', 'leases'),
   limitRanges: type<LimitRange>('v1', 'LimitRange', 'limitranges'),
@@ -78,8 +69,6 @@ export const resourceTypes = {
   podDisruptionBudgets: type<PodDisruptionBudget>('policy/v1', 'PodDisruptionBudget', 'poddisruptionbudgets'),
   podMetrics: type<PodMetrics>('metrics.k8s.io/v1beta1', 'PodMetrics', 'pods'),
   pods: type<Pod>('v1', 'Pod', 'pods'),
-  priorityClasses: type<PriorityClass>('scheduling.k8s.io/v1', 'PriorityClass', 'priorityclasses', 'cluster'),
-  replicaSets: type<ReplicaSet>('apps/v1', 'ReplicaSet', 'replicasets'),
   resourceQuotas: type<ResourceQuota>('v1', 'ResourceQuota', 'resourcequotas'),
   secrets: type<Secret>('v1', 'Secret', 'secrets'),
   serviceAccounts: type<ServiceAccount>('v1', 'ServiceAccount', 'serviceaccounts'),
