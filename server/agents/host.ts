@@ -91,7 +91,8 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   opened.push(() => shipper.stop());
   const cluster = await openWorkloads(platform, budget, opened);
   const counting = countingOf(platform, ingress, opened);
-  const sampler = startSampler({ database, runtime: withPods(runtime, cluster.workloads), ingress: counting, log });
+  const measured = withPods(runtime, cluster.workloads, log);
+  const sampler = startSampler({ database, runtime: measured, ingress: counting, log });
   opened.push(() => sampler.stop());
   const feed = await startRouteFeed({ database, databaseUrl, ingress, stored, log });
   opened.push(() => feed.close());
