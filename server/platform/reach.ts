@@ -11,14 +11,18 @@ export interface Reach {
   error: string | null;
 }
 
-/** Tries to connect once. Never throws. */
+/** Tries to connect once, and leaves no connection. Never throws. */
 export async function reachOf(address: string, port: number): Promise<Reach> {
   const from = await sourceTowards(address, port);
   const error = await new Promise<string | null>((resolve) => {
     const socket = connect({ host: address, port, timeout: CONNECT_MS });
-    socket.once('connect', () => resolve(null));
-    socket.once('timeout', () => resolve('ETIMEDOUT'));
-    socket.once('error', (failure: NodeJS.ErrnoException) => resolve(failure.code ?? failure.message));
+    const finish = (found: string | null): void => {
+      socket.destroy();
+      resolve(found);
+    };
+    socket.once('connect', () => finish(null));
+    socket.once('timeout', () => finish('ETIMEDOUT'));
+    socket.once('error', (failure: NodeJS.ErrnoException) => finish(failure.code ?? failure.message));
   });
   return { from, error };
 }
@@ -31,7 +35,9 @@ function sourceTowards(address: string, port: number): Promise<string | null> {
       socket.close();
       resolve(from);
     };
+    // A callback would get the error in the place of this event.
     socket.once('error', () => finish(null));
-    socket.connect(port, address, () => finish(socket.address().address));
+    socket.once('connect', () => finish(socket.address().address));
+    socket.connect(port, address);
   });
 }

@@ -1,5 +1,6 @@
 /** @user any */
 // Instances that the cluster calls ready, and to which the machine of the ingress cannot connect.
+import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import type { WorkloadInstance } from '../../drivers/workload';
 import { startReachCheck } from '../../server/agents/workloads/reach';
@@ -35,6 +36,17 @@ test('says from which address this machine connects, and why it cannot', async (
   expect(await reachOf('127.0.0.1', port)).toEqual({ from: '127.0.0.1', error: null });
   server.close();
   expect(await reachOf('127.0.0.1', await freePort())).toEqual({ from: '127.0.0.1', error: 'ECONNREFUSED' });
+});
+
+test('no connection stays open, and an address without a way to it is told', async () => {
+  const ends: Promise<unknown>[] = [];
+  const server = createServer((socket) => void ends.push(once(socket.resume(), 'close')));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await reachOf('127.0.0.1', (server.address() as AddressInfo).port);
+  await waitFor('the connection', () => ends.length === 1);
+  await Promise.all(ends);
+  server.close();
+  expect(await reachOf('255.255.255.255', 80)).toEqual({ from: null, error: expect.any(String) });
 });
 
 test('one warning tells of all that are refused', async () => {
