@@ -146,6 +146,8 @@ export interface WorkloadDriver {
    * somebody else. @returns what keeps it, as a sentence; null: nothing. @throws DriverError
    */
   removeProject(projectId: string, ctx: DriverContext): Promise<string | null>;
+  /** All instances of this installation, once. @throws DriverError */
+  listInstances(ctx: DriverContext): Promise<WorkloadInstance[]>;
   /** Follows all instances of this installation. @returns a function that stops */
   follow(listener: InstanceListener): () => void;
   /** Whether the cluster measures CPU and memory of instances. @throws DriverError */

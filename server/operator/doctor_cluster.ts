@@ -1,7 +1,7 @@
 import type { Config } from '../../core/config';
 import { driverContext } from '../../core/driver';
 import { openClusterVolumes, openClusterWorkloads } from '../platform/cluster';
-import type { WorkloadDriver, WorkloadInstance } from '../../drivers/workload';
+import type { WorkloadDriver } from '../../drivers/workload';
 import { reachOf } from '../platform/reach';
 import type { Finding } from './finding';
 
@@ -42,9 +42,9 @@ async function namespaces({ listProjects }: Pick<WorkloadDriver, 'listProjects'>
 }
 
 /** Whether the ingress of this machine reaches them: those of other machines it may reach from another address. */
-async function instances({ follow }: Pick<WorkloadDriver, 'follow'>): Promise<Finding[]> {
+async function instances({ listInstances }: Pick<WorkloadDriver, 'listInstances'>): Promise<Finding[]> {
   const check = 'cluster instances';
-  const tried = (await listInstances(follow)).flatMap(({ status, location, port }) =>
+  const tried = (await listInstances(driverContext(CLUSTER_WITHIN_MS))).flatMap(({ status, location, port }) =>
     status === 'running' && location && port !== null ? [{ address: location.address, port }] : [],
   );
   const reached = await Promise.all(
@@ -62,20 +62,6 @@ async function instances({ follow }: Pick<WorkloadDriver, 'follow'>): Promise<Fi
     `this machine cannot connect to ${failed.address}:${failed.port} from ${failed.from ?? 'any address'} ` +
     `(${failed.error}): KUBERNETES_INGRESS_ADDRESSES must have the addresses from which an ingress connects`;
   return [{ check, status: 'warning', detail }];
-}
-
-function listInstances(follow: WorkloadDriver['follow']): Promise<WorkloadInstance[]> {
-  return new Promise((resolve) => {
-    const finish = (found: WorkloadInstance[]): void => {
-      clearTimeout(timer);
-      // Not before `follow` has returned.
-      setImmediate(() => stop());
-      resolve(found);
-    };
-    const timer = setTimeout(() => finish([]), CLUSTER_WITHIN_MS);
-    const nothing = (): void => undefined;
-    const stop = follow({ listed: finish, changed: nothing, removed: nothing, taskChanged: nothing });
-  });
 }
 
 function metrics(measures: unknown): Finding[] {

@@ -4,7 +4,7 @@ import type { DriverContext } from '../../../core/driver';
 import type { Deployment } from 'kubernetes-types/apps/v1';
 import type { Pod, Secret } from 'kubernetes-types/core/v1';
 import type { Followed } from '../../kubernetes/client/follow';
-import { resourceTypes } from '../../kubernetes/client/resource_type';
+import { resourceTypes, type ListScope } from '../../kubernetes/client/resource_type';
 import type {
   InstanceListener,
   Workload,
@@ -52,6 +52,10 @@ export function openKubernetesWorkloads(options: Options): WorkloadDriver {
     list: (ctx) => listWorkloads(options, ctx),
     listProjects: (ctx) => listProjects(options, ctx),
     removeProject: (id, ctx) => removeProject(options, id, ctx),
+    async listInstances(ctx) {
+      const { items } = await options.client.list(resourceTypes.pods, scopeOf(options), ctx);
+      return instancesOf(options, items);
+    },
     follow: (listener) => follow(options, { logs, usage }, listener, closing.signal),
     measures: (ctx) => measuresPods(options.client, options.prefix, ctx),
     usage: (ctx) => usage.read(ctx),
@@ -162,11 +166,9 @@ function follow(
   closing: AbortSignal,
 ): () => void {
   const ended = new AbortController();
-  const { client, prefix } = options;
-  const scope = { labelSelector: selectorText({ [LABEL.installation]: prefix }) };
-  const pods: Followed<Pod> = client.follow(
+  const pods: Followed<Pod> = options.client.follow(
     resourceTypes.pods,
-    scope,
+    scopeOf(options),
     {
       changed(pod) {
         if (!isInItsProject(options, pod)) return;
@@ -189,7 +191,7 @@ function follow(
         listener.removed(metadata?.uid ?? '');
       },
       // What was removed while the watch was down.
-      synchronized: () => listener.listed(instancesOf(options, pods.objects)),
+      synchronized: () => listener.listed(instancesOf(options, pods.objects.values())),
       failed: (error) => options.log('the cluster does not tell about its pods', error),
     },
     AbortSignal.any([closing, ended.signal]),
@@ -197,8 +199,10 @@ function follow(
   return () => ended.abort();
 }
 
-function instancesOf(options: Options, pods: ReadonlyMap<string, Pod>): WorkloadInstance[] {
-  return [...pods.values()].flatMap((pod) => (isInItsProject(options, pod) ? (instanceOfPod(pod) ?? []) : []));
+const scopeOf = ({ prefix }: Options): ListScope => ({ labelSelector: selectorText({ [LABEL.installation]: prefix }) });
+
+function instancesOf(options: Options, pods: Iterable<Pod>): WorkloadInstance[] {
+  return [...pods].flatMap((pod) => (isInItsProject(options, pod) ? (instanceOfPod(pod) ?? []) : []));
 }
 
 function followTask(logs: PodLogs, listener: InstanceListener, pod: Pod, id: string): void {

@@ -57,6 +57,11 @@ const removed = (): string[] =>
 test('only the pods of the project are instances', async () => {
   const status = { ...running, containerStatuses: [{ ready: true, restartCount: 0, state: { running: {} } }] };
   serve(copies({ spec: { containers: [{ name: 'web' }] }, status }));
+  // Without a stream for the output of each.
+  expect((await workloads.listInstances(ctx())).map(({ uid, status }) => [uid, status])).toEqual([
+    [`uid-${OURS}`, 'running'],
+  ]);
+  expect(await workloads.logs.list()).toEqual([]);
   const seen: string[] = [];
   const note = (instances: WorkloadInstance[]): void => void seen.push(...instances.map(({ uid }) => uid));
   await new Promise<void>((resolve) => {
