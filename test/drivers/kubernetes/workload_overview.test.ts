@@ -54,15 +54,15 @@ test('of long values digests are kept, and others are noticed all the same', asy
   const documents = [{ path: '/platform/trust/bundle.pem', text: 'x'.repeat(100_000) }];
   const made = workloadObjects('platform', workloadSample({ image, documents, env: { LONG: 'y'.repeat(50_000) } }));
   const objects = { ...made, deployment: withDigest(made.deployment) };
-  const look = () => openOverview({ client, prefix: 'platform' }).unchanged('wkl_1', objects, ctx());
+  const readUnchanged = () => openOverview({ client, prefix: 'platform' }).unchanged('wkl_1', objects, ctx());
   serve([structuredClone(objects)]);
-  expect(await look()).not.toBeNull();
+  expect(await readUnchanged()).not.toBeNull();
   for (const name of ['documents', 'variables'] as const) {
     const present = structuredClone(objects);
     const [[key, value] = ['', '']] = Object.entries(present[name]?.data ?? {});
     Object.assign(present[name]?.data ?? {}, { [key]: `${value.slice(0, -4)}AAAA` });
     serve([present]);
-    expect([name, await look()]).toEqual([name, null]);
+    expect([name, await readUnchanged()]).toEqual([name, null]);
   }
 });
 
