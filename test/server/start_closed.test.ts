@@ -17,27 +17,29 @@ function closed(...names: string[]): string {
   return made;
 }
 
-/** Status of the first deployment of a preset, with the first key of a data directory. */
+/** Status of the first deployment of a preset, with the first key of a data directory; its application ends. */
 async function deployPreset(dir: string): Promise<string> {
   const { key, project_id, base_url } = JSON.parse(readFileSync(path.join(dir, 'first-key.json'), 'utf8')) as Record<
     string,
     string
   >;
-  const call = async (target: string, body: object): Promise<{ id: string; status: string }> => {
+  const call = async (method: string, target: string, body?: object): Promise<{ id: string; status: string }> => {
     const response = await fetch(base_url + target, {
-      method: 'POST',
+      method,
       headers: {
         Authorization: `Bearer ${key}`,
         'X-Svc-Project': String(project_id),
         'Content-Type': 'application/json',
         Prefer: 'wait=60',
       },
-      body: JSON.stringify(body),
+      body: body && JSON.stringify(body),
     });
-    return (await response.json()) as { id: string; status: string };
+    return (response.status === 204 ? {} : await response.json()) as { id: string; status: string };
   };
-  const { id } = await call('/v2/applications', { name: 'shop', preset: 'node-web' });
-  return (await call(`/v2/applications/${id}/deployments`, {})).status;
+  const { id } = await call('POST', '/v2/applications', { name: 'shop', preset: 'node-web' });
+  const { status } = await call('POST', `/v2/applications/${id}/deployments`, {});
+  await call('DELETE', `/v2/applications/${id}`);
+  return status;
 }
 
 test('a closed data directory with a blank in its name, and a strict umask, serve applications', async () => {
