@@ -21,7 +21,7 @@ export interface ClusterPrograms {
 const SOURCES = ['go.mod', 'go.sum', 'main.go', 'program/go.mod', 'program/main.go'];
 const CACHE = path.join(process.env.XDG_CACHE_HOME ?? path.join(os.homedir(), '.cache'), 'platform-api/test-cluster');
 /**
- * Two thirds of the processor time of Go's defaults: nothing is inlined, nothing is told to a debugger, and the compiler
+ * Two thirds of the processor time of Go's defaults: nothing is inlined, a debugger is told nothing, and the compiler
  * collects its garbage later.
  */
 const FLAGS = ['-gcflags', 'all=-l -dwarf=false'];
