@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 1 @covers jobs/loop.ts jobs/claim_loop.ts jobs/deployments db */
 // The database goes away in the middle of deployments and comes back: applications never notice, deployments go on.
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

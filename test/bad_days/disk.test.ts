@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers drivers/volume drivers/runtime */
 // The disk of the host is full: what is asked for fails and says so, what runs goes on, and with room all is well
 // again.
 import { execFileSync } from 'node:child_process';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers drivers/source jobs/deployments */
 // The repository is not what it was: gone, without the branch, with another history.
 import { nothingOrphaned, makeDoor, type Door } from '../support/processes/bad_days';
 import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers jobs/deployments models/deployments */
 // Deployments that are canceled, and those that wait for each other; previews.
 import {
   leftOvers,

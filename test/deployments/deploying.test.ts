@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers docs/DEPLOYING.md jobs/deployments drivers/builder */
 // docs/DEPLOYING.md is true: its blocks run as they stand against what npm start starts.
 import { needs } from '../support/runner/programs';
 import { startTour, type Tour } from '../support/processes/tour';

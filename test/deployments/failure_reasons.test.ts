@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 1 @covers jobs/deployments drivers/builder drivers/runtime */
 // What the reason of a failed deployment tells its owner: the command, how it ended, and what it printed last.
 import { GIVEN_UP_SOON, startDeployService, type DeployService } from '../support/deployments/deploy';
 import type { GitFiles } from '../support/git/git_server';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers drivers/release_image jobs/deployments engines/registry */
 // Releases as images of the platform's own registry, as deployments make them and as tenants meet them. What is in an
 // image is read by the registry's own API; programs of others do it in test/engines/registries/release_images.test.ts.
 import { createHash } from 'node:crypto';

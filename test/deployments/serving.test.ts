@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers jobs/applications engines/ingress drivers/runtime */
 // Requests go on while everything below them changes: none is lost.
 import { job } from '../../jobs/applications/application';
 import { progressing, type JobContext } from '../../jobs/job';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers drivers/volume jobs/volumes */
 // A volume of a running application grows on a host that cannot grow a mounted file system.
 import '../support/databases/no_online_growth';
 import { spawnSync } from 'node:child_process';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers jobs/integrations models/integrations */
 // Pushes to repositories of integrations, from the delivery of a webhook to the deployment: how soon, which of several,
 // and what force pushes, renamed and deleted repositories and branches make of it. Only the two jobs concerned run, and
 // no poll comes in the time of the test: what happens is set off by deliveries.

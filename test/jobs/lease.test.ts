@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers jobs/claim_loop.ts db/lease.ts */
 /** @user any */
 // One row, one worker: also when workers stop, stall and come back.
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers server/worker.ts server/start_worker.ts */
 /** @user any */
 // npm run worker: the process as an operator meets it.
 import { spawn } from 'node:child_process';

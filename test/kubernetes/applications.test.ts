@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 1 @covers drivers/workload jobs/applications/workload server/agents/workloads */
+/** @tier heavy @quarter 2 @covers drivers/workload jobs/applications/workload server/agents/workloads */
 // Applications on a cluster, as far as the suite of workloads (workload_conformance.test.ts) does not tell: their
 // objects. The cluster is real.
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';

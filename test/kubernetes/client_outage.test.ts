@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers drivers/kubernetes */
+/** @tier heavy @quarter 2 @covers drivers/kubernetes */
 // What the client follows stays true: an API server that is away or hangs, and connections that are cut all the time.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConfigMap } from 'kubernetes-types/core/v1';

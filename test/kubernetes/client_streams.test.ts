@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 1 @covers drivers/kubernetes */
+/** @tier heavy @quarter 2 @covers drivers/kubernetes */
 // Logs and programs of pods, by the client.
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 1 @covers jobs/applications/workload jobs/databases drivers/workload */
+/** @tier heavy @quarter 2 @covers jobs/applications/workload jobs/databases drivers/workload */
 // Databases of this machine, read by applications on a real cluster with a client that is not ours.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, realpathSync } from 'node:fs';

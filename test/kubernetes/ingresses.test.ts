@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers server/start_ingress.ts server/ingress.ts server/agents/reported_traffic.ts */
+/** @tier heavy @quarter 2 @covers server/start_ingress.ts server/ingress.ts server/agents/reported_traffic.ts */
 // Several ingresses in front of the pods of a cluster: the same routes, certificates and answers to challenges.
 import { createHash, X509Certificate } from 'node:crypto';
 import http from 'node:http';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers jobs/applications jobs/deployments server/start_ingress.ts server/agents */
+/** @tier heavy @quarter 2 @covers jobs/applications jobs/deployments server/start_ingress.ts server/agents */
 // An installation whose machine ran its applications gets a cluster: they move with their next deployments, one by one,
 // and no request is lost. The control plane is killed in the middle of a move.
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';

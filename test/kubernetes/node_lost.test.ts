@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers drivers/workload/kubernetes engines/ingress server/agents/workloads */
+/** @tier heavy @quarter 2 @covers drivers/workload/kubernetes engines/ingress server/agents/workloads */
 // A machine of the cluster loses its power while its instances answer requests.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { kubectl } from '../cluster/kubectl';

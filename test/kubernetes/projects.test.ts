@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers drivers/workload/kubernetes jobs/applications/workload */
+/** @tier heavy @quarter 2 @covers drivers/workload/kubernetes jobs/applications/workload */
 // Namespaces of projects on a real cluster, among operators who edit, delete and own things of the same names.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { driverContext } from '../../core/driver';

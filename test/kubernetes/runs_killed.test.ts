@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers drivers/workload/kubernetes/task jobs/runs/run server/agents/workloads */
+/** @tier heavy @quarter 2 @covers drivers/workload/kubernetes/task jobs/runs/run server/agents/workloads */
 // The control plane is killed with -9 while runs of a cluster are started, print, end and are canceled.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';

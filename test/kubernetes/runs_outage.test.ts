@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers drivers/workload/kubernetes/task jobs/runs/run server/agents/workloads */
+/** @tier heavy @quarter 2 @covers drivers/workload/kubernetes/task jobs/runs/run server/agents/workloads */
 // The API server of the cluster is away while runs print, end and are asked for.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describeOnTestCluster } from '../cluster/on_cluster';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers drivers/workload/kubernetes/task jobs/runs */
+/** @tier heavy @quarter 2 @covers drivers/workload/kubernetes/task jobs/runs */
 // Runs and release commands that a cluster cannot start: they fail with the reason, and leave nothing.
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { kubectl, kubectlApply } from '../cluster/kubectl';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers drivers/volume jobs/volumes drivers/workload */
+/** @tier heavy @quarter 2 @covers drivers/volume jobs/volumes drivers/workload */
 // Volumes of applications on a real cluster. Its disks are directories of a node, which an operator has prepared.
 import { driverContext } from '../../core/driver';
 import { loadConfig } from '../../core/config';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 1 @covers drivers/workload jobs/applications server/agents/workloads */
+/** @tier heavy @quarter 2 @covers drivers/workload jobs/applications server/agents/workloads */
 // The suite of workloads with the engine of a real cluster.
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { kubectl } from '../cluster/kubectl';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers server/operator */
+/** @tier heavy @quarter 1 @covers server/operator */
 /** @user any */
 // The operator's command as a real process, on an embedded database of its own, beside a running service.
 import { mkdirSync, writeFileSync } from 'node:fs';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers clients/cli server/operator */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { dataDir, first, json, run, setUpCommand } from '../support/processes/operator_command';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers drivers/database/postgresql */
 // The pooler in front of a real server, with clients that verify its certificate.
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 1 @covers drivers/toolchain */
 // Python and uv for hosts that lack them: what is downloaded, checked and refused, and who gets it.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

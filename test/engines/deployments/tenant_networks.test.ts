@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers drivers/network */
+/** @tier heavy @quarter 1 @covers drivers/network */
 // Networks of projects, as root: by namespaces, pairs of interfaces and rules of the packet filter.
 import { forwardedPortCases } from '../../support/ingress/forwarded_cases';
 import { networkCases } from '../../support/networks/network_cases';

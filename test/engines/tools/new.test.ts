@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers tools/scripts/new tools/scripts/new.mjs */
+/** @tier heavy @quarter 1 @covers tools/scripts/new tools/scripts/new.mjs */
 // npm run new: in a copy of the project, what it writes is compiled, started and called, and nothing else changes.
 import { spawn, type ChildProcess } from 'node:child_process';
 import * as fs from 'node:fs';

@@ -19,7 +19,7 @@ const COMMITS_OF_A_LANDING = 12;
 
 export const selections: Record<string, () => readonly string[]> = {
   every: everyRun,
-  bare: bareFiles,
+  bare: () => bareFiles(quarterOfRun()),
   bare_user: () => bareUserFiles(quarterOfRun()),
   user: () => userFiles(quarterOfRun(), describedTurn().files),
   heavy: heavyFiles,

@@ -75,7 +75,7 @@ export function userFiles(quarter: number, heavy: readonly string[]): string[] {
 
 /** Of the bare files, those that can differ for an ordinary user, but the quarter that userFiles has with programs. */
 export function bareUserFiles(quarter: number): string[] {
-  return bareFiles().filter((file) => differsByUser(file) && quarterOf(file) !== quarter);
+  return bareFiles(quarter).filter((file) => differsByUser(file) && quarterOf(file) !== quarter);
 }
 
 /** That of its mark; without one, by its name. */
@@ -85,16 +85,17 @@ function quarterOf(file: string): number {
 }
 
 /**
- * What runs on a machine with Node and git alone: starts, heavy ones too, and files of every run that call an optional
- * program, themselves or through a file of the tests that they import.
+ * What runs on a machine with Node and git alone: starts, heavy ones too, and files of every run and of this quarter
+ * that call an optional program, themselves or through a file of the tests that they import.
  */
-export function bareFiles(): string[] {
+export function bareFiles(quarter: number): string[] {
   const names = optionalPrograms.filter(({ base }) => !base).flatMap(({ programs }) => programs);
   const pattern = names.map((name) => name.replaceAll('.', '\\.')).join('|');
   // As an argument of a call, or as a path.
   const call = new RegExp(`(['"\`]|/s?bin/)(?:${pattern})(?=['"\`\\s])`);
   const starts = testFiles.filter((file) => /^test\/server\/(npm_)?start/.test(file));
-  const calling = everyRun().filter((file) => {
+  const ofQuarter = heavyFiles().filter((file) => marksOf(file).quarter === quarter);
+  const calling = [...everyRun(), ...ofQuarter].filter((file) => {
     const imported = importsOf(file)
       .filter(({ target, typeOnly }) => target.startsWith('.') && !typeOnly)
       .map(({ target }) => resolveImport(file, target, known))
