@@ -40,6 +40,13 @@ test.each([
   ],
   ['ImagePullBackOff', `Back-off pulling image "r": ErrImagePull: ${resolve}dial tcp 10.0.0.1:5000: i/o timeout`],
   ['ErrImagePull', `${resolve}unexpected status from HEAD request to http://r/v2/a: 503 Service Unavailable`],
+  ['ErrImagePull', `${resolve}failed to authorize: failed to fetch oauth token: Post "http://r:5000/token": EOF`],
+  ['ErrImagePull', `${resolve}failed to do request: Head "https://r/v2/": http: server closed idle connection`],
+  [
+    'ErrImagePull',
+    `${resolve}failed to do request: Head "https://r/v2/": write tcp 10.0.0.2:1->10.0.0.1:2: broken pipe`,
+  ],
+  ['ErrImagePull', `${resolve}dial tcp: lookup r on 10.0.0.10:53: server misbehaving`],
 ])('a registry that is away is waited for: %s', (reason, message) => {
   expect(instanceOfPod(waiting(reason, message))).toMatchObject({
     ...{ status: 'starting', fault: null, reason: 'The cluster does not reach the registry of the image yet.' },
