@@ -151,7 +151,9 @@ describe.each(variants.filter(([, { sandbox }]) => sandbox === 'none' || hasBubb
     const unit = spec('exec bash --norc --noprofile -i', 'terminal');
     const handle = await trial.start(unit);
     const reader = follow(attach(unit.id));
-    await until(() => reader.text().length > 0);
+    await until(() => /[$#] /.test(reader.text()));
+    // A signal between the prompt and the read of a line waits for the line: in any terminal.
+    await sleep(300);
     const begun = Date.now();
     await trial.runtime.stop(handle, { grace_ms: 8_000, signal: 'SIGHUP' }, driverContext(withinMs));
     await reader.end;
