@@ -8,6 +8,7 @@ import path from 'node:path';
 import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';
 import { anotherPython, packPython, pinnedUvWheel, shelfWheel } from '../support/builds/python_index';
 import { startPythonIndex, type PythonIndex } from '../support/builds/python_index';
+import { needs } from '../support/runner/programs';
 
 const PATIENCE_MS = 150_000;
 const release = pinnedUvWheel();
@@ -115,7 +116,7 @@ describeHere(`Python by uv${missing && ` (needs ${missing})`}`, () => {
     2 * PATIENCE_MS,
   );
 
-  test(
+  needs('python3').test(
     'without a mirror in reach the Python of the host serves, and status_reason says so',
     async () => {
       index.files.delete([...index.files.keys()].find((name) => name.startsWith('cpython-'))!);
