@@ -84,6 +84,9 @@ function quarterOf(file: string): number {
   return marksOf(file).quarter ?? (sum % QUARTERS.length) + 1;
 }
 
+/** Heavy ones that do not run bare: steps that are killed are the same there, and the demo runs by itself. */
+const NOT_BARE = /_killed\.test\.ts$|^test\/server\/demo\.test\.ts$/;
+
 /**
  * What runs on a machine with Node and git alone: starts, heavy ones too, and files of every run and of this quarter
  * that call an optional program, themselves or through a file of the tests that they import.
@@ -94,7 +97,7 @@ export function bareFiles(quarter: number): string[] {
   // As an argument of a call, or as a path.
   const call = new RegExp(`(['"\`]|/s?bin/)(?:${pattern})(?=['"\`\\s])`);
   const starts = testFiles.filter((file) => /^test\/server\/(npm_)?start/.test(file));
-  const ofQuarter = heavyFiles().filter((file) => marksOf(file).quarter === quarter);
+  const ofQuarter = heavyFiles().filter((file) => marksOf(file).quarter === quarter && !NOT_BARE.test(file));
   const calling = [...everyRun(), ...ofQuarter].filter((file) => {
     const imported = importsOf(file)
       .filter(({ target, typeOnly }) => target.startsWith('.') && !typeOnly)
