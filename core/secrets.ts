@@ -158,11 +158,14 @@ function derive(key: Buffer, info: string): Buffer {
 }
 
 function readKeyFile(path: string): string | null {
-  const mode = statSync(path, { throwIfNoEntry: false })?.mode;
-  if (mode === undefined) return null;
-  // Restored backups and some volume mounts relax the mode.
-  if (mode & 0o077) chmodSync(path, 0o600);
-  return readFileSync(path, 'utf8');
+  try {
+    // Restored backups and some volume mounts relax the mode.
+    if (statSync(path).mode & 0o077) chmodSync(path, 0o600);
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
 }
 
 /**

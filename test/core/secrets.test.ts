@@ -148,7 +148,7 @@ describe('the key file', () => {
     writeFileSync(join(directory, 'plain'), '');
     const below = join(directory, 'plain', 'data');
     expect(() => load(below)).toThrow(StartupError);
-    expect(() => load(below)).toThrow(/^(the key file|can't write in) \S+plain\S+ ?[a-z ]*: ENOTDIR$/);
+    expect(() => load(below)).toThrow(/^the key file \S+ cannot be read or made: \w+$/);
   });
 
   test('processes that start at once agree on one key', async () => {
