@@ -12,7 +12,7 @@ const CRASHED_AFTER = 5;
 /** Messages of containerd and of Go's clients while a registry is away, as the one of a worker that starts again. */
 const REGISTRY_AWAY = new RegExp(
   [
-    ...['connection (refused|reset)', 'no route to host', 'network is unreachable', '\\bEOF\\b'],
+    ...['connection (refused|reset|timed out)', 'no route to host', 'network is unreachable', '\\bEOF\\b'],
     ...['broken pipe', 'server closed idle connection', 'server misbehaving'],
     ...['i/o timeout', 'deadline exceeded', 'Client\\.Timeout', 'handshake timeout', 'unexpected status.*: 5\\d\\d '],
   ].join('|'),

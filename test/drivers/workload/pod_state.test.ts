@@ -47,6 +47,7 @@ test.each([
     `${resolve}failed to do request: Head "https://r/v2/": write tcp 10.0.0.2:1->10.0.0.1:2: broken pipe`,
   ],
   ['ErrImagePull', `${resolve}dial tcp: lookup r on 10.0.0.10:53: server misbehaving`],
+  ['ErrImagePull', `${resolve}failed to do request: Head "https://r/v2/": dial tcp: connect: connection timed out`],
 ])('a registry that is away is waited for: %s', (reason, message) => {
   expect(instanceOfPod(waiting(reason, message))).toMatchObject({
     ...{ status: 'starting', fault: null, reason: 'The cluster does not reach the registry of the image yet.' },
