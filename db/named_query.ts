@@ -65,6 +65,7 @@ function rowClass(prototype: object, fields: readonly pg.FieldDef[]): Shape['Row
     return `this[${JSON.stringify(name)}] = ${value};`;
   });
   const names = parsers.map((_, i) => `parse${i}`);
+  // oxlint-disable-next-line typescript/no-implied-eval -- names are of columns of our queries, and quoted
   const Row = new Function(...names, `return function Row(texts) { ${lines.join(' ')} }`)(...parsers) as Shape['Row'];
   Row.prototype = prototype;
   return Row;

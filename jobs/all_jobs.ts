@@ -26,7 +26,7 @@ export function allLeftovers(jobs: readonly Job[] = allJobs()): Leftovers[] {
 
 /** Logs of all kinds that there are now. */
 export async function allLogs(sql: Sql, drivers: HostDrivers, jobs: readonly Job[] = allJobs()): Promise<LogSource[]> {
-  return (await Promise.all(jobs.map((job) => job.logs?.(sql, drivers) ?? []))).flat();
+  return (await Promise.all(jobs.map((job) => job.logs?.(sql, drivers) ?? Promise.resolve([])))).flat();
 }
 
 /** Host drivers that are opened by kinds; the host opens the others itself. */

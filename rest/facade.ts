@@ -86,10 +86,10 @@ function rethrow(error: Error | undefined): void {
 export function facadeSchema(schema: GraphQLSchema, operations: readonly Operation[]): GraphQLSchema {
   const withoutRelations = relationRemover();
   const rootOf = (name: string, kind: Operation['field']['kind']): GraphQLObjectType => {
+    const rootFields = (kind === 'query' ? schema.getQueryType() : schema.getMutationType())?.getFields() ?? {};
     const bound = operations.filter(({ field }) => field.kind === kind);
     const fields = bound.map((operation) => {
-      const root = kind === 'query' ? schema.getQueryType() : schema.getMutationType();
-      const { type, args, ...field } = root?.getFields()[operation.field.name] as GraphQLField<unknown, unknown>;
+      const { type, args, ...field } = rootFields[operation.field.name] as GraphQLField<unknown, unknown>;
       return [operation.key, { ...field, type: withoutRelations(type), args: argumentsOf(operation, args) }];
     });
     return new GraphQLObjectType({ name, fields: Object.fromEntries(fields) });

@@ -48,7 +48,7 @@ export async function openDistribution(options: DistributionOptions): Promise<Re
     removeUnused: () => Promise.resolve(),
     removeOldUploads: () => Promise.resolve(),
     async *listBlobs() {
-      return;
+      yield* [];
     },
     mirror: mirrorOf(api, content, tokens),
     close: () => server.close(),

@@ -20,7 +20,7 @@ interface ApiRequest {
 
 interface ApiResponse {
   headers: Answered['headers'];
-  /* eslint-disable-next-line @typescript-eslint/no-explicit-any -- shapes of four providers */
+  /* oxlint-disable-next-line typescript/no-explicit-any -- shapes of four providers */
   json: any;
 }
 

@@ -15,7 +15,7 @@ import type { Api } from './api';
 import { checksOf } from './checks';
 import { list, pageNumber, segments, toText, toTime } from './rows';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- shapes of the provider */
+/* oxlint-disable typescript/no-explicit-any -- shapes of the provider */
 
 const PER_PAGE = 50;
 const EVENTS = [

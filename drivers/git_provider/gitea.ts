@@ -13,7 +13,7 @@ import type { Api } from './api';
 import { checksOf } from './checks';
 import { list, nextPage, pageNumber, segments, toText, toTime } from './rows';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- shapes of the provider */
+/* oxlint-disable typescript/no-explicit-any -- shapes of the provider */
 
 /** Default page size limit of Gitea (`MAX_RESPONSE_ITEMS`). */
 const PER_PAGE = 50;

@@ -14,7 +14,7 @@ import type { Api } from './api';
 import { checksOf } from './checks';
 import { list, nextPage, pageNumber, PER_PAGE, segments, toText, toTime } from './rows';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- shapes of the provider */
+/* oxlint-disable typescript/no-explicit-any -- shapes of the provider */
 
 const EVENTS = ['push', 'pull_request', 'status', 'check_suite', 'check_run'];
 

@@ -13,7 +13,7 @@ import type { Api } from './api';
 import { checksOf, type Check } from './checks';
 import { list, nextPage, pageNumber, PER_PAGE, segments, toText, toTime } from './rows';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- shapes of the provider */
+/* oxlint-disable typescript/no-explicit-any -- shapes of the provider */
 
 const STATES = { open: 'opened', closed: 'closed', merged: 'merged' } as const;
 

@@ -1,6 +1,6 @@
 // Parses responses of providers: only the used fields, with the expected types.
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- shapes of four providers */
+/* oxlint-disable typescript/no-explicit-any -- shapes of four providers */
 
 export function toText(value: any, otherwise = ''): string {
   return typeof value === 'string' ? value : typeof value === 'number' ? String(value) : otherwise;

@@ -35,7 +35,7 @@ export function readEvent(headers: IncomingHttpHeaders, body: unknown): HookEven
   return githubEvent(named('x-gitea-event') || named('x-github-event') || named('x-forgejo-event'), payload);
 }
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- untrusted input */
+/* oxlint-disable typescript/no-explicit-any -- untrusted input */
 type Payload = Record<string, any>;
 
 const NOTHING: HookEvent = { kind: 'other' };

@@ -25,7 +25,9 @@ interface Mark {
 }
 
 type FoundVolume =
-  { state: 'absent' } | { state: 'foreign'; detail: string } | { state: 'ours'; home: string; mark: Mark };
+  | { state: 'absent' }
+  | { state: 'foreign'; detail: string }
+  | { state: 'ours'; home: string; mark: Mark };
 
 const markName = '.svc-owner';
 

@@ -61,7 +61,7 @@ async function listeningTargets(targets: readonly Target[], units: string): Prom
   const listening = await Promise.all(
     targets.map(({ instance_id, port, location }) =>
       // The address of a pod may be another tenant's by now.
-      location ? false : isUnitListening(units, instance_id, port).catch(() => false),
+      location ? Promise.resolve(false) : isUnitListening(units, instance_id, port).catch(() => false),
     ),
   );
   return targets.filter((_, index) => listening[index]);

@@ -83,7 +83,7 @@ function validated(input: Input, variables: VariableSetting[]): VariableSetting[
   const operation = buildCore().operations.get('setEnvironmentVariables');
   try {
     const args = operation?.validate({ id: input.argument, input: { variables } });
-    return (args?.input as { variables: VariableSetting[] }).variables;
+    return (args as { input: { variables: VariableSetting[] } }).input.variables;
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     const errors = error.members.errors as FieldError[];

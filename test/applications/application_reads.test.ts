@@ -1,7 +1,7 @@
 // Lists of applications, the GraphQL face, and what crosses from one project to another.
 import { startService, type TestService } from '../support/service';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- rows as the service answers them */
+/* oxlint-disable typescript/no-explicit-any -- rows as the service answers them */
 let service: TestService;
 let project: string;
 let rows: any[];

@@ -43,7 +43,9 @@ describe('sorts', () => {
     expect(new Set(rows.map(keyOf)).size).toBe(rows.length);
     const name = sort.replace('-', '');
     const values = rows.map((row) => (name === 'created_at' && !row.created_at ? keyOf(row) : row[name])) as (
-      string | number | null
+      | string
+      | number
+      | null
     )[];
     const sign = sort.startsWith('-') ? -1 : 1;
     for (let index = 1; index < values.length; index += 1)

@@ -16,7 +16,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => service?.close(), 60_000);
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- answers are checked by the OpenAPI document */
+/* oxlint-disable typescript/no-explicit-any -- answers are checked by the OpenAPI document */
 const slowBuild = (seconds: number) => ({
   ...nodeApp('slow'),
   'package.json': JSON.stringify({

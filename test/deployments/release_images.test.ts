@@ -55,7 +55,7 @@ async function pullerOf(image: string, seconds = 60): Promise<RegistryClient> {
   return startRegistryClient({ port, ...login });
 }
 
-/* eslint-disable-next-line @typescript-eslint/no-explicit-any -- what the program prints */
+/* oxlint-disable-next-line typescript/no-explicit-any -- what the program prints */
 async function operator(verb: string, id: string): Promise<any> {
   const { config, databaseUrl } = service.platform;
   const settings = { DATABASE_URL: databaseUrl, PLATFORM_DATA_DIR: config.dataDir, REGISTRY_PORT: String(port) };

@@ -27,7 +27,7 @@ import {
 } from '../support/deployments/source_uploads';
 import { waitFor } from '../support/wait_for';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- bodies of answers */
+/* oxlint-disable typescript/no-explicit-any -- bodies of answers */
 // Not in its synchronous form: the service is in this process.
 const execute = promisify(execFile);
 const folder = useFolder();

@@ -16,7 +16,7 @@ import {
   useUploads,
 } from '../support/deployments/source_uploads';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- bodies of answers */
+/* oxlint-disable typescript/no-explicit-any -- bodies of answers */
 useUploads();
 
 describe('a deployment', () => {

@@ -15,7 +15,7 @@ import {
 import { nodeApp } from '../support/git/repositories';
 import { waitFor } from '../support/wait_for';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- answers are checked by the OpenAPI document */
+/* oxlint-disable typescript/no-explicit-any -- answers are checked by the OpenAPI document */
 let service: DeployService;
 let folder: string;
 beforeAll(async () => {

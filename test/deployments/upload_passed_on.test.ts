@@ -12,7 +12,7 @@ import { application, archive, filesOf, MIB, put, service, useUploads } from '..
 import { endPrograms, startProgram } from '../support/processes/program';
 import { waitFor } from '../support/wait_for';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- bodies of answers */
+/* oxlint-disable typescript/no-explicit-any -- bodies of answers */
 useUploads();
 
 const folder = mkdtempSync(path.join(tmpdir(), 'platform-elsewhere-'));

@@ -140,7 +140,7 @@ describe('the OpenAPI document', () => {
     for (const operation of core.table.operations) {
       const { body } = operation.field;
       if (!body) continue;
-      const { example } = found(operation).requestBody?.content['application/json'] as { example: unknown };
+      const example = found(operation).requestBody?.content['application/json']?.example;
       const args = Object.fromEntries(
         operation.params.map(({ name, argument }) => [argument, pathExample(operation, name)]),
       );

@@ -11,7 +11,7 @@ interface Example {
 
 const secret = 'a secret of the webhook';
 const hmac = (body: Buffer | string, key = secret): string => createHmac('sha256', key).update(body).digest('hex');
-/* eslint-disable-next-line @typescript-eslint/no-require-imports -- a package of JSON */
+/* oxlint-disable-next-line typescript/no-require-imports -- a package of JSON */
 const octokit = require('@octokit/webhooks-examples') as Example[] | { default: Example[] };
 const examples = 'default' in octokit ? octokit.default : octokit;
 

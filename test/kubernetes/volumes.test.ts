@@ -14,7 +14,7 @@ import { addDisk, removeDisk } from '../support/kubernetes/disk';
 import { startOnCluster } from '../support/kubernetes/service_on_cluster';
 import { waitFor } from '../support/wait_for';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
+/* oxlint-disable typescript/no-explicit-any -- answers are whatever the service sends */
 const WITHIN_MS = 60_000;
 const storageClass = `disks-${process.pid}`;
 

@@ -43,7 +43,7 @@ interface Asked {
 interface Answer {
   status: number;
   headers: http.IncomingHttpHeaders;
-  body: any; // eslint-disable-line @typescript-eslint/no-explicit-any -- whatever the service sends
+  body: any; // oxlint-disable-line typescript/no-explicit-any -- whatever the service sends
 }
 
 function ask(

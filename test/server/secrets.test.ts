@@ -19,7 +19,7 @@ const WRONG_PASSWORD = 'magpie-behind-the-brewery-31';
 /** What must not be found, by what it is. */
 const secrets = new Map<string, string>();
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
+/* oxlint-disable typescript/no-explicit-any -- answers are whatever the service sends */
 let cookie = '';
 
 async function send(

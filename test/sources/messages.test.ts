@@ -1,8 +1,8 @@
 // What drivers and jobs say may be shown to a customer: one form for all of it.
 import { readFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import ts from 'typescript';
 import { settings } from '../../core/settings';
+import { syntaxOf, type SyntaxNode } from '../support/runner/syntax';
 
 const root = path.join(__dirname, '../..');
 
@@ -17,11 +17,16 @@ const PROPERTIES = new Set(['status_reason', 'reason', 'message', 'waiting', 'de
 /** Functions whose first or second argument people read. */
 const CALLS: Record<string, number> = { DriverError: 1, SourceError: 1, StepFailed: 0, failed: 0 };
 
-const messages = ['engines', 'drivers', 'jobs', 'core/outbound', 'core/process'].flatMap((folder) =>
-  readdirSync(path.join(root, folder), { encoding: 'utf8', recursive: true })
-    .filter((file) => file.endsWith('.ts'))
-    .flatMap((file) => messagesOf(path.join(folder, file))),
-);
+let messages: Message[] = [];
+
+beforeAll(async () => {
+  const files = ['engines', 'drivers', 'jobs', 'core/outbound', 'core/process'].flatMap((folder) =>
+    readdirSync(path.join(root, folder), { encoding: 'utf8', recursive: true })
+      .filter((file) => file.endsWith('.ts'))
+      .map((file) => path.join(folder, file)),
+  );
+  messages = (await Promise.all(files.map(messagesOf))).flat();
+});
 
 test('messages of drivers and jobs are found', () => {
   const inFolder = (folder: string): number => messages.filter(({ where }) => where.startsWith(folder)).length;
@@ -51,26 +56,28 @@ test('none names a setting that does not exist, or a path of the host', () => {
 });
 
 /** The messages of a file that are written where they are thrown or stored. */
-function messagesOf(file: string): Message[] {
-  const source = ts.createSourceFile(file, readFileSync(path.join(root, file), 'utf8'), ts.ScriptTarget.Latest, true);
+async function messagesOf(file: string): Promise<Message[]> {
+  const source = readFileSync(path.join(root, file), 'utf8');
+  const { tree, childrenOf } = await syntaxOf(file, source);
   const found: Message[] = [];
-  const visit = (node: ts.Node): void => {
-    const message = messageIn(node);
+  const visit = (node: SyntaxNode): void => {
+    const message = messageIn(node, source);
     if (message) {
-      const { line } = source.getLineAndCharacterOfPosition(message.getStart());
-      for (const text of textsOf(message)) if (isProse(text)) found.push({ where: `${file}:${line + 1}`, text });
+      const line = source.slice(0, message.start).split('\n').length;
+      for (const text of textsOf(message, source)) if (isProse(text)) found.push({ where: `${file}:${line}`, text });
     }
-    ts.forEachChild(node, visit);
+    for (const { child } of childrenOf(node)) visit(child);
   };
-  visit(source);
+  visit(tree);
   return found;
 }
 
-function messageIn(node: ts.Node): ts.Expression | undefined {
-  if (ts.isPropertyAssignment(node) && PROPERTIES.has(node.name.getText())) return node.initializer;
-  if (!ts.isNewExpression(node) && !ts.isCallExpression(node)) return undefined;
-  const position = CALLS[node.expression.getText()];
-  return position === undefined ? undefined : node.arguments?.[position];
+function messageIn(node: SyntaxNode, source: string): SyntaxNode | undefined {
+  const named = (node.key ?? node.callee) as SyntaxNode | undefined;
+  if (!named) return undefined;
+  const name = source.slice(named.start, named.end);
+  if (node.type === 'Property') return PROPERTIES.has(name) ? (node.value as SyntaxNode) : undefined;
+  return (node.arguments as SyntaxNode[] | undefined)?.[CALLS[name] ?? -1];
 }
 
 // Codes of one word are no sentences.
@@ -78,22 +85,33 @@ function isProse(text: string): boolean {
   return /\s/.test(text);
 }
 
-function textsOf(node: ts.Expression): string[] {
-  if (ts.isStringLiteralLike(node)) return [node.text];
-  if (ts.isTemplateExpression(node))
-    return [node.head.text + node.templateSpans.map((span) => `\${${nameOf(span)}}${span.literal.text}`).join('')];
-  if (ts.isConditionalExpression(node)) return [...textsOf(node.whenTrue), ...textsOf(node.whenFalse)];
-  if (ts.isParenthesizedExpression(node)) return textsOf(node.expression);
-  if (ts.isBinaryExpression(node)) return joined(textsOf(node.left), textsOf(node.right), node.operatorToken.kind);
-  return [];
+function textsOf(node: SyntaxNode, source: string): string[] {
+  const texts = (member: string): string[] => textsOf(node[member] as SyntaxNode, source);
+  switch (node.type) {
+    case 'Literal':
+      return typeof node.value === 'string' ? [node.value] : [];
+    case 'TemplateLiteral':
+      return [templateText(node, source)];
+    case 'ConditionalExpression':
+      return [...texts('consequent'), ...texts('alternate')];
+    case 'ParenthesizedExpression':
+      return texts('expression');
+    case 'LogicalExpression':
+      return [...texts('left'), ...texts('right')];
+    case 'BinaryExpression':
+      return texts('left').flatMap((begin) => texts('right').map((end) => begin + end));
+    default:
+      return [];
+  }
 }
 
-function joined(left: string[], right: string[], operator: ts.SyntaxKind): string[] {
-  if (operator !== ts.SyntaxKind.PlusToken) return [...left, ...right];
-  return left.length && right.length ? left.flatMap((begin) => right.map((end) => begin + end)) : [];
+function templateText(node: SyntaxNode, source: string): string {
+  const quasis = node.quasis as { value: { cooked: string } }[];
+  const names = (node.expressions as SyntaxNode[]).map(({ start, end }) => `\${${nameOf(source.slice(start, end))}}`);
+  return quasis.map(({ value }, i) => value.cooked + (names[i] ?? '')).join('');
 }
 
 /** Of a value in a template: its last word, which says what it is. */
-function nameOf({ expression }: ts.TemplateSpan): string {
-  return /(\w+)(?:\([^()]*\))?$/.exec(expression.getText())?.[1] ?? '…';
+function nameOf(expression: string): string {
+  return /(\w+)(?:\([^()]*\))?$/.exec(expression)?.[1] ?? '…';
 }

@@ -1,8 +1,8 @@
 // Files below test/ that are no test files are loaded once for all test files of a process.
-import ts from 'typescript';
 import { COPIED } from '../support/runner/generated_project';
 import { importsOf, resolveImport } from '../support/runner/imports';
 import { readSource, repositoryFiles } from '../support/runner/repository';
+import { syntaxOf, type SyntaxNode } from '../support/runner/syntax';
 
 const OF_ONE_FILE = new Set(['describe', 'test', 'it', 'expect', 'beforeAll', 'beforeEach', 'afterAll', 'afterEach']);
 
@@ -11,24 +11,28 @@ const shared = repositoryFiles().filter(
 );
 
 /** Names of the framework that the file takes while it is loaded: those of the first test file alone. */
-function takenAtLoad(text: string): string[] {
+async function takenAtLoad(file: string, text: string): Promise<string[]> {
+  const { tree, childrenOf } = await syntaxOf(file, text);
   const found: string[] = [];
-  const visit = (node: ts.Node): void => {
-    if (ts.isFunctionLike(node) || ts.isTypeNode(node)) return;
-    if (ts.isPropertyAccessExpression(node)) return visit(node.expression);
-    if (ts.isPropertyAssignment(node)) return visit(node.initializer);
-    if (ts.isIdentifier(node) && OF_ONE_FILE.has(node.text)) found.push(node.text);
-    ts.forEachChild(node, visit);
+  const visit = (node: SyntaxNode): void => {
+    if (/Function|^TSType|^TSInterface/.test(node.type)) return;
+    if (node.type === 'Identifier' && OF_ONE_FILE.has(node.name as string)) found.push(node.name as string);
+    for (const { member, child } of childrenOf(node))
+      if (node.computed || !/^(?:property|key)$/.test(member)) visit(child);
   };
-  visit(ts.createSourceFile('file.ts', text, ts.ScriptTarget.Latest));
+  visit(tree);
   return found;
 }
 
-test('what is shared takes `describe` and its like when it is called, not when it is loaded', () => {
+test('what is shared takes `describe` and its like when it is called, not when it is loaded', async () => {
   expect(shared.length).toBeGreaterThan(100);
-  expect(shared.flatMap((file) => takenAtLoad(readSource(file)).map((name) => `${file}: ${name}`))).toEqual([]);
-  expect(takenAtLoad('export const many = ready() ? describe : skipped;')).toEqual(['describe']);
-  expect(takenAtLoad('export const many = (name: string) => describe(name, work); many.test = 1;')).toEqual([]);
+  const taken = await Promise.all(
+    shared.map(async (file) => (await takenAtLoad(file, readSource(file))).map((name) => `${file}: ${name}`)),
+  );
+  expect(taken.flat()).toEqual([]);
+  const inText = (text: string): Promise<string[]> => takenAtLoad('file.ts', text);
+  expect(await inText('export const many = ready() ? describe : skipped;')).toEqual(['describe']);
+  expect(await inText('export const many = (name: string) => describe(name, work); many.test = 1;')).toEqual([]);
 });
 
 /** Relative imports of files that are taken of ones that are left out. */

@@ -16,7 +16,7 @@ import { createTestDatabase } from './databases/database';
 import { responseChecker, type ResponseChecker } from './contract/openapi_check';
 import { mintKey, newProject } from './service_rows';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- the OpenAPI check types what the service sends */
+/* oxlint-disable typescript/no-explicit-any -- the OpenAPI check types what the service sends */
 export interface Answer {
   status: number;
   headers: Headers;

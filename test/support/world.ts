@@ -262,7 +262,6 @@ async function ownBody(world: World, type: GraphQLInputObjectType, example: Valu
     else if (isInputObjectType(inner)) result[name] = await ownBody(world, inner, value as Values);
     else if (kind) result[name] = name in LISTED ? [await world.other(kind)] : await world.other(kind);
     else if (type.name === 'AddSharedRepositoryProjectInput') result[name] = (await world.service.newProject()).id;
-    else if (kind) result[name] = await world.other(kind);
     else result[name] = typeof value === 'string' ? freeOf(type, name)(world, value) : value;
   }
   return result;

@@ -126,7 +126,7 @@ function build() {
 
 function findCompiler() {
   try {
-    return createRequire(import.meta.url).resolve('typescript/bin/tsc');
+    return path.join(path.dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc');
   } catch {
     return undefined;
   }

@@ -74,7 +74,7 @@ function CurrentPage() {
 }
 
 type Load = (typeof pages)[number][1];
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- each page has the parameters of its own path
+// oxlint-disable-next-line typescript/no-explicit-any -- each page has the parameters of its own path
 type AnyPage = ComponentType<any>;
 
 const loaded = new Map<Load, AnyPage>();

@@ -62,7 +62,7 @@ test('beyond the limit of a network nothing is signed: answers are cut short or 
   expect(asked(1, '198.51.100.1', 'udp')).toMatchObject({ rcode: 'NXDOMAIN', flag_tc: false });
   expect(asked(1, '192.0.2.200', 'tcp')).toMatchObject({ rcode: 'NXDOMAIN' });
   const cookieOf = (found: Response | null): Buffer =>
-    (found?.additionals as unknown as { options: { data: Buffer }[] }[])[0]?.options[0]?.data as Buffer;
+    (found?.additionals as unknown as { options: { data: Buffer }[] }[] | undefined)?.[0]?.options[0]?.data as Buffer;
   const withCookie = (data: Buffer): object => ({ ...opt, options: [{ code: 10, data }] });
   const cookie = cookieOf(asked(1, '192.0.2.200', 'tcp', withCookie(Buffer.alloc(8, 7))));
   expect(asked(1, '192.0.2.200', 'udp', withCookie(cookie))).toMatchObject({ rcode: 'NXDOMAIN', flag_tc: false });

@@ -6,7 +6,7 @@ import { connect, describeEngine, openHall, verdict, type Hall } from '../../sup
 import { processesWith, signalAll } from '../../support/processes/processes';
 import { waitFor } from '../../support/wait_for';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
+/* oxlint-disable typescript/no-explicit-any -- answers are whatever the service sends */
 const missing = ['pgbouncer', 'haproxy'].filter((program) => !process.env.CI && !existsSync(`/usr/sbin/${program}`));
 const describeBoth: (name: string, tests: () => void) => void = missing.length
   ? (name, tests) => describe.skip(`${name} (not installed: ${missing.join(', ')})`, tests)

@@ -128,7 +128,7 @@ async function inRedis(address: string, command: string[]): Promise<string | nul
       signalAll(processesWith(`${settings.DATABASE_DIR!}/`).map(({ pid }) => pid));
     }
 
-    // eslint-disable-next-line @typescript-eslint/no-explicit-any -- what the API answers
+    // oxlint-disable-next-line typescript/no-explicit-any -- what the API answers
     async function call(method: string, place: string, body?: object): Promise<{ status: number; body: any }> {
       const first = JSON.parse(readFileSync(path.join(settings.PLATFORM_DATA_DIR!, 'first-key.json'), 'utf8')) as {
         key: string;

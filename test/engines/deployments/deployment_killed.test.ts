@@ -13,7 +13,7 @@ import { endPrograms, startProgram, type Program } from '../../support/processes
 import { nodeApp, procfileApp, webCommand } from '../../support/git/repositories';
 import { waitFor } from '../../support/wait_for';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- answers of the program as it is */
+/* oxlint-disable typescript/no-explicit-any -- answers of the program as it is */
 let git: GitServer;
 let database: Awaited<ReturnType<typeof createTestDatabase>>;
 let directory: string;

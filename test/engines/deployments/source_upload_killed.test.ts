@@ -14,7 +14,7 @@ import { destroyUnits, visitHost } from '../../support/deployments/deploy';
 import { endPrograms, startProgram, type Program } from '../../support/processes/program';
 import { waitFor } from '../../support/wait_for';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- answers of the program as it is */
+/* oxlint-disable typescript/no-explicit-any -- answers of the program as it is */
 const MIB = 2 ** 20;
 const FILES = 40;
 /** The state of the deployment, and how long it has been in it, at each kill. */

@@ -7,7 +7,7 @@ import { openForeignProvider, pressProvider, type ForeignProvider } from './fore
 import { openClient } from './client';
 import { logIn, newPerson, visitor, type Page, type Person } from '../../support/identity/person';
 
-/* eslint-disable-next-line @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
+/* oxlint-disable-next-line typescript/no-explicit-any -- answers are whatever the service sends */
 type Data = any;
 type Visitor = Pick<Person, 'open' | 'submit' | 'cookies'>;
 

@@ -15,7 +15,7 @@ const SDK = path.resolve(
 const LOCAL = 'http://127.0.0.1:49152/callback';
 const HOSTED = 'https://agent.example.com/callback';
 
-/* eslint-disable-next-line @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
+/* oxlint-disable-next-line typescript/no-explicit-any -- answers are whatever the service sends */
 type Data = any;
 
 let service: TestService;

@@ -9,7 +9,6 @@ import {
   isObjectType,
   isRequiredArgument,
   isUnionType,
-  type GraphQLArgument,
   type GraphQLField,
   type GraphQLInputType,
   type GraphQLObjectType,
@@ -73,7 +72,7 @@ export function relationSelection({ field }: Relation): string {
 }
 
 /** A value that GraphQL lets through and the validator refuses: every text of it holds NUL. */
-export function poisoned(type: GraphQLInputType | GraphQLArgument['type']): unknown {
+export function poisoned(type: GraphQLInputType): unknown {
   const bare = getNullableType(type) as GraphQLInputType;
   if (isListType(bare)) return [poisoned(bare.ofType as GraphQLInputType)];
   if (isEnumType(bare)) return bare.getValues()[0]?.name;

@@ -4,7 +4,7 @@ import Ajv, { type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
 import type { PeerRequest } from '../git/git_peer';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- JSON Schema */
+/* oxlint-disable typescript/no-explicit-any -- JSON Schema */
 
 interface Operation {
   operationId: string;

@@ -11,7 +11,7 @@ import { from } from '../engines';
 import { processesWith, signalAll } from '../processes/processes';
 import { startService, type Answer, type CallOptions, type TestService } from '../service';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- the OpenAPI check types what the service sends */
+/* oxlint-disable typescript/no-explicit-any -- the OpenAPI check types what the service sends */
 export interface Hall {
   service: TestService;
   databaseDir: string;

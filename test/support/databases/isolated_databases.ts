@@ -11,7 +11,7 @@ import type { Answer } from '../service';
 import { connect, openHall, outsideAddress, verdict, type Hall } from './database_hall';
 import { waitFor } from '../wait_for';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
+/* oxlint-disable typescript/no-explicit-any -- answers are whatever the service sends */
 const outside = outsideAddress();
 
 const psql = async (...args: string[]): Promise<string> => (await promisify(execFile)('psql', args)).stdout;

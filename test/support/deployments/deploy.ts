@@ -9,7 +9,7 @@ import { startGitServer, type GitFiles, type GitServer } from '../git/git_server
 import { startService, type TestService } from '../service';
 import { waitFor } from '../wait_for';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- the OpenAPI check types what the service sends */
+/* oxlint-disable typescript/no-explicit-any -- the OpenAPI check types what the service sends */
 export interface DeployService extends TestService {
   git: GitServer;
   runtimeDir: string;

@@ -11,7 +11,7 @@ import { HOSTILE_CALLS, HOSTILE_CALLS_ANSWERED } from '../contract/hostile_calls
 import { lock, webCommand } from '../git/repositories';
 import { waitFor } from '../wait_for';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
+/* oxlint-disable typescript/no-explicit-any -- answers are whatever the service sends */
 
 // It asks the database whether it speaks TLS, which needs no driver.
 const ASK = `

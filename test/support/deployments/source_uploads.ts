@@ -4,7 +4,7 @@ import path from 'node:path';
 import { tarOf } from '../builds/archives';
 import { startService, type Answer, type TestService } from '../service';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- bodies of answers */
+/* oxlint-disable typescript/no-explicit-any -- bodies of answers */
 export const MIB = 2 ** 20;
 export let service: TestService;
 export let application: string;

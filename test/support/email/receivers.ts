@@ -7,7 +7,7 @@ export interface Received {
   path: string;
   headers: Record<string, string | string[] | undefined>;
   text: string;
-  /* eslint-disable-next-line @typescript-eslint/no-explicit-any -- whatever was sent */
+  /* oxlint-disable-next-line typescript/no-explicit-any -- whatever was sent */
   body: any;
 }
 

@@ -9,7 +9,7 @@ import { giteaRoutes } from './git_peer_gitea';
 import { githubRoutes } from './git_peer_github';
 import { gitlabRoutes } from './git_peer_gitlab';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- bodies of four providers */
+/* oxlint-disable typescript/no-explicit-any -- bodies of four providers */
 
 export interface PeerRepository {
   id: number;

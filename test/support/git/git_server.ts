@@ -12,7 +12,10 @@ import { answerLfs, type LfsStore } from '../builds/lfs_server';
  * is its commit).
  */
 export type GitFile =
-  string | Buffer | null | { mode: '100644' | '100755' | '120000' | '160000'; content: string | Buffer };
+  | string
+  | Buffer
+  | null
+  | { mode: '100644' | '100755' | '120000' | '160000'; content: string | Buffer };
 export type GitFiles = Record<string, GitFile>;
 
 export interface GitServerOptions {
@@ -58,7 +61,8 @@ export interface GitServer {
    * leave it open.
    */
   intercept:
-    ((request: http.IncomingMessage) => { status: number; headers?: Record<string, string> } | 'hang' | null) | null;
+    | ((request: http.IncomingMessage) => { status: number; headers?: Record<string, string> } | 'hang' | null)
+    | null;
   close(): Promise<void>;
 }
 

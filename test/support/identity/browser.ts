@@ -19,7 +19,7 @@ export interface Browser {
   setCookie: string | null;
 }
 
-/* eslint-disable-next-line @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
+/* oxlint-disable-next-line typescript/no-explicit-any -- answers are whatever the service sends */
 type Data = any;
 
 export interface Refusal {

@@ -113,7 +113,7 @@ async function processesOf({ runtimeDir, sql }: Patient): Promise<Found[]> {
   });
 }
 
-const EVER = `select id from applications union select resource_id from activity where resource_id like 'app\_%'`;
+const EVER = `select id from applications union select resource_id from activity where resource_id like 'app\\_%'`;
 
 function unitOf(environment: string, applications: ReadonlySet<string>): string | null {
   const variable = (name: string): string | null =>

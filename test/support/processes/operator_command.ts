@@ -81,7 +81,7 @@ export function run(
   return new Promise((resolve) => child.on('close', (code) => resolve({ ...result, code })));
 }
 
-/* eslint-disable-next-line @typescript-eslint/no-explicit-any -- what the command prints */
+/* oxlint-disable-next-line typescript/no-explicit-any -- what the command prints */
 export async function json(args: string[], input?: string): Promise<any> {
   const { code, out, err } = await run([...args, '--json'], { input });
   if (code !== 0) throw new Error(`${args.join(' ')}: ${code} ${err}`);

@@ -6,7 +6,7 @@ import * as path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from './free_port';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
+/* oxlint-disable typescript/no-explicit-any -- answers are whatever the service sends */
 export interface StartedService {
   ingressPort: number;
   /** Sends a request with the first key. @throws Error where the answer is a problem */

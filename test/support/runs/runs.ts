@@ -2,7 +2,7 @@
 import type { TestApplication } from '../deployments/deploy';
 import { waitFor } from '../wait_for';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- bodies of answers */
+/* oxlint-disable typescript/no-explicit-any -- bodies of answers */
 export type RunBody = any;
 
 const UNFINISHED = new Set(['queued', 'starting', 'running']);

@@ -2,7 +2,7 @@
 import { fireSchedule } from '../../../models/runs/schedule/fire';
 import type { TestService } from '../service';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- bodies of answers */
+/* oxlint-disable typescript/no-explicit-any -- bodies of answers */
 export type Body = any;
 
 let serial = 0;

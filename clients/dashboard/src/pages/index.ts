@@ -5,7 +5,7 @@ import { ProjectHome } from './project';
 import { Projects } from './projects';
 import { SignIn, Welcome } from './sign_in';
 
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- each page has the parameters of its own path
+// oxlint-disable-next-line typescript/no-explicit-any -- each page has the parameters of its own path
 type Load = () => Promise<ComponentType<any>>;
 
 const at = async <Module, Name extends keyof Module>(module: Promise<Module>, name: Name): Promise<Module[Name]> =>

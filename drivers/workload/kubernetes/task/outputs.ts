@@ -42,7 +42,10 @@ export function openOutputs({ stdout, stderr }: PodStream): Outputs {
     for (;;) {
       const part = kept.shift() ?? readNow();
       if (part) return part;
-      if (isWoken) return (isWoken = false) || 'woken';
+      if (isWoken) {
+        isWoken = false;
+        return 'woken';
+      }
       if (sources.every(([, { readableEnded, destroyed }]) => readableEnded || destroyed)) return null;
       await new Promise<void>((resolve) => (resume = resolve));
     }

@@ -122,7 +122,9 @@ export class Attachment {
 }
 
 type Control =
-  { type: 'ready'; writer: boolean; tty: boolean } | ({ type: 'exit' } & Exit) | { type: 'error'; message: string };
+  | { type: 'ready'; writer: boolean; tty: boolean }
+  | ({ type: 'exit' } & Exit)
+  | { type: 'error'; message: string };
 
 export function encode(text: string): Uint8Array {
   return new TextEncoder().encode(text);
