@@ -126,16 +126,21 @@ function build() {
 
 function findCompiler() {
   try {
-    return path.join(path.dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc');
+    const compiler = createRequire(import.meta.url).resolve('typescript/package.json');
+    // What bin/tsc starts: an optional package.
+    createRequire(compiler).resolve(`@typescript/typescript-${process.platform}-${process.arch}/package.json`);
+    return path.join(path.dirname(compiler), 'bin/tsc');
   } catch {
     return undefined;
   }
 }
 
-/** Installed without development packages (npm ci --omit=dev): dist/ must have been built before. */
+/** Installed without development or optional packages (npm ci --omit=dev): dist/ must have been built before. */
 function useAsItIs() {
   if (fs.existsSync(DIST)) return 0;
-  process.stderr.write('dist/ is missing and TypeScript is not installed: run npm ci, or bring a built dist/\n');
+  process.stderr.write(
+    'dist/ is missing and TypeScript is not installed: run npm ci without --omit, or bring a built dist/\n',
+  );
   return 1;
 }
 
