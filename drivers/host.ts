@@ -14,6 +14,7 @@ import type {
 } from '../core/catalog/host_facts';
 import { optionalPrograms } from '../core/catalog/missing_programs';
 import { run } from '../core/process/command';
+import { saidVersion } from '../core/process/said_version';
 import { driverContext } from '../core/driver';
 
 /** `directory`: whose disk counts. `searchPath` and `postgresqlRoot` are where programs are looked for. */
@@ -83,8 +84,8 @@ interface Found<T> {
 }
 
 /**
- * Returns the last result, and refreshes it in the background if it is older than a minute: running all programs for
- * their versions takes a second of processor time, which no request should wait for.
+ * Returns the last result, and refreshes it in the background if it is older than a minute: no request should wait for
+ * all programs.
  */
 function remembered<T>(find: (options: HostOptions) => Promise<T>): (options: HostOptions) => Promise<T> {
   const known = new Map<string, Found<T>>();
@@ -201,7 +202,7 @@ async function postgresqlFound(
 // `word` in the output of --version identifies the engine: Valkey's package may install a redis-server that is Valkey.
 async function engines(places: string[], program: string, word: string): Promise<EngineFound[]> {
   const file = await which(places, program);
-  const answer = file && (await outputOf(file, ['--version']));
+  const answer = file && (await saidVersion(file, ['--version'], probeWithinMs));
   const version = answer ? versionNumberIn(answer) : undefined;
   if (!file || !answer?.includes(word) || version === undefined) return [];
   return [{ version, series: seriesOf(version, 2), path: file }];
@@ -252,16 +253,16 @@ async function workingBuilders(places: string[]): Promise<OciBuilderName[]> {
 
 async function builderWorks(places: string[], name: OciBuilderName): Promise<boolean> {
   const file = await which(places, name);
-  return file !== null && (await outputOf(file, builderQuestions[name])) !== null;
+  if (file === null) return false;
+  return run(file, builderQuestions[name], driverContext(probeWithinMs)).then(
+    () => true,
+    () => false,
+  );
 }
 
 async function versionOf(file: string, args: string[]): Promise<ProgramFound | null> {
-  const version = versionNumberIn((await outputOf(file, args)) ?? '');
+  const version = versionNumberIn((await saidVersion(file, args, probeWithinMs)) ?? '');
   return version === undefined ? null : { version, path: file };
-}
-
-function outputOf(file: string, args: string[]): Promise<string | null> {
-  return run(file, args, driverContext(probeWithinMs)).catch(() => null);
 }
 
 async function which(places: string[], program: string): Promise<string | null> {

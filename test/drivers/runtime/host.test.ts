@@ -127,6 +127,27 @@ test('old facts serve while programs are asked again', async () => {
   expect([await version(), await readFile(times, 'utf8')]).toEqual(['2.47.0', 'asked\n']);
 });
 
+test('a program whose file stays as it is, is asked again after ten minutes', async () => {
+  const [times, version] = ['shim-times', 'shim-version'].map((name) => path.join(home, name)) as [string, string];
+  await writeFile(version, '3.11.2');
+  const host = await hostWith('shim', {
+    python3: `echo asked >> ${times}; echo Python $(cat ${version})`,
+    git: `echo asked >> ${times}; exit 1`,
+  });
+  const python = async (): Promise<string | undefined> => (await hostFacts(host)).programs.python3?.version;
+  const asked = async (): Promise<number> => (await readFile(times, 'utf8')).split('\n').length - 1;
+  expect([await python(), await asked()]).toEqual(['3.11.2', 2]);
+  await writeFile(version, '3.13.0');
+  const now = jest.spyOn(Date, 'now').mockReturnValue(Date.now() + 61_000);
+  expect(await python()).toBe('3.11.2');
+  await sleep(500);
+  expect([await python(), await asked()]).toEqual(['3.11.2', 2]);
+  now.mockReturnValue(Date.now() + 600_000);
+  while ((await python()) === '3.11.2') await sleep(20);
+  now.mockRestore();
+  expect([await python(), await asked()]).toEqual(['3.13.0', 4]);
+});
+
 test('programs are asked once, whatever directory is looked at', async () => {
   const host = await hostWith('asked', { git: `echo asked >> ${home}/times; echo git version 2.39.5` });
   const facts = await Promise.all([home, os.tmpdir()].map((directory) => hostFacts({ ...host, directory })));

@@ -1,0 +1,43 @@
+// What programs say about their version. Asking all of them takes a second of processor time, four where a version
+// manager (pyenv, asdf) stands before each.
+import { stat } from 'node:fs/promises';
+import { driverContext } from '../driver';
+import { CommandFailed, run } from './command';
+
+/** A program that was replaced is asked at once. The file of a shim stays as it is when its version changes. */
+const TRUSTED_FOR_MS = 600_000;
+
+interface Said {
+  at: number;
+  identity: string;
+  text: string | null;
+}
+
+const said = new Map<string, Said>();
+
+/**
+ * What the program prints, of the last ten minutes while its file is the same. Null if it failed, or printed nothing
+ * within `withinMs`. Never throws.
+ */
+export async function saidVersion(file: string, args: readonly string[], withinMs: number): Promise<string | null> {
+  const key = JSON.stringify([file, ...args]);
+  const identity = await identityOf(file);
+  const last = said.get(key);
+  if (last?.identity === identity && Date.now() - last.at < TRUSTED_FOR_MS) return last.text;
+  try {
+    const text = await run(file, [...args], driverContext(withinMs));
+    said.set(key, { at: Date.now(), identity, text });
+    return text;
+  } catch (error) {
+    // One that was too slow may answer the next time.
+    if (error instanceof CommandFailed) said.set(key, { at: Date.now(), identity, text: null });
+    else said.delete(key);
+    return null;
+  }
+}
+
+/** Of the file that a link leads to. */
+async function identityOf(file: string): Promise<string> {
+  const { dev, ino, size, mtimeMs, ctimeMs } = await stat(file).catch(() => ({}) as Record<string, undefined>);
+  return [dev, ino, size, mtimeMs, ctimeMs].join(' ');
+}
