@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers clients/dashboard/src/pages/account.tsx clients/dashboard/src/pages/sign_in.tsx */
+/** @tier heavy @quarter 4 @covers clients/dashboard/src/pages/account.tsx clients/dashboard/src/pages/sign_in.tsx */
 // The account of a person in the browser: another password, the second factor, sessions elsewhere.
 import { Secret, TOTP } from 'otpauth';
 import {

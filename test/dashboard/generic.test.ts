@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers clients/dashboard/src */
+/** @tier heavy @quarter 3 @covers clients/dashboard/src */
 // Pages that are made of the SDL: every kind has a list, a document and forms, and every operation of the API a place.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers clients/dashboard server/http/dashboard.ts */
+/** @tier heavy @quarter 3 @covers clients/dashboard server/http/dashboard.ts */
 // A newcomer's path without a terminal: set the password, deploy from a Git address, watch the log, change a variable,
 // roll back. In a real browser, beside a service that really deploys.
 import { newFirstStartCode } from '../../models/identity/first_start';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers server/runs drivers/runtime/attachment.ts engines/ingress */
+/** @tier heavy @quarter 3 @covers server/runs drivers/runtime/attachment.ts engines/ingress */
 /** @user any */
 // Clients of runs behind what stands between in practice: a proxy that cuts idle connections, the ingress of the
 // platform; and a client of a database that answers at the other end.

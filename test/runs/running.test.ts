@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers jobs/runs models/runs drivers/runtime */
 // Commands that really run: their surroundings, their end, and what happens to their application meanwhile.
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers server/main.ts server/first_boot.ts server/program.ts server/platform core/config */
 // The program as a newcomer and an operator meet it: first start, second start, kill -9, stop, and every way not to
 // start.
 import { execFile } from 'node:child_process';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers drivers/database/postgresql */
+/** @tier heavy @quarter 4 @covers drivers/database/postgresql */
 // The limit of what a PostgreSQL server archives: the window of points in time becomes shorter, backups stay.
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';

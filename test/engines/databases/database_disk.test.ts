@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers drivers/hosted_server drivers/volume */
+/** @tier heavy @quarter 3 @covers drivers/hosted_server drivers/volume */
 // The storage of a server whose data are on a disk of their own: its end is hard, and the server comes back from it.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, statfsSync, statSync, truncateSync, writeFileSync } from 'node:fs';

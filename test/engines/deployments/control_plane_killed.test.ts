@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers jobs/deployments/deployment jobs/applications/instance jobs/loop.ts */
+/** @tier heavy @quarter 4 @covers jobs/deployments/deployment jobs/applications/instance jobs/loop.ts */
 // The control plane is killed with -9 while everything is under way; the next one finds it all and goes on.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { makeDoor, nothingOrphaned, type Door } from '../../support/processes/bad_days';

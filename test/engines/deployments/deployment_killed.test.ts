@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers jobs/deployments/deployment jobs/applications/instance */
+/** @tier heavy @quarter 4 @covers jobs/deployments/deployment jobs/applications/instance */
 // The control plane is killed while deployments are at every stage, and started again: each goes on where it was, what
 // runs runs on, and nothing is done twice.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

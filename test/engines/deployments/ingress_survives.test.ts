@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers engines/ingress/ingress server/agents/ingress.ts */
+/** @tier heavy @quarter 4 @covers engines/ingress/ingress server/agents/ingress.ts */
 // Visitors while the control plane is killed, stopped, started and upgraded, and while the ingress itself is killed.
 import { execFileSync } from 'node:child_process';
 import http from 'node:http';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers engines/object_storage/object_storage models/object_storage/bucket_object */
+/** @tier heavy @quarter 4 @covers engines/object_storage/object_storage models/object_storage/bucket_object */
 // A service that is killed while clients write: what was acknowledged is there and whole, usage is exact, and of what
 // was not acknowledged no file stays.
 import { createHash, randomBytes } from 'node:crypto';

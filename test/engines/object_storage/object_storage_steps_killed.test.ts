@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers engines/object_storage/object_storage models/object_storage/bucket_object */
+/** @tier heavy @quarter 3 @covers engines/object_storage/object_storage models/object_storage/bucket_object */
 // SIGKILL within one PUT, one completion of an upload, one DELETE (of an object, of a version, of several keys at once)
 // and one pass of the lifecycle, at continuations of each. What was acknowledged stays, the rest is there as a whole or
 // not at all, usage is exact, and the sweep leaves no file without a row and no row without a file.

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers server/agents/observers */
+/** @tier heavy @quarter 3 @covers server/agents/observers */
 // Workers that are killed in the middle of a storm: every target fails at once, then every one recovers. Incidents and
 // messages are counted to the last one.
 import type { ChildProcess } from 'node:child_process';
