@@ -78,6 +78,18 @@ describe('runs', () => {
     expect(touched('docs/DNS.md')).toEqual([]);
   });
 
+  it('build a cluster in its quarter, and for a change of what is of clusters alone', () => {
+    const onCluster = (quarter: number, changed: string): boolean =>
+      heavyTurn(quarter, [changed]).files.some((file) => file.startsWith('test/kubernetes/'));
+    const general = 'server/agents/workloads/workloads.ts';
+    const changes = [general, 'drivers/workload/kubernetes/pod_state.ts', 'drivers/kubernetes/client/client.ts'];
+    expect(changes.map((changed) => onCluster(1, changed))).toEqual([false, true, true]);
+    expect(heavyFiles().filter((file) => touchesOf(file, [general]) > 0)).toContain(
+      'test/kubernetes/applications.test.ts',
+    );
+    expect(onCluster(2, 'docs/DNS.md')).toBe(true);
+  });
+
   it('take of many touched files those that are changed themselves, and those that the change is about', () => {
     const everywhere = [
       'test/support/service.ts',

@@ -140,7 +140,7 @@ describe.each(variants.filter(([, { sandbox }]) => sandbox === 'none' || hasBubb
     await sleep(300);
     await type('\u001a', 'Stopped');
     // A shell with a job that it holds for stopped does not end.
-    await type('jobs; kill %1; wait; echo jobs"-shown"\n', 'jobs-shown');
+    await type('kill -KILL %1; while jobs %1; do sleep 0.1; done; echo jobs"-shown"\n', 'jobs-shown');
     await type('echo ünïcode 日本\n', 'ünïcode 日本\r\n');
     expect(reader.text()).not.toMatch(/no job control|cannot set terminal/);
     input.write('exit 5\n');
