@@ -49,10 +49,11 @@ const versionQuestions: Record<ProgramName, [program: string, ...args: string[]]
   script: ['script', '--version'],
 };
 
-// `info` and not `--version`: a client without its engine, or without the rights to build, is of no use.
+// Not `--version`: a client without its engine, or without the rights to build, is of no use. Their `info` asks the
+// package manager of the host, too.
 const builderQuestions: Record<OciBuilderName, string[]> = {
-  podman: ['info', '--format', '{{.Version.Version}}'],
-  buildah: ['info'],
+  podman: ['ps', '--quiet'],
+  buildah: ['containers', '--quiet'],
   docker: ['info', '--format', '{{.ServerVersion}}'],
 };
 

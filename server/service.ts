@@ -67,7 +67,7 @@ export interface Service {
 export type BeforeListening = () => Promise<void>;
 
 /** Facts of the host that a start does not need are looked for when it is over. */
-const FACTS_AFTER_MS = 1_000;
+const FACTS_AFTER_MS = 10_000;
 
 /** Functions that close the opened parts, in the order of opening. */
 export type Opened = (() => Promise<void>)[];

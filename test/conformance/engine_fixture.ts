@@ -33,7 +33,7 @@ export interface EngineUnderTest {
 export function placesForSuite(engine: EngineId): [name: string, network: string | undefined][] {
   const own: [string, string] = [`${engine} in a network of its own`, 'prj_suite'];
   if (process.getuid?.() !== 0) return [[engine, undefined]];
-  return isHeavyRun ? [[engine, undefined], own] : [own];
+  return isHeavyRun() ? [[engine, undefined], own] : [own];
 }
 
 export async function makeEngineFixture(under: EngineUnderTest): Promise<ResourceFixture<ServerSpec, ObservedServer>> {

@@ -240,7 +240,7 @@ async function killedEverywhere<S, O>(
   prepare: () => Promise<Desired<S>>,
   goOn: (r: Desired<S>) => Promise<void>,
 ): Promise<void> {
-  const { sample: most, random } = isHeavyRun || killsAll ? (fixture.kills ?? usualKills) : singleKill;
+  const { sample: most, random } = isHeavyRun() || killsAll ? (fixture.kills ?? usualKills) : singleKill;
   const empty = await fixture.snapshot();
   const first = await prepare();
   const begin = Date.now();

@@ -107,7 +107,7 @@ const textOf = (value: unknown): string => {
 };
 
 /** All in the heavy tier. In every run one in four, of each operation other ones. */
-const isTaken = (_: unknown, index: number): boolean => isHeavyRun || index % 4 === 0;
+const isTaken = (_: unknown, index: number): boolean => isHeavyRun() || index % 4 === 0;
 
 interface Shot {
   method: string;

@@ -16,7 +16,7 @@ import { makeDue, newSchedule } from '../support/runs/schedules';
 import { startService, type TestService } from '../support/service';
 import { until } from '../support/runner/workshop';
 
-const APPLICATIONS = isHeavyRun ? 500 : 20;
+const APPLICATIONS = isHeavyRun() ? 500 : 20;
 const SCHEDULES = APPLICATIONS * SCHEDULES_PER_APPLICATION;
 const DECIDED_WITHIN_MS = 60_000;
 

@@ -14,7 +14,7 @@ import { isHeavyRun } from '../../support/processes/kills';
 import { fuzzSeed, pick, randomFrom, type Random } from '../../support/runner/seeded_random';
 
 const SEED = fuzzSeed(20_260_101);
-const CASES = Number(process.env.FUZZ_CASES ?? (isHeavyRun ? 6_000 : 2_000));
+const CASES = Number(process.env.FUZZ_CASES ?? (isHeavyRun() ? 6_000 : 2_000));
 const HEAD_BYTES = 2_048;
 const METHODS = ['GET', 'HEAD', 'POST'];
 

@@ -10,7 +10,7 @@ import { isHeavyRun } from '../../support/processes/kills';
 import { fuzzSeed, pick, randomFrom, type Random } from '../../support/runner/seeded_random';
 
 const SEED = fuzzSeed(20_260_201);
-const CASES = Number(process.env.FUZZ_CASES ?? (isHeavyRun ? 30_000 : 6_000));
+const CASES = Number(process.env.FUZZ_CASES ?? (isHeavyRun() ? 30_000 : 6_000));
 
 const socket = {} as Socket;
 const parse = (bytes: string | Buffer) => parseSimpleRequest(Buffer.from(bytes as string, 'latin1'), socket, LIMITS);

@@ -5,7 +5,7 @@ import { isHeavyRun } from '../../support/processes/kills';
 import { endPrograms, startProgram } from '../../support/processes/program';
 import { fuzzSeed } from '../../support/runner/seeded_random';
 
-const PACKETS = isHeavyRun ? 1_000_000 : 60_000;
+const PACKETS = isHeavyRun() ? 1_000_000 : 60_000;
 
 jest.setTimeout(600_000);
 

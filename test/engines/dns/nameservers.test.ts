@@ -119,8 +119,8 @@ describeResourceDriver<ZoneSpec, ZoneObserved>('embedded', async () => {
   return fixture;
 });
 
-const runsPowerdns = hasPowerdns && isHeavyRun;
-const needs = isHeavyRun ? 'needs: pdns-server and pdns-backend-sqlite3' : 'in the heavy tier';
+const runsPowerdns = hasPowerdns && isHeavyRun();
+const needs = isHeavyRun() ? 'needs: pdns-server and pdns-backend-sqlite3' : 'in the heavy tier';
 
 if (runsPowerdns) describeResourceDriver<ZoneSpec, ZoneObserved>('powerdns', makePowerdnsFixture);
 else test.skip(`PowerDNS by the rules of all drivers (${needs})`, () => {});

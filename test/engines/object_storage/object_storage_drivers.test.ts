@@ -88,8 +88,8 @@ describeResourceDriver<BucketSpec, BucketObserved>('embedded', async (): Promise
   };
 });
 
-const runsCeph = hasCeph && isHeavyRun;
-const needs = isHeavyRun ? 'needs: radosgw, ceph-mon and ceph-osd' : 'in the heavy tier';
+const runsCeph = hasCeph && isHeavyRun();
+const needs = isHeavyRun() ? 'needs: radosgw, ceph-mon and ceph-osd' : 'in the heavy tier';
 
 const described = runsCeph ? describe : (name: string) => test.skip(name, () => {});
 

@@ -12,7 +12,7 @@ import { isHeavyRun } from '../../support/processes/kills';
 import { startRegistryClient } from '../../support/registries/registry_client';
 import { waitFor } from '../../support/wait_for';
 
-const KILLS = isHeavyRun ? 10 : 3;
+const KILLS = isHeavyRun() ? 10 : 3;
 const WITHIN_MS = 400_000;
 /** Takes about a second to compress. */
 const BYTES = 24 * 2 ** 20;

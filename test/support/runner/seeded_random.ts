@@ -6,7 +6,7 @@ export type Random = () => number;
 
 /** FUZZ_SEED, or `usual`, or a new one in the heavy tier, which is printed: a failure can be seen again. */
 export function fuzzSeed(usual: number): number {
-  const seed = Number(process.env.FUZZ_SEED ?? (isHeavyRun ? randomInt(2 ** 31) : usual));
+  const seed = Number(process.env.FUZZ_SEED ?? (isHeavyRun() ? randomInt(2 ** 31) : usual));
   if (seed !== usual) process.stdout.write(`FUZZ_SEED=${seed} repeats the inputs of ${expect.getState().testPath}\n`);
   return seed;
 }

@@ -2,6 +2,7 @@
 // the quarter, or the commit that the change is compared with:
 //   node --require ./test/support/runner/typescript.js test/support/runner/selection.ts turn
 import { execFileSync } from 'node:child_process';
+import { memoize } from '../../../core/memoize';
 import {
   bareFiles,
   bareUserFiles,
@@ -24,6 +25,7 @@ export const selections: Record<string, () => readonly string[]> = {
   user: () => userFiles(quarterOfRun(), describedTurn().files),
   heavy: heavyFiles,
   turn: () => describedTurn().files,
+  ci: () => [...new Set([...everyRun(), ...describedTurn().files])],
   all: () => testFiles,
   clients: () => inFolder('clients'),
   engines: () => inFolder('engines'),
@@ -69,7 +71,7 @@ function commitCount(): number {
   return Number(git('rev-list', '--count', 'HEAD'));
 }
 
-function describedTurn(): Turn {
+const describedTurn = memoize((): Turn => {
   const quarter = quarterOfRun();
   const { commit, name } = baseOfChange();
   const changed = changedFiles(commit);
@@ -85,7 +87,7 @@ function describedTurn(): Turn {
     ].join('\n'),
   );
   return turn;
-}
+});
 
 function git(...args: string[]): string {
   return execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim();

@@ -1,12 +1,10 @@
 // The order of the test files. Those that take longest come first, so that no worker is left with one of them at the
 // end. Jest knows how long files took only where it has run them before, which a fresh clone has not.
+const { readFileSync } = require('node:fs');
 const { default: Sequencer } = require('@jest/test-sequencer');
 
 /** By the seconds that they took on two cores with four workers, from 400 down to 20. */
 const LONG = [
-  'kubernetes/projects',
-  'kubernetes/runs',
-  'kubernetes/workload_conformance',
   'starters/starters',
   'engines/databases/conformance_mariadb',
   'engines/registries/release_images',
@@ -18,6 +16,10 @@ const LONG = [
   'runs/release_killed',
   'engines/deployments/source_upload_killed',
   'applications/chosen_port',
+  'engines/deployments/tenant_networks',
+  'engines/dns/dns_bad_days',
+  'dashboard/every_page',
+  'runs/run_killed',
   'engines/tools/openapi_checkers',
   'engines/databases/databases_guide',
   'engines/databases/databases_killed',
@@ -60,12 +62,35 @@ const LONG = [
   'bad_days/app',
 ];
 
+/** Those on a cluster wait much, in the middle: its programs are built beside those before, and others fill the end. */
+const ON_CLUSTER = /\/test\/kubernetes\//;
+const LONG_ON_CLUSTER = ['moving', 'projects', 'runs', 'volumes', 'workload_conformance', 'client'];
+
 module.exports = class LongestFirst extends Sequencer {
   sort(tests) {
-    const rankOf = ({ path }) => {
-      const rank = LONG.findIndex((name) => path.endsWith(`/test/${name}.test.ts`));
-      return rank < 0 ? LONG.length : rank;
-    };
-    return [...super.sort(tests)].sort((a, b) => rankOf(a) - rankOf(b));
+    const sorted = byRank(
+      super.sort(tests).filter(({ path }) => !ON_CLUSTER.test(path)),
+      LONG,
+    );
+    const onCluster = byRank(
+      tests.filter(({ path }) => ON_CLUSTER.test(path)),
+      LONG_ON_CLUSTER.map((name) => `kubernetes/${name}`),
+    );
+    const middle = Math.floor(sorted.length / 2);
+    return [...sorted.slice(0, middle), ...onCluster, ...sorted.slice(middle)];
   }
 };
+
+/** Those that are named, in their order, then other heavy ones. */
+function byRank(tests, names) {
+  const rankOf = ({ path }) => {
+    const rank = names.findIndex((name) => path.endsWith(`/test/${name}.test.ts`));
+    return rank < 0 ? names.length + Number(!isHeavy(path)) : rank;
+  };
+  return tests
+    .map((test) => [rankOf(test), test])
+    .sort(([a], [b]) => a - b)
+    .map(([, test]) => test);
+}
+
+const isHeavy = (path) => readFileSync(path, 'utf8').startsWith('/** @tier heavy ');
