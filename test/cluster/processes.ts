@@ -4,8 +4,6 @@ import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const SEARCH_PATH = `${process.env.PATH ?? ''}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin`;
-
 export function startProcess(
   log: string,
   command: readonly [string, ...string[]],
@@ -14,8 +12,7 @@ export function startProcess(
   const output = openSync(log, 'a');
   const child = spawn('setpriv', ['--pdeathsig', 'KILL', ...command], {
     stdio: ['ignore', output, output],
-    // The processors are scarcer than the memory here.
-    env: { PATH: SEARCH_PATH, LC_ALL: 'C', GOGC: '300', ...env },
+    env: { PATH: `${process.env.PATH ?? ''}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin`, LC_ALL: 'C', ...env },
   });
   closeSync(output);
   return child;

@@ -131,13 +131,14 @@ export interface Turn {
 
 /**
  * The heavy files of one run: those of the quarter, and of the others up to TOUCHED_MAX that the change touches: those
- * that are changed themselves, then those that most of the changed files touch.
+ * that are changed themselves, then those that most of the changed files touch. Files of both tiers are in every run.
  */
 export function heavyTurn(quarter: number, changed: readonly string[]): Turn {
   const heavy = heavyFiles();
   const isOnCluster = changed.some((file) => ON_CLUSTER.test(file));
   const others = heavy
-    .filter((file) => marksOf(file).quarter !== quarter && (isOnCluster || !ON_CLUSTER.test(file)))
+    .filter((file) => marksOf(file).quarter !== quarter && marksOf(file).tier === 'heavy')
+    .filter((file) => isOnCluster || !ON_CLUSTER.test(file))
     .map((file) => ({ file, isChanged: Number(changed.includes(file)), touches: touchesOf(file, changed) }))
     .filter(({ touches }) => touches > 0)
     .sort((a, b) => b.isChanged - a.isChanged || b.touches - a.touches)
