@@ -14,7 +14,8 @@ let given = Math.floor(Math.random() * OF_A_WORKER);
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < OF_A_WORKER; attempt += 1) {
     given = (given + 1) % OF_A_WORKER;
-    if (await isFree(first + given)) return first + given;
+    const port = first + given;
+    if (await isFree(port)) return port;
   }
   throw new Error(`no port of ${first} to ${first + OF_A_WORKER - 1} is free`);
 }
