@@ -51,7 +51,7 @@ function translate(file, source, place) {
 function run(module, file, code, place) {
   const cachedData = readKept(place);
   const importModuleDynamically = constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
-  const script = new Script(wrap(code), { filename: file, cachedData, importModuleDynamically });
+  const script = new Script(wrap(code.replace(/^#!.*/, '')), { filename: file, cachedData, importModuleDynamically });
   script.runInThisContext().call(module.exports, module.exports, createRequire(file), module, file, path.dirname(file));
   if (!cachedData || script.cachedDataRejected) keep(script.createCachedData(), place);
 }
