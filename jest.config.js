@@ -29,7 +29,7 @@ module.exports = {
   slowTestThreshold: 0,
   testTimeout: 60000,
   // More than the cores of a small machine: many tests wait for processes.
-  maxWorkers: 5,
+  maxWorkers: 4,
   // A test file that fails while it starts may leave a connection open; in CI that must not keep the run from ending.
   forceExit: Boolean(process.env.CI) || process.env.TEST_TIER === 'bare',
 };

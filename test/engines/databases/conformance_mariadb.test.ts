@@ -1,4 +1,4 @@
-/** @tier both @quarter 1 @covers drivers/database/mariadb drivers/hosted_server */
+/** @tier heavy @quarter 1 @covers drivers/database/mariadb drivers/hosted_server */
 // MariaDB by the rules of all drivers.
 import { createConnection, type RowDataPacket } from 'mysql2/promise';
 import { makeEngineFixture, placesForSuite } from '../../conformance/engine_fixture';

@@ -1,4 +1,4 @@
-/** @tier both @quarter 4 @covers drivers/database/postgresql drivers/hosted_server */
+/** @tier heavy @quarter 4 @covers drivers/database/postgresql drivers/hosted_server */
 // PostgreSQL by the rules of all drivers.
 import { makeEngineFixture, placesForSuite } from '../../conformance/engine_fixture';
 import { describeResourceDriver } from '../../conformance/resource_driver';
