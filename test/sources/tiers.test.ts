@@ -110,7 +110,7 @@ describe('runs', () => {
 
 describe('the run as an ordinary user', () => {
   it('takes what drives runtimes, networks, disks, databases and starts', () => {
-    const taken = QUARTERS.flatMap((quarter) => userFiles(quarter, heavyFiles()));
+    const taken = QUARTERS.flatMap((quarter) => userFiles(quarter, heavyFiles(), []));
     for (const name of [
       'drivers/runtime/runtime',
       'drivers/runtime/network_gate',
@@ -126,15 +126,24 @@ describe('the run as an ordinary user', () => {
     expect(taken.filter((file) => ofOneUser.test(file))).toEqual([]);
     expect(new Set(taken).size).toBeLessThan(everyRun().length / 2);
     // Heavy files come with their quarter.
-    expect(userFiles(1, []).filter((file) => marksOf(file).tier === 'heavy')).toEqual([]);
+    expect(userFiles(1, [], []).filter((file) => marksOf(file).tier === 'heavy')).toEqual([]);
     expect(taken).toContain('test/server/demo.test.ts');
+  });
+
+  it('takes of the suite one half in turn, and of the other what the change touches most', () => {
+    const [first, second] = [userFiles(1, [], []), userFiles(2, [], [])];
+    expect(first.filter((file) => second.includes(file))).toEqual([]);
+    expect([...new Set([...first, ...userFiles(3, [], [])])].length).toBeGreaterThan(first.length);
+    const one = second.find((file) => !bareUserFiles(1).includes(file)) as string;
+    expect(userFiles(1, [], [one])).toContain(one);
+    expect(userFiles(1, [], files).length).toBe(first.length + TOUCHED_MAX);
   });
 
   it('takes each file once, with the optional programs or without, and in four quarters both ways', () => {
     const differing = QUARTERS.map((quarter) => bareFiles(quarter).filter(differsByUser).sort());
     const bare = QUARTERS.map(bareUserFiles);
     const equipped = QUARTERS.map((quarter, at) =>
-      userFiles(quarter, heavyFiles()).filter((file) => differing[at]!.includes(file)),
+      userFiles(quarter, heavyFiles(), []).filter((file) => differing[at]!.includes(file)),
     );
     QUARTERS.forEach((_, at) => expect([...bare[at]!, ...equipped[at]!].sort()).toEqual(differing[at]));
     const all = [...new Set(differing.flat())].sort();

@@ -12,7 +12,7 @@ const isNamed = (file) => words.some((word) => file.includes(word.replace(/^\.\/
 
 module.exports = (paths) => {
   const selected = new Set(selectedFiles(process.env.TEST_TIER));
-  if (process.env.TEST_TIER === 'ci') process.env.TEST_HEAVY ??= JSON.stringify(selectedFiles('turn'));
+  if (process.env.TEST_TIER === 'ci') process.env.TEST_HEAVY ??= JSON.stringify(selectedFiles('of_quarter'));
   const known = new Set(testFiles);
   return {
     filtered: paths.filter((file) => {

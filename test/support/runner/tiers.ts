@@ -64,13 +64,21 @@ export const everyRun = (): string[] => testFiles.filter((file) => marksOf(file)
 export const heavyFiles = (): string[] => testFiles.filter((file) => marksOf(file).tier !== 'every');
 
 /**
- * Files that can differ for an ordinary user, of those of every run and of these heavy ones, and that this quarter does
- * not run for that user where no optional program is installed.
+ * Files that can differ for an ordinary user, and that this quarter does not run for that user where no optional
+ * program is installed: these heavy ones, of the suite the half of this quarter, and of the other half up to
+ * TOUCHED_MAX that the change touches most.
  */
-export function userFiles(quarter: number, heavy: readonly string[]): string[] {
-  const taken = new Set([...everyRun(), ...heavy]);
+export function userFiles(quarter: number, heavy: readonly string[], changed: readonly string[]): string[] {
   const bare = bareUserFiles(quarter);
-  return [...taken].filter((file) => !isOfOneUser(file) && differsByUser(file) && !bare.includes(file));
+  const differing = (files: readonly string[]): string[] =>
+    files.filter((file) => !isOfOneUser(file) && differsByUser(file) && !bare.includes(file));
+  const suite = differing(everyRun());
+  const half = suite.filter((file) => quarterOf(file) % 2 === quarter % 2);
+  const touched = mostTouched(
+    suite.filter((file) => !half.includes(file)),
+    changed,
+  );
+  return [...new Set([...half, ...touched.slice(0, TOUCHED_MAX), ...differing(heavy)])];
 }
 
 /** Of the bare files, those that can differ for an ordinary user, but the quarter that userFiles has with programs. */
@@ -136,19 +144,27 @@ export interface Turn {
 export function heavyTurn(quarter: number, changed: readonly string[]): Turn {
   const heavy = heavyFiles();
   const isOnCluster = changed.some((file) => ON_CLUSTER.test(file));
-  const others = heavy
-    .filter((file) => marksOf(file).quarter !== quarter && marksOf(file).tier === 'heavy')
-    .filter((file) => isOnCluster || !ON_CLUSTER.test(file))
-    .map((file) => ({ file, isChanged: Number(changed.includes(file)), touches: touchesOf(file, changed) }))
-    .filter(({ touches }) => touches > 0)
-    .sort((a, b) => b.isChanged - a.isChanged || b.touches - a.touches)
-    .map(({ file }) => file);
+  const others = mostTouched(
+    heavy
+      .filter((file) => marksOf(file).quarter !== quarter && marksOf(file).tier === 'heavy')
+      .filter((file) => isOnCluster || !ON_CLUSTER.test(file)),
+    changed,
+  );
   const touched = others.slice(0, TOUCHED_MAX);
   return {
     files: heavy.filter((file) => marksOf(file).quarter === quarter || touched.includes(file)),
     touched,
     left: others.slice(TOUCHED_MAX),
   };
+}
+
+/** Of these files those that a change touches: first those that are changed themselves, then by how much is theirs. */
+function mostTouched(files: readonly string[], changed: readonly string[]): string[] {
+  return files
+    .map((file) => ({ file, isChanged: Number(changed.includes(file)), touches: touchesOf(file, changed) }))
+    .filter(({ touches }) => touches > 0)
+    .sort((a, b) => b.isChanged - a.isChanged || b.touches - a.touches)
+    .map(({ file }) => file);
 }
 
 /** How many of the changed files are the test, files of the tests that it uses, or lie where what it tests does. */
