@@ -14,7 +14,7 @@ import type {
 } from '../core/catalog/host_facts';
 import { optionalPrograms } from '../core/catalog/missing_programs';
 import { run } from '../core/process/command';
-import { saidVersion } from '../core/process/said_version';
+import { versionOutput } from '../core/process/version_output';
 import { driverContext } from '../core/driver';
 
 /** `directory`: whose disk counts. `searchPath` and `postgresqlRoot` are where programs are looked for. */
@@ -203,7 +203,7 @@ async function postgresqlFound(
 // `word` in the output of --version identifies the engine: Valkey's package may install a redis-server that is Valkey.
 async function engines(places: string[], program: string, word: string): Promise<EngineFound[]> {
   const file = await which(places, program);
-  const answer = file && (await saidVersion(file, ['--version'], probeWithinMs));
+  const answer = file && (await versionOutput(file, ['--version'], probeWithinMs));
   const version = answer ? versionNumberIn(answer) : undefined;
   if (!file || !answer?.includes(word) || version === undefined) return [];
   return [{ version, series: seriesOf(version, 2), path: file }];
@@ -262,7 +262,7 @@ async function builderWorks(places: string[], name: OciBuilderName): Promise<boo
 }
 
 async function versionOf(file: string, args: string[]): Promise<ProgramFound | null> {
-  const version = versionNumberIn((await saidVersion(file, args, probeWithinMs)) ?? '');
+  const version = versionNumberIn((await versionOutput(file, args, probeWithinMs)) ?? '');
   return version === undefined ? null : { version, path: file };
 }
 

@@ -135,17 +135,30 @@ test('a program whose file stays as it is, is asked again after ten minutes', as
     git: `echo asked >> ${times}; exit 1`,
   });
   const python = async (): Promise<string | undefined> => (await hostFacts(host)).programs.python3?.version;
-  const asked = async (): Promise<number> => (await readFile(times, 'utf8')).split('\n').length - 1;
-  expect([await python(), await asked()]).toEqual(['3.11.2', 2]);
+  const timesRun = async (): Promise<number> => (await readFile(times, 'utf8')).split('\n').length - 1;
+  expect([await python(), await timesRun()]).toEqual(['3.11.2', 2]);
   await writeFile(version, '3.13.0');
   const now = jest.spyOn(Date, 'now').mockReturnValue(Date.now() + 61_000);
   expect(await python()).toBe('3.11.2');
   await sleep(500);
-  expect([await python(), await asked()]).toEqual(['3.11.2', 2]);
+  expect([await python(), await timesRun()]).toEqual(['3.11.2', 2]);
   now.mockReturnValue(Date.now() + 600_000);
   while ((await python()) === '3.11.2') await sleep(20);
   now.mockRestore();
-  expect([await python(), await asked()]).toEqual(['3.13.0', 4]);
+  expect([await python(), await timesRun()]).toEqual(['3.13.0', 4]);
+});
+
+test('a program that was killed is asked again with the next look', async () => {
+  const flag = path.join(home, 'no-more-kills');
+  const host = await hostWith('killed', { git: `[ -e ${flag} ] || kill -KILL $$; echo git version 2.39.5` });
+  const version = async (): Promise<string | undefined> => (await hostFacts(host)).programs.git?.version;
+  expect(await version()).toBeUndefined();
+  await writeFile(flag, '');
+  const now = jest.spyOn(Date, 'now').mockReturnValue(Date.now() + 61_000);
+  const until = performance.now() + 5_000;
+  while ((await version()) === undefined && performance.now() < until) await sleep(20);
+  now.mockRestore();
+  expect(await version()).toBe('2.39.5');
 });
 
 test('programs are asked once, whatever directory is looked at', async () => {

@@ -1,4 +1,4 @@
-// What programs say about their version. Asking all of them takes a second of processor time, four where a version
+// What programs print about their version. Asking all of them takes a second of processor time, four where a version
 // manager (pyenv, asdf) stands before each.
 import { stat } from 'node:fs/promises';
 import { driverContext } from '../driver';
@@ -7,31 +7,32 @@ import { CommandFailed, run } from './command';
 /** A program that was replaced is asked at once. The file of a shim stays as it is when its version changes. */
 const TRUSTED_FOR_MS = 600_000;
 
-interface Said {
+interface Output {
   at: number;
   identity: string;
   text: string | null;
 }
 
-const said = new Map<string, Said>();
+const outputs = new Map<string, Output>();
 
 /**
  * What the program prints, of the last ten minutes while its file is the same. Null if it failed, or printed nothing
  * within `withinMs`. Never throws.
  */
-export async function saidVersion(file: string, args: readonly string[], withinMs: number): Promise<string | null> {
+export async function versionOutput(file: string, args: readonly string[], withinMs: number): Promise<string | null> {
   const key = JSON.stringify([file, ...args]);
   const identity = await identityOf(file);
-  const last = said.get(key);
+  const last = outputs.get(key);
   if (last?.identity === identity && Date.now() - last.at < TRUSTED_FOR_MS) return last.text;
   try {
     const text = await run(file, [...args], driverContext(withinMs));
-    said.set(key, { at: Date.now(), identity, text });
+    outputs.set(key, { at: Date.now(), identity, text });
     return text;
   } catch (error) {
-    // One that was too slow may answer the next time.
-    if (error instanceof CommandFailed) said.set(key, { at: Date.now(), identity, text: null });
-    else said.delete(key);
+    // One that was too slow, or was ended by a signal, may answer the next time.
+    if (error instanceof CommandFailed && error.code !== null)
+      outputs.set(key, { at: Date.now(), identity, text: null });
+    else outputs.delete(key);
     return null;
   }
 }
