@@ -99,6 +99,7 @@ function textsOf(node: SyntaxNode, source: string): string[] {
     case 'LogicalExpression':
       return [...texts('left'), ...texts('right')];
     case 'BinaryExpression':
+      if (node.operator !== '+') return [...texts('left'), ...texts('right')];
       return texts('left').flatMap((begin) => texts('right').map((end) => begin + end));
     default:
       return [];

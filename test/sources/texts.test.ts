@@ -16,7 +16,7 @@ describe('sizes', () => {
   it('no line of a source has more than 120 columns', () => {
     const watched = files.filter(
       (file) =>
-        /(\.(ts|js|cjs|mjs|graphql|css|html|svg|py|go|sh|txt)|Dockerfile|\.ci\/run)$/.test(file) &&
+        /(\.(ts|tsx|js|cjs|mjs|graphql|css|html|svg|py|go|sh|txt)|Dockerfile|\.ci\/run)$/.test(file) &&
         !isForeign(file) &&
         !/LICENSE/.test(file),
     );
