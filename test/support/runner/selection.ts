@@ -8,6 +8,7 @@ import {
   bareUserFiles,
   everyRun,
   heavyFiles,
+  heavyOf,
   heavyTurn,
   QUARTERS,
   testFiles,
@@ -22,10 +23,10 @@ export const selections: Record<string, () => readonly string[]> = {
   every: everyRun,
   bare: () => bareFiles(quarterOfRun()),
   bare_user: () => bareUserFiles(quarterOfRun()),
-  user: () => userFiles(quarterOfRun(), describedTurn().files, changedFiles(baseOfChange().commit)),
+  user: () => userFiles(quarterOfRun(), describedTurn().files, changeOfRun().files),
   heavy: heavyFiles,
   turn: () => describedTurn().files,
-  of_quarter: () => heavyTurn(quarterOfRun(), []).files,
+  of_quarter: () => heavyOf(quarterOfRun()),
   ci: () => [...new Set([...everyRun(), ...describedTurn().files])],
   all: () => testFiles,
   clients: () => inFolder('clients'),
@@ -72,10 +73,14 @@ function commitCount(): number {
   return Number(git('rev-list', '--count', 'HEAD'));
 }
 
+const changeOfRun = memoize(() => {
+  const base = baseOfChange();
+  return { ...base, files: changedFiles(base.commit) };
+});
+
 const describedTurn = memoize((): Turn => {
   const quarter = quarterOfRun();
-  const { commit, name } = baseOfChange();
-  const changed = changedFiles(commit);
+  const { commit, name, files: changed } = changeOfRun();
   const turn = heavyTurn(quarter, changed);
   const list = (files: string[]): string => files.map((file) => `\n  ${file}`).join('') || ' none';
   process.stderr.write(

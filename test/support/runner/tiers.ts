@@ -63,6 +63,9 @@ export const everyRun = (): string[] => testFiles.filter((file) => marksOf(file)
 
 export const heavyFiles = (): string[] => testFiles.filter((file) => marksOf(file).tier !== 'every');
 
+/** The heavy files of a quarter. */
+export const heavyOf = (quarter: number): string[] => heavyFiles().filter((file) => marksOf(file).quarter === quarter);
+
 /**
  * Files that can differ for an ordinary user, and that this quarter does not run for that user where no optional
  * program is installed: these heavy ones, of the suite the half of this quarter, and of the other half up to
@@ -105,7 +108,7 @@ export function bareFiles(quarter: number): string[] {
   // As an argument of a call, or as a path.
   const call = new RegExp(`(['"\`]|/s?bin/)(?:${pattern})(?=['"\`\\s])`);
   const starts = testFiles.filter((file) => /^test\/server\/(npm_)?start/.test(file));
-  const ofQuarter = heavyFiles().filter((file) => marksOf(file).quarter === quarter && !NOT_BARE.test(file));
+  const ofQuarter = heavyOf(quarter).filter((file) => !NOT_BARE.test(file));
   const calling = [...everyRun(), ...ofQuarter].filter((file) => {
     const imported = importsOf(file)
       .filter(({ target, typeOnly }) => target.startsWith('.') && !typeOnly)
@@ -142,17 +145,17 @@ export interface Turn {
  * that are changed themselves, then those that most of the changed files touch. Files of both tiers are in every run.
  */
 export function heavyTurn(quarter: number, changed: readonly string[]): Turn {
-  const heavy = heavyFiles();
+  const ofQuarter = heavyOf(quarter);
   const isOnCluster = changed.some((file) => ON_CLUSTER.test(file));
   const others = mostTouched(
-    heavy
-      .filter((file) => marksOf(file).quarter !== quarter && marksOf(file).tier === 'heavy')
+    heavyFiles()
+      .filter((file) => !ofQuarter.includes(file) && marksOf(file).tier === 'heavy')
       .filter((file) => isOnCluster || !ON_CLUSTER.test(file)),
     changed,
   );
   const touched = others.slice(0, TOUCHED_MAX);
   return {
-    files: heavy.filter((file) => marksOf(file).quarter === quarter || touched.includes(file)),
+    files: [...ofQuarter, ...touched],
     touched,
     left: others.slice(TOUCHED_MAX),
   };
