@@ -91,9 +91,10 @@ export function routesOf(table: RouteTable): { routes: Route[]; isComplete: bool
   return { routes, isComplete: table.complete };
 }
 
-/** Sets routes that any read replaces. */
+/** Sets routes that any read replaces. What is served already is newer, and stays. */
 export function restoreRoutes(table: RouteTable, routes: Route[]): void {
-  for (const [id, own] of grouped(routes)) updateRoutes(table, id, own, 0);
+  if (table.complete) return;
+  for (const [id, own] of grouped(routes)) if (!table.applications.has(id)) updateRoutes(table, id, own, 0);
 }
 
 export function updateRoutes(table: RouteTable, applicationId: string, routes: Route[], reading: number): void {

@@ -43,6 +43,19 @@ async function addVolume(application: TestApplication): Promise<string> {
   return made.body.id;
 }
 
+/** What the platform did while requests were lost. @param lost lines that begin with a time */
+async function eventsAround(lost: readonly string[]): Promise<string[]> {
+  if (!lost.length) return [];
+  const times = lost.map((line) => Date.parse(line.split(' ', 1)[0] as string));
+  const bounds = [Math.min(...times) - 5_000, Math.max(...times) + 5_000].map((time) => new Date(time).toISOString());
+  const rows = await plant.sql<{ line: string }>(
+    `select concat_ws(' ', to_json(created_at) #>> '{}', action, resource_id) as line from activity
+     where created_at between $1 and $2 order by id`,
+    bounds,
+  );
+  return rows.map(({ line }) => line);
+}
+
 if (hasStaticBusybox())
   describeOnClusterOfMachine('an installation that gets a cluster', (cluster) => {
     let settings: Record<string, string>;
@@ -92,7 +105,8 @@ if (hasStaticBusybox())
       await rollsBack(moving, first.id);
       await staysWithItsVolume(keeping);
       const found = await Promise.all(traffic.map((one) => one.stop()));
-      expect(found.map(({ lost }) => lost)).toEqual([[], [], []]);
+      const lost = found.map((one) => one.lost);
+      expect({ lost, events: await eventsAround(lost.flat()) }).toEqual({ lost: [[], [], []], events: [] });
       expect([...(found[0]?.seen ?? [])].sort()).toEqual(['one', 'two']);
 
       await plant.call('PATCH', `/v2/volumes/${volume}`, { body: { application_id: null } });

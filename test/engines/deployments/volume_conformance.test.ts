@@ -18,7 +18,7 @@ import { execFile } from 'node:child_process';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { driverContext } from '../../../core/driver';
+import { driverContext, type Ensured } from '../../../core/driver';
 import { openVolumeDrivers } from '../../../drivers/volume/open';
 import type { HostVolumeDriver, VolumeDriverName, HostVolumeObserved, HostVolumeSpec } from '../../../drivers/volume';
 import { until } from '../../support/builds/runtime';
@@ -111,7 +111,7 @@ if (loop.healthy) {
         code: 'ENOSPC',
       });
       expect(await observed(fixture.driver, r)).toMatchObject({ size_gb: 4, enforcement: 'hard', over_quota: false });
-      await ensured(fixture.driver, { ...r, spec: { size_gb: 16 } });
+      await grown(fixture.driver, { ...r, spec: { size_gb: 16 } });
       await writeFile(path.join(data, 'big'), randomBytes(5 * sizeUnitBytes));
       expect((await observed(fixture.driver, r)).used_bytes).toBeGreaterThan(5 * sizeUnitBytes);
       await remove(fixture.driver, r);
@@ -267,6 +267,12 @@ function recipeOf(name: VolumeDriverName, directory: string): Recipe {
 async function ensured(driver: HostVolumeDriver, r: { id: string; spec: HostVolumeSpec }): Promise<HostVolumeObserved> {
   await driver.ensure(r, await driver.observe(r, soon()), soon());
   return observed(driver, r);
+}
+
+/** A mount namespace that another program makes meanwhile has a copy of the mount: until it ends, the volume waits. */
+async function grown(driver: HostVolumeDriver, r: { id: string; spec: HostVolumeSpec }): Promise<void> {
+  const grow = async (): Promise<Ensured> => driver.ensure(r, await driver.observe(r, soon()), soon());
+  await until(async () => (await grow()).waiting === undefined);
 }
 
 async function observed(

@@ -172,7 +172,7 @@ function startTraffic(visit: () => Promise<Visit>, lanes: number): Traffic {
       const { status, body } = await visit().catch((error: Error) => ({ status: 0, body: error.message }));
       found.total += 1;
       if (status === 200) found.seen.add(body);
-      else found.lost.push(`${status} ${body.slice(0, 100)}`);
+      else found.lost.push(`${new Date().toISOString()} ${status} ${body.slice(0, 100)}`);
       await sleep(5);
     }
   };
