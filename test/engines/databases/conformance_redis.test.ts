@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers drivers/database/redis drivers/hosted_server */
+/** @tier heavy @quarter 2 @covers drivers/database/redis drivers/hosted_server */
 // Redis and Valkey by the rules of all drivers.
 import { createClient } from '@redis/client';
 import { makeEngineFixture, placesForSuite } from '../../conformance/engine_fixture';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers drivers/builder drivers/image jobs/deployments/deployment */
+/** @tier heavy @quarter 3 @covers drivers/builder drivers/image jobs/deployments/deployment */
 // The control plane, or the program that builds, is killed with -9 at the steps of a build of a Dockerfile and of the
 // unpacking of its image. The deployment goes on, or ends with a reason, and nothing is left over.
 import { execFileSync } from 'node:child_process';

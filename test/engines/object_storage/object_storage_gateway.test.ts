@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers drivers/rgw */
+/** @tier heavy @quarter 2 @covers drivers/rgw */
 // A platform whose buckets are in a RADOS Gateway, beside one with the embedded endpoint: the API does the same with
 // both, and a few hundred requests over S3 are answered alike.
 import { randomBytes } from 'node:crypto';

@@ -11,15 +11,8 @@ const LONG = [
   'engines/databases/conformance_postgresql',
   'engines/databases/conformance_redis',
   'engines/registries/release_images_killed',
-  'runs/schedule_killed',
-  'engines/observers/observer_storm',
-  'runs/release_killed',
-  'engines/deployments/source_upload_killed',
-  'applications/chosen_port',
   'engines/deployments/tenant_networks',
-  'engines/dns/dns_bad_days',
   'dashboard/every_page',
-  'runs/run_killed',
   'engines/tools/openapi_checkers',
   'engines/databases/databases_guide',
   'engines/databases/databases_killed',
@@ -62,38 +55,59 @@ const LONG = [
   'bad_days/app',
 ];
 
-/** Spread among the others: several clusters at once are slow, and the programs are built beside the first files. */
+/** Of at least a minute in which they hardly compute: several at once would leave a processor idle. */
+const WAITING = [
+  'runs/schedule_killed',
+  'engines/observers/observer_storm',
+  'runs/release_killed',
+  'engines/dns/dns_bad_days',
+  'applications/chosen_port',
+  'engines/email/mail_killed',
+  'engines/deployments/source_upload_killed',
+  'runs/attach_between',
+  'runs/run_killed',
+  'faces/stream_end',
+  'faces/stream_access',
+];
+
+/** Several clusters at once are slow, and the programs are built beside the first files. */
 const ON_CLUSTER = /\/test\/kubernetes\//;
-const LONG_ON_CLUSTER = ['moving', 'projects', 'runs', 'volumes', 'workload_conformance', 'client'];
+const LONG_ON_CLUSTER = ['moving', 'projects', 'runs', 'volumes', 'workload_conformance', 'client'].map(
+  (name) => `kubernetes/${name}`,
+);
 
 module.exports = class LongestFirst extends Sequencer {
   sort(tests) {
-    const sorted = byRank(
-      super.sort(tests).filter(({ path }) => !ON_CLUSTER.test(path)),
-      LONG,
-    );
-    const onCluster = byRank(
-      tests.filter(({ path }) => ON_CLUSTER.test(path)),
-      LONG_ON_CLUSTER.map((name) => `kubernetes/${name}`),
-    );
-    // None among the first quarter, nor among the last fifth, which fill the end.
-    const first = sorted.length / 4;
-    const step = (sorted.length * 0.55) / (onCluster.length || 1);
-    onCluster.forEach((test, i) => sorted.splice(Math.floor(first + i * step) + i, 0, test));
-    return sorted;
+    const waiting = tests.filter((test) => rankIn(WAITING, test) >= 0);
+    const onCluster = tests.filter(({ path }) => ON_CLUSTER.test(path));
+    const others = super.sort(tests).filter((test) => !waiting.includes(test) && !onCluster.includes(test));
+    const order = byRank(others, LONG);
+    spread(order, byRank(waiting, WAITING), { from: 0, to: 0.5 });
+    // Nor among the last ones, which fill the end.
+    spread(order, byRank(onCluster, LONG_ON_CLUSTER), { from: 0.25, to: 0.8 });
+    return order;
   }
 };
 
+/** Puts them among the others, at equal distances. @param range parts of the order, from 0 to 1 */
+function spread(order, tests, { from, to }) {
+  const step = (order.length * (to - from)) / (tests.length || 1);
+  const first = order.length * from;
+  tests.forEach((test, i) => order.splice(Math.floor(first + i * step) + i, 0, test));
+}
+
 /** Those that are named, in their order, then other heavy ones. */
 function byRank(tests, names) {
-  const rankOf = ({ path }) => {
-    const rank = names.findIndex((name) => path.endsWith(`/test/${name}.test.ts`));
-    return rank < 0 ? names.length + Number(!isHeavy(path)) : rank;
+  const rankOf = (test) => {
+    const rank = rankIn(names, test);
+    return rank < 0 ? names.length + Number(!isHeavy(test.path)) : rank;
   };
   return tests
     .map((test) => [rankOf(test), test])
     .sort(([a], [b]) => a - b)
     .map(([, test]) => test);
 }
+
+const rankIn = (names, { path }) => names.findIndex((name) => path.endsWith(`/test/${name}.test.ts`));
 
 const isHeavy = (path) => readFileSync(path, 'utf8').startsWith('/** @tier heavy ');
