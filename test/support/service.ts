@@ -14,6 +14,7 @@ import { openPlatform, type Platform } from '../../server/platform/platform';
 import { buildFaces, startService as serve } from '../../server/service';
 import { createTestDatabase } from './databases/database';
 import { responseChecker, type ResponseChecker } from './contract/openapi_check';
+import { httpCall } from './http_call';
 import { mintKey, newProject } from './service_rows';
 
 /* oxlint-disable typescript/no-explicit-any -- the OpenAPI check types what the service sends */
@@ -203,20 +204,13 @@ function headersOf(known: Known, options: CallOptions): Record<string, string> {
 function caller(known: Known, check: ResponseChecker): TestService['call'] {
   return async (method, place, options = {}) => {
     const body = options.raw ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
-    const response = await fetch(known.url + place, {
+    const { status, headers, text } = await httpCall(known.url + place, {
       method,
       headers: headersOf(known, options),
-      body: body as never,
-      redirect: 'manual',
+      body,
     });
-    const text = await response.text();
-    const json = /json/.test(response.headers.get('content-type') ?? '');
-    const answer = {
-      status: response.status,
-      headers: response.headers,
-      text,
-      body: json && text ? JSON.parse(text) : null,
-    };
+    const json = /json/.test(headers.get('content-type') ?? '');
+    const answer = { status, headers, text, body: json && text ? JSON.parse(text) : null };
     const mistakes = check(method, place, answer);
     if (mistakes.length)
       throw new Error(
@@ -238,12 +232,11 @@ async function graphql(
     delete headers.Authorization;
     headers.Cookie = options.cookie;
   }
-  const response = await fetch(`${known.url}/graphql`, {
+  const answer = await httpCall(`${known.url}/graphql`, {
     method: 'POST',
     headers: { ...headers, ...options.headers },
     body: JSON.stringify({ query, variables }),
   });
-  const text = await response.text();
-  const body = JSON.parse(text);
-  return { status: response.status, headers: response.headers, text, body, data: body.data, errors: body.errors };
+  const body = JSON.parse(answer.text);
+  return { ...answer, body, data: body.data, errors: body.errors };
 }

@@ -96,7 +96,7 @@ function spread(order, tests, { from, to }) {
   tests.forEach((test, i) => order.splice(Math.floor(first + i * step) + i, 0, test));
 }
 
-/** Those that are named, in their order, then other heavy ones. */
+/** Those that are named, in their order, then the others that take more in their quarter. */
 function byRank(tests, names) {
   const rankOf = (test) => {
     const rank = rankIn(names, test);
@@ -110,4 +110,4 @@ function byRank(tests, names) {
 
 const rankIn = (names, { path }) => names.findIndex((name) => path.endsWith(`/test/${name}.test.ts`));
 
-const isHeavy = (path) => readFileSync(path, 'utf8').startsWith('/** @tier heavy ');
+const isHeavy = (path) => readFileSync(path, 'utf8').startsWith('/** @tier ');
