@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DriverError, checkpoint } from '../../core/driver';
 import type { DriverContext } from '../../core/driver';
-import type { Handle, UnitSpec, UnitState } from '../runtime';
+import type { Handle, Killed, UnitSpec, UnitState } from '../runtime';
 import type { EngineContext, ServerDirectory } from './server_directory';
 
 export type Ended = Extract<UnitState, { state: 'exited' }>;
@@ -71,8 +71,8 @@ export async function stopServer(
 }
 
 /**
- * Runs a program to completion in `directory`, which is given to its user. @throws DriverError transient with its last
- * line
+ * Runs a program to completion in `directory`, which is given to its user.
+ * @throws DriverError transient with the reason; its cause are the last lines
  */
 export async function runServerTask(
   engine: EngineContext,
@@ -96,7 +96,7 @@ export async function runServerTask(
   try {
     const end = await endOf(engine, handle, ctx);
     if (end.code !== 0)
-      throw Object.assign(new DriverError('transient', `The ${purpose} of the server failed.`), {
+      throw Object.assign(new DriverError('transient', `The ${purpose} of the server failed: it ${failureOf(end)}.`), {
         cause: await lastLines(engine, id),
       });
   } finally {
@@ -107,6 +107,18 @@ export async function runServerTask(
 /** Kills the task of a killed control plane, so that no process writes to its directory. */
 export async function killTask(engine: EngineContext, id: string, purpose: string, ctx: DriverContext): Promise<void> {
   await engine.runtime.destroy(`${id}.${purpose}`, ctx);
+}
+
+const KILLED: Record<Killed, string> = {
+  memory: 'used more memory than the package of the server has',
+  time: 'took too long',
+  output: 'printed too much',
+  disk: 'wrote more than the package of the server has',
+};
+
+function failureOf({ code, signal, killed }: Ended): string {
+  if (killed !== null) return KILLED[killed];
+  return signal === null ? `ended with code ${code}` : `was ended by ${signal}`;
 }
 
 /** Why a server exited unexpectedly, for users. */

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers clients/dashboard server/http/dashboard.ts */
+/** @tier heavy @quarter 2 @covers clients/dashboard server/http/dashboard.ts */
 // Each page and each form that is made of the SDL, with rows of every kind, by the rules of axe, from 320 pixels to
 // wide. A page shows what REST answers, or says what REST says.
 import { overflow, settled, violations, visit, WIDTHS, type Window } from '../support/dashboard/chromium';
