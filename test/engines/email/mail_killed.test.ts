@@ -157,7 +157,9 @@ describe.each(['smarthost', 'direct'])('attachments of 25 MB (%s)', (mode) => {
     await send(`${mode}@receiver.example`);
     const mail = await receiver.mailTo(`${mode}@receiver.example`, 60_000);
     expect((await receiver.judge(mail, bench.dns.address)).dkim).toEqual(['ed25519-sha256 pass', 'rsa-sha256 pass']);
-    const [, base64 = ''] = /filename=a\r\n(?:.+\r\n)*\r\n([\w+/=\r\n]+)\r\n--/.exec(mail.raw) ?? [];
+    // Not by a regular expression: over 34 MB the one of V8 may run out of stack.
+    const [, part = ''] = mail.raw.split('filename=a');
+    const base64 = part.slice(part.indexOf('\r\n\r\n'), part.indexOf('\r\n--'));
     expect(Buffer.from(base64, 'base64').equals(bytes)).toBe(true);
     const before = memory();
     let most = 0;
