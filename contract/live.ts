@@ -70,8 +70,8 @@ export async function startFollowing(options: FollowOptions): Promise<AsyncGener
 }
 
 /**
- * Before each reading, every two seconds, the caller is checked again: who lost the key, the session or the project
- * meanwhile sees nothing more. Ends when aborted. @throws what the reader and `ctx.readmit` throw
+ * Before and after each reading, every two seconds, the caller is checked again: who lost the key, the session or the
+ * project meanwhile sees nothing more. Ends when aborted. @throws what the reader and `ctx.readmit` throw
  */
 async function* follow(
   { list, reader, args, ctx, signal }: FollowOptions,
@@ -86,7 +86,11 @@ async function* follow(
     ctx.loaders.clear();
     const { events, to } = await reader.read(args, ctx, position);
     position = to;
-    if (events.length) yield events.map(({ id, data }) => ({ id: ctx.cursors.conceal(list, id), data }));
+    if (events.length) {
+      // What was read may have been written after the right ended.
+      await ctx.readmit?.();
+      yield events.map(({ id, data }) => ({ id: ctx.cursors.conceal(list, id), data }));
+    }
     // A full page: there is more to read at once.
     if (events.length >= limits.logPageSizeDefault) continue;
     seen = await ctx.notifications.wait(topics, seen, WAIT_MS, signal);

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionResult } from 'graphql';
 import { createClient } from 'graphql-sse';
 import { sha256 } from '../../core/accounts/tokens';
+import { named } from '../../db/statement';
 import { appendLogLines } from '../../models/applications/log_line';
 import { deployed } from '../support/deployments/deployed';
 import { startService, type TestService } from '../support/service';
@@ -27,30 +28,45 @@ beforeAll(async () => {
 });
 afterAll(() => service.close());
 
-const write = (messages: string[]): Promise<void> =>
-  appendLogLines(
-    service.platform.database,
-    messages.map((message) => ({
-      project_id: service.project,
-      application_id: target.application,
-      source: 'app',
-      message,
-    })),
-  );
+/** Streams look for new rows every two seconds, told or not. */
+const POLLED_WITHIN_MS = 3_000;
+
+const lineOf = (message: string): Parameters<typeof appendLogLines>[1][number] => ({
+  ...{ project_id: service.project, application_id: target.application },
+  ...{ source: 'app', message },
+});
+const write = (messages: string[]): Promise<void> => appendLogLines(service.platform.database, messages.map(lineOf));
 
 const [logOnRest, , , logOnGraphql] = faces as [Face, Face, Face, Face, Face];
 
 describe.each([logOnRest, logOnGraphql])('$name', (face) => {
+  // Lines of the last moments are shown to the next stream, too.
   test('shows nothing that is written after the key was revoked', async () => {
+    const hidden = `hidden after ${face.name}`;
     const token = await personalKey(service);
     const stream = await face.open(service, bearer(token), target);
     await write(['shown']);
     while (!stream.text().includes('shown')) await sleep(20);
     const [key] = await service.sql<{ id: string }>(`${REVOKE_KEY} returning id`, [sha256(token)]);
     service.platform.identities.forget({ key_id: key?.id });
-    await write(['hidden']);
+    await write([hidden]);
     await stream.ended;
-    expect([stream.text().includes('hidden'), face.reason(stream.text())]).toEqual([false, 'token_invalid']);
+    expect([stream.text().includes(hidden), face.reason(stream.text())]).toEqual([false, 'token_invalid']);
+  });
+
+  test('shows nothing that was read after the key was revoked', async () => {
+    const hidden = `hidden before ${face.name}`;
+    const token = await personalKey(service);
+    const stream = await face.open(service, bearer(token), target);
+    await service.platform.database.transaction(async (sql) => {
+      await sql.query(named('lock table log_lines in access exclusive mode'), []);
+      // The caller has been checked by then, and the reading waits for the lock.
+      await sleep(POLLED_WITHIN_MS);
+      await service.sql(REVOKE_KEY, [sha256(token)]);
+      await appendLogLines(sql, [lineOf(hidden)]);
+    });
+    await stream.ended;
+    expect([stream.text().includes(hidden), face.reason(stream.text())]).toEqual([false, 'token_invalid']);
   });
 
   test('ends too where this process no longer hears of changes', async () => {
