@@ -98,12 +98,14 @@ async function readAgain(
   { params }: Operation,
   inPath: Record<string, string>,
 ): Promise<Reading> {
-  const admitted = await isStillAdmitted(ctx);
-  if (admitted !== true) return admitted === 'unknown' ? 'failed' : null;
   const fresh: Context = { ...ctx, loaders: new Map(), reply: { status: null, etag: null, headers: {} } };
   const args = Object.fromEntries(params.map(({ name, argument }) => [argument, inPath[name]]));
   try {
-    return { body: await handler(fresh, args), etag: fresh.reply.etag };
+    const body = await handler(fresh, args);
+    // After it: what was read may have been written after the right ended.
+    const admitted = await isStillAdmitted(ctx);
+    if (admitted !== true) return admitted === 'unknown' ? 'failed' : null;
+    return { body, etag: fresh.reply.etag };
   } catch (error) {
     return asProblem(error).code === 'not_found' ? null : 'failed';
   }

@@ -160,3 +160,21 @@ test('an answer that is waited for comes as it was when the key was revoked', as
   expect([status, body.status]).toEqual([201, 'provisioning']);
   expect(performance.now() - begun).toBeLessThan(ENDS_WITHIN_MS);
 });
+
+test('an answer that is waited for shows nothing that was read after the key was revoked', async () => {
+  const token = await personalKey(service);
+  const answer = service.call('POST', '/v2/volumes', {
+    body: { name: 'read-late', size_gb: 1 },
+    key: token,
+    headers: { Prefer: 'wait=60' },
+  });
+  await sleep(1_000);
+  await service.platform.database.transaction(async (sql) => {
+    await sql.query(named('lock table volumes in access exclusive mode'), []);
+    // The caller has been checked by then, and the reading waits for the lock.
+    await sleep(POLLED_WITHIN_MS);
+    await service.sql(REVOKE_KEY, [sha256(token)]);
+    await sql.query(named(`update volumes set status = 'available' where name = 'read-late'`), []);
+  });
+  expect((await answer).body.status).toBe('provisioning');
+});
