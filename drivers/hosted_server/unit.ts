@@ -116,16 +116,17 @@ const KILLED: Record<Killed, string> = {
   disk: 'wrote more than the package of the server has',
 };
 
-function failureOf({ code, signal, killed }: Ended): string {
-  if (killed !== null) return KILLED[killed];
-  return signal === null ? `ended with code ${code}` : `was ended by ${signal}`;
+function failureOf(end: Ended): string {
+  return end.killed === null ? exitOf(end) : KILLED[end.killed];
 }
 
 /** Why a server exited unexpectedly, for users. */
 export function endReasonOf(end: Ended): string {
-  if (end.killed === 'memory') return 'The server used more memory than its package has.';
-  return end.signal === null ? `The server ended with code ${end.code}.` : `The server was ended by ${end.signal}.`;
+  return end.killed === 'memory' ? 'The server used more memory than its package has.' : `The server ${exitOf(end)}.`;
 }
+
+const exitOf = ({ code, signal }: Ended): string =>
+  signal === null ? `ended with code ${code}` : `was ended by ${signal}`;
 
 /** The last log lines of a unit, for the operator. */
 export async function lastLines(engine: EngineContext, unitId: string): Promise<string> {
