@@ -2,6 +2,7 @@
 import type { Context } from '../core/context';
 import { limits } from '../core/limits';
 import { named } from '../db/statement';
+import { sealedColumns } from './base/sealed_columns';
 
 interface StoredResponse {
   status: number;
@@ -34,12 +35,14 @@ export const idempotencyRecords = {
     if (!row) return null;
     return {
       fingerprint: row.fingerprint,
-      answer: JSON.parse(ctx.secrets.open(row.answer, `idempotency:${scope}`)) as StoredResponse,
+      answer: JSON.parse(
+        ctx.secrets.open(row.answer, sealedColumns.idempotentAnswer.contextOf(scope)),
+      ) as StoredResponse,
     };
   },
 
   async save(ctx: Context, scope: string, fingerprint: string, answer: StoredResponse): Promise<void> {
-    const sealed = ctx.secrets.seal(JSON.stringify(answer), `idempotency:${scope}`);
+    const sealed = ctx.secrets.seal(JSON.stringify(answer), sealedColumns.idempotentAnswer.contextOf(scope));
     await ctx.sql.query(SAVE, [scope, fingerprint, answer.status, sealed]);
   },
 };

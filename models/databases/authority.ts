@@ -2,6 +2,7 @@
 import type { Sql } from '../../core/context';
 import type { SecretBox } from '../../core/secrets';
 import { named } from '../../db/statement';
+import { sealedColumns } from '../base/sealed_columns';
 
 /** PEM. */
 interface StoredAuthority {
@@ -19,7 +20,7 @@ export async function authorityFor(
   purpose: string,
   make: () => Promise<StoredAuthority>,
 ): Promise<StoredAuthority> {
-  const place = `authorities:${purpose}`;
+  const place = sealedColumns.authorityKey.contextOf(purpose);
   let [found] = await sql.query<StoredAuthority>(FIND, [purpose]);
   if (!found) {
     const { certificate, key } = await make();

@@ -12,6 +12,7 @@ import { variablesOf } from '../environment/environment_variable';
 import { attachedDatabases } from '../databases/database_attachment/work';
 import { isFromFork } from '../previews/preview/from_fork';
 import { named } from '../../db/statement';
+import { sealedColumns } from '../base/sealed_columns';
 
 interface ReleaseOwner {
   application_id: string;
@@ -86,7 +87,7 @@ export async function createRelease(sql: Sql, secrets: SecretBox, place: Release
     place.deployment_id,
     JSON.stringify(settingsNow(found)),
     JSON.stringify(await processesNow(sql, found)),
-    secrets.seal(JSON.stringify(variables), sealedFor(id)),
+    secrets.seal(JSON.stringify(variables), sealedColumns.releaseVariables.contextOf(id)),
     timeOfId(id).toISOString(),
     JSON.stringify(databases),
   ]);
@@ -98,7 +99,10 @@ export function variablesOfRelease(
   secrets: SecretBox,
   release: { id: string; variables: string },
 ): Record<string, string> {
-  return JSON.parse(secrets.open(release.variables, sealedFor(release.id))) as Record<string, string>;
+  return JSON.parse(secrets.open(release.variables, sealedColumns.releaseVariables.contextOf(release.id))) as Record<
+    string,
+    string
+  >;
 }
 
 const PRUNE = named(`delete from releases r where r.application_id = $1
@@ -157,8 +161,4 @@ export function sizeOf(id: string): Omit<ReleaseProcess, 'command'> {
   const type = named(id) ?? named(defaultApplicationType);
   if (!type) throw new Error('the catalog has no default application type');
   return { memory_mb: type.memory_mb, cpus: type.vcpu, disk_mb: type.disk_gb * 1024 };
-}
-
-function sealedFor(id: string): string {
-  return `releases:${id}`;
 }

@@ -3,6 +3,7 @@ import type { SecretBox } from '../../core/secrets';
 import type { Certificate, DomainStatus, DomainType } from '../../schema/types';
 import type { ControlDatabase, Session } from '../../db/control_database';
 import { named } from '../../db/statement';
+import { sealedColumns } from '../base/sealed_columns';
 
 /** What a certificate is for, as far as its job reads it. */
 export interface CertifiedDomain {
@@ -37,7 +38,7 @@ export async function findServedCertificate(
     [exact, exact.replace(/^[^.]+/, '*')],
     exact,
   ]);
-  return row ? { chain: row.chain, key: secrets.open(row.key, sealContextOf(row.id)) } : null;
+  return row ? { chain: row.chain, key: secrets.open(row.key, sealedColumns.certificateKey.contextOf(row.id)) } : null;
 }
 
 const WANT_OWN = named(`insert into certificates (id) select $1
@@ -74,7 +75,7 @@ export function sealedCertificate(
   hostname: string,
   { chain, key }: ServedCertificate,
 ): ServedCertificate {
-  return { chain, key: secrets.seal(key, sealContextOf(hostname)) };
+  return { chain, key: secrets.seal(key, sealedColumns.certificateKey.contextOf(hostname)) };
 }
 
 const DOMAIN = named(
@@ -129,7 +130,7 @@ export async function ensureAccountKey(
   authority: string,
   make: () => Promise<string>,
 ): Promise<string> {
-  const place = `acme_accounts:${authority}`;
+  const place = sealedColumns.acmeAccountKey.contextOf(authority);
   const find = async (): Promise<string | undefined> =>
     (await sql.query<{ key: string }>(ACCOUNT, [authority]))[0]?.key;
   let sealed = await find();
@@ -138,8 +139,4 @@ export async function ensureAccountKey(
     sealed = await find();
   }
   return secrets.open(sealed as string, place);
-}
-
-function sealContextOf(hostname: string): string {
-  return `certificates:${hostname}`;
 }

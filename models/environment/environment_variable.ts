@@ -5,6 +5,7 @@ import type { SecretBox } from '../../core/secrets';
 import { Resource } from '../base/resource';
 import { named } from '../../db/statement';
 import type { EnvironmentVariableAvailability } from '../../schema/types';
+import { sealedColumns } from '../base/sealed_columns';
 
 /** What a variable says of itself beside its key. */
 interface Setting {
@@ -87,7 +88,7 @@ export class EnvironmentVariable extends Resource {
 
   /** The value itself. */
   reveal(ctx: Context): string {
-    return ctx.secrets.open(this.value, sealContextOf(this));
+    return ctx.secrets.open(this.value, sealedColumns.variable.contextOf(this.application_id, this.key));
   }
 
   private requireUnmanaged(): void {
@@ -110,7 +111,7 @@ export async function variablesOf(
 ): Promise<Record<string, string>> {
   const rows = await sql.query<{ key: string; value: string }>(AVAILABLE, [application_id, at]);
   return Object.fromEntries(
-    rows.map(({ key, value }) => [key, secrets.open(value, sealContextOf({ application_id, key }))]),
+    rows.map(({ key, value }) => [key, secrets.open(value, sealedColumns.variable.contextOf(application_id, key))]),
   );
 }
 
@@ -119,16 +120,11 @@ interface Place {
   key: string;
 }
 
-/** Binds a sealed value to its variable: copied into another row it can't be opened. */
-function sealContextOf({ application_id, key }: Place): string {
-  return `environment_variables:${application_id}:${key}`;
-}
-
 /**
  * A value in stored form. The hash includes the variable's place, otherwise it would reveal which variables are equal.
  */
 export function sealed(secrets: SecretBox, place: Place, value: string): { value: string; value_hash: string } {
-  const context = sealContextOf(place);
+  const context = sealedColumns.variable.contextOf(place.application_id, place.key);
   return {
     value: secrets.seal(value, context),
     value_hash: secrets.hmac(`${context}\0${value}`, 'environment_variables'),

@@ -8,6 +8,7 @@ import { sha256 } from '../../core/accounts/tokens';
 import { noteChange } from '../base/row';
 import { named } from '../../db/statement';
 import { currentUser, requirePassword, resetTwoFactor, wrongField, type UserRow } from './user';
+import { sealedColumns } from '../base/sealed_columns';
 
 const STEP_SECONDS = 30;
 /** Steps that the clocks may differ by, each way (RFC 6238 section 5.2). */
@@ -72,7 +73,7 @@ export async function requirePasswordAndCode(ctx: Context, password: string, cod
 export async function enrolTwoFactor(ctx: Context): Promise<{ secret: string; otpauth_url: string }> {
   const user = await currentUser(ctx);
   const totp = totpOf(ctx, user, new Secret({ size: SECRET_BYTES }));
-  const sealed = ctx.secrets.seal(totp.secret.base32, sealContextOf(user.id));
+  const sealed = ctx.secrets.seal(totp.secret.base32, sealedColumns.totpSecret.contextOf(user.id));
   const enrolled = await ctx.sql.query(ENROL, [user.id, sealed]);
   if (!enrolled.length) throw problem('already_exists', 'Two-factor is on. Disable it first.');
   noteChange(ctx, { type: 'user', id: user.id, name: user.name }, ['two_factor']);
@@ -149,7 +150,9 @@ async function spendStep(ctx: Context, user: UserRow, code: string): Promise<boo
 /** The time step that a code belongs to, null for a wrong one. */
 function stepOf(ctx: Context, user: UserRow, code: string): number | null {
   const timestamp = Date.now();
-  const secret = Secret.fromBase32(ctx.secrets.open(user.totp_secret as string, sealContextOf(user.id)));
+  const secret = Secret.fromBase32(
+    ctx.secrets.open(user.totp_secret as string, sealedColumns.totpSecret.contextOf(user.id)),
+  );
   const delta = totpOf(ctx, user, secret).validate({ token: code, timestamp, window: WINDOW });
   return delta === null ? null : Math.floor(timestamp / 1000 / STEP_SECONDS) + delta;
 }
@@ -163,10 +166,6 @@ function totpOf(ctx: Context, user: UserRow, secret: Secret): TOTP {
     period: STEP_SECONDS,
     secret,
   });
-}
-
-function sealContextOf(userId: string): string {
-  return `users:${userId}:totp_secret`;
 }
 
 async function writeRecoveryCodes(ctx: Context, userId: string): Promise<string[]> {

@@ -12,6 +12,7 @@ import { newHook } from './git_integration/hook';
 import { isSsh, requireAccess, requireAddress, type Access } from './shared_repository/access';
 import { makeDeployKey } from './shared_repository/deploy_key';
 import { remoteOfShared } from './shared_repository/remote';
+import { sealedColumns } from '../base/sealed_columns';
 
 /** A repository that is connected by its address. Its project owns it; others may use it. */
 export class SharedRepository extends Resource {
@@ -174,7 +175,7 @@ function keyColumns({ secrets }: Context, id: string): Values {
   const { public_key, fingerprint, private_key } = makeDeployKey(id);
   return {
     deploy_key: { public_key, fingerprint, created_at: new Date().toISOString() },
-    sealed_key: secrets.seal(private_key, `shared_repositories:${id}:key`),
+    sealed_key: secrets.seal(private_key, sealedColumns.deployKey.contextOf(id)),
   };
 }
 

@@ -15,6 +15,7 @@ import { named } from '../../db/statement';
 import { Resource } from '../base/resource';
 import { endOfTest, queueTest, withdrawTest } from './notification/outbox';
 import { mergeConfig, publicConfigOf, type SealedConfig } from './notifier/config';
+import { sealedColumns } from '../base/sealed_columns';
 
 /** A notification channel. Its target is sealed; `config` is the part that may be shown. */
 export class Notifier extends Resource {
@@ -124,17 +125,13 @@ export function openConfig(
   { secrets }: Pick<Context, 'secrets'>,
   { id, sealed_config }: { id: string; sealed_config: string },
 ): SealedConfig {
-  return JSON.parse(secrets.open(sealed_config, sealingOf(id))) as SealedConfig;
+  return JSON.parse(secrets.open(sealed_config, sealedColumns.notifierConfig.contextOf(id))) as SealedConfig;
 }
 
 function configColumns({ secrets }: Context, id: string, config: SealedConfig): Values {
   return {
     config: publicConfigOf(config),
-    sealed_config: secrets.seal(JSON.stringify(config), sealingOf(id)),
+    sealed_config: secrets.seal(JSON.stringify(config), sealedColumns.notifierConfig.contextOf(id)),
     events: config.events ?? [],
   };
-}
-
-function sealingOf(id: string): string {
-  return `notifiers:${id}:config`;
 }

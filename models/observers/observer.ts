@@ -26,6 +26,7 @@ import { checkElsewhere } from './observer/check_elsewhere';
 import { localRegion, regionsOf, requireRegions } from './observer/regions';
 import { applyFindings } from './observer/results';
 import { scheduleChecks, unscheduleChecks } from './observer/schedule';
+import { sealedColumns } from '../base/sealed_columns';
 
 /** The result of a check on request. */
 export type CheckedNow = { outcome: CheckOutcome | null } | { result: CheckResult };
@@ -199,16 +200,19 @@ export function openUptime(
 ): StoredUptime {
   if (!uptime) throw new Error('not an uptime observer');
   if (!sealed_headers) return uptime;
-  return { ...uptime, headers: JSON.parse(secrets.open(sealed_headers, sealingOf(id))) as StoredUptime['headers'] };
-}
-
-function sealingOf(id: string): string {
-  return `observers:${id}:headers`;
+  return {
+    ...uptime,
+    headers: JSON.parse(
+      secrets.open(sealed_headers, sealedColumns.observerHeaders.contextOf(id)),
+    ) as StoredUptime['headers'],
+  };
 }
 
 function uptimeColumns({ secrets }: Context, id: string, uptime: StoredUptime | null): Values {
   if (!uptime) return { uptime: null };
-  const sealed_headers = uptime.headers.length ? secrets.seal(JSON.stringify(uptime.headers), sealingOf(id)) : null;
+  const sealed_headers = uptime.headers.length
+    ? secrets.seal(JSON.stringify(uptime.headers), sealedColumns.observerHeaders.contextOf(id))
+    : null;
   return { uptime: masked(uptime), sealed_headers };
 }
 

@@ -10,6 +10,7 @@ import {
 } from '../../../drivers/certificates/authority';
 import { authorityFor } from '../../../models/databases/authority';
 import type { JobContext } from '../../job';
+import { sealedColumns } from '../../../models/base/sealed_columns';
 
 interface Certified {
   /** Binds the key: it stays when a replica becomes a database. */
@@ -39,7 +40,7 @@ export function presentCertificate(
   secrets: SecretBox,
 ): KeyedCertificate | null {
   return tls_certificate && tls_key
-    ? { certificate: tls_certificate, key: secrets.open(tls_key, sealContextOf(server_id)) }
+    ? { certificate: tls_certificate, key: secrets.open(tls_key, sealedColumns.databaseServerKey.contextOf(server_id)) }
     : null;
 }
 
@@ -53,11 +54,7 @@ export async function ensureCertificate(row: Certified, ctx: JobContext): Promis
   const made = await issueServerCertificate(authority, names);
   await ctx.record({
     tls_certificate: made.certificate,
-    tls_key: ctx.secrets.seal(made.key, sealContextOf(row.server_id)),
+    tls_key: ctx.secrets.seal(made.key, sealedColumns.databaseServerKey.contextOf(row.server_id)),
   });
   return made;
-}
-
-function sealContextOf(serverId: string): string {
-  return `servers:${serverId}:tls_key`;
 }

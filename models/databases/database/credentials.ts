@@ -6,6 +6,7 @@ import type { Context, Sql } from '../../../core/context';
 import type { SecretBox } from '../../../core/secrets';
 import type { DatabaseCredentials, DatabaseEndpointAccess } from '../../../schema/types';
 import { named } from '../../../db/statement';
+import { sealedColumns } from '../../base/sealed_columns';
 
 /** 24 random bytes are 32 characters, none of which needs quoting in a URL. */
 const PASSWORD_BYTES = 24;
@@ -34,12 +35,12 @@ export function newPassword(): string {
 
 /** Seals the password of the platform's own administrator in a server. */
 export function sealAdminPassword(secrets: SecretBox, databaseId: string, password: string): string {
-  return secrets.seal(password, adminSecretContext(databaseId));
+  return secrets.seal(password, sealedColumns.databaseAdminPassword.contextOf(databaseId));
 }
 
 /** For the job, which works as the administrator. */
 export function openAdminPassword(secrets: SecretBox, database: { id: string; admin_password: string }): string {
-  return secrets.open(database.admin_password, adminSecretContext(database.id));
+  return secrets.open(database.admin_password, sealedColumns.databaseAdminPassword.contextOf(database.id));
 }
 
 /** What clients of an endpoint connect to: servers listen on the loopback interface, public ones beside it. */
@@ -82,8 +83,4 @@ export async function credentialsOf(
 
 function endpointsOf(sql: Sql, databaseId: string): Promise<Endpoint[]> {
   return sql.query<Endpoint>(ENDPOINTS, [databaseId]);
-}
-
-function adminSecretContext(databaseId: string): string {
-  return `databases:${databaseId}:admin_password`;
 }

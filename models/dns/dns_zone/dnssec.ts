@@ -6,6 +6,7 @@ import { problem } from '../../../core/errors';
 import type { SecretBox } from '../../../core/secrets';
 import type { Dnssec } from '../../../schema/types';
 import type { DnsZone } from '../dns_zone';
+import { sealedColumns } from '../../base/sealed_columns';
 
 const ALGORITHM = 'ECDSAP256SHA256';
 
@@ -65,16 +66,13 @@ function newKey(role: SigningKey['role']): SigningKey {
 
 /** The keys in plain, for those who have the row. */
 export function openKeys(secrets: SecretBox, { id, signing_keys }: Pick<DnsZone, 'id' | 'signing_keys'>): SigningKey[] {
-  return signing_keys === null ? [] : (JSON.parse(secrets.open(signing_keys, contextOf(id))) as SigningKey[]);
+  return signing_keys === null
+    ? []
+    : (JSON.parse(secrets.open(signing_keys, sealedColumns.zoneSigningKeys.contextOf(id))) as SigningKey[]);
 }
 
 export function sealKeys(secrets: SecretBox, id: string, keys: SigningKey[]): string {
-  return secrets.seal(JSON.stringify(keys), contextOf(id));
-}
-
-/** Sealed keys can be opened for their zone only. */
-function contextOf(id: string): string {
-  return `dns_zones:${id}`;
+  return secrets.seal(JSON.stringify(keys), sealedColumns.zoneSigningKeys.contextOf(id));
 }
 
 interface DnssecVerdict {

@@ -2,10 +2,11 @@
 import { dkimRecordOf, newDkimKeys, type DkimKey, type DkimRecord } from '../../../core/protocols/dkim';
 import type { SecretBox } from '../../../core/secrets';
 import type { Values } from '../../../db/table';
+import { sealedColumns } from '../../base/sealed_columns';
 
 /** The private keys of a domain. */
 export function openDkimKeys(secrets: SecretBox, { id, dkim_keys }: { id: string; dkim_keys: string }): DkimKey[] {
-  return JSON.parse(secrets.open(dkim_keys, sealingOf(id))) as DkimKey[];
+  return JSON.parse(secrets.open(dkim_keys, sealedColumns.dkimKeys.contextOf(id))) as DkimKey[];
 }
 
 /** Database columns for a list of keys: public records in plain text, private keys sealed. */
@@ -14,7 +15,7 @@ export function dkimColumns(secrets: SecretBox, id: string, keys: readonly DkimK
   return {
     dkim_selector: signing?.selector,
     dkim_records: keys.map(dkimRecordOf),
-    dkim_keys: secrets.seal(JSON.stringify(keys), sealingOf(id)),
+    dkim_keys: secrets.seal(JSON.stringify(keys), sealedColumns.dkimKeys.contextOf(id)),
   };
 }
 
@@ -27,7 +28,3 @@ export function keysOfRecords(keys: readonly DkimKey[], records: readonly DkimRe
 }
 
 export { newDkimKeys };
-
-function sealingOf(id: string): string {
-  return `email_domains:${id}:dkim_keys`;
-}

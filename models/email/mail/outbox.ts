@@ -6,6 +6,7 @@ import { mintId } from '../../../core/ids';
 import type { PlatformMail, RequestedMail } from '../../../core/mail/platform_mail';
 import type { SecretBox } from '../../../core/secrets';
 import { named } from '../../../db/statement';
+import { sealedColumns } from '../../base/sealed_columns';
 
 export const OUTBOX = 'email_outbox';
 
@@ -55,14 +56,22 @@ export async function queuePlatformMail(
   secrets: SecretBox,
   { id, recipients, mail }: WaitingMail,
 ): Promise<void> {
-  await sql.query(INSERT, [id, recipients, secrets.seal(JSON.stringify(mail), sealingOf(id))]);
+  await sql.query(INSERT, [
+    id,
+    recipients,
+    secrets.seal(JSON.stringify(mail), sealedColumns.platformMail.contextOf(id)),
+  ]);
   sql.due(OUTBOX);
 }
 
 export async function waitingMails(sql: Sql, secrets: SecretBox, count: number): Promise<WaitingMail[]> {
   const rows = await sql.query<{ id: string; recipients: string[]; sealed: string }>(NEXT, [count]);
   return rows.map(({ id, recipients, sealed }) => {
-    return { id, recipients, mail: JSON.parse(secrets.open(sealed, sealingOf(id))) as WaitingMail['mail'] };
+    return {
+      id,
+      recipients,
+      mail: JSON.parse(secrets.open(sealed, sealedColumns.platformMail.contextOf(id))) as WaitingMail['mail'],
+    };
   });
 }
 
@@ -73,8 +82,4 @@ export async function isTakenOver(sql: Sql, id: string): Promise<boolean> {
 
 export async function forgetMails(sql: Sql, ids: readonly string[]): Promise<void> {
   await sql.query(DELETE, [[...ids]]);
-}
-
-function sealingOf(id: string): string {
-  return `email_outbox:${id}`;
 }

@@ -4,6 +4,7 @@ import type { Context, Sql } from '../../../core/context';
 import type { LoginChecks, ProvidedLogin } from '../../../core/accounts/login_provider';
 import { sha256 } from '../../../core/accounts/tokens';
 import { named } from '../../../db/statement';
+import { sealedColumns } from '../../base/sealed_columns';
 
 export interface LoginAttempt {
   /** Name of the provider. */
@@ -42,7 +43,11 @@ export async function saveAttempt<Payload extends LoginAttempt | PendingCode>(
   payload: Payload,
 ): Promise<void> {
   const hash = sha256(id);
-  await sql.query(SAVE, [hash, sha256(browser), secrets.seal(JSON.stringify(payload), sealContext(hash))]);
+  await sql.query(SAVE, [
+    hash,
+    sha256(browser),
+    secrets.seal(JSON.stringify(payload), sealedColumns.loginAttempt.contextOf(hash)),
+  ]);
 }
 
 /** An attempt of this browser, which it stays; null where there is none. */
@@ -63,9 +68,5 @@ async function open<Payload>(
 ): Promise<Payload | null> {
   const hash = sha256(id);
   const [row] = await sql.query<{ payload: string }>(statement, [hash, sha256(browser)]);
-  return row ? (JSON.parse(secrets.open(row.payload, sealContext(hash))) as Payload) : null;
-}
-
-function sealContext(hash: string): string {
-  return `login_attempts:${hash}`;
+  return row ? (JSON.parse(secrets.open(row.payload, sealedColumns.loginAttempt.contextOf(hash))) as Payload) : null;
 }

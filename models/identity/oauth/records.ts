@@ -2,6 +2,7 @@
 import type { Context, Sql } from '../../../core/context';
 import { sha256 } from '../../../core/accounts/tokens';
 import { named } from '../../../db/statement';
+import { sealedColumns } from '../../base/sealed_columns';
 
 type OauthPayload = Record<string, unknown>;
 
@@ -60,7 +61,7 @@ export async function saveRecord(
     userCode ? sha256(userCode) : null,
     (kind === 'Grant' ? id : grantId) ?? null,
     kind === 'AccessToken' ? (scope ?? '').split(' ').filter(Boolean) : null,
-    secrets.seal(JSON.stringify(payload), sealContext(kind, hash)),
+    secrets.seal(JSON.stringify(payload), sealedColumns.oauthRecord.contextOf(kind, hash)),
     seconds,
   ]);
 }
@@ -144,10 +145,6 @@ export async function isPolledTooSoon(sql: Sql, deviceCode: string): Promise<boo
 }
 
 function opened({ secrets }: Holder, kind: string, { hash, payload, consumed_at }: Row): OauthPayload {
-  const found = JSON.parse(secrets.open(payload, sealContext(kind, hash))) as OauthPayload;
+  const found = JSON.parse(secrets.open(payload, sealedColumns.oauthRecord.contextOf(kind, hash))) as OauthPayload;
   return consumed_at ? { ...found, consumed: Math.floor(Date.parse(consumed_at) / 1000) } : found;
-}
-
-function sealContext(kind: string, hash: string): string {
-  return `oauth_records:${kind}:${hash}`;
 }

@@ -14,6 +14,7 @@ import type { SecretBox } from '../../../core/secrets';
 import type { Session } from '../../../db/control_database';
 import { named } from '../../../db/statement';
 import { oauthClientOf } from './oauth';
+import { sealedColumns } from '../../base/sealed_columns';
 
 /** Dependencies of requests to a provider, available in API requests and in steps of the loop. */
 export interface GitContext {
@@ -113,7 +114,7 @@ export function requireActive({ status, status_reason }: Pick<IntegrationAccess,
 }
 
 export function sealTokens(secrets: SecretBox, id: string, tokens: GitTokens): string {
-  return secrets.seal(JSON.stringify(tokens), sealingOf(id));
+  return secrets.seal(JSON.stringify(tokens), sealedColumns.gitTokens.contextOf(id));
 }
 
 /** The sentence of a provider as the problem of a request. */
@@ -138,11 +139,7 @@ export async function addressOf(client: GitProviderReads, id: string): Promise<G
 
 function tokensOf(secrets: SecretBox, { id, sealed_tokens }: IntegrationAccess): GitTokens {
   if (sealed_tokens === null) throw new Error('an active integration has a token');
-  return JSON.parse(secrets.open(sealed_tokens, sealingOf(id))) as GitTokens;
-}
-
-function sealingOf(id: string): string {
-  return `git_integrations:${id}:tokens`;
+  return JSON.parse(secrets.open(sealed_tokens, sealedColumns.gitTokens.contextOf(id))) as GitTokens;
 }
 
 function isExpiring({ token_expires_at }: IntegrationAccess): boolean {

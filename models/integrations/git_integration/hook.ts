@@ -3,6 +3,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Config } from '../../../core/config';
 import type { SecretBox } from '../../../core/secrets';
+import { sealedColumns } from '../../base/sealed_columns';
 
 export const HOOK_PATH = '/hooks/git/';
 
@@ -15,11 +16,14 @@ export interface Hook {
 /** @param owner id of the row that keeps it */
 export function newHook(secrets: SecretBox, owner: string): { sealed_hook: string; hook_hash: string } {
   const hook: Hook = { token: randomBytes(24).toString('base64url'), secret: randomBytes(32).toString('base64url') };
-  return { sealed_hook: secrets.seal(JSON.stringify(hook), sealingOf(owner)), hook_hash: hookTokenHash(hook.token) };
+  return {
+    sealed_hook: secrets.seal(JSON.stringify(hook), sealedColumns.gitHook.contextOf(owner)),
+    hook_hash: hookTokenHash(hook.token),
+  };
 }
 
 export function openHook(secrets: SecretBox, { id, sealed_hook }: { id: string; sealed_hook: string }): Hook {
-  return JSON.parse(secrets.open(sealed_hook, sealingOf(id))) as Hook;
+  return JSON.parse(secrets.open(sealed_hook, sealedColumns.gitHook.contextOf(id))) as Hook;
 }
 
 export function hookUrl({ baseUrl }: Pick<Config, 'baseUrl'>, { token }: Hook): string {
@@ -28,8 +32,4 @@ export function hookUrl({ baseUrl }: Pick<Config, 'baseUrl'>, { token }: Hook): 
 
 export function hookTokenHash(token: string): string {
   return createHash('sha256').update(token).digest('hex');
-}
-
-function sealingOf(owner: string): string {
-  return `git_hooks:${owner}`;
 }

@@ -9,6 +9,7 @@ import type { SecretBox } from '../../../core/secrets';
 import type { Session } from '../../../db/control_database';
 import { named } from '../../../db/statement';
 import type { Values } from '../../../db/table';
+import { sealedColumns } from '../../base/sealed_columns';
 
 /** Where providers send people back to, beside /v2. */
 export const OAUTH_CALLBACK_PATH = '/git/oauth/callback';
@@ -49,7 +50,7 @@ export function newGrant(secrets: SecretBox, id: string): Values {
     verifier: randomBytes(48).toString('base64url'),
   };
   return {
-    sealed_grant: secrets.seal(JSON.stringify(grant), sealingOf(id)),
+    sealed_grant: secrets.seal(JSON.stringify(grant), sealedColumns.gitGrant.contextOf(id)),
     grant_expires_at: new Date(Date.now() + LIFETIME_MS).toISOString(),
   };
 }
@@ -70,7 +71,7 @@ export function authorizationUrlOf(
 ): string | null {
   const client = row.sealed_grant === null ? null : oauthClientOf(config, row);
   if (!client || row.sealed_grant === null) return null;
-  const grant = JSON.parse(secrets.open(row.sealed_grant, sealingOf(row.id))) as Grant;
+  const grant = JSON.parse(secrets.open(row.sealed_grant, sealedColumns.gitGrant.contextOf(row.id))) as Grant;
   return probes.gitOauth.authorizationUrl(row, client, grant);
 }
 
@@ -94,7 +95,7 @@ export async function findGrant(sql: Session, secrets: SecretBox, state: string)
   if (!isId('gin', id)) return null;
   const [row] = await sql.query<Omit<PendingGrant, 'verifier'>>(FIND, [id]);
   if (!row) return null;
-  const grant = JSON.parse(secrets.open(row.sealed_grant, sealingOf(id))) as Grant;
+  const grant = JSON.parse(secrets.open(row.sealed_grant, sealedColumns.gitGrant.contextOf(id))) as Grant;
   return isEqual(grant.state, state) ? { ...row, verifier: grant.verifier } : null;
 }
 
@@ -106,8 +107,4 @@ export async function takeGrant(sql: Session, { id, sealed_grant }: PendingGrant
 function isEqual(one: string, other: string): boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(one), digest(other));
-}
-
-function sealingOf(id: string): string {
-  return `git_integrations:${id}:grant`;
 }

@@ -3,6 +3,7 @@ import type { GitRemote } from '../../../core/protocols/git_remote';
 import { gitPasswordOf, gitUsernameOf, type GitAccess } from '../../../core/protocols/git_provider';
 import { accessOf, type GitContext } from '../git_integration/client';
 import type { Access } from './access';
+import { sealedColumns } from '../../base/sealed_columns';
 
 export interface SharedRemote {
   id: string;
@@ -17,7 +18,7 @@ export interface SharedRemote {
 export async function remoteOfShared(ctx: GitContext, row: SharedRemote): Promise<GitRemote> {
   const { id, url: address, access, git_integration_id, sealed_key, host_key } = row;
   if (access === 'deploy_key' && sealed_key !== null) {
-    const private_key = ctx.secrets.open(sealed_key, `shared_repositories:${id}:key`);
+    const private_key = ctx.secrets.open(sealed_key, sealedColumns.deployKey.contextOf(id));
     return { address, credential: { kind: 'ssh_key', private_key }, host_key };
   }
   if (access !== 'git_integration' || git_integration_id === null) return { address };

@@ -1,5 +1,6 @@
 // Variables of a run beside those of its release. Their values are sealed; only the host opens them.
 import type { SecretBox } from '../../../core/secrets';
+import { sealedColumns } from '../../base/sealed_columns';
 
 /** null where there are none. */
 export function sealVariables(
@@ -9,7 +10,7 @@ export function sealVariables(
 ): string | null {
   if (!variables.length) return null;
   const values = Object.fromEntries(variables.map(({ key, value }) => [key, value]));
-  return secrets.seal(JSON.stringify(values), sealContextOf(runId));
+  return secrets.seal(JSON.stringify(values), sealedColumns.runVariables.contextOf(runId));
 }
 
 /** The values by name. */
@@ -18,9 +19,5 @@ export function openVariables(
   { id, variables }: { id: string; variables: string | null },
 ): Record<string, string> {
   if (variables === null) return {};
-  return JSON.parse(secrets.open(variables, sealContextOf(id))) as Record<string, string>;
-}
-
-function sealContextOf(runId: string): string {
-  return `runs:${runId}`;
+  return JSON.parse(secrets.open(variables, sealedColumns.runVariables.contextOf(id))) as Record<string, string>;
 }
