@@ -28,8 +28,8 @@ import { StartupError } from './startup_error';
 type KeyRing = readonly { readonly id: string; readonly key: Buffer }[];
 
 export interface SecretBox {
-  /** Id of the current key. */
-  readonly keyId: string;
+  /** How each value begins that the current key has sealed: `v1.<key id>.` */
+  readonly prefix: string;
   /**
    * Returns `v1.<key id>.<base64url of nonce, text and tag>`.
    * @param context binds the value to its owner, `environment_variables:<application id>:<key>`; it cannot be opened in
@@ -62,10 +62,10 @@ export function secretBox(keys: KeyRing): SecretBox {
     derived.set(purpose, key);
     return key;
   };
+  const prefix = `${VERSION}.${current.id}.`;
   return {
-    keyId: current.id,
-    seal: (plain, context) =>
-      `${VERSION}.${current.id}.${encrypt(sealing.get(current.id) as KeyObject, plain, context)}`,
+    prefix,
+    seal: (plain, context) => prefix + encrypt(sealing.get(current.id) as KeyObject, plain, context),
     open: (sealed, context) => open(sealing, sealed, context),
     hmac: (value, purpose) =>
       createHmac('sha256', keyFor(`hmac:${purpose}`))

@@ -1,5 +1,6 @@
 // All columns whose values are sealed (core/secrets.ts), for models, which seal and open them, and for the command that
-// encrypts them again after a rotation of the secret key (reencrypt.ts).
+// encrypts them again after a rotation of the secret key (reencrypt.ts). A column that values are copied from comes
+// before the one that they are copied to.
 
 export interface SealedColumn {
   tables: readonly string[];
@@ -28,9 +29,11 @@ export const sealedColumns = {
   runVariables: inTable('runs', 'variables', (id: string) => `runs:${id}`),
   databaseAdminPassword: inTable('databases', 'admin_password', (id: string) => `databases:${id}:admin_password`),
   databaseUserPassword: inTable('database_users', 'password', (id: string) => `database_users:${id}`),
+  // A rotation copies the password to it.
+  previousDatabaseUserPassword: inTable('database_users', 'previous_password', (id: string) => `database_users:${id}`),
   // The key stays when a replica becomes a database.
   databaseServerKey: {
-    tables: ['databases', 'database_replicas'],
+    tables: ['database_replicas', 'databases'],
     column: 'tls_key',
     key: ['server_id'],
     contextOf: (server: string) => `servers:${server}:tls_key`,

@@ -12,19 +12,26 @@ import { CommandError } from './command';
 const load = createRequire(__filename);
 
 /** Runs in one transaction on the service's database. @throws StartupError where it can't be opened */
-export async function inDatabase<T>(run: (ctx: Context) => Promise<T>): Promise<T> {
-  // Not before: most of the time of a command goes into loading them.
-  const { makeContext } = load('../platform/context') as typeof OfContext;
-  const { openPlatform } = load('../platform/platform') as typeof OfPlatform;
-  const platform = await openPlatform(loadConfig(process.env), createLog('silent'));
-  try {
+export function inDatabase<T>(run: (ctx: Context) => Promise<T>): Promise<T> {
+  return withPlatform((platform) => {
+    const { makeContext } = load('../platform/context') as typeof OfContext;
     const ctx = makeContext(platform, {
       request_id: mintRequestId(),
       address: 'operator',
       user_agent: 'operator',
       project_header: undefined,
     });
-    return await ctx.transact(run);
+    return ctx.transact(run);
+  });
+}
+
+/** Runs on the service's database without a transaction. @throws StartupError where it can't be opened */
+export async function withPlatform<T>(run: (platform: OfPlatform.Platform) => Promise<T>): Promise<T> {
+  // Not before: most of the time of a command goes into loading it.
+  const { openPlatform } = load('../platform/platform') as typeof OfPlatform;
+  const platform = await openPlatform(loadConfig(process.env), createLog('silent'));
+  try {
+    return await run(platform);
   } finally {
     await platform.close();
   }

@@ -45,7 +45,7 @@ describe('the box', () => {
     const sealed = secretBox([old]).seal('value', CONTEXT);
     const rotated = secretBox([{ id: 'new', key: randomBytes(32) }, old]);
     expect(rotated.open(sealed, CONTEXT)).toBe('value');
-    expect(rotated.keyId).toBe('new');
+    expect(rotated.prefix).toBe('v1.new.');
     expect(rotated.seal('value', CONTEXT)).toMatch(/^v1\.new\./);
   });
 

@@ -1,10 +1,12 @@
-// Files of objects: written once, synced together with their directory before they are acknowledged, never changed.
+// Files of objects: written once, synced together with their directory before they are acknowledged. Their content
+// never changes.
 import { createHash, randomBytes } from 'node:crypto';
 import { link, mkdir, open, readdir, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import { releaseMemory } from '../../../core/process/release_memory';
-import { syncDirectory } from '../../../core/files';
-import { newEncryption, openEncrypted, type Encryption, type Seals } from '../settings/encryption';
+import { absentIsNull, syncDirectory } from '../../../core/files';
+import type { SecretBox } from '../../../core/secrets';
+import { newEncryption, openEncrypted, reencryptFileKey, type Encryption, type Seals } from '../settings/encryption';
 import { openFileCache, type OpenFile } from './open_files';
 import { openWriteBehind } from './write_behind';
 
@@ -154,20 +156,49 @@ async function writeFile(
 }
 
 async function* idleFiles(root: string, olderThanMs: number): AsyncGenerator<{ bucketId: string; fileId: string }[]> {
-  for (const bucketId of await readdir(root).catch(() => [])) {
-    for (const shard of await readdir(path.join(root, bucketId)).catch(() => [])) {
+  for await (const { bucketId, directory, fileIds } of directoriesOf(root, () => [])) {
+    const batch: { bucketId: string; fileId: string }[] = [];
+    for (const fileId of fileIds) {
+      const found = await stat(path.join(directory, fileId)).catch(() => null);
+      // A copy is a new link to an old file: ctime is the time of the link.
+      if (found && Date.now() - Math.max(found.mtimeMs, found.ctimeMs) >= olderThanMs) batch.push({ bucketId, fileId });
+    }
+    if (batch.length) yield batch;
+  }
+}
+
+/** @param failed what a directory has that cannot be read */
+async function* directoriesOf(
+  root: string,
+  failed: (error: NodeJS.ErrnoException) => string[],
+): AsyncGenerator<{ bucketId: string; directory: string; fileIds: string[] }> {
+  for (const bucketId of await readdir(root).catch(failed)) {
+    for (const shard of await readdir(path.join(root, bucketId)).catch(failed)) {
       const directory = path.join(root, bucketId, shard);
-      const batch: { bucketId: string; fileId: string }[] = [];
-      for (const fileId of await readdir(directory).catch(() => [])) {
-        if (!FILE_ID.test(fileId)) continue;
-        const found = await stat(path.join(directory, fileId)).catch(() => null);
-        // A copy is a new link to an old file: ctime is the time of the link.
-        if (found && Date.now() - Math.max(found.mtimeMs, found.ctimeMs) >= olderThanMs)
-          batch.push({ bucketId, fileId });
-      }
-      if (batch.length) yield batch;
+      const names = await readdir(directory).catch(failed);
+      yield { bucketId, directory, fileIds: names.filter((name) => FILE_ID.test(name)) };
     }
   }
+}
+
+/**
+ * Seals the keys of all encrypted files with the current key of the installation (docs/decisions/0172). Files may be
+ * read, written and removed meanwhile; what was interrupted continues when it is called again.
+ * @returns numbers of files that were sealed with other keys, and of those that no key opens
+ * @throws Error of the file system
+ */
+export async function reencryptFiles(
+  root: string,
+  secrets: SecretBox,
+): Promise<{ reencrypted: number; unreadable: number }> {
+  const count = { reencrypted: 0, unreadable: 0, kept: 0 };
+  for await (const { directory, fileIds } of directoriesOf(root, (error) => absentIsNull(error) ?? [])) {
+    for (const fileId of fileIds) {
+      const file = await open(path.join(directory, fileId), 'r+').catch(absentIsNull);
+      if (file) count[await reencryptFileKey(file, secrets).finally(() => file.close())] += 1;
+    }
+  }
+  return count;
 }
 
 function ignoreAbsent(error: NodeJS.ErrnoException): void {

@@ -2,6 +2,7 @@
 // installation; the content follows in AES-256-CTR, so that ranges can be read directly. A copy is a hard link and
 // needs no new key.
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import type { FileHandle } from 'node:fs/promises';
 import type { SecretBox } from '../../../core/secrets';
 import type { OpenFile } from '../files/open_files';
 
@@ -13,6 +14,7 @@ const BLOCK_BYTES = 16;
 /** Size of the sealed key, padded with spaces. */
 const HEADER_BYTES = 512;
 const CONTEXT = 'bucket_objects:file_key';
+const HEADER = /^v1\.[a-z0-9_-]{1,32}\.[\w-]+ +$/;
 
 export interface Encryption {
   /** The start of the file. */
@@ -23,19 +25,49 @@ export interface Encryption {
 
 export function newEncryption(seals: Seals): Encryption {
   const key = randomBytes(KEY_BYTES);
-  const header = Buffer.alloc(HEADER_BYTES, ' ');
-  const written = header.write(seals.seal(key.toString('base64'), CONTEXT));
-  if (written === HEADER_BYTES) throw new Error('the sealed key of a file is longer than its header');
   // Each key encrypts one file, so the counter starts at 0.
   const cipher = createCipheriv(CIPHER, key, Buffer.alloc(BLOCK_BYTES));
-  return { header, encrypt: (piece) => cipher.update(piece) };
+  return { header: headerOf(key.toString('base64'), seals), encrypt: (piece) => cipher.update(piece) };
+}
+
+function headerOf(key: string, seals: Seals): Buffer {
+  const header = Buffer.alloc(HEADER_BYTES, ' ');
+  const written = header.write(seals.seal(key, CONTEXT));
+  if (written === HEADER_BYTES) throw new Error('the sealed key of a file is longer than its header');
+  return header;
+}
+
+const keyIn = (header: Buffer, seals: Seals): string => seals.open(header.toString('latin1').trimEnd(), CONTEXT);
+
+/**
+ * Seals the key of a file with the current key of the installation. The header is one sector of a disk, so the file has
+ * the one of before or this one, also after a power cut. Durable once it resolves.
+ * @returns `unreadable`: it begins as an encrypted file does, and no key opens it; `kept`: there was nothing to do
+ */
+export async function reencryptFileKey(
+  file: FileHandle,
+  seals: Seals & Pick<SecretBox, 'prefix'>,
+): Promise<'reencrypted' | 'unreadable' | 'kept'> {
+  const header = Buffer.alloc(HEADER_BYTES);
+  const { bytesRead } = await file.read(header, 0, HEADER_BYTES, 0);
+  const text = header.toString('latin1');
+  if (bytesRead < HEADER_BYTES || !HEADER.test(text) || text.startsWith(seals.prefix)) return 'kept';
+  let key: string;
+  try {
+    key = keyIn(header, seals);
+  } catch {
+    return 'unreadable';
+  }
+  await file.write(headerOf(key, seals), 0, HEADER_BYTES, 0);
+  await file.datasync();
+  return 'reencrypted';
 }
 
 /** Decrypts an encrypted file. @throws Error where it was sealed with another installation key */
 export async function openEncrypted(file: OpenFile, seals: Seals): Promise<OpenFile> {
-  const header = Buffer.alloc(HEADER_BYTES);
-  for (let read = 0; read < HEADER_BYTES;) read += await file.read(header.subarray(read), HEADER_BYTES - read, read);
-  const key = Buffer.from(seals.open(header.toString('latin1').trimEnd(), CONTEXT), 'base64');
+  // The first reading may meet a header that is being written.
+  const text = await readKey(file, seals).catch(() => readKey(file, seals));
+  const key = Buffer.from(text, 'base64');
   return {
     ...file,
     async read(buffer, length, position) {
@@ -48,4 +80,10 @@ export async function openEncrypted(file: OpenFile, seals: Seals): Promise<OpenF
       return size;
     },
   };
+}
+
+async function readKey(file: OpenFile, seals: Seals): Promise<string> {
+  const header = Buffer.alloc(HEADER_BYTES);
+  for (let read = 0; read < HEADER_BYTES;) read += await file.read(header.subarray(read), HEADER_BYTES - read, read);
+  return keyIn(header, seals);
 }

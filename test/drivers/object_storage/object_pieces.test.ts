@@ -1,10 +1,11 @@
 // Content of an upload in pieces of any size: what is stored is what was sent, though the memory of each piece is given
 // back as soon as it is written.
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { openBlobStore } from '../../../engines/object_storage/files/blobs';
+import { openBlobStore, reencryptFiles } from '../../../engines/object_storage/files/blobs';
+import type { OpenFile } from '../../../engines/object_storage/files/open_files';
 import { dechunked } from '../../../engines/object_storage/files/chunked';
 import { readFile } from '../../../engines/object_storage/read_object';
 import { secretBox } from '../../../core/secrets';
@@ -70,6 +71,70 @@ test('encrypted, at rest and in any range', async () => {
   }
   const stranger = secretBox([{ id: 'k1', key: randomBytes(32) }]);
   await expect(openBlobStore(root, stranger).open('bucket', fileId, 'AES256')).rejects.toThrow();
+});
+
+test('keys of files are sealed with a new key of the installation, and the old one is not needed', async () => {
+  const root = mkdtempSync(path.join(directory, 'blobs-'));
+  const [before, added] = [randomBytes(32), randomBytes(32)];
+  const old = { id: 'k1', key: before };
+  const blobs = openBlobStore(root, secretBox([old]));
+  const whole = randomBytes(200_000);
+  const write = async (content: Buffer, encryption: 'AES256' | null): Promise<string> =>
+    (await blobs.write('bucket', sent([content]), undefined, encryption)).fileId;
+  const fileIds = [await write(whole, 'AES256'), await write(Buffer.from('short'), 'AES256')];
+  await blobs.copy({ bucketId: 'bucket', fileId: fileIds[0] as string }, 'other');
+  // As a file begins whose key is sealed; nobody who has no key of the installation can write one.
+  const imitations = ['v1.k1.', `v1.k1.${'A'.repeat(90).padEnd(600)}`, `v1.k2.${'A'.repeat(90).padEnd(600)}`, ''].map(
+    (text) => Buffer.from(text),
+  );
+  const plain = await Promise.all(imitations.map((content) => write(content, null)));
+  const reading = await blobs.open('bucket', fileIds[0] as string, 'AES256');
+
+  const rotated = secretBox([{ id: 'added', key: added }, old]);
+  const unreadable = 2; // of what imitates an encrypted file
+  expect(await reencryptFiles(root, rotated)).toMatchObject({ reencrypted: 2, unreadable });
+  expect(await reencryptFiles(root, rotated)).toMatchObject({ reencrypted: 0, unreadable });
+
+  const fresh = openBlobStore(root, secretBox([{ id: 'added', key: added }]));
+  const bytesOf = async (file: OpenFile, size: number): Promise<Buffer> => {
+    const pieces: Buffer[] = [];
+    for await (const piece of readFile(file, 0, size)) pieces.push(piece);
+    return Buffer.concat(pieces);
+  };
+  expect((await bytesOf(reading, whole.length)).equals(whole)).toBe(true);
+  expect((await bytesOf(await fresh.open('bucket', fileIds[0] as string, 'AES256'), whole.length)).equals(whole)).toBe(
+    true,
+  );
+  expect(String(await bytesOf(await fresh.open('bucket', fileIds[1] as string, 'AES256'), 5))).toBe('short');
+  for (const [index, content] of imitations.entries())
+    expect(
+      (await bytesOf(await fresh.open('bucket', plain[index] as string, null), content.length)).equals(content),
+    ).toBe(true);
+  expect(await reencryptFiles(path.join(root, 'absent'), rotated)).toMatchObject({ reencrypted: 0, unreadable: 0 });
+  const secret = path.join(root, 'bucket', 'not a directory of files');
+  writeFileSync(secret, '');
+  expect(await reencryptFiles(root, rotated)).toMatchObject({ reencrypted: 0, unreadable });
+});
+
+test('files are read while their keys are sealed again', async () => {
+  const root = mkdtempSync(path.join(directory, 'blobs-'));
+  const ring = Array.from({ length: 40 }, (_, i) => ({ id: `k${i}`, key: randomBytes(32) }));
+  const box = secretBox(ring);
+  const { fileId } = await openBlobStore(root, box).write(
+    'bucket',
+    sent([Buffer.from('content')]),
+    undefined,
+    'AES256',
+  );
+  let isOver = false;
+  const rotations = (async () => {
+    for (const first of ring) await reencryptFiles(root, secretBox([first, ...ring.filter((one) => one !== first)]));
+    isOver = true;
+  })();
+  let opened = 0;
+  for (; !isOver; opened += 1) (await openBlobStore(root, box).open('bucket', fileId, 'AES256')).release();
+  await rotations;
+  expect(opened).toBeGreaterThan(5);
 });
 
 test('several at a time', async () => {
