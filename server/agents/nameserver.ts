@@ -13,11 +13,13 @@ import type { NameserverDriver, ZoneRecord, ZoneSpec } from '../../engines/dns/n
 import { openEmbeddedNameserver, type EmbeddedNameserver } from '../../engines/dns/driver';
 import { openPowerdns } from '../../drivers/powerdns/driver';
 import { addMetricPoints, type MetricPointInput } from '../../models/applications/metric_point';
-import { zoneProjects } from '../../models/dns/dns_zone/work';
+import { makeZonesDue, zoneProjects } from '../../models/dns/dns_zone/work';
 
 const COUNT_EVERY_MS = 15_000;
 const ENSURE_OWN_EVERY_MS = 60_000;
 const COUNT_WITHIN_MS = 10_000;
+const LIST_WITHIN_MS = 10_000;
+const MISSING_RETRY_MS = 5_000;
 
 interface Nameserver {
   driver: NameserverDriver;
@@ -39,9 +41,11 @@ export async function openNameserver(parts: Parts): Promise<Nameserver | null> {
   try {
     const server = await openEmbedded(parts);
     const counting = startCounting(server, database, log);
+    const missing = startServingMissing(server, database, log);
     return {
       driver: server,
       async close() {
+        await missing.stop();
         await counting.finish();
         await server.close();
       },
@@ -50,6 +54,22 @@ export async function openNameserver(parts: Parts): Promise<Nameserver | null> {
     log.error({ err: error }, 'the name server cannot be opened; DNS zones are not served');
     return null;
   }
+}
+
+/**
+ * Zones without a readable copy are not answered: the directory is new, damaged, or needs a key that is not there.
+ * Their job is woken once, when the database answers.
+ */
+function startServingMissing(server: EmbeddedNameserver, database: ControlDatabase, log: Logger): RepeatedWork {
+  const failure = 'DNS zones without a copy cannot be looked for; it is tried again';
+  const work = repeatWork({ everyMs: MISSING_RETRY_MS, log, failure }, async () => {
+    const served: string[] = [];
+    for await (const { owner_id } of server.list(driverContext(LIST_WITHIN_MS))) served.push(owner_id);
+    await makeZonesDue(database, served);
+    void work.stop();
+  });
+  work.runNow();
+  return work;
 }
 
 function openEmbedded({ config, secrets, log }: Parts): Promise<EmbeddedNameserver> {
@@ -61,6 +81,7 @@ function openEmbedded({ config, secrets, log }: Parts): Promise<EmbeddedNameserv
     addresses: [...dnsListen],
     ports,
     sealer: {
+      prefix: secrets.prefix,
       seal: (text, id) => secrets.seal(text, `dns copy:${id}`),
       open: (sealed, id) => secrets.open(sealed, `dns copy:${id}`),
     },

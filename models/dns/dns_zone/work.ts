@@ -1,6 +1,6 @@
 // What the job of a zone reads and writes beside its own row.
 import type { Sql } from '../../../core/context';
-import { wakeRows } from '../../../db/loop_rows';
+import { makeRowsDue, wakeRows } from '../../../db/loop_rows';
 import type { Session } from '../../../db/control_database';
 import { named } from '../../../db/statement';
 import type { RecordFields } from '../dns_record/rules';
@@ -54,4 +54,14 @@ export async function zoneProjects(sql: Sql, ids: readonly string[]): Promise<Ma
   if (!ids.length) return new Map();
   const rows = await sql.query<{ id: string; project_id: string }>(PROJECTS, [ids]);
   return new Map(rows.map(({ id, project_id }) => [id, project_id]));
+}
+
+/** All zones but these are served at once. */
+export async function makeZonesDue(sql: Sql, butIds: readonly string[]): Promise<void> {
+  await makeRowsDue(sql, {
+    table: 'dns_zones',
+    where:
+      'deleted_at is null and not exists (select 1 from unnest($1::text[]) as kept (id) where kept.id = dns_zones.id)',
+    values: [butIds],
+  });
 }

@@ -25,7 +25,7 @@ async function open(port: number): Promise<EmbeddedNameserver> {
   events.length = 0;
   server = await openEmbeddedNameserver({
     ...{ directory, addresses: ['127.0.0.1'], ports: [port], responsesPerSecond: 1_000, own: [] },
-    sealer: { seal: (text) => text, open: (text) => text },
+    sealer: { prefix: '', seal: (text) => text, open: (text) => text },
     questions: { a: async () => [], aaaa: async () => [] },
     listening: {
       failed: (error) => void events.push((error as NodeJS.ErrnoException).code as string),

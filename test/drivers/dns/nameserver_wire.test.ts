@@ -52,7 +52,7 @@ beforeAll(async () => {
   port = await freePort();
   server = await openEmbeddedNameserver({
     ...{ directory, addresses: ADDRESSES, ports: [port], responsesPerSecond: 1_000_000, own: [] },
-    sealer: { seal: (text) => text, open: (text) => text },
+    sealer: { prefix: '', seal: (text) => text, open: (text) => text },
     questions: { a: async () => [], aaaa: async () => [] },
   });
   await server.ensure({ id: 'dnz_wire', spec: SPEC }, { state: 'absent' }, driverContext(10_000));

@@ -77,6 +77,7 @@ described('secondaries', () => {
     server = await openEmbeddedNameserver({
       ...{ directory, addresses: ['127.0.0.1'], ports: [port], responsesPerSecond: 1_000_000, own: [] },
       sealer: {
+        prefix: '',
         seal: (text) => Buffer.from(text).toString('base64'),
         open: (text) => Buffer.from(text, 'base64').toString(),
       },

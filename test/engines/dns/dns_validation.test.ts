@@ -95,7 +95,7 @@ described('a signed zone', () => {
     port = await freePort();
     server = await openEmbeddedNameserver({
       ...{ directory, addresses: ['127.0.0.1'], ports: [port], responsesPerSecond: 1_000_000, own: [] },
-      sealer: { seal: (text) => text, open: (text) => text },
+      sealer: { prefix: '', seal: (text) => text, open: (text) => text },
       questions: { a: async () => ['192.0.2.44'], aaaa: async () => [] },
     });
     await server.ensure({ id: 'dnz_signed', spec: SPEC }, { state: 'absent' }, driverContext(10_000));

@@ -9,6 +9,7 @@ interface Options {
 }
 
 const sealer = {
+  prefix: '',
   seal: (text: string) => Buffer.from(text).toString('base64'),
   open: (sealed: string) => Buffer.from(sealed, 'base64').toString(),
 };

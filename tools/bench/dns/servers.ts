@@ -18,7 +18,7 @@ export const run = promisify(execFile);
 export const NAMES = 10_000;
 export const ZONES = 100;
 const SCHEMA = '/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql';
-const sealer = { seal: (text: string) => text, open: (text: string) => text };
+const sealer = { prefix: '', seal: (text: string) => text, open: (text: string) => text };
 const noAddresses = async (): Promise<string[]> => [];
 
 export interface Running {
