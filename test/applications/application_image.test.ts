@@ -159,7 +159,7 @@ describeImages('applications from images', () => {
       Env: ['PATH=/bin'],
       Healthcheck: { Test: ['CMD-SHELL', line], Interval: second, Timeout: 5 * second, Retries: 2 },
     });
-    await pushSite('well', 'well', check('echo . >> /tmp/checks; [ "$(busybox wc -l < /tmp/checks)" -lt 3 ]'));
+    await pushSite('well', 'well', check('echo . >> /tmp/checks; [ "$(busybox wc -l < /tmp/checks)" -lt 8 ]'));
     const well = await imageApplication(imageName('shop/web:well'));
     expect((await well.deploy()).status_reason).toBe(null);
     await waitFor('the restart', async () => {

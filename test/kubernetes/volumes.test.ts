@@ -8,8 +8,9 @@ import { claimVolumes } from '../../drivers/volume/claims';
 import { projectRoom } from '../../server/platform/cluster';
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { kubectl } from '../cluster/kubectl';
+import { startsOf } from '../conformance/workloads/bench';
 import { hasStaticBusybox } from '../support/builds/images';
-import type { DeployService, TestApplication } from '../support/deployments/deploy';
+import type { DeployService } from '../support/deployments/deploy';
 import { addDisk, removeDisk } from '../support/kubernetes/disk';
 import { startOnCluster } from '../support/kubernetes/service_on_cluster';
 import { waitFor } from '../support/wait_for';
@@ -40,8 +41,6 @@ if (hasStaticBusybox())
     }, 120_000);
 
     const volumeOf = async (id: string): Promise<any> => (await service.call('GET', `/v2/volumes/${id}`)).body;
-    const starts = async (application: TestApplication): Promise<number> =>
-      (await application.visit('/starts.txt')).body.split('start').length - 1;
 
     test('files outlive their pods, all processes of the application are beside them, and the disk grows', async () => {
       const application = await service.application(counting);
@@ -52,7 +51,7 @@ if (hasStaticBusybox())
       const { id } = made.body;
       const deployment = await application.deploy();
       expect([deployment.status, deployment.status_reason]).toEqual(['active', null]);
-      expect(await starts(application)).toBe(1);
+      expect(await startsOf(application)).toBe(1);
       expect(await volumeOf(id)).toMatchObject({ status: 'in_use', enforcement: 'soft', used_bytes: null });
       const worker = (await application.get('/processes')).data.find(({ type }: { type: string }) => type === 'worker');
       await application.post(`/processes/${worker.id}/scale`, { instances: 2 });
@@ -66,7 +65,7 @@ if (hasStaticBusybox())
       const nodes = await run('get', 'pods', '-A', '-l', selector, '-o', 'jsonpath={.items[*].spec.nodeName}');
       expect(nodes).toBe('node1 node1 node1');
       await application.post('/restart');
-      await waitFor('a second start', async () => (await starts(application)) === 2, WITHIN_MS);
+      await waitFor('a second start', async () => (await startsOf(application)) === 2, WITHIN_MS);
       await grows(id);
       await goes(id);
     }, 240_000);

@@ -10,6 +10,7 @@ import {
   siteOf,
   type InstanceBody,
   type WorkloadBench,
+  startsOf,
 } from './bench';
 
 const TEST_MS = 240_000;
@@ -99,14 +100,12 @@ export function describeSurroundings(bench: WorkloadBench): void {
       });
       expect(made.status).toBe(201);
       await deployed(application);
-      const starts = async (): Promise<number> =>
-        (await application.visit('/starts.txt')).body.split('start').length - 1;
-      expect(await starts()).toBe(1);
+      expect(await startsOf(application)).toBe(1);
       await application.post('/restart', {});
-      await waitFor('a second start', async () => (await starts()) === 2, CHANGED_WITHIN_MS);
+      await waitFor('a second start', async () => (await startsOf(application)) === 2, CHANGED_WITHIN_MS);
       application.push({ 'other.txt': 'another version' });
       await deployed(application);
-      expect(await starts()).toBe(3);
+      expect(await startsOf(application)).toBe(3);
       await service.call('PATCH', `/v2/volumes/${made.body.id}`, { body: { application_id: null } });
       await service.call('DELETE', `/v2/applications/${application.id}`);
       await service.call('DELETE', `/v2/volumes/${made.body.id}`);

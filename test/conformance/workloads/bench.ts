@@ -88,6 +88,15 @@ export async function deployed(application: TestApplication): Promise<{ id: stri
   return { id };
 }
 
+/**
+ * How often a program that writes to /data/starts.txt has started. Where the answer is not 200, it is returned as a
+ * text: pages of the ingress tell of a start, too.
+ */
+export async function startsOf(application: TestApplication): Promise<number | string> {
+  const { status, body } = await application.visit('/starts.txt');
+  return status === 200 ? body.split('start').length - 1 : `${status} ${body}`;
+}
+
 /** The environment of its instances, as a request sees it. */
 export async function environmentOf(application: TestApplication): Promise<Map<string, string>> {
   const { body } = await application.visit('/cgi-bin/env.cgi');

@@ -33,6 +33,7 @@ export async function addDisk({ kubeconfig, directory }: ClusterOfMachine, stora
 }
 
 export async function removeDisk({ kubeconfig }: ClusterOfMachine, storageClass: string): Promise<void> {
-  await kubectl(kubeconfig, 'delete', 'pv', storageClass);
+  // Where a test has failed, a claim may still hold it.
+  await kubectl(kubeconfig, 'delete', 'pv', storageClass, '--wait=false');
   await kubectl(kubeconfig, 'delete', 'storageclass', storageClass);
 }
