@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers drivers/builder */
+/** @tier heavy @quarter 4 @covers drivers/builder */
 // Programs beside an index.html: what is deployed is the program, or nothing; its source is never published as a site.
 import { spawnSync } from 'node:child_process';
 import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers docs/DATABASES.md jobs/databases/database */
+/** @tier heavy @quarter 4 @covers docs/DATABASES.md jobs/databases/database */
 // docs/DATABASES.md is true: its blocks run as they stand against what npm start starts.
 import { openDatabaseWorkshop, type DatabaseWorkshop } from '../../support/databases/database_hall';
 import { processesWith, signalAll } from '../../support/processes/processes';

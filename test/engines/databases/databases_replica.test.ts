@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers jobs/databases/database_replica.ts drivers/database/postgresql */
+/** @tier heavy @quarter 1 @covers jobs/databases/database_replica.ts drivers/database/postgresql */
 // Replicas: they read what the primary has, write nothing, and become databases of their own.
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';

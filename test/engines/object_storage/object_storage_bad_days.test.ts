@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers engines/object_storage/object_storage models/object_storage/bucket_object */
+/** @tier heavy @quarter 1 @covers engines/object_storage/object_storage models/object_storage/bucket_object */
 // A full disk, a database that goes away, every length of a key, and objects larger than memory.
 import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers rest/openapi */
+/** @tier heavy @quarter 1 @covers rest/openapi */
 // The OpenAPI document before checkers of others, and the clients that generators make of it.
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
