@@ -45,8 +45,9 @@ const ROWS = [
   `insert into email_outbox (id, recipients, sealed) values ('mail', '{}', '')`,
   `insert into idempotency_records (scope, fingerprint, answer) values ('scope', 'print', '')`,
   `insert into oauth_records (kind, hash, payload) values ('AccessToken', 'same', ''), ('Session', 'same', '')`,
+  // More than two pages.
   `insert into login_attempts (hash, browser_hash, payload, expires_at)
-    select 'attempt ' || n, '', '', now() + interval '1 day' from generate_series(1, 250) n`,
+    select 'attempt ' || n, '', '', now() + interval '1 day' from generate_series(1, 1100) n`,
 ];
 
 interface Value {
@@ -104,7 +105,7 @@ test('all values are encrypted with the new key, and open without the old one', 
   const done = await reencryptColumns(service.platform.database, rotated);
   expect(done.map(({ place, unreadable }) => [place, unreadable])).toEqual(places.map(([place]) => [place, 0]));
   expect(done.reduce((sum, { reencrypted }) => sum + reencrypted, 0)).toBe(before.size);
-  expect(done.find(({ place }) => place === 'login_attempts.payload')?.reencrypted).toBe(250);
+  expect(done.find(({ place }) => place === 'login_attempts.payload')?.reencrypted).toBe(1100);
 
   expect(await tracesOf(old)).toEqual([]);
   for (const [place, table, column] of places)
