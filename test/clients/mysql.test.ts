@@ -10,6 +10,9 @@ import path from 'node:path';
 import { trustVariables, writeTrustFiles } from '../../jobs/databases/database/trust';
 import { newCertificate } from '../support/databases/database_server';
 import { hasEngine, openHall, type Hall } from '../support/databases/database_hall';
+import { fileNeeds } from '../support/runner/programs';
+
+fileNeeds('openssl');
 
 const programs = path.join(__dirname, 'mysql');
 const python = process.env.CLIENTS_PYTHON ?? 'python3';

@@ -8,6 +8,9 @@ import { ctx, newCertificate, openServerTrial, settle, specOf } from '../../supp
 import { processesWith } from '../../support/processes/processes';
 import { until, type Trial } from '../../support/builds/runtime';
 import { redisServers, type Servers } from '../../support/databases/hosted_servers';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
 
 const engines = (['redis', 'valkey'] as const).filter((engine) => engine === 'redis' || has('valkey-server'));
 const there = has('redis-server') || process.env.CI !== undefined;

@@ -6,6 +6,9 @@ import { ctx } from '../../support/databases/database_server';
 import { openEngineTrial, postgresqlSpec, refusal, rows, untilDone, type EngineTrial } from '../../support/engines';
 import { until } from '../../support/builds/runtime';
 import { postgresqlServers } from '../../support/databases/hosted_servers';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
 
 jest.setTimeout(240_000);
 

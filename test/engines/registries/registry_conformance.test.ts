@@ -1,21 +1,21 @@
 /** @tier heavy @quarter 3 @covers engines/registry/registry models/registries/registry */
 // What holds for every engine of container registries: the embedded one, and Debian's docker-registry with our tokens.
-import { spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { configuredApplication, startDeployService, type DeployService } from '../../support/deployments/deploy';
-import { hasDistribution, openDistribution, type Distribution } from '../../support/registries/distribution';
+import { openDistribution, type Distribution } from '../../support/registries/distribution';
 import { freePort } from '../../support/processes/free_port';
-import { busyboxLayer, hasStaticBusybox, pushImage, siteLayer } from '../../support/builds/images';
+import { busyboxLayer, pushImage, siteLayer } from '../../support/builds/images';
 import { startRegistryClient, type RegistryClient } from '../../support/registries/registry_client';
 import type { Answer } from '../../support/service';
 import { waitFor } from '../../support/wait_for';
+import { hasProgram } from '../../support/runner/has_program';
+import { needs } from '../../support/runner/programs';
 
-const ENGINES = ['embedded', ...(hasDistribution ? ['distribution'] : [])] as const;
-const runsImages = hasStaticBusybox() ? test : test.skip;
-const hasBuildah = spawnSync('buildah', ['--version']).status === 0;
-const buildsImages = hasBuildah && hasStaticBusybox() ? test : test.skip;
+const ENGINES = ['embedded', ...(hasProgram('docker-registry') ? ['distribution'] : [])] as const;
+const { test: runsImages } = needs('busybox', 'bwrap');
+const { test: buildsImages } = needs('buildah', 'busybox', 'bwrap');
 
 describe.each(ENGINES)('the registry engine %s', (engine) => {
   let service: DeployService;
