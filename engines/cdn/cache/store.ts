@@ -35,8 +35,8 @@ export interface StoredObject extends Description, StoredBytes {
 export type Address = Pick<Description, 'site' | 'key'>;
 
 export interface ObjectStore {
-  /** @param request header fields, read only for objects with a Vary */
-  find(zoneId: string, address: Address, request: () => Record<string, unknown>): StoredObject | null;
+  /** @param fieldOf a header field of the request, read only where the objects depend on it */
+  find(zoneId: string, address: Address, fieldOf: (header: string) => unknown): StoredObject | null;
   /** Creates a file for a body. */
   create(description: Description): Promise<NewFile>;
   /** A later response of the origin has confirmed the object. */
@@ -96,7 +96,7 @@ export function openObjectStore(directory: string, { bytesMax, objectsMax, memor
   const { listed, ended } = store.saved.load((object) => addSaved(store, object));
   store.listed = listed;
   return {
-    find: (zoneId, address, request) => find(store, nameOf({ zone_id: zoneId, ...address }), request),
+    find: (zoneId, address, fieldOf) => find(store, nameOf({ zone_id: zoneId, ...address }), fieldOf),
     create: (description) => create(store, description),
     renew(object, headers, freshness) {
       Object.assign(object, freshness, { headers: { ...object.headers, ...headers } });
@@ -135,20 +135,15 @@ async function placeFile(store: Store, from: string, to: string, isWanted: () =>
   return false;
 }
 
-function find({ index }: Store, name: string, request: () => Record<string, unknown>): StoredObject | null {
+function find({ index }: Store, name: string, fieldOf: (header: string) => unknown): StoredObject | null {
   const variants = index.variants(name);
   if (!variants.length) return null;
-  const fields = variants.some(({ vary }) => !isEmpty(vary)) ? request() : {};
-  const found = variants.find(({ vary }) =>
-    Object.entries(vary).every(([header, value]) => String(fields[header] ?? '') === value),
-  );
+  const found = variants.find(({ vary }) => {
+    for (const header in vary) if (String(fieldOf(header) ?? '') !== vary[header]) return false;
+    return true;
+  });
   if (found) index.touch(name);
   return found ?? null;
-}
-
-function isEmpty(fields: object): boolean {
-  for (const _ in fields) return false;
-  return true;
 }
 
 function formOf(store: Store, source: FormSource, coding: Coding): Flight {
