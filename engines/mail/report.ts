@@ -38,7 +38,7 @@ export async function readReport(stream: Readable): Promise<MailReport> {
   const texts = [status, ...quoted].flatMap((part) => part?.text ?? []);
   const references = [...new Set(texts.flatMap((text) => text.match(REFERENCE) ?? []))].slice(0, REFERENCES_MAX);
   if (feedback) {
-    const isAbuse = /^feedback-type:\s*(abuse|fraud|virus)/im.test(feedback.text);
+    const isAbuse = /^feedback-type:\s*(abuse|fraud)/im.test(feedback.text);
     return { kind: isAbuse ? 'complaint' : 'none', outcomes: [], references };
   }
   const notice = parts.find(({ type }) => type.startsWith('text/plain'))?.text ?? '';
