@@ -26,6 +26,7 @@ export function describeCdnCache(name: string, open: () => Promise<CdnEngine> | 
     test('a write purges what its response names, of this site', () => checkNamedByWrite(bench));
     test('a validation in the name of one Origin is not for others', () => checkRenewedForOrigin(bench));
     test('a purge takes out what is there for each Origin', () => checkPurgeOfOrigins(bench));
+    test('many made-up Origins do not push out what others get', () => checkManyOrigins(bench));
     test('compressed for visitors who can read it, and the same text for others', () => checkCompression(bench));
     test('hits, requests to the origin and bytes are counted', () => checkCounters(bench));
     describeCdnSafety(() => bench);
@@ -171,6 +172,15 @@ async function checkPurgeOfOrigins(bench: CdnBench): Promise<void> {
   expect([await bodies(), await bodies()]).toEqual([before, before]);
   await bench.purge('cdn_purged_origins', 'urls', ['/purged-font']);
   expect(await bodies()).toEqual(['answer 4', 'answer 5', 'answer 6']);
+}
+
+async function checkManyOrigins(bench: CdnBench): Promise<void> {
+  const host = await bench.zone('cdn_many_origins');
+  bench.origin('/logo', [MINUTE]);
+  expect((await bench.visit(host, '/logo')).body).toBe('answer 1');
+  for (let index = 0; index < 60; index += 1)
+    await bench.visit(host, '/logo', { headers: { origin: `https://${index}.example.com` } });
+  expect((await bench.visit(host, '/logo')).body).toBe('answer 1');
 }
 
 async function checkCompression(bench: CdnBench): Promise<void> {

@@ -2,7 +2,9 @@
 // files at start. Least recently used objects are evicted first.
 import { randomBytes } from 'node:crypto';
 import { mkdir, rename, rm } from 'node:fs/promises';
+import type { IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
+import { allowsOrigin, varyingFields } from '../edge/vary';
 import type { HeaderFields } from '../edge/headers';
 import type { Freshness } from '../edge/policy';
 import type { PurgeSpec } from '../cdn';
@@ -201,7 +203,7 @@ const VARIANTS_MAX = 50;
 
 function add(store: Store, object: StoredObject): void {
   const variants = store.index.variants(nameOf(object));
-  const old = sameIn(variants, object) ?? (variants.length >= VARIANTS_MAX ? variants[0] : undefined);
+  const old = sameIn(variants, object) ?? (variants.length >= VARIANTS_MAX ? leastNeeded(variants) : undefined);
   store.texts.share(object);
   store.index.add(object);
   store.objects += 1;
@@ -209,9 +211,19 @@ function add(store: Store, object: StoredObject): void {
   count(store, object.start + object.size, object);
 }
 
+/** Visitors make up values of Origin; most send none. */
+function leastNeeded(variants: readonly StoredObject[]): StoredObject | undefined {
+  return variants.find(({ vary }) => vary.origin !== '') ?? variants[0];
+}
+
 /** Adds an object of the last run. Objects stored since the start are newer. */
 function addSaved(store: Store, object: StoredObject): void {
-  if (sameIn(store.index.variants(nameOf(object)), object)) void removeFile(object);
+  const headers = object.headers as IncomingHttpHeaders;
+  // Earlier versions gave what does not allow all to everybody; for which Origin it came is not known.
+  const isForOrigin = !('origin' in object.vary) && varyingFields(headers).includes('origin');
+  if (isForOrigin) object.vary = { ...object.vary, origin: '' };
+  const isUnknown = isForOrigin && allowsOrigin(headers);
+  if (isUnknown || sameIn(store.index.variants(nameOf(object)), object)) void removeFile(object);
   else add(store, object);
 }
 

@@ -8,17 +8,18 @@ const FOR_ORIGINS = ['access-control-allow-origin', 'timing-allow-origin'];
 export function varyingFields(response: IncomingHttpHeaders): string[] {
   const names = namedFields(response.vary);
   // Without Access-Control-Allow-Origin it may be that the request had no Origin, or one that is not allowed.
-  const isForAll = response['access-control-allow-origin'] === '*' && !namesOrigin(response);
+  const isForAll = response['access-control-allow-origin'] === '*' && !allowsOrigin(response);
   return isForAll || names.includes('origin') ? names : [...names, 'origin'];
 }
 
 /** Whether a response is for one Origin and does not say so, which caches of visitors need to know. */
 export function lacksOrigin(response: IncomingHttpHeaders): boolean {
   const names = namedFields(response.vary);
-  return namesOrigin(response) && !names.includes('origin') && !names.includes('*');
+  return allowsOrigin(response) && !names.includes('origin') && !names.includes('*');
 }
 
-function namesOrigin(response: IncomingHttpHeaders): boolean {
+/** Whether fields of a response name the origin that it is for. */
+export function allowsOrigin(response: IncomingHttpHeaders): boolean {
   return FOR_ORIGINS.some((name) => response[name] !== undefined && response[name] !== '*');
 }
 
