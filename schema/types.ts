@@ -6346,7 +6346,10 @@ export type EmailRelayZone = {
   /** Password. Shown only when the zone is created or the password is rotated, otherwise `null`. */
   smtp_password?: Maybe<Scalars['String']['output']>;
   status: EmailRelayZoneStatus;
-  /** Why the zone is suspended, or `null`. */
+  /**
+   * Why the zone is suspended, or why much of its mail was refused within 24 hours, with the last answer of a server.
+   * Otherwise `null`.
+   */
   status_reason?: Maybe<Scalars['String']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
