@@ -77,10 +77,21 @@ export function settings(spec: DatabaseServer, serverDirectory: ServerDirectory,
   ];
 }
 
+/**
+ * Settings that are applied to a running server too. Events of keys are what programs would set themselves, but no rule
+ * limits CONFIG SET to a parameter: these ones, of expired, deleted and renamed keys, cost plain writes nothing (see
+ * docs/decisions/0209). And RESTORE checks what clients send: a damaged payload would reach the memory of the server.
+ */
+export const LIVE_SETTINGS: readonly [name: string, value: string][] = [
+  ['notify-keyspace-events', 'Egx'],
+  ['sanitize-dump-payload', 'clients'],
+];
+
 /** The complete configuration, with users and passwords. */
 export function configuration(spec: DatabaseServer, serverDirectory: ServerDirectory, engineVersion: string): string {
   const secret = spec.replica_of === null ? [] : [`masterauth ${quoted(spec.replica_of.password)}`];
-  return [...settings(spec, serverDirectory, engineVersion), ...secret, ...aclLines(spec), ''].join('\n');
+  const live = LIVE_SETTINGS.map((setting) => setting.join(' '));
+  return [...settings(spec, serverDirectory, engineVersion), ...live, ...secret, ...aclLines(spec), ''].join('\n');
 }
 
 export function quoted(text: string): string {
