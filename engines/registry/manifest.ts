@@ -131,7 +131,7 @@ function annotationsOf(value: unknown): Record<string, string> | null {
 }
 
 /** A field without a value: some clients write null. */
-function isAbsent(value: unknown): boolean {
+function isAbsent(value: unknown): value is null | undefined {
   return value === undefined || value === null;
 }
 
