@@ -168,12 +168,10 @@ async function isClosed(send: SendCommand): Promise<boolean> {
   return value === noGrowth;
 }
 
-// The server writes the letters of events in an order of its own.
 async function liveSettingsDiffer(send: SendCommand): Promise<boolean> {
-  const sorted = (value = ''): string => [...value].sort().join('');
   for (const [name, value] of LIVE_SETTINGS) {
     const [, present] = (await send('CONFIG', 'GET', name)) as string[];
-    if (sorted(present) !== sorted(value)) return true;
+    if (present !== value) return true;
   }
   return false;
 }

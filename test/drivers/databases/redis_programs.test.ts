@@ -166,6 +166,18 @@ describeServer('%s', (engineName) => {
     listener.destroy();
   });
 
+  test('the smallest package takes a value of 20 MB, and gives it back', async () => {
+    const large = Buffer.alloc(20 << 20, 'platform');
+    const [set, length, part] = await tenantAnswers(spec, { password: 'fourth-word' }, [
+      ['SET', 'large', large],
+      ['STRLEN', 'large'],
+      ['GET', 'large'],
+    ]);
+    expect([set, length]).toEqual(['OK', large.length]);
+    expect(Buffer.from(String(part)).equals(large)).toBe(true);
+    await alone('fourth-word', ['DEL', 'large']);
+  });
+
   test('a payload that would reach the memory of the server is refused', async () => {
     const list = ['RPUSH', 'list', 'a', 'b'];
     const client = await connectTenant(spec, 'fourth-word', undefined);
