@@ -134,13 +134,7 @@ end}`;
       'enable-debug-command',
       'enable-protected-configs',
     ];
-    names.push(
-      'maxmemory',
-      'appendonly',
-      'dbfilename',
-      'sanitize-dump-payload',
-      'notify-keyspace-events',
-    );
+    names.push('maxmemory', 'appendonly', 'dbfilename', 'sanitize-dump-payload', 'notify-keyspace-events');
     return {
       users: users.map((one) => ruleSet(one.replaceAll(of.id, 'server'))).sort(),
       settings: names.map((name) => settings[settings.indexOf(name) + 1]),
@@ -243,14 +237,14 @@ end}`;
     await requireNothingGained(spec);
   });
 
-  test.each(['evil on nopass +@all', 'a\nuser evil', 'default', 'platform_x', 'a b', '*', '%', 'A', '', 'é'])(
-    'no server is made for a user named %j',
-    async (username) => {
+  test('as a user of a name that is more than a name', async () => {
+    const names = ['evil on nopass +@all', 'a\nuser evil', 'default', 'platform_x', 'a b', '*', '%', 'A', '', 'é'];
+    for (const username of names) {
       const other = { ...spec, users: [{ username, password: 'word', access: 'admin' as const }] };
       await expect(settle(driver, other)).rejects.toMatchObject({ reason: 'invalid' });
-      await requireNothingGained(spec);
-    },
-  );
+    }
+    await requireNothingGained(spec);
+  });
 });
 
 /** Rules of a user, whose order is that of a hash table. */
