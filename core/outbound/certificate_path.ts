@@ -1,5 +1,5 @@
-// Which certificate of a validated chain ends first. Node.js does not say by which path a server was trusted, and what a
-// server sends may contain more: in 2021, a cross-signed root that had expired and that no client used.
+// Which certificate of a validated chain ends first. Node.js does not say by which path a server was trusted, and what
+// a server sends may contain more: in 2021, a cross-signed root that had expired and that no client used.
 import type { X509Certificate } from 'node:crypto';
 
 /** Further certificates of a server are not looked at: chains have two to four. */
@@ -9,7 +9,7 @@ const SENT_MAX = 8;
 export type Roots = ReadonlyMap<string, readonly X509Certificate[]>;
 
 /** Certificates as a server has sent them, its own first. */
-export function sentChain(own: X509Certificate | undefined): X509Certificate[] {
+export function sentCertificates(own: X509Certificate | undefined): X509Certificate[] {
   const chain: X509Certificate[] = [];
   for (let one = own; one && chain.length < SENT_MAX; one = one.issuerCertificate) chain.push(one);
   return chain;
@@ -32,7 +32,10 @@ export function firstToEnd(sent: readonly X509Certificate[], roots: Roots): X509
       const ends = [...above, ...between.flatMap((other) => first.get(other) ?? [])].map((limit) =>
         earlier(one, limit),
       );
-      const best = ends.reduce<X509Certificate | undefined>((a, b) => (a && endOf(a) >= endOf(b) ? a : b), undefined);
+      const best = ends.reduce<X509Certificate | undefined>(
+        (a, b) => (a && certificateEndOf(a) >= certificateEndOf(b) ? a : b),
+        undefined,
+      );
       if (best) first.set(one, best);
     }
   }
@@ -40,7 +43,7 @@ export function firstToEnd(sent: readonly X509Certificate[], roots: Roots): X509
 }
 
 /** When a certificate ends, in milliseconds; NaN where that is no time. */
-export function endOf({ validTo }: X509Certificate): number {
+export function certificateEndOf({ validTo }: X509Certificate): number {
   return Date.parse(validTo);
 }
 
@@ -52,7 +55,7 @@ export function subjectOf({ subject }: X509Certificate): string {
 }
 
 function earlier(a: X509Certificate, b: X509Certificate): X509Certificate {
-  return endOf(b) < endOf(a) ? b : a;
+  return certificateEndOf(b) < certificateEndOf(a) ? b : a;
 }
 
 function isIssuedBy(one: X509Certificate, issuer: X509Certificate): boolean {
