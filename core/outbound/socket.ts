@@ -120,7 +120,8 @@ function certificateError(
   { certificate_expires_at: at, certificate_authority: authority }: Trace,
 ): string {
   if (code.includes('CERT_HAS_EXPIRED')) {
-    const whose = authority === null ? '' : ` of the authority ${JSON.stringify(authority)}, which the target sends,`;
+    const whose =
+      authority === null ? '' : ` of the authority ${JSON.stringify(authority)}, on which that of the target depends,`;
     return `The certificate${whose} expired at ${at ?? 'an unknown time'}.`;
   }
   if (code.includes('CERT_NOT_YET_VALID')) return 'The certificate is not valid yet.';

@@ -51,7 +51,9 @@ test('an authority whose certificate ends before that of the target is what coun
   const failed = await check({ target: await chained(over.issue(names, { from: -1, until: 60 }), over.pem) });
   expect(failed).toMatchObject({
     ...{ status: 'fail', certificate_authority: 'Old CA' },
-    error: expect.stringMatching(/^The certificate of the authority "Old CA", which the target sends, expired at 20/),
+    error: expect.stringMatching(
+      /^The certificate of the authority "Old CA", on which that of the target depends, expired at 20/,
+    ),
   });
   expect(daysUntil(failed.certificate_expires_at)).toBe(-3);
 });
