@@ -5035,7 +5035,7 @@ export type CheckResult = {
   incident_id?: Maybe<Scalars['ID']['output']>;
   /** Durations of the parts of the check, or `null` if none was measured. */
   timings?: Maybe<CheckTimings>;
-  /** Time at which the certificate of the target expires. */
+  /** Time at which the certificate of the target expires, or that of an authority in its chain if it is earlier. */
   certificate_expires_at?: Maybe<Scalars['DateTime']['output']>;
 };
 

@@ -100,6 +100,30 @@ describe.each(ENGINES)('the registry engine %s', (engine) => {
     expect((await client.pull(`${name}/shop`, '2')).status).toBe(404);
   });
 
+  test('a cache of BuildKit, an index of layers, is listed and counted with them', async () => {
+    const { id, name } = await activeRegistry();
+    const { client } = await robot(['pull', 'push', 'delete']);
+    const type = 'application/vnd.oci.image.index.v1+json';
+    const contents = {
+      'vnd.oci.image.layer.v1.tar+gzip': randomBytes(4000),
+      'vnd.buildkit.cacheconfig.v0': randomBytes(50),
+    };
+    const manifests: object[] = [];
+    for (const [kind, content] of Object.entries(contents)) {
+      const digest = await client.pushBlob(`${name}/shop`, content);
+      manifests.push({ mediaType: `application/${kind}`, digest, size: content.length });
+    }
+    const cache = Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType: type, manifests }));
+    const path = `/v2/${name}/shop/manifests/cache`;
+    expect((await client.call('PUT', path, cache, { 'Content-Type': type })).status).toBe(201);
+    await waitFor('the counts', async () => {
+      const { image_count, size_bytes } = await get(id);
+      return image_count === 1 && size_bytes === 4050 + cache.length;
+    });
+    expect(await images(id)).toMatchObject([{ tag: 'cache', media_type: type, size_bytes: 4050 + cache.length }]);
+    expect((await client.call('GET', path, undefined, { Accept: type })).body.equals(cache)).toBe(true);
+  });
+
   test('a layer comes in chunks, and not with another digest', async () => {
     const { name } = await activeRegistry();
     const { client } = await robot(['pull', 'push']);
