@@ -170,7 +170,7 @@ function primaryOf(engine: PostgresqlContext, spec: DatabaseServer, programs: Pr
   };
 }
 
-/** Arguments for PostgreSQL tools: the socket, and the administrator role. */
-export function connectionOf({ serverDirectory, spec }: Cluster): string[] {
-  return ['-h', socketDirectory(serverDirectory), '-p', String(spec.port), '-U', roles.admin];
+/** Arguments for PostgreSQL tools: the socket, and the role, usually the administrator. */
+export function connectionOf({ serverDirectory, spec }: Cluster, role = roles.admin): string[] {
+  return ['-h', socketDirectory(serverDirectory), '-p', String(spec.port), '-U', role];
 }

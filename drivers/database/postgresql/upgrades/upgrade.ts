@@ -1,22 +1,27 @@
 // Major upgrade: a staging server with empty data loads a dump of the old server, while only the platform can connect
-// to either. The old data are kept until the new server responds, and put back if anything fails.
+// to either, and with the rights of the tenant alone (docs/decisions/0205). The old data are kept until the new server responds, and put back if anything fails.
 import path from 'node:path';
-import { CommandFailed } from '../../../core/process/command';
-import { DriverError, driverContext } from '../../../core/driver';
-import type { DriverContext } from '../../../core/driver';
-import { removeServerTree, ownerOf, writeNote } from '../../hosted_server/server_directory';
-import { isReplacing, replaceData } from '../../hosted_server/replacement';
-import { dataMajorOf, systemIdentifierOf, type Cluster } from './cluster';
-import { configure } from './configuration';
-import { connectionOf, makeDirectories, initialize } from './data';
-import { ensureServer, ensureContent } from './ensure';
-import { programsOf, requireTools, runPiped, type Programs } from './programs';
-import { stagingDirectoryOf, rollBackOnFailure, stopAll, verifyData } from './backups/restore';
-import { nextDisk } from '../disk_size';
-import { startPostgres, whenReady } from './server';
-import { inSession, sqlIdentifier, sqlString } from './session';
-import { firstTimeline } from './backups/timelines';
+import { CommandFailed } from '../../../../core/process/command';
+import { DriverError, driverContext } from '../../../../core/driver';
+import type { DriverContext } from '../../../../core/driver';
+import { removeServerTree, ownerOf, writeNote } from '../../../hosted_server/server_directory';
+import { isReplacing, replaceData } from '../../../hosted_server/replacement';
+import { dataMajorOf, systemIdentifierOf, type Cluster } from '../cluster';
+import { configure } from '../configuration';
+import { connectionOf, makeDirectories, initialize } from '../data';
+import { ensureLogins, ensureServer } from '../ensure';
+import { programsOf, requireTools, type Programs } from '../programs';
+import { stagingDirectoryOf, rollBackOnFailure, stopAll, verifyData } from '../backups/restore';
+import { nextDisk } from '../../disk_size';
+import { startPostgres, whenReady } from '../server';
+import { firstTimeline } from '../backups/timelines';
+import { dumpContent, loadContent, loadFailed, type Content } from './content';
+import { closeLoader, dropLoaded } from './loader';
+import { copyRoles, copySettings, hasHigherRights } from './role_settings';
+import { searchPathsOf } from './search_paths';
 
+// A dump locks all tables at once.
+const locks = 2_048;
 const readyWithinMs = 120_000;
 const tools = ['pg_dump', 'pg_restore'];
 
@@ -58,14 +63,7 @@ export async function upgrade(cluster: Cluster, fromVersion: string, ctx: Driver
 
 // A retry would fail again: the cause is in the data or the programs.
 function toDriverError(cause: unknown): never {
-  if (!(cause instanceof CommandFailed)) throw cause;
-  throw Object.assign(
-    new DriverError(
-      'invalid',
-      'The data of this database could not be copied to the new version. The database is back on the old version.',
-    ),
-    { cause },
-  );
+  throw cause instanceof CommandFailed ? loadFailed(cause) : cause;
 }
 
 // The tools of the newer version support both versions; the older tools are the fallback.
@@ -88,30 +86,32 @@ async function copyContent(
   await makeDirectories(staging.serverDirectory);
   await initialize(staging, temporary, ctx);
   await startPrivate(staging, 'staging', ctx);
-  await ensureContent(staging, driverContext(readyWithinMs, ctx.signal), 'staging');
+  await ensureLogins(staging, driverContext(readyWithinMs, ctx.signal), 'staging');
   await startPrivate(old, 'server', ctx);
   await whenReady(old, 'server', {}, async () => undefined, driverContext(readyWithinMs, ctx.signal));
-  const database = spec.database_name ?? 'postgres';
-  const dump: [string, ...string[]] = [
-    path.join(bin, 'pg_dump'),
-    ...connectionOf(old),
-    '-w',
-    '-Fc',
-    '-Z',
-    '0',
-    '-d',
-    database,
-  ];
-  await runPiped(
-    dump,
-    [path.join(bin, 'pg_restore'), ...connectionOf(staging), '-w', '--exit-on-error', '-d', database],
-    ctx,
-  );
-  await copySettings(old, staging, database);
-  await inSession(staging, { data: temporary, database, statementMs: 3_600_000 }, (session) =>
-    session.query('analyze'),
-  );
+  const content = { staging, database: spec.database_name ?? 'postgres', bin };
+  await copyRoles(old, staging);
+  await dumpContent(old, content, ctx);
+  await loadDump(old, content, ctx);
+  await copySettings(old, staging, content.database);
+  await closeLoader(staging, content.database);
+  if (await hasHigherRights(staging))
+    throw new DriverError('invalid', 'The data of this database took rights that they must not have.');
   await stopAll(cluster, ctx);
+}
+
+// As it is, and, where that fails, once more with search paths for functions that have none.
+async function loadDump(old: Cluster, content: Content, ctx: DriverContext): Promise<void> {
+  const { staging, database } = content;
+  try {
+    await loadContent(content, new Map(), ctx);
+  } catch (error) {
+    const paths = error instanceof CommandFailed ? await searchPathsOf(old, database) : new Map<string, string>();
+    if (paths.size === 0) throw error;
+    await dropLoaded(staging, database);
+    await ensureLogins(staging, driverContext(readyWithinMs, ctx.signal), 'staging');
+    await loadContent(content, paths, ctx);
+  }
 }
 
 async function startPrivate(cluster: Cluster, which: 'server' | 'staging', ctx: DriverContext): Promise<void> {
@@ -121,33 +121,8 @@ async function startPrivate(cluster: Cluster, which: 'server' | 'staging', ctx: 
     serverDirectory.data,
     await systemIdentifierOf(serverDirectory.data),
     await ownerOf(serverDirectory),
-    { kind: 'private' },
+    { kind: 'private', settings: { max_locks_per_transaction: locks } },
     ctx,
   );
   await startPostgres(cluster, which, serverDirectory.data, ctx);
-}
-
-// Settings of roles are not part of a database dump.
-async function copySettings(old: Cluster, staging: Cluster, database: string): Promise<void> {
-  const { rows } = await inSession(old, {}, (session) =>
-    session.query<{ role: string; here: boolean; settings: string[] }>(
-      `select r.rolname as role, s.setdatabase <> 0 as here, s.setconfig as settings from pg_db_role_setting s
-        join pg_roles r on r.oid = s.setrole
-     where not r.rolsuper and r.rolname not like 'platform\\_%'`,
-    ),
-  );
-  await inSession(staging, { data: staging.serverDirectory.data }, async (session) => {
-    for (const { role, here, settings } of rows) {
-      for (const setting of settings) {
-        const [key = '', ...value] = setting.split('=');
-        if (key === 'role') continue;
-        const place = here ? ` in database ${sqlIdentifier(database)}` : '';
-        const values = key === 'search_path' ? value.join('=') : sqlString(value.join('='));
-        // Settings unknown to the new version are skipped.
-        await session
-          .query(`alter role ${sqlIdentifier(role)}${place} set ${sqlIdentifier(key)} = ${values}`)
-          .catch(() => undefined);
-      }
-    }
-  });
 }

@@ -1,0 +1,125 @@
+// The content of a database, dumped from the old server and loaded into the staging server by its loader.
+import { rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { CommandFailed } from '../../../../core/process/command';
+import { DriverError } from '../../../../core/driver';
+import type { DriverContext } from '../../../../core/driver';
+import { roles, type Cluster } from '../cluster';
+import { connectionOf } from '../data';
+import { runTool } from '../programs';
+import { asLoader, closeSchemas, openLoader } from './loader';
+import { dropPinning, pinSearchPaths, type SearchPaths } from './search_paths';
+
+/** `bin`: directory of pg_dump and pg_restore. */
+export interface Content {
+  staging: Cluster;
+  database: string;
+  bin: string;
+}
+
+/** Privileges: loaded after all objects. Refreshing a materialized view may need them. */
+const privileges = ['ACL', 'DEFAULT ACL'];
+const refreshed = ['MATERIALIZED VIEW DATA'];
+const reasonMax = 400;
+
+/** Dumps the database of the old server, beside the staging server. */
+export async function dumpContent(old: Cluster, content: Content, ctx: DriverContext): Promise<void> {
+  const options = ['-w', '-Fc', '-Z', '1', '-f', dumpOf(content), '-d', content.database];
+  await runTool(path.join(content.bin, 'pg_dump'), [...connectionOf(old), ...options], {}, ctx);
+}
+
+/** Loads the dump into the empty database. `paths`: search paths that functions get. @throws CommandFailed */
+export async function loadContent(content: Content, paths: SearchPaths, ctx: DriverContext): Promise<void> {
+  const { staging, database } = content;
+  await openLoader(staging, database);
+  if (paths.size > 0) await pinSearchPaths(staging, database, paths);
+  const entries = (await restoreTool(content, ['-l', dumpOf(content)], ctx)).split('\n');
+  const isOne = (kinds: string[]) => (line: string) => kinds.includes(kindOf(line, kinds) ?? '');
+  const isLater = isOne([...privileges, ...refreshed]);
+  await restoreEntries(
+    content,
+    entries.filter((line) => !isLater(line)),
+    ctx,
+  );
+  await closeSchemas(staging, database);
+  await restorePrivileges(content, entries.filter(isOne(privileges)), ctx);
+  const views = entries.filter(isOne(refreshed));
+  if (views.length > 0) await restoreEntries(content, views, ctx);
+  await dropPinning(staging, database);
+  await analyze(content);
+}
+
+/** What failed, in the words of pg_restore: its error, and the object. Neither rows nor paths. */
+export function failureOf(stderr: string): string {
+  const error = /error:.*?ERROR:\s+(.+)/.exec(stderr)?.[1] ?? /(?:error|fatal): (.+)/.exec(stderr)?.[1] ?? '';
+  const entry = /from TOC entry \d+; \d+ \d+ (.+)/.exec(stderr)?.[1];
+  const words = [entry, error].filter(Boolean).join(': ');
+  return words
+    .replaceAll(/(?<![\w.])\/(?:[\w.+-]+\/)+[\w.+-]*/g, '…')
+    .replaceAll(/\p{Cc}/gu, ' ')
+    .slice(0, reasonMax);
+}
+
+// A line of the list: its number, two OIDs, the kind, the schema, the name, the owner.
+function kindOf(line: string, kinds: string[]): string | undefined {
+  const rest = /^\d+; \d+ \d+ (.*)/.exec(line)?.[1] ?? '';
+  return kinds.find((kind) => rest.startsWith(`${kind} `));
+}
+
+async function restoreEntries(content: Content, entries: string[], ctx: DriverContext): Promise<void> {
+  const list = await writeList(content, entries);
+  const options = ['-w', '--exit-on-error', '-L', list, '-d', content.database, dumpOf(content)];
+  await restoreTool(content, [...connectionOf(content.staging, roles.loader), ...options], ctx);
+}
+
+// pg_restore would assume the role of a grantor as only a superuser can. The loader assumes it as its member.
+async function restorePrivileges(content: Content, entries: string[], ctx: DriverContext): Promise<void> {
+  if (entries.length === 0) return;
+  const list = await writeList(content, entries);
+  const script = (await restoreTool(content, ['-L', list, '-f', '-', dumpOf(content)], ctx))
+    .replaceAll(/^\\(un)?restrict .*$/gm, '')
+    .replaceAll(/^SET SESSION AUTHORIZATION (.+);$/gm, 'SET ROLE $1;')
+    .replaceAll(/^RESET SESSION AUTHORIZATION;$/gm, 'RESET ROLE;');
+  await asLoader(content.staging, content.database, (session) => session.query(script));
+}
+
+async function writeList(content: Content, entries: string[]): Promise<string> {
+  const list = `${dumpOf(content)}.list`;
+  await rm(list, { force: true });
+  await writeFile(list, `${entries.join('\n')}\n`, { mode: 0o600 });
+  return list;
+}
+
+function restoreTool({ bin }: Content, args: string[], ctx: DriverContext): Promise<string> {
+  return runTool(path.join(bin, 'pg_restore'), args, {}, ctx);
+}
+
+// As the loader, table by table: one whose functions fail has no statistics, as before.
+async function analyze({ staging, database }: Content): Promise<void> {
+  await asLoader(staging, database, async (session) => {
+    const { rows } = await session.query<{ analyzing: string }>(
+      `select pg_catalog.format('analyze %I.%I', n.nspname, c.relname) as analyzing from pg_catalog.pg_class c
+        join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+        where c.relkind in ('r', 'm', 'p') and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'`,
+    );
+    for (const { analyzing } of rows) await session.query(analyzing).catch(() => undefined);
+  });
+}
+
+function dumpOf({ staging }: Content): string {
+  return path.join(staging.serverDirectory.path, 'dump');
+}
+
+/** The error of a load whose cause is in the data. */
+export function loadFailed(cause: CommandFailed): DriverError {
+  process.stderr.write(cause.stderr);
+  const failure = failureOf(cause.stderr);
+  return Object.assign(
+    new DriverError(
+      'invalid',
+      `The data of this database could not be copied to the new version${failure === '' ? '' : ` (${failure})`}. ` +
+        'The database is back on the old version.',
+    ),
+    { cause },
+  );
+}
