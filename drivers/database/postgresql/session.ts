@@ -79,7 +79,9 @@ async function connect(
   cluster: ServerLocation,
   { database = 'postgres', port, user = roles.admin, statementMs = 30_000 }: Target,
 ): Promise<Client> {
-  const options = [...(user === roles.admin ? oursAsSuperuser : ours), `statement_timeout=${statementMs}`].map((one) => `-c ${one}`).join(' ');
+  const options = [...(user === roles.admin ? oursAsSuperuser : ours), `statement_timeout=${statementMs}`]
+    .map((one) => `-c ${one}`)
+    .join(' ');
   const client = new Client({
     host: socketDirectory(cluster.serverDirectory),
     port: port ?? cluster.spec.port,

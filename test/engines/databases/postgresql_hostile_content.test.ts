@@ -182,9 +182,7 @@ select rolname, rolsuper, rolcreaterole, rolbypassrls, rolreplication,
         `select setconfig from pg_db_role_setting s join pg_catalog.pg_roles r on r.oid = setrole
           where r.rolname = 'app' and setdatabase = 0`,
       ),
-    ).toEqual([
-      { setconfig: [`search_path=${hostileSetting}`, "application_name=x'; alter role app superuser; --"] },
-    ]);
+    ).toEqual([{ setconfig: [`search_path=${hostileSetting}`, "application_name=x'; alter role app superuser; --"] }]);
     expect(await rows(newer, "select from pg_catalog.pg_roles where rolname = 'platform_loader'")).toEqual([]);
   });
 });

@@ -20,7 +20,7 @@ export interface Content {
 /** Privileges: loaded after all objects. Refreshing a materialized view may need them. */
 const privileges = ['ACL', 'DEFAULT ACL'];
 const refreshed = ['MATERIALIZED VIEW DATA'];
-const reasonMax = 400;
+const partMax = 200;
 
 /** Dumps the database of the old server, beside the staging server. */
 export async function dumpContent(old: Cluster, content: Content, ctx: DriverContext): Promise<void> {
@@ -49,15 +49,19 @@ export async function loadContent(content: Content, paths: SearchPaths, ctx: Dri
   await analyze(content);
 }
 
-/** What failed, in the words of pg_restore: its error, and the object. Neither rows nor paths. */
+/** What failed, in the words of pg_restore: its error, and the statement. Neither rows, options nor paths. */
 export function failureOf(stderr: string): string {
-  const error = /error:.*?ERROR:\s+(.+)/.exec(stderr)?.[1] ?? /(?:error|fatal): (.+)/.exec(stderr)?.[1] ?? '';
-  const entry = /from TOC entry \d+; \d+ \d+ (.+)/.exec(stderr)?.[1];
-  const words = [entry, error].filter(Boolean).join(': ');
-  return words
+  const error = /error: (?:could not execute query: )?(.+)/.exec(stderr)?.[1] ?? '';
+  const [statement = ''] = (/Command was: ([^]+)/.exec(stderr)?.[1] ?? '').replaceAll(/\s+/g, ' ').split(/ OPTIONS\b/i);
+  return [shortened(error.replaceAll(/\bERROR: +/g, '')), shortened(statement)].filter(Boolean).join(', at: ');
+}
+
+function shortened(words: string): string {
+  const shown = words
     .replaceAll(/(?<![\w.])\/(?:[\w.+-]+\/)+[\w.+-]*/g, '…')
     .replaceAll(/\p{Cc}/gu, ' ')
-    .slice(0, reasonMax);
+    .trim();
+  return shown.length > partMax ? `${shown.slice(0, partMax)}…` : shown;
 }
 
 // A line of the list: its number, two OIDs, the kind, the schema, the name, the owner.
@@ -112,7 +116,6 @@ function dumpOf({ staging }: Content): string {
 
 /** The error of a load whose cause is in the data. */
 export function loadFailed(cause: CommandFailed): DriverError {
-  process.stderr.write(cause.stderr);
   const failure = failureOf(cause.stderr);
   return Object.assign(
     new DriverError(

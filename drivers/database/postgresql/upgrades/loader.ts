@@ -65,11 +65,7 @@ export async function dropLoaded(staging: Cluster, database: string): Promise<vo
 }
 
 /** Runs `work` in a session of the loader. */
-export function asLoader<T>(
-  staging: Cluster,
-  database: string,
-  work: (session: Session) => Promise<T>,
-): Promise<T> {
+export function asLoader<T>(staging: Cluster, database: string, work: (session: Session) => Promise<T>): Promise<T> {
   const data = staging.serverDirectory.data;
   return inSession(staging, { data, database, user: roles.loader, statementMs: 3_600_000 }, work);
 }

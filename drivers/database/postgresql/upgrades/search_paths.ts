@@ -4,7 +4,10 @@
 import type { Cluster } from '../cluster';
 import { inSession, sqlIdentifier, sqlString, type Session } from '../session';
 
-/** Search paths by the identity of the function, as pg_identify_object writes it. */
+/**
+ * Search paths by the identity of the function, as pg_identify_object writes it; some versions write `pg_catalog.`
+ * before the names of certain types.
+ */
 export type SearchPaths = Map<string, string>;
 
 const pinning = 'platform_pin_search_path';
@@ -13,7 +16,7 @@ const pinning = 'platform_pin_search_path';
 export async function searchPathsOf(old: Cluster, database: string): Promise<SearchPaths> {
   return inSession(old, { database }, async (session) => {
     const { rows } = await session.query<{ identity: string; owner: string; path: string }>(
-      `select i.identity, r.rolname as owner, coalesce((
+      `select replace(i.identity, 'pg_catalog.', '') as identity, r.rolname as owner, coalesce((
           select substr(setting, strpos(setting, '=') + 1) from pg_db_role_setting s, unnest(s.setconfig) setting
             where setting like 'search_path=%' and s.setrole in (0, p.proowner)
               and s.setdatabase in (0, (select oid from pg_database where datname = current_database()))
@@ -46,7 +49,8 @@ export async function pinSearchPaths(staging: Cluster, database: string, paths: 
   const body = `declare made record; path text;
 begin
   for made in select object_identity from pg_event_trigger_ddl_commands() where classid = 'pg_proc'::regclass loop
-    path := ${sqlString(JSON.stringify(Object.fromEntries(paths)))}::jsonb ->> made.object_identity;
+    path := ${sqlString(JSON.stringify(Object.fromEntries(paths)))}::jsonb
+      ->> replace(made.object_identity, 'pg_catalog.', '');
     if path is not null then
       execute format('alter function %s set search_path to %s', made.object_identity, path);
     end if;
