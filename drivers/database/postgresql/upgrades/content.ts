@@ -7,6 +7,7 @@ import type { DriverContext } from '../../../../core/driver';
 import { roles, type Cluster } from '../cluster';
 import { connectionOf } from '../data';
 import { runTool } from '../programs';
+import { putChecksBack, setChecksAside } from './checks';
 import { asLoader, closeSchemas, openLoader } from './loader';
 import { dropPinning, pinSearchPaths, type SearchPaths } from './search_paths';
 
@@ -28,24 +29,43 @@ export async function dumpContent(old: Cluster, content: Content, ctx: DriverCon
   await runTool(path.join(content.bin, 'pg_dump'), [...connectionOf(old), ...options], {}, ctx);
 }
 
-/** Loads the dump into the empty database. `paths`: search paths that functions get. @throws CommandFailed */
-export async function loadContent(content: Content, paths: SearchPaths, ctx: DriverContext): Promise<void> {
+/** Loads the dump into the empty database. @throws CommandFailed */
+export async function loadContent(content: Content, ctx: DriverContext): Promise<void> {
+  await loadWith(content, (entries) => restoreEntries(content, entries, [], ctx), ctx);
+}
+
+/**
+ * The same for content that does not load as it is: functions get `paths` as search paths, and rows are not held
+ * against the checks of their tables.
+ */
+export async function loadOddContent(content: Content, paths: SearchPaths, ctx: DriverContext): Promise<void> {
+  const { staging, database } = content;
+  const load = async (entries: string[]): Promise<void> => {
+    await pinSearchPaths(staging, database, paths);
+    await restoreEntries(content, entries, ['--section=pre-data'], ctx);
+    const checks = await setChecksAside(staging, database);
+    await restoreEntries(content, entries, ['--section=data', '--section=post-data'], ctx);
+    await putChecksBack(staging, database, checks);
+    await dropPinning(staging, database);
+  };
+  await loadWith(content, load, ctx);
+}
+
+async function loadWith(
+  content: Content,
+  load: (entries: string[]) => Promise<void>,
+  ctx: DriverContext,
+): Promise<void> {
   const { staging, database } = content;
   await openLoader(staging, database);
-  if (paths.size > 0) await pinSearchPaths(staging, database, paths);
   const entries = (await restoreTool(content, ['-l', dumpOf(content)], ctx)).split('\n');
-  const isOne = (kinds: string[]) => (line: string) => kinds.includes(kindOf(line, kinds) ?? '');
+  const isOne = (kinds: string[]) => (line: string) => kinds.some((kind) => isOfKind(line, kind));
   const isLater = isOne([...privileges, ...refreshed]);
-  await restoreEntries(
-    content,
-    entries.filter((line) => !isLater(line)),
-    ctx,
-  );
+  await load(entries.filter((line) => !isLater(line)));
   await closeSchemas(staging, database);
   await restorePrivileges(content, entries.filter(isOne(privileges)), ctx);
   const views = entries.filter(isOne(refreshed));
-  if (views.length > 0) await restoreEntries(content, views, ctx);
-  await dropPinning(staging, database);
+  if (views.length > 0) await restoreEntries(content, views, [], ctx);
   await analyze(content);
 }
 
@@ -65,14 +85,18 @@ function shortened(words: string): string {
 }
 
 // A line of the list: its number, two OIDs, the kind, the schema, the name, the owner.
-function kindOf(line: string, kinds: string[]): string | undefined {
-  const rest = /^\d+; \d+ \d+ (.*)/.exec(line)?.[1] ?? '';
-  return kinds.find((kind) => rest.startsWith(`${kind} `));
+function isOfKind(line: string, kind: string): boolean {
+  return /^\d+; \d+ \d+ (.*)/.exec(line)?.[1]?.startsWith(`${kind} `) ?? false;
 }
 
-async function restoreEntries(content: Content, entries: string[], ctx: DriverContext): Promise<void> {
+async function restoreEntries(
+  content: Content,
+  entries: string[],
+  sections: string[],
+  ctx: DriverContext,
+): Promise<void> {
   const list = await writeList(content, entries);
-  const options = ['-w', '--exit-on-error', '-L', list, '-d', content.database, dumpOf(content)];
+  const options = ['-w', '--exit-on-error', ...sections, '-L', list, '-d', content.database, dumpOf(content)];
   await restoreTool(content, [...connectionOf(content.staging, roles.loader), ...options], ctx);
 }
 

@@ -15,7 +15,7 @@ import { stagingDirectoryOf, rollBackOnFailure, stopAll, verifyData } from '../b
 import { nextDisk } from '../../disk_size';
 import { startPostgres, whenReady } from '../server';
 import { firstTimeline } from '../backups/timelines';
-import { dumpContent, loadContent, loadFailed, type Content } from './content';
+import { dumpContent, loadContent, loadFailed, loadOddContent, type Content } from './content';
 import { closeLoader, dropLoaded } from './loader';
 import { copyRoles, copySettings, hasHigherRights } from './role_settings';
 import { searchPathsOf } from './search_paths';
@@ -100,17 +100,17 @@ async function copyContent(
   await stopAll(cluster, ctx);
 }
 
-// As it is, and, where that fails, once more with search paths for functions that have none.
+// What does not load as it is, for whatever reason, may do so otherwise.
 async function loadDump(old: Cluster, content: Content, ctx: DriverContext): Promise<void> {
   const { staging, database } = content;
   try {
-    await loadContent(content, new Map(), ctx);
+    await loadContent(content, ctx);
   } catch (error) {
-    const paths = error instanceof CommandFailed ? await searchPathsOf(old, database) : new Map<string, string>();
-    if (paths.size === 0) throw error;
+    if (!(error instanceof CommandFailed) || ctx.signal.aborted) throw error;
+    const paths = await searchPathsOf(old, database);
     await dropLoaded(staging, database);
     await ensureLogins(staging, driverContext(readyWithinMs, ctx.signal), 'staging');
-    await loadContent(content, paths, ctx);
+    await loadOddContent(content, paths, ctx);
   }
 }
 
