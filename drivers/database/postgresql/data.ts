@@ -156,7 +156,8 @@ async function clone(cluster: Cluster, data: string, ctx: DriverContext): Promis
 const canSync = process.platform === 'linux';
 const leftToUs = canSync ? ['--no-sync'] : [];
 
-async function toDisk(tree: string, ctx: DriverContext): Promise<void> {
+/** Syncs what programs wrote without syncing. */
+export async function toDisk(tree: string, ctx: DriverContext): Promise<void> {
   if (canSync) await run('sync', ['-f', '--', tree], ctx).catch(() => run('sync', [], ctx)); // busybox knows no -f
 }
 

@@ -4,6 +4,8 @@ import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { DatabaseServer } from '../../../drivers/database';
 import { ctx } from '../../support/databases/database_server';
+import { inSession } from '../../../drivers/database/postgresql/session';
+import { serverDirectoryOf } from '../../../drivers/hosted_server/server_directory';
 import { openEngineTrial, postgresqlSpec, rows, untilDone, type EngineTrial } from '../../support/engines';
 
 jest.setTimeout(240_000);
@@ -76,6 +78,8 @@ create operator = (leftarg = spans, rightarg = text, function = gain_equal);
 create function gain_text(spans) returns text immutable language plpgsql as $$
   begin perform public.gain(); return ''; end $$;
 create cast (spans as text) with function gain_text(spans) as assignment;
+create table zz_late (at timestamptz, check (at > now()));
+insert into zz_late values (now() + interval '1 second');
 create function pg_is_in_recovery() returns boolean language sql as 'select public.gain()';
 create function format(text, variadic text[]) returns text language sql as 'select public.gain()::text';
 create table pg_roles (rolname text, rolsuper boolean);
@@ -143,6 +147,22 @@ select rolname, rolsuper, rolcreaterole, rolbypassrls, rolreplication,
     before.splice(0, before.length, ...before.filter((row) => (row as { rolname: string }).rolname !== 'second'));
     await one.driver.observe(spec, ctx());
     await one.driver.metrics(spec, ctx());
+    await expectNoRights(spec);
+  });
+
+  test('loses what it had gained before', async () => {
+    const target = { serverDirectory: serverDirectoryOf(one, spec.id), spec };
+    await inSession(target, {}, (session) =>
+      session.query('alter role app superuser createrole replication; grant pg_read_server_files to reader'),
+    );
+    await rows(
+      spec,
+      `create function public.gain_by_event() returns event_trigger language plpgsql as $$ begin perform public.gain(); end $$;
+        create event trigger "hostile ""trigger" on ddl_command_start execute function public.gain_by_event()`,
+    );
+    await inSession(target, {}, (session) => session.query('alter role app nosuperuser'));
+    await ensure(spec);
+    expect(await rows(spec, 'select from pg_event_trigger')).toEqual([]);
     await expectNoRights(spec);
   });
 

@@ -27,6 +27,7 @@ const reader = { username: 'reader', password: 'readers-word', access: 'read_onl
   async function serverWith(offset: number, sql: string): Promise<DatabaseServer> {
     const spec = { ...postgresqlSpec(version, one.firstPort + offset), id: `db_odd_${offset}`, tenant: 40 + offset };
     spec.users.push(second, reader);
+    spec.size.cpus = 2;
     await untilDone((context) => one.driver.ensure(spec, context));
     await rows(spec, sql);
     return spec;

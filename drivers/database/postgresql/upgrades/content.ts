@@ -96,8 +96,9 @@ async function restoreEntries(
   ctx: DriverContext,
 ): Promise<void> {
   const list = await writeList(content, entries);
-  const options = ['-w', '--exit-on-error', ...sections, '-L', list, '-d', content.database, dumpOf(content)];
-  await restoreTool(content, [...connectionOf(content.staging, roles.loader), ...options], ctx);
+  const jobs = String(Math.max(1, Math.floor(content.staging.spec.size.cpus)));
+  const options = ['-w', '--exit-on-error', '-j', jobs, ...sections, '-L', list, '-d', content.database];
+  await restoreTool(content, [...connectionOf(content.staging, roles.loader), ...options, dumpOf(content)], ctx);
 }
 
 // pg_restore would assume the role of a grantor as only a superuser can. The loader assumes it as its member.

@@ -55,6 +55,17 @@ export async function closeLoader(staging: Cluster, database: string): Promise<v
   });
 }
 
+/** Without a schema `public`, where the old server has none: each new database has one. */
+export async function dropUnusedPublic(old: Cluster, staging: Cluster, database: string): Promise<void> {
+  const { rowCount } = await inSession(old, { database }, (session) =>
+    session.query("select from pg_namespace where nspname = 'public'"),
+  );
+  if (rowCount !== 0) return;
+  await inSession(staging, { data: staging.serverDirectory.data, database }, (session) =>
+    session.query('drop schema public'),
+  );
+}
+
 /** Removes what a load that failed has left, with the database and the role. */
 export async function dropLoaded(staging: Cluster, database: string): Promise<void> {
   await inSession(staging, { data: staging.serverDirectory.data, statementMs: 600_000 }, async (session) => {

@@ -87,15 +87,3 @@ async function setFor(
 async function stringsOf(session: Session, query: string): Promise<{ name: string; text: string }[]> {
   return (await session.query<{ name: string; text: string }>(query)).rows;
 }
-
-/** Roles of the tenant that may more than the tenant: a load that left one is not used. */
-export async function hasHigherRights(staging: Cluster): Promise<boolean> {
-  const { rowCount } = await inSession(staging, { data: staging.serverDirectory.data }, (session) =>
-    session.query(
-      `select from pg_roles r where r.rolname not in ($1, $2)
-        and (r.rolsuper or r.rolcreaterole or r.rolbypassrls or r.rolreplication)`,
-      [roles.admin, roles.replication],
-    ),
-  );
-  return rowCount !== 0;
-}

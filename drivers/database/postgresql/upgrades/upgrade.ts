@@ -8,7 +8,7 @@ import { removeServerTree, ownerOf, writeNote } from '../../../hosted_server/ser
 import { isReplacing, replaceData } from '../../../hosted_server/replacement';
 import { dataMajorOf, systemIdentifierOf, type Cluster } from '../cluster';
 import { configure } from '../configuration';
-import { connectionOf, makeDirectories, initialize } from '../data';
+import { makeDirectories, initialize, toDisk } from '../data';
 import { ensureLogins, ensureServer } from '../ensure';
 import { programsOf, requireTools, type Programs } from '../programs';
 import { stagingDirectoryOf, rollBackOnFailure, stopAll, verifyData } from '../backups/restore';
@@ -16,12 +16,14 @@ import { nextDisk } from '../../disk_size';
 import { startPostgres, whenReady } from '../server';
 import { firstTimeline } from '../backups/timelines';
 import { dumpContent, loadContent, loadFailed, loadOddContent, type Content } from './content';
-import { closeLoader, dropLoaded } from './loader';
-import { copyRoles, copySettings, hasHigherRights } from './role_settings';
+import { closeLoader, dropLoaded, dropUnusedPublic } from './loader';
+import { copyRoles, copySettings } from './role_settings';
 import { searchPathsOf } from './search_paths';
 
 // A dump locks all tables at once.
-const locks = 2_048;
+const locks = { max_locks_per_transaction: 2_048 };
+// What is loaded counts once it is on the disk as a whole.
+const unsynced = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', archive_command: 'true' };
 const readyWithinMs = 120_000;
 const tools = ['pg_dump', 'pg_restore'];
 
@@ -93,11 +95,11 @@ async function copyContent(
   await copyRoles(old, staging);
   await dumpContent(old, content, ctx);
   await loadDump(old, content, ctx);
+  await dropUnusedPublic(old, staging, content.database);
   await copySettings(old, staging, content.database);
   await closeLoader(staging, content.database);
-  if (await hasHigherRights(staging))
-    throw new DriverError('invalid', 'The data of this database took rights that they must not have.');
   await stopAll(cluster, ctx);
+  await toDisk(temporary, ctx);
 }
 
 // What does not load as it is, for whatever reason, may do so otherwise.
@@ -121,7 +123,7 @@ async function startPrivate(cluster: Cluster, which: 'server' | 'staging', ctx: 
     serverDirectory.data,
     await systemIdentifierOf(serverDirectory.data),
     await ownerOf(serverDirectory),
-    { kind: 'private', settings: { max_locks_per_transaction: locks } },
+    { kind: 'private', settings: { ...locks, ...(which === 'staging' && unsynced) } },
     ctx,
   );
   await startPostgres(cluster, which, serverDirectory.data, ctx);
