@@ -21,6 +21,10 @@ create table articles (id serial primary key, title text not null, slug text gen
 create index articles_plain on articles (plain(title));
 create index articles_search on articles using gin (plain(title) gin_trgm_ops);
 create index articles_part on articles (id) where slug(title) <> '';
+create type color as enum ('red', 'green', 'blue'); create table colored (c color) partition by hash (c);
+create table colored_0 partition of colored for values with (modulus 2, remainder 0);
+create table colored_1 partition of colored for values with (modulus 2, remainder 1);
+insert into colored values ('red'), ('green'), ('blue');
 create materialized view titles as select id, slug(title) as slug from articles;
 create table by_slug (title text) partition by list (plain(title));
 create table by_slug_a partition of by_slug for values in ('a');

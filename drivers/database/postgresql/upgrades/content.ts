@@ -23,9 +23,9 @@ const privileges = ['ACL', 'DEFAULT ACL'];
 const refreshed = ['MATERIALIZED VIEW DATA'];
 const partMax = 200;
 
-/** Dumps the database of the old server, beside the staging server. */
-export async function dumpContent(old: Cluster, content: Content, ctx: DriverContext): Promise<void> {
-  const options = ['-w', '-Fc', '-Z', '1', '-f', dumpOf(content), '-d', content.database];
+/** Dumps the database of the old server, beside the staging server. `more`: further options of pg_dump. */
+export async function dumpContent(old: Cluster, content: Content, more: string[], ctx: DriverContext): Promise<void> {
+  const options = ['-w', '-Fc', '-Z', '1', ...more, '-f', dumpOf(content), '-d', content.database];
   await runTool(path.join(content.bin, 'pg_dump'), [...connectionOf(old), ...options], {}, ctx);
 }
 
@@ -146,7 +146,7 @@ export function loadFailed(cause: CommandFailed): DriverError {
     new DriverError(
       'invalid',
       `The data of this database could not be copied to the new version${failure === '' ? '' : ` (${failure})`}. ` +
-        'The database is back on the old version.',
+        'The database is back on the old version. Change what is named, then upgrade again.',
     ),
     { cause },
   );
