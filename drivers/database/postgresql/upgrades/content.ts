@@ -1,7 +1,7 @@
 // The content of a database, dumped from the old server and loaded into the staging server by its loader.
 import { rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { CommandFailed } from '../../../../core/process/command';
+import type { CommandFailed } from '../../../../core/process/command';
 import { DriverError } from '../../../../core/driver';
 import type { DriverContext } from '../../../../core/driver';
 import { roles, type Cluster } from '../cluster';
@@ -72,7 +72,8 @@ async function loadWith(
 /** What failed, in the words of pg_restore: its error, and the statement. Neither rows, options nor paths. */
 export function failureOf(stderr: string): string {
   const error = /error: (?:could not execute query: )?(.+)/.exec(stderr)?.[1] ?? '';
-  const [statement = ''] = (/Command was: ([^]+)/.exec(stderr)?.[1] ?? '').replaceAll(/\s+/g, ' ').split(/ OPTIONS\b/i);
+  const command = /Command was: ([^]+?)(?:\n\n|\npg_restore: |$)/.exec(stderr)?.[1] ?? '';
+  const [statement = ''] = command.replaceAll(/\s+/g, ' ').split(/ OPTIONS\b/i);
   return [shortened(error.replaceAll(/\bERROR: +/g, '')), shortened(statement)].filter(Boolean).join(', at: ');
 }
 

@@ -1,5 +1,5 @@
 // Roles that the spec does not name, memberships and settings: they are not part of a dump of a database.
-import { roles, type Cluster } from '../cluster';
+import type { Cluster } from '../cluster';
 import { inSession, sqlIdentifier, type Session } from '../session';
 import { asLoader } from './loader';
 

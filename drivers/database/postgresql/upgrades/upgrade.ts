@@ -1,8 +1,8 @@
 // Major upgrade: a staging server with empty data loads a dump of the old server, while only the platform can connect
-// to either, and with the rights of the tenant alone (docs/decisions/0205). The old data are kept until the new server responds, and put back if anything fails.
-import path from 'node:path';
+// to either, and with the rights of the tenant alone (docs/decisions/0205). The old data are kept until the new server
+// responds, and put back if anything fails.
 import { CommandFailed } from '../../../../core/process/command';
-import { DriverError, driverContext } from '../../../../core/driver';
+import { driverContext } from '../../../../core/driver';
 import type { DriverContext } from '../../../../core/driver';
 import { removeServerTree, ownerOf, writeNote } from '../../../hosted_server/server_directory';
 import { isReplacing, replaceData } from '../../../hosted_server/replacement';
