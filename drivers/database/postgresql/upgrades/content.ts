@@ -1,12 +1,14 @@
 // The content of a database, dumped from the old server and loaded into the staging server by its loader.
 import { rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { CommandFailed } from '../../../../core/process/command';
+import { DatabaseError } from 'pg';
+import { CommandFailed } from '../../../../core/process/command';
 import { DriverError } from '../../../../core/driver';
 import type { DriverContext } from '../../../../core/driver';
 import { roles, type Cluster } from '../cluster';
 import { connectionOf } from '../data';
 import { runTool } from '../programs';
+import { isUnavailable } from '../session';
 import { putChecksBack, setChecksAside } from './checks';
 import { asLoader, closeSchemas, openLoader } from './loader';
 import { dropPinning, pinSearchPaths, type SearchPaths } from './search_paths';
@@ -140,9 +142,15 @@ function dumpOf({ staging }: Content): string {
   return path.join(staging.serverDirectory.path, 'dump');
 }
 
-/** The error of a load whose cause is in the data. */
-export function loadFailed(cause: CommandFailed): DriverError {
-  const failure = failureOf(cause.stderr);
+/** The error of an upgrade whose cause is in the data: a retry would fail again. Others are returned as they are. */
+export function contentError(cause: unknown): unknown {
+  const failure =
+    cause instanceof CommandFailed
+      ? failureOf(cause.stderr)
+      : cause instanceof DatabaseError && !isUnavailable(cause)
+        ? shortened(cause.message)
+        : null;
+  if (failure === null) return cause;
   return Object.assign(
     new DriverError(
       'invalid',

@@ -15,7 +15,7 @@ import { stagingDirectoryOf, rollBackOnFailure, stopAll, verifyData } from '../b
 import { nextDisk } from '../../disk_size';
 import { startPostgres, whenReady } from '../server';
 import { firstTimeline } from '../backups/timelines';
-import { dumpContent, loadContent, loadFailed, loadOddContent, type Content } from './content';
+import { contentError, dumpContent, loadContent, loadOddContent, type Content } from './content';
 import { closeLoader, dropLoaded, dropUnusedPublic } from './loader';
 import { copyRoles, copySettings } from './role_settings';
 import { searchPathsOf } from './search_paths';
@@ -47,7 +47,10 @@ export async function upgrade(cluster: Cluster, fromVersion: string, ctx: Driver
       {
         key: `upgrade-${spec.version}`,
         disk,
-        fill: (temporary) => copyContent(cluster, old, { temporary, bin }, ctx).catch(toDriverError),
+        fill: (temporary) =>
+          copyContent(cluster, old, { temporary, bin }, ctx).catch((error: unknown) => {
+            throw contentError(error);
+          }),
         stop: () => stopAll(cluster, ctx),
         verify: async () => {
           await verifyData(cluster, ctx);
@@ -61,11 +64,6 @@ export async function upgrade(cluster: Cluster, fromVersion: string, ctx: Driver
   );
   await removeServerTree(stagingDirectoryOf(serverDirectory).path, ctx);
   await ensureServer(cluster, ctx);
-}
-
-// A retry would fail again: the cause is in the data or the programs.
-function toDriverError(cause: unknown): never {
-  throw cause instanceof CommandFailed ? loadFailed(cause) : cause;
 }
 
 // The tools of the newer version support both versions; the older tools are the fallback.
