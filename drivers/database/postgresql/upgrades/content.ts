@@ -142,20 +142,18 @@ function dumpOf({ staging }: Content): string {
   return path.join(staging.serverDirectory.path, 'dump');
 }
 
-/** The error of an upgrade whose cause is in the data: a retry would fail again. Others are returned as they are. */
+/** The error of an upgrade whose cause stays: a retry would fail again. Others are returned as they are. */
 export function contentError(cause: unknown): unknown {
-  const failure =
-    cause instanceof CommandFailed
-      ? failureOf(cause.stderr)
-      : cause instanceof DatabaseError && !isUnavailable(cause)
-        ? shortened(cause.message)
-        : null;
-  if (failure === null) return cause;
+  const isRefused = cause instanceof DatabaseError && !isUnavailable(cause);
+  if (!isRefused && !(cause instanceof CommandFailed)) return cause;
+  const isOurs = cause instanceof CommandFailed && !/^pg_(dump|restore)$/.test(cause.program);
+  const failure = cause instanceof CommandFailed && !isOurs ? failureOf(cause.stderr) : shortened(cause.message);
+  const advice = isOurs ? '' : ' Change what is named, then upgrade again.';
   return Object.assign(
     new DriverError(
       'invalid',
-      `The data of this database could not be copied to the new version${failure === '' ? '' : ` (${failure})`}. ` +
-        'The database is back on the old version. Change what is named, then upgrade again.',
+      `The data of this database could not be copied to the new version (${failure}). The database is back on the old ` +
+        `version.${advice}`,
     ),
     { cause },
   );
