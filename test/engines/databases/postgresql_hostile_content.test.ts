@@ -157,7 +157,8 @@ select rolname, rolsuper, rolcreaterole, rolbypassrls, rolreplication,
     );
     await rows(
       spec,
-      `create function public.gain_by_event() returns event_trigger language plpgsql as $$ begin perform public.gain(); end $$;
+      `create function public.gain_by_event() returns event_trigger language plpgsql as $$
+          begin perform public.gain(); end $$;
         create event trigger "hostile ""trigger" on ddl_command_start execute function public.gain_by_event()`,
     );
     await inSession(target, {}, (session) => session.query('alter role app nosuperuser'));

@@ -90,7 +90,8 @@ const reader = { username: 'reader', password: 'readers-word', access: 'read_onl
         create table zoned_parts (id int, at timestamptz, constraint soon check (at > now())) partition by list (id);
         create table zoned_part partition of zoned_parts for values in (1);
         alter table zoned_part add constraint own check (id < public.top()) not valid;
-        comment on constraint soon on zoned_parts is 'a comment'; comment on constraint small_check on domain small is 'b';
+        comment on constraint soon on zoned_parts is 'a comment';
+        comment on constraint small_check on domain small is 'b';
         insert into zoned values (5, 5, '{5}'); insert into zoned_child values (6, 6, null);
         insert into zoned_parts values (1, now() + interval '1 second'); update limits set value = 3;
         select pg_sleep(1)`,

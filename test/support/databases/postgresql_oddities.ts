@@ -1,5 +1,5 @@
-// A database of oddities: what people have in theirs and what breaks dumps, and a portrait of it that two servers can be
-// compared by.
+// A database of oddities: what people have in theirs and what breaks dumps, and a portrait of it by which two servers
+// can be compared.
 import { inSession } from '../../../drivers/database/postgresql/session';
 import { serverDirectoryOf } from '../../../drivers/hosted_server/server_directory';
 import type { DatabaseServer } from '../../../drivers/database';
@@ -33,7 +33,8 @@ create table words (word plain_word, words plain_word[] default '{a,b}');
 insert into articles (title, tags, mail) select 'Ärticle ' || i, 'a=>1', i || '@example.com'
   from generate_series(1, 200) i;
 create table documents (j json, a text generated always as (of_json(j)) stored);
-insert into documents values ('{"a": "Ä"}'); insert into words values ('abc', '{abc}'); insert into by_slug values ('A'); refresh materialized view titles;`;
+insert into documents values ('{"a": "Ä"}'); insert into words values ('abc', '{abc}'); insert into by_slug values ('A');
+refresh materialized view titles;`;
 
 const qualified = `
 create schema ${odd}; create table ${odd}.${odd} (${odd} int primary key, note text);
@@ -84,7 +85,8 @@ grant select on a to second with grant option;
 revoke select on b from platform_readers; grant create on schema tools to reader;
 alter default privileges for role app in schema tools grant select on tables to reader with grant option;
 alter default privileges for role app revoke execute on functions from public;
-create function with_path() returns text language sql set search_path = tools, public as 'select word from stop_words';`;
+create function with_path() returns text language sql set search_path = tools, public
+  as 'select word from stop_words';`;
 
 /** Run as the first user. `names`: whether functions name what they use with its schema. */
 export function odditiesSql(names: 'qualified' | 'unqualified'): string {
@@ -98,7 +100,8 @@ export const odditiesOfSecond = `set role none; create table of_second (id int p
 
 // Definitions as the server writes them; those of views and rules it writes otherwise in each version.
 const catalogs: Record<string, string> = {
-  schemas: `select n.nspname, n.nspowner::regrole, n.nspacl from pg_namespace n where n.oid >= 16384 or nspname = 'public'`,
+  schemas: `select n.nspname, n.nspowner::regrole, n.nspacl from pg_namespace n
+      where n.oid >= 16384 or nspname = 'public'`,
   relations: `select c.oid::regclass, c.relkind, c.relowner::regrole, c.relacl, c.reloptions, c.relpersistence,
       c.relrowsecurity, c.relforcerowsecurity, c.relispopulated, pg_get_expr(c.relpartbound, c.oid),
       pg_get_partkeydef(c.oid) from pg_class c where c.oid >= 16384 and c.relkind <> 't'
@@ -113,13 +116,15 @@ const catalogs: Record<string, string> = {
   indexes: `select pg_get_indexdef(indexrelid), indisvalid from pg_index join pg_class c on c.oid = indrelid
       where indexrelid >= 16384 and c.relnamespace <> 'pg_toast'::regnamespace`,
   functions: `select p.oid::regprocedure, p.proowner::regrole, p.proacl,
-      case when p.prokind <> 'a' then regexp_replace(pg_get_functiondef(p.oid), E'\\n SET search_path TO [^\\n]*', '') end
+      case when p.prokind <> 'a' then
+        regexp_replace(pg_get_functiondef(p.oid), E'\\n SET search_path TO [^\\n]*', '') end
       from pg_proc p where p.oid >= 16384 and not exists (select from pg_depend where objid = p.oid and deptype = 'e')`,
   triggers: `select pg_get_triggerdef(oid), tgenabled from pg_trigger where not tgisinternal`,
   policies: `select polname, polrelid::regclass, polcmd, pg_get_expr(polqual, polrelid),
       pg_get_expr(polwithcheck, polrelid) from pg_policy`,
   types: `select t.oid::regtype, typtype, typowner::regrole, (select array_agg(enumlabel order by enumsortorder)
-      from pg_enum where enumtypid = t.oid) from pg_type t where t.oid >= 16384 and typnamespace <> 'pg_toast'::regnamespace`,
+      from pg_enum where enumtypid = t.oid) from pg_type t
+      where t.oid >= 16384 and typnamespace <> 'pg_toast'::regnamespace`,
   statistics: `select pg_get_statisticsobjdef(oid) from pg_statistic_ext`,
   extensions: `select extname, extnamespace::regnamespace from pg_extension`,
   default_privileges: `select defaclrole::regrole, defaclnamespace::regnamespace, defaclobjtype, defaclacl
@@ -128,7 +133,8 @@ const catalogs: Record<string, string> = {
   comments: `select i.type, i.identity, d.description from pg_description d,
       pg_identify_object(d.classoid, d.objoid, d.objsubid) i where d.objoid >= 16384`,
   sequences: `select schemaname, sequencename, last_value, start_value, increment_by from pg_sequences`,
-  others: `select i.type, replace(i.identity, 'pg_catalog.', '') from (select 'pg_operator'::regclass as c, oid from pg_operator union all
+  others: `select i.type, replace(i.identity, 'pg_catalog.', '') from (select 'pg_operator'::regclass as c, oid
+      from pg_operator union all
       select 'pg_cast'::regclass, oid from pg_cast union all select 'pg_collation'::regclass, oid from pg_collation
       union all select 'pg_ts_dict'::regclass, oid from pg_ts_dict union all select 'pg_ts_config'::regclass, oid
       from pg_ts_config union all select 'pg_publication'::regclass, oid from pg_publication union all

@@ -18,8 +18,9 @@ interface Check {
 const checksQuery = `
 select c.conrelid::text as relation, c.contypid::text as domain, c.conname as name, c.convalidated as valid,
     c.coninhcount as parents, pg_catalog.format('alter %s drop constraint %I', o.what, c.conname) as dropping,
-    case when c.conislocal then pg_catalog.format('alter %s add constraint %I %s%s; comment on constraint %I on %s is %L',
-      o.what, c.conname, d.definition, case when d.definition ~ 'NOT (VALID|ENFORCED)$' then '' else ' not valid' end,
+    case when c.conislocal then pg_catalog.format(
+      'alter %s add constraint %I %s%s; comment on constraint %I on %s is %L', o.what, c.conname,
+      d.definition, case when d.definition ~ 'NOT (VALID|ENFORCED)$' then '' else ' not valid' end,
       c.conname, o.named, pg_catalog.obj_description(c.oid, 'pg_constraint')) else '' end as adding
   from pg_catalog.pg_constraint c
     join pg_catalog.pg_namespace n on n.oid = c.connamespace

@@ -72,7 +72,7 @@ async function loadWith(
 }
 
 /** What failed, in the words of pg_restore: its error, and the statement. Neither rows, options nor paths. */
-export function failureOf(stderr: string): string {
+function failureInWords(stderr: string): string {
   const error = /error: (?:could not execute query: )?(.+)/.exec(stderr)?.[1] ?? '';
   const command = /Command was: ([^]+?)(?:\n\n|\npg_restore: |$)/.exec(stderr)?.[1] ?? '';
   const [statement = ''] = command.replaceAll(/\s+/g, ' ').split(/ OPTIONS\b/i);
@@ -147,13 +147,13 @@ export function contentError(cause: unknown): unknown {
   const isRefused = cause instanceof DatabaseError && !isUnavailable(cause);
   if (!isRefused && !(cause instanceof CommandFailed)) return cause;
   const isOurs = cause instanceof CommandFailed && !/^pg_(dump|restore)$/.test(cause.program);
-  const failure = cause instanceof CommandFailed && !isOurs ? failureOf(cause.stderr) : shortened(cause.message);
+  const failure = cause instanceof CommandFailed && !isOurs ? failureInWords(cause.stderr) : shortened(cause.message);
   const advice = isOurs ? '' : ' Change what is named, then upgrade again.';
   return Object.assign(
     new DriverError(
       'invalid',
-      `The data of this database could not be copied to the new version (${failure}). The database is back on the old ` +
-        `version.${advice}`,
+      `The data of this database could not be copied to the new version (${failure}). The database is back on the ` +
+        `old version.${advice}`,
     ),
     { cause },
   );
