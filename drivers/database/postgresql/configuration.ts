@@ -53,7 +53,7 @@ export async function configure(
     ['server.crt', cluster.spec.tls.certificate],
     ['server.key', cluster.spec.tls.key],
     ['pg_hba.conf', accessRules(cluster, mode)],
-    ['pg_ident.conf', userMap()],
+    ['pg_ident.conf', userMap(mode)],
   ];
   let changed = false;
   for (const [name, text] of files) changed = (await replace(path.join(conf, name), text, owner)) || changed;
@@ -215,7 +215,7 @@ function addresses(sources: string[]): string {
 // The first matching line applies (PostgreSQL, "The pg_hba.conf File").
 function accessRules({ spec }: Cluster, { kind }: Mode): string {
   const own = [`local all ${roles.admin} peer map=platform`, `local replication ${roles.admin} peer map=platform`];
-  if (kind !== 'open') return `${own.join('\n')}\n`;
+  if (kind !== 'open') return `${[...own, `local all ${roles.loader} peer map=platform`].join('\n')}\n`;
   const name = spec.database_name ?? 'all';
   const everywhere = ['127.0.0.1/32', '::1/128', ...spec.allowed_sources.map(requireNetwork)];
   return `${[
@@ -231,9 +231,10 @@ function accessRules({ spec }: Cluster, { kind }: Mode): string {
 
 // For peer authentication, the server maps the uid of its client with its own /etc/passwd: in a sandbox, the only user
 // is called `app` (drivers/runtime/sandbox/sandbox.ts).
-function userMap(): string {
+function userMap({ kind }: Mode): string {
   const names = process.getuid?.() === 0 ? ['root'] : ['app', ...ownNames()];
-  return names.map((name) => `platform ${name} ${roles.admin}\n`).join('');
+  const mapped = kind === 'open' ? [roles.admin] : [roles.admin, roles.loader];
+  return names.flatMap((name) => mapped.map((role) => `platform ${name} ${role}\n`)).join('');
 }
 
 /** Name of the user of this process; empty where the host has no name for it. */

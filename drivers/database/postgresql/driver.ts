@@ -21,7 +21,7 @@ import { programsOf } from './programs';
 import { restore } from './backups/restore';
 import { stopPostgres, whenReady } from './server';
 import { storeArchives } from './backups/stored_archive';
-import { upgrade } from './upgrade';
+import { upgrade } from './upgrades/upgrade';
 import { windowOf } from './backups/window';
 
 /** `directory`: for the servers of all engines. `gigabyteBytes`: bytes per GB of `storage_gb`, 2^30 except in tests. */

@@ -5,6 +5,7 @@
 import type { DatabaseServer, ServerUser } from '../../database';
 import { DriverError } from '../../../core/driver';
 import { roles } from './cluster';
+import { dropEventTriggers, revokeHigherRights } from './rights';
 import { isVerifierOf, verifierOf } from './scram';
 import { sqlIdentifier, sqlString, type Session } from './session';
 
@@ -35,6 +36,7 @@ export async function ensureUsers(session: Session, spec: DatabaseServer): Promi
   const bad = spec.users.find(({ username }) => isReservedRole(username));
   if (bad !== undefined)
     throw new DriverError('invalid', `The name ${JSON.stringify(bad.username)} is reserved by the engine.`);
+  await revokeHigherRights(session);
   const present = await presentRoles(session);
   await ensureGroups(session, present);
   await ensurePassword(session, present, roles.replication, spec.admin_password, 'replication');
@@ -51,6 +53,7 @@ export async function ensureUsers(session: Session, spec: DatabaseServer): Promi
  * reassigned to the owner role.
  */
 export async function ensureRights(session: Session, spec: DatabaseServer): Promise<void> {
+  await dropEventTriggers(session);
   const { rows } = await session.query<{ role: string }>(
     'select distinct defaclrole::regrole::text as role from pg_default_acl',
   );
