@@ -9,6 +9,7 @@ import { lstat, mkdir, readdir, rename } from 'node:fs/promises';
 import path from 'node:path';
 import { DriverError } from '../../core/driver';
 import type { DriverContext } from '../../core/driver';
+import { toSentence } from '../../core/sentence';
 import { dropOtherDisks, hasNextDisk, makeNextDisk, placeOfData, swapBackDisk, swapInNextDisk } from './server_disk';
 import {
   removeServerTree,
@@ -70,7 +71,11 @@ export async function replaceData(
     await restorePreviousData(serverDirectory, ctx);
     await rollBack();
     throw Object.assign(
-      new DriverError('invalid', 'The server did not start with the new data. The data from before are back.'),
+      new DriverError(
+        'invalid',
+        `The server did not start with the new data. ${error instanceof DriverError ? `${toSentence(error.message)} ` : ''}` +
+          'The data from before are back.',
+      ),
       { cause: error },
     );
   }

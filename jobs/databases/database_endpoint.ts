@@ -52,6 +52,7 @@ export const job: Job<EndpointRow> = {
   openDrivers: openEndpoints,
   states: DatabaseEndpoint.states,
   deadlineMs: 30 * MINUTE_MS,
+  watchFailedMs: MINUTE_MS,
   prepare,
   reconcile: (row, ctx) =>
     withEndpointLock(row.id, () => (row.deleted_at ? tearDown(row, ctx) : reconcileEndpoint(row, ctx))),

@@ -52,6 +52,7 @@ export const job: Job<ReplicaRow> = {
   // A copy of many gigabytes is one step.
   stepMs: 60 * MINUTE_MS,
   deadlineMs: 30 * MINUTE_MS,
+  watchFailedMs: MINUTE_MS,
   prepare,
   reconcile,
 };

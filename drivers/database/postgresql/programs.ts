@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { isPassable } from '../../../core/directory';
 import type { PostgresqlFound } from '../../../core/catalog/host_facts';
 import { CommandFailed, run } from '../../../core/process/command';
+import { said } from '../../../core/process/said';
 import { DriverError } from '../../../core/driver';
 import type { DriverContext } from '../../../core/driver';
 import { exists, type Owner } from '../../hosted_server/server_directory';
@@ -74,6 +75,7 @@ export function runTool(program: string, args: string[], tool: Tool, ctx: Driver
           typeof error.code === 'number' ? error.code : null,
           stdout,
           stderr.trim(),
+          said(stderr),
         ),
       );
     });
@@ -109,7 +111,7 @@ function started(
   const ended = new Promise<void>((resolve, reject) => {
     child.on('error', reject);
     child.on('close', (code) =>
-      code === 0 ? resolve() : reject(new CommandFailed(path.basename(program), code, '', words.trim())),
+      code === 0 ? resolve() : reject(new CommandFailed(path.basename(program), code, '', words.trim(), said(words))),
     );
   });
   return { child, ended };

@@ -87,6 +87,7 @@ async function settleServer(
     down: false,
     begun: true,
     data_missing: false,
+    unfinished: false,
     generation: row.generation,
     ...(seen.state === 'running' && { storage_used_bytes, full }),
   };
@@ -129,8 +130,8 @@ function recordApplied(
 // Why the last change failed stays until the next one.
 function statusReasonOf(row: DatabaseRow, full: boolean): string | null {
   if (full) return FULL;
-  const { down, data_missing } = row.observed ?? {};
-  const stays = row.status === 'available' && !down && !data_missing && row.status_reason !== FULL;
+  const { down, data_missing, unfinished } = row.observed ?? {};
+  const stays = row.status === 'available' && !down && !data_missing && !unfinished && row.status_reason !== FULL;
   return stays ? row.status_reason : null;
 }
 

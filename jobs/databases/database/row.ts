@@ -44,6 +44,8 @@ export interface ServerProgress extends ExitHistory {
   generation?: number;
   /** Its directory is gone; no backup is made or expires meanwhile (models/databases/database_backup/work.ts). */
   data_missing?: boolean;
+  /** A change that failed is still tried: the reason goes once it is applied. */
+  unfinished?: boolean;
   storage_used_bytes?: number | null;
   full?: boolean;
   sample?: MetricsSample;

@@ -3,7 +3,8 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { run } from '../../../../core/process/command';
+import { CommandFailed, run } from '../../../../core/process/command';
+import { said } from '../../../../core/process/said';
 import type { RestoreFrom } from '../../../database';
 import { DriverError, checkpoint, driverContext } from '../../../../core/driver';
 import type { DriverContext } from '../../../../core/driver';
@@ -73,7 +74,8 @@ export async function rollBackOnFailure(old: Cluster, ctx: DriverContext, work: 
       !ctx.signal.aborted &&
       !(await isReplacing(old.serverDirectory)) &&
       (await dataMajorOf(old.serverDirectory.data)) !== null;
-    if (isOld) await stopAll(old, ctx);
+    // The server in place may run all the time: what failed did so before it was stopped.
+    if (isOld) await stopPostgres(old, 'staging', ctx);
     if (isOld) await ensureServer(old, ctx);
     throw error;
   }
@@ -118,8 +120,8 @@ async function replay(cluster: Cluster, plan: RestorePlan, temporary: string, ct
   await stopPostgres(cluster, 'staging', ctx);
   await completeArchive(cluster, plan, ctx);
   const base = await baseOf(cluster, plan, ctx);
-  await run('tar', ['-xzf', path.join(base, 'base.tar.gz'), '-C', temporary], ctx);
-  await run('tar', ['-xzf', path.join(base, 'pg_wal.tar.gz'), '-C', path.join(temporary, 'pg_wal')], ctx);
+  await unpack(path.join(base, 'base.tar.gz'), temporary, ctx);
+  await unpack(path.join(base, 'pg_wal.tar.gz'), path.join(temporary, 'pg_wal'), ctx);
   await removeServerTree(fetchedBaseOf(serverDirectory), ctx);
   await removeServerTree(stagingDirectoryOf(serverDirectory).path, ctx);
   const staging: Cluster = { ...cluster, serverDirectory: stagingDirectoryOf(serverDirectory) };
@@ -131,6 +133,15 @@ async function replay(cluster: Cluster, plan: RestorePlan, temporary: string, ct
   const target: Record<string, string> =
     plan.until === null ? { recovery_target: 'immediate' } : { recovery_target_time: withOffset(plan.until) };
   await recover(staging, temporary, { archive, timeline: plan.timeline, target }, ctx);
+}
+
+// A file that cannot be unpacked now cannot be unpacked later.
+async function unpack(file: string, to: string, ctx: DriverContext): Promise<void> {
+  await run('tar', ['-xzf', file, '-C', to], ctx).catch((error: unknown) => {
+    if (!(error instanceof CommandFailed) || error.code === null) throw error;
+    const words = `The file ${path.basename(file)} of the backup is damaged. ${said(error.stderr) ?? ''}`;
+    throw Object.assign(new DriverError('invalid', words.trim()), { cause: error });
+  });
 }
 
 /** Directory of the base files: of the backup, or one to which they are downloaded. */
