@@ -129,7 +129,13 @@ async function prepareData(
   const nextDisk = disk === null ? null : await makeNextDisk(disk.engine, home, disk.bytes, ctx);
   const temporary = nextDisk === null ? temporaryIn(placeOfData(home)) : path.join(nextDisk, 'data');
   await mkdir(temporary, { mode: 0o700 });
-  await fill(temporary);
+  try {
+    await fill(temporary);
+  } catch (error) {
+    // Half of the new data would take room until the next replacement. A killed call leaves them to that one.
+    if (!ctx.signal.aborted) await clearStaging(serverDirectory, ctx).catch(() => undefined);
+    throw error;
+  }
   if (nextDisk === null) await rename(temporary, nextOf(serverDirectory));
   const note: ReplacementNote = nextDisk === null ? { key } : { key, hadDisk: placeOfData(home) !== home };
   await writeNote(serverDirectory, noteName, note);

@@ -132,7 +132,12 @@ async function replay(cluster: Cluster, plan: RestorePlan, temporary: string, ct
   // The staging server sees its own directory only, which has a copy of the archive.
   const target: Record<string, string> =
     plan.until === null ? { recovery_target: 'immediate' } : { recovery_target_time: withOffset(plan.until) };
-  await recover(staging, temporary, { archive, timeline: plan.timeline, target }, ctx);
+  try {
+    await recover(staging, temporary, { archive, timeline: plan.timeline, target }, ctx);
+  } catch (error) {
+    if (!ctx.signal.aborted) await stopPostgres(staging, 'staging', ctx);
+    throw error;
+  }
 }
 
 // A file that cannot be unpacked now cannot be unpacked later.
