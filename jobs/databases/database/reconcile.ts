@@ -1,4 +1,5 @@
 // The server is brought to what its row wants, started again when it has ended, and looked at now and then.
+import { isDeepStrictEqual } from 'node:util';
 import { DriverError, isUpToDate, type Observation } from '../../../core/driver';
 import type { EngineDriver, ObservedServer } from '../../../drivers/database';
 import { markEndpointsApplied, markUsersApplied } from '../../../models/databases/database/work';
@@ -143,7 +144,7 @@ async function readRestoreWindow(
   const found = await engine.window(row.server_id, ctx);
   const known = row.point_in_time_window;
   // Not for the milliseconds: a moment on the wire is compared as it stands.
-  return found && known && found.earliest === known.earliest && found.latest === known.latest ? known : found;
+  return isDeepStrictEqual(found, known) ? known : found;
 }
 
 async function pauseAfterExit(

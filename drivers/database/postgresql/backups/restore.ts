@@ -1,6 +1,5 @@
 // Restores: a staging server replays the WAL after a backup up to the target. When its data are complete, they replace
 // those of the server; the old data are kept until the server responds with the new ones.
-import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CommandFailed, run } from '../../../../core/process/command';
@@ -31,7 +30,7 @@ import { endOf, assignOwner, stopPostgres, startPostgres } from '../server';
 import { inSession, isUnavailable } from '../session';
 import { nextDisk } from '../../disk_size';
 import { planOf } from './restore_plan';
-import { noteTimeline } from './timelines';
+import { noteTimeline, timelineIn } from './timelines';
 
 const answersWithinMs = 60_000;
 
@@ -240,10 +239,4 @@ async function noteNewTimeline({ serverDirectory }: Cluster, plan: RestorePlan):
     since: new Date().toISOString(),
     point: plan.until ?? plan.backup.taken_at,
   });
-}
-
-/** The newest history file in the WAL directory names the timeline started by a recovery. */
-async function timelineIn(data: string): Promise<number> {
-  const files = (await readdir(path.join(data, 'pg_wal'))).filter((file) => file.endsWith('.history')).sort();
-  return parseInt(files.at(-1)?.slice(0, 8) ?? '1', 16);
 }
