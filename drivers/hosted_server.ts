@@ -65,6 +65,8 @@ export interface BackupMade {
   size_bytes: number;
   /** Metadata for a restore: version, time, position. Plain JSON without secrets. */
   manifest: Record<string, string | number>;
+  /** What it lacks, as a sentence for users; it can be restored all the same. */
+  lacking?: string;
 }
 
 /** Source of a restore: a backup and, with `until`, the changes after it. */

@@ -1,4 +1,6 @@
 // Backups: taken from the server of a database, and taken away.
+import { DriverError, StillRunning } from '../../core/driver';
+import { toSentence } from '../../core/sentence';
 import { DatabaseBackup } from '../../models/databases/database_backup';
 import { findDatabase } from '../../models/databases/database_backup/work';
 import { releaseAllLeases } from '../../db/lease';
@@ -41,17 +43,29 @@ async function takeBackup(row: BackupRow, ctx: JobContext): Promise<Outcome> {
   if (row.status === 'pending')
     return progressing(0, { status: 'running', started_at: now(), engine_version: database.engine_version });
   const desired = await desiredServer(database, { ...ctx, record: rejectRecord });
-  const { size_bytes, manifest } = await requireEngineDriver(ctx, database.engine).backup(desired, row.id, ctx);
+  const engine = requireEngineDriver(ctx, database.engine);
+  const {
+    size_bytes,
+    manifest,
+    lacking = null,
+  } = await engine.backup(desired, row.id, ctx).catch((error: unknown) => tellFailure(error, ctx));
   // The restore window has changed.
   await wakeDatabase(ctx.sql, database.id);
   return settled({
     driver: database.engine,
     status: 'completed',
-    status_reason: null,
+    status_reason: lacking,
     size_bytes,
     manifest,
     finished_at: now(),
   });
+}
+
+/** Why it is not made yet is known at once. @throws the error */
+async function tellFailure(error: unknown, ctx: JobContext): Promise<never> {
+  if (error instanceof DriverError && !(error instanceof StillRunning) && !ctx.signal.aborted)
+    await ctx.record({ status_reason: `${toSentence(error.message)} The platform tries again.` });
+  throw error;
 }
 
 // Columns of the database are written by its own job only.

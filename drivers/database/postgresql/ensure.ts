@@ -166,7 +166,9 @@ async function reload(cluster: Cluster, soon: DriverContext, ctx: DriverContext)
       {},
       async (session) => {
         const { rows } = await session.query<{ at: string; pending: boolean }>(
-          'select pg_conf_load_time()::text as at, exists (select from pg_settings where pending_restart) as pending',
+          // More locks can wait for the next restart; a replica must have them before its primary.
+          `select pg_conf_load_time()::text as at, exists (select from pg_settings where pending_restart
+            and (name <> 'max_locks_per_transaction' or pg_is_in_recovery())) as pending`,
         );
         return rows[0];
       },

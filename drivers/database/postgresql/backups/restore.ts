@@ -19,7 +19,7 @@ import {
 import { isReplacing, replaceData } from '../../../hosted_server/replacement';
 import { fetchFiles } from '../../../hosted_server/stored_backups';
 import { noteArchivedSince } from './archiving';
-import { baseFiles } from './backups';
+import { baseFiles } from './make_backup';
 import { backupsOf, dataMajorOf, systemIdentifierOf, type Cluster } from '../cluster';
 import { configure } from '../configuration';
 import { makeDirectories } from '../data';
