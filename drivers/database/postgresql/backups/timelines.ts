@@ -70,7 +70,8 @@ async function switchedAt(log: string, timeline: number): Promise<string> {
   return found?.mtime.toISOString() ?? firstTimeline[0]!.since;
 }
 
-function historyFile(timeline: number): string {
+/** Name of its history file. */
+export function historyFile(timeline: number): string {
   return `${timeline.toString(16).toUpperCase().padStart(8, '0')}.history`;
 }
 
