@@ -38,7 +38,9 @@ export function withinDeadline(row: DatabaseRow, outcome: Outcome): Outcome {
   if (outcome.kind !== 'progressing' || outcome.columns.status !== undefined || !isPastDeadline(row)) return outcome;
   if (row.restoring_from || row.wanted_version || !(row.status === 'restoring' || row.status in CHANGES))
     return outcome;
-  const { status_reason = row.status_reason ?? UNFINISHED, observed = row.observed, ...columns } = outcome.columns;
+  const { observed = row.observed, ...columns } = outcome.columns;
+  const said = CHANGES[row.status] ?? UNFINISHED;
+  const status_reason = [said, columns.status_reason ?? row.status_reason].filter(Boolean).join(' ');
   return {
     ...outcome,
     columns: {

@@ -1,6 +1,6 @@
 /** @tier heavy @quarter 1 @covers jobs/databases/database drivers/hosted_server/replacement.ts */
 // A change that fails leaves the database in service, with a reason: whatever needs `available` works at once.
-import { readdirSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import {
@@ -80,3 +80,67 @@ for (const [engine, damage] of Object.entries(ENGINES)) {
   if (engine === 'postgresql') describePostgresqlWithTools(tests);
   else describeEngine(engine as 'mariadb', tests);
 }
+
+describePostgresqlWithTools(() => {
+  let hall: Hall;
+  beforeAll(async () => void (hall = await openHall()), 60_000);
+  afterAll(() => hall?.close(), 60_000);
+
+  test('a change that cannot be applied says so at once, gives the database back, and goes on', async () => {
+    const { id } = await hall.create({ name: 'stuck', engine: 'postgresql' });
+    const place = `/v2/databases/${id}`;
+    const told = (form: RegExp) =>
+      waitFor('the reason', async () => {
+        const { body } = await hall.call('GET', place);
+        return form.test(body.status_reason ?? '') ? body : null;
+      });
+    // The configuration cannot be written.
+    const obstacle = path.join(hall.databaseDir, id, 'conf', 'postgresql.conf.new');
+    mkdirSync(obstacle);
+    writeFileSync(path.join(obstacle, 'file'), '');
+    await hall.call('PATCH', place, { body: { database_package: 's-1vcpu-2gb' } });
+    expect(await told(/The host reported the error \w+\. The platform tries again\.$/)).toMatchObject({
+      status: 'updating',
+    });
+    await hall.service.sql('update databases set deadline_at = now(), next_at = now() where id = $1', [id]);
+    expect(
+      await told(/^The change of the database could not be applied\. .+ The platform tries again\.$/),
+    ).toMatchObject({
+      status: 'available',
+    });
+    expect(
+      (await hall.call('POST', `${place}/users`, { body: { username: 'more', access: 'read_only' } })).status,
+    ).toBe(201);
+    rmSync(obstacle, { recursive: true });
+    await hall.service.sql('update databases set next_at = now() where id = $1', [id]);
+    const applied = await waitFor('the change', async () => {
+      const { body } = await hall.call('GET', place);
+      return body.status_reason === null ? body : null;
+    });
+    expect(applied).toMatchObject({ status: 'available', database_package: 's-1vcpu-2gb' });
+  }, 120_000);
+
+  test('a replica and an endpoint that were given up come back where they run', async () => {
+    const { id } = await hall.create({ name: 'followed', engine: 'postgresql' });
+    const { body: replica } = await hall.call('POST', `/v2/databases/${id}/replicas`, { body: { name: 'reader' } });
+    const { body: endpoint } = await hall.call('POST', `/v2/databases/${id}/endpoints`, {
+      body: { name: 'reads', target: 'replicas', replica_id: replica.id },
+    });
+    const places = [
+      [`/v2/databases/${id}/replicas/${replica.id}`, 'available'],
+      [`/v2/databases/${id}/endpoints/${endpoint.id}`, 'active'],
+    ] as const;
+    const settled = async () => {
+      for (const [place, status] of places)
+        await waitFor(place, async () => ((await hall.call('GET', place)).body.status === status ? true : null));
+    };
+    await settled();
+    for (const table of ['database_replicas', 'database_endpoints'])
+      await hall.service.sql(
+        `update ${table} set status = 'failed', status_reason = 'gone', deadline_at = now(), next_at = now()
+          where database_id = $1`,
+        [id],
+      );
+    await settled();
+  }, 120_000);
+});
