@@ -1,11 +1,10 @@
 // Backups: taken from the server of a database, and taken away.
-import { DriverError, StillRunning } from '../../core/driver';
-import { toSentence } from '../../core/sentence';
 import { DatabaseBackup } from '../../models/databases/database_backup';
 import { findDatabase } from '../../models/databases/database_backup/work';
 import { releaseAllLeases } from '../../db/lease';
 import { wakeDatabase } from '../../models/databases/database/wake';
 import { failed, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from '../job';
+import { tellFailure } from './database/failure';
 import { isDataMissing, MISSING_DATA } from './database/missing_data';
 import { requireEngineDriver, type DatabaseRow } from './database/row';
 import { desiredServer } from './database/spec';
@@ -59,13 +58,6 @@ async function takeBackup(row: BackupRow, ctx: JobContext): Promise<Outcome> {
     manifest,
     finished_at: now(),
   });
-}
-
-/** Why it is not made yet is known at once. @throws the error */
-async function tellFailure(error: unknown, ctx: JobContext): Promise<never> {
-  if (error instanceof DriverError && !(error instanceof StillRunning) && !ctx.signal.aborted)
-    await ctx.record({ status_reason: `${toSentence(error.message)} The platform tries again.` });
-  throw error;
 }
 
 // Columns of the database are written by its own job only.

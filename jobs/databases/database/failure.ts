@@ -2,7 +2,7 @@
 // what failed. Only one that was never there is `failed`.
 import { DriverError, StillRunning } from '../../../core/driver';
 import { toSentence } from '../../../core/sentence';
-import { LeaseLost, progressing, type JobContext, type Outcome, type Values } from '../../job';
+import { LeaseLost, progressing, type JobContext, type LoopRow, type Outcome, type Values } from '../../job';
 import { MISSING_DATA } from './missing_data';
 import { isPastDeadline, requireEngineDriver, type DatabaseRow } from './row';
 
@@ -24,8 +24,10 @@ const CHANGES: Partial<Record<DatabaseRow['status'], string>> = {
 export async function afterFailure(row: DatabaseRow, error: unknown, ctx: JobContext): Promise<Outcome> {
   if (ctx.signal.aborted || error instanceof LeaseLost || error instanceof StillRunning) throw error;
   if (!isFinal(row, error)) {
-    await tell(row, error, ctx);
-    throw error;
+    // Of a restore or an upgrade at once.
+    const isAwaited = row.restoring_from || row.wanted_version || (row.restore_from && !row.observed?.begun);
+    if (!isAwaited && row.attempts < TOLD_AFTER_ATTEMPTS) throw error;
+    return tellFailure(error, ctx, { observed: { ...row.observed, unfinished: true } });
   }
   const columns = await columnsAfter(row, toSentence(messageOf(error)), ctx);
   if (columns === null) throw error;
@@ -52,6 +54,23 @@ export function withinDeadline(row: DatabaseRow, outcome: Outcome): Outcome {
   };
 }
 
+/** The owner learns why something is not done yet. @throws error */
+export async function tellFailure(error: unknown, ctx: JobContext, columns: Values = {}): Promise<never> {
+  if (error instanceof DriverError && !(error instanceof StillRunning) && !ctx.signal.aborted)
+    await ctx.record({ status_reason: `${toSentence(error.message)} ${AGAIN}`, ...columns });
+  throw error;
+}
+
+/** A start that is slow at first is no news. @throws the error of the work */
+export async function tellingFailures<T>(row: LoopRow, ctx: JobContext, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (row.deleted_at !== null || row.attempts < TOLD_AFTER_ATTEMPTS) throw error;
+    return tellFailure(error, ctx);
+  }
+}
+
 /** What follows a failure that is final; null: the database is failed. */
 async function columnsAfter(row: DatabaseRow, reason: string, ctx: JobContext): Promise<Values | null> {
   const retried = { observed: { ...row.observed, unfinished: true } };
@@ -69,14 +88,6 @@ async function columnsAfter(row: DatabaseRow, reason: string, ctx: JobContext): 
   if (said !== null) return { ...retried, status: 'available', status_reason: `${said} ${reason} ${AGAIN}` };
   const isPromoted = row.status === 'provisioning' && row.server_id !== row.id;
   return isPromoted ? { ...retried, status_reason: `The replica could not be promoted. ${reason} ${AGAIN}` } : null;
-}
-
-/** The owner learns at once why a restore or an upgrade is not done. */
-async function tell(row: DatabaseRow, error: unknown, ctx: JobContext): Promise<void> {
-  const isAwaited = row.restoring_from || row.wanted_version || (row.restore_from && !row.observed?.begun);
-  if (!(error instanceof DriverError) || (!isAwaited && row.attempts < TOLD_AFTER_ATTEMPTS)) return;
-  const status_reason = `${toSentence(error.message)} ${AGAIN}`;
-  await ctx.record({ status_reason, observed: { ...row.observed, unfinished: true } });
 }
 
 function isFinal(row: DatabaseRow, error: unknown): boolean {
