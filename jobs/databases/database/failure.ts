@@ -1,6 +1,7 @@
 // A change that failed does not end a database: its server goes on as before, or is tried again, and the reason says
 // what failed. Only one that was never there is `failed`.
 import { DriverError, StillRunning } from '../../../core/driver';
+import { Problem } from '../../../core/errors';
 import { toSentence } from '../../../core/sentence';
 import { LeaseLost, progressing, type JobContext, type LoopRow, type Outcome, type Values } from '../../job';
 import { MISSING_DATA } from './missing_data';
@@ -22,15 +23,17 @@ const CHANGES: Partial<Record<DatabaseRow['status'], string>> = {
 
 /** The outcome of a step that threw `error`. @throws error where it is to be tried again, or the database is failed */
 export async function afterFailure(row: DatabaseRow, error: unknown, ctx: JobContext): Promise<Outcome> {
-  if (ctx.signal.aborted || error instanceof LeaseLost || error instanceof StillRunning) throw error;
-  if (!isFinal(row, error)) {
+  // A Problem is an outage of the platform's own database.
+  const isOurs = error instanceof LeaseLost || error instanceof StillRunning || error instanceof Problem;
+  if (ctx.signal.aborted || isOurs) throw error;
+  const columns = isFinal(row, error) ? await columnsAfter(row, toSentence(messageOf(error)), ctx) : null;
+  if (columns === null) {
+    const isFailed = isFinal(row, error) && (row.status === 'provisioning' || row.status === 'failed');
     // Of a restore or an upgrade at once.
     const isAwaited = row.restoring_from || row.wanted_version || (row.restore_from && !row.observed?.begun);
-    if (!isAwaited && row.attempts < TOLD_AFTER_ATTEMPTS) throw error;
+    if (isFailed || (!isAwaited && row.attempts < TOLD_AFTER_ATTEMPTS)) throw error;
     return tellFailure(error, ctx, { observed: { ...row.observed, unfinished: true } });
   }
-  const columns = await columnsAfter(row, toSentence(messageOf(error)), ctx);
-  if (columns === null) throw error;
   ctx.log.warn({ err: error, status: row.status }, 'a change of a database failed');
   return progressing(columns.status === undefined ? PROMOTE_AGAIN_MS : 0, columns);
 }

@@ -1,8 +1,8 @@
 /** @tier heavy @quarter 2 @covers drivers/database/postgresql/backups models/databases/database/origin.ts */
 // Points in time across whatever turns the timeline of a server: the window shows what a restore has a plan for.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connect, describePostgresqlWithTools, openHall, type Hall } from '../../support/databases/database_hall';
-import { waitFor } from '../../support/wait_for';
+import { connect, describePostgresqlWithTools, openHall, type Hall } from '../../../support/databases/database_hall';
+import { waitFor } from '../../../support/wait_for';
 
 describePostgresqlWithTools(() => {
   let hall: Hall;

@@ -3,8 +3,8 @@
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { connect, describePostgresqlWithTools, openHall, type Hall } from '../../support/databases/database_hall';
-import { waitFor } from '../../support/wait_for';
+import { connect, describePostgresqlWithTools, openHall, type Hall } from '../../../support/databases/database_hall';
+import { waitFor } from '../../../support/wait_for';
 
 const TABLES = 10_000;
 const BATCH = 500;

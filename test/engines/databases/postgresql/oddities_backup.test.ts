@@ -5,10 +5,10 @@ import { copyFileSync, createReadStream, mkdirSync, writeFileSync } from 'node:f
 import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { connect, describePostgresqlWithTools, openHall, type Hall } from '../../support/databases/database_hall';
-import { program, startStockServer } from '../../support/databases/stock_postgresql';
-import { hostFacts } from '../../../drivers/host';
-import { waitFor } from '../../support/wait_for';
+import { connect, describePostgresqlWithTools, openHall, type Hall } from '../../../support/databases/database_hall';
+import { program, startStockServer } from '../../../support/databases/stock_postgresql';
+import { hostFacts } from '../../../../drivers/host';
+import { waitFor } from '../../../support/wait_for';
 
 const long = `${'x'.repeat(43)} "and" 'more' ; \\ é`;
 const odd = `"${long.replaceAll('"', '""')}"`;

@@ -13,10 +13,10 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { Client } from 'pg';
-import type { DatabaseServer } from '../../../drivers/database';
-import { ctx } from '../../support/databases/database_server';
-import { describePostgresqlWithTools } from '../../support/databases/database_hall';
-import { postgresqlServers, type Servers } from '../../support/databases/hosted_servers';
+import type { DatabaseServer } from '../../../../drivers/database';
+import { ctx } from '../../../support/databases/database_server';
+import { describePostgresqlWithTools } from '../../../support/databases/database_hall';
+import { postgresqlServers, type Servers } from '../../../support/databases/hosted_servers';
 import {
   openEngineTrial,
   postgresqlSpec,
@@ -24,7 +24,7 @@ import {
   untilDone,
   wholePostgresql,
   type EngineTrial,
-} from '../../support/engines';
+} from '../../../support/engines';
 
 jest.setTimeout(180_000);
 
