@@ -106,7 +106,8 @@ export class DriverError extends Error {
 }
 
 /**
- * Work goes on beyond the call that began or joined it. It is no failure, and the time for retries does not count for it.
+ * Work goes on beyond the call that began or joined it. It is no failure, and the time for retries does not count for
+ * it.
  */
 export class StillRunning extends DriverError {
   constructor(message = 'The operation is still running.') {

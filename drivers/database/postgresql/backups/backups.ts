@@ -1,5 +1,6 @@
-// A backup has two parts, made one after the other (make_backup.ts): the files of the whole cluster, from which restores
-// start, including point-in-time recovery; and a dump of the database, for downloads, which any later version can load.
+// A backup has two parts, made one after the other (make_backup.ts): the files of the whole cluster, from which
+// restores start, including point-in-time recovery; and a dump of the database, for downloads, which any later version
+// can load.
 //   <backups>/<server id>/<backup id>/   base/ (base.tar.gz, pg_wal.tar.gz, backup_manifest)   dump   manifest.json
 // With a store, the files are kept there (drivers/hosted_server/stored_backups.ts), and so is the archive.
 import { createReadStream } from 'node:fs';

@@ -1,6 +1,6 @@
 /** @tier heavy @quarter 1 @covers drivers/database/postgresql/backups */
-// A database with what people have in theirs: backed up, restored, copied, and loaded into a server of PostgreSQL's own.
-// It is compared by pg_dump, pg_amcheck and pg_verifybackup.
+// A database with what people have in theirs: backed up, restored, copied, and loaded into a server of PostgreSQL's
+// own. It is compared by pg_dump, pg_amcheck and pg_verifybackup.
 import { copyFileSync, createReadStream, mkdirSync, writeFileSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 import path from 'node:path';
@@ -18,20 +18,24 @@ create schema ${odd}; create table ${odd}.${odd} (${odd} int primary key, note t
 insert into ${odd}.${odd} values (1, E'a\\tb\\nc\\\\.'), (2, null); comment on table ${odd}.${odd} is 'it''s "odd"';
 create extension unaccent; create extension pg_trgm; create extension hstore; create extension citext;
 create extension pgcrypto; create extension btree_gist; create extension ltree;
-create table chickens (id int primary key, egg int); create table eggs (id int primary key, chicken int references chickens);
+create table chickens (id int primary key, egg int);
+create table eggs (id int primary key, chicken int references chickens);
 insert into chickens values (1, 1); insert into eggs values (1, 1);
 alter table chickens add foreign key (egg) references eggs deferrable initially deferred;
 create table measured (id int, at date) partition by range (at);
-create table measured_2024 partition of measured for values from ('2024-01-01') to ('2025-01-01') partition by hash (id);
+create table measured_2024 partition of measured for values from ('2024-01-01') to ('2025-01-01')
+  partition by hash (id);
 create table measured_2024_0 partition of measured_2024 for values with (modulus 2, remainder 0);
 create table measured_2024_1 partition of measured_2024 for values with (modulus 2, remainder 1);
 create table measured_rest partition of measured default; create index on measured (at);
 insert into measured select i, date '2024-12-01' + i from generate_series(1, 60) i;
-create table generated (id int generated always as identity (start 7), a int, twice int generated always as (a * 2) stored);
+create table generated (id int generated always as identity (start 7), a int,
+  twice int generated always as (a * 2) stored);
 insert into generated (a) values (1), (2);
 create view v1 as select id, egg from chickens; create view v2 with (security_barrier) as select * from v1 where id > 0;
 create materialized view m1 as select * from v2; create materialized view m2 as select * from m1 with no data;
-create function doomed(int) returns int language sql as 'select $1'; create function calls() returns int language plpgsql
+create function doomed(int) returns int language sql as 'select $1';
+create function calls() returns int language plpgsql
   as 'begin return doomed(1); end'; create view failing as select calls() as n; drop function doomed(int);
 create rule v1_insert as on insert to v1 do instead insert into chickens values (new.id, new.egg);
 create function never() returns trigger language plpgsql as $$ begin raise exception 'never'; end $$;
@@ -40,18 +44,21 @@ create trigger refuses before insert or update or delete on refusing for each ro
 alter table refusing enable always trigger refuses;
 create collation ignoring (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 create collation german (provider = icu, locale = 'de-u-co-phonebk');
-create table sorted (t text collate ignoring unique, u text collate german); insert into sorted values ('Ä', 'ö'), ('b', 'z');
+create table sorted (t text collate ignoring unique, u text collate german);
+insert into sorted values ('Ä', 'ö'), ('b', 'z');
 create unlogged table unlogged (id int); insert into unlogged values (1);
 create table policed (id int, owner text default current_user); insert into policed values (1), (2);
 alter table policed enable row level security; alter table policed force row level security;
 create policy own on policed to reports using (owner = current_user) with check (id > 0);
 alter default privileges in schema ${odd} grant select on tables to reports with grant option;
 alter default privileges revoke execute on functions from public; grant select (id) on refusing to reports;
-create type mood as enum ('sad', 'it''s ok'); create type pair as (x int, y text); create domain small as int check (value < 9);
+create type mood as enum ('sad', 'it''s ok'); create type pair as (x int, y text);
+create domain small as int check (value < 9);
 create table typed (m mood default 'sad', p pair, ps pair[], s small, f float8, t timestamptz, r int4range, j json,
   jb jsonb, h hstore, c citext);
-insert into typed values ('it''s ok', '(1,"a,b")', '{"(1,a)"}', 3, 'NaN', 'infinity', '[1,5)', '{"a" : [1, null], "a":2}',
-  '{"a": 1}', 'a=>1', 'Word'), (null, null, null, null, '-Infinity', '4713-01-01 BC', 'empty', 'null', 'null', null, null);
+insert into typed values ('it''s ok', '(1,"a,b")', '{"(1,a)"}', 3, 'NaN', 'infinity', '[1,5)',
+  '{"a" : [1, null], "a":2}', '{"a": 1}', 'a=>1', 'Word'),
+  (null, null, null, null, '-Infinity', '4713-01-01 BC', 'empty', 'null', 'null', null, null);
 create table large (b bytea); alter table large alter b set storage external;
 insert into large values (convert_to(repeat('ab', 33554432), 'UTF8'));
 select lo_create(4242); select lo_put(4242, 0, 'large'); comment on large object 4242 is 'a large object';
@@ -60,7 +67,8 @@ select nextval('counted'); create publication pub for table chickens;
 alter role app in database app set work_mem = '3MB'; alter role app set timezone = 'Europe/Berlin'`;
 
 // No dump can load these: while it is loaded, names are found in pg_catalog alone.
-const UNQUALIFIED = `create function plain(text) returns text immutable language sql as $$ select lower(unaccent('unaccent', $1)) $$;
+const UNQUALIFIED = `
+create function plain(text) returns text immutable language sql as $$ select lower(unaccent('unaccent', $1)) $$;
 create table articles (title text); insert into articles select 'Ärticle ' || i from generate_series(1, 500) i;
 create index articles_plain on articles (plain(title))`;
 
