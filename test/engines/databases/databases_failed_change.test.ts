@@ -65,6 +65,7 @@ for (const [engine, damage] of Object.entries(ENGINES)) {
       const { id } = await hall.create({ name: 'revived', engine });
       await hall.service.sql(
         `update databases set status = 'failed', status_reason = 'gone', next_at = now(), deadline_at = now(),
+          generation = generation + 1,
           restoring_from = '{"backup_id": null, "point_in_time": null}' where id = $1`,
         [id],
       );
@@ -137,7 +138,8 @@ describePostgresqlWithTools(() => {
     await settled();
     for (const table of ['database_replicas', 'database_endpoints'])
       await hall.service.sql(
-        `update ${table} set status = 'failed', status_reason = 'gone', deadline_at = now(), next_at = now()
+        `update ${table} set status = 'failed', status_reason = 'gone', deadline_at = now(), next_at = now(),
+          generation = generation + 1
           where database_id = $1`,
         [id],
       );

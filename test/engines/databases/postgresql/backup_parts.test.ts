@@ -102,8 +102,8 @@ describePostgresqlWithTools(() => {
     const made = await untilDone((context) => driver.backup(spec, 'bkp_bare', context));
     expect(made.lacking).toBe(
       'The dump for downloads could not be made; the backup can be restored. pg_dump: error: query failed: ERROR: ' +
-        'out of shared memory HINT: You might need to increase max_locks_per_transaction. pg_dump: detail: Query was: ' +
-        'LOCK TABLE "…" password=…',
+        'out of shared memory HINT: You might need to increase max_locks_per_transaction. ' +
+        'pg_dump: detail: Query was: LOCK TABLE "…" password=…',
     );
     await expect(driver.openBackup(spec.id, 'bkp_bare')).rejects.toMatchObject({ reason: 'conflict' });
     expect(await driver.backup(spec, 'bkp_bare', ctx())).toEqual(made);
