@@ -1461,7 +1461,10 @@ export type Mutation = {
    * and `status_reason` says why.
    */
   upgradeDatabase: Database;
-  /** Replaces the data of a database with that of a backup or a point in time. */
+  /**
+   * Replaces the data of a database with that of a backup or a point in time. If the restore fails, the data are as before
+   * and `status_reason` says why.
+   */
   restoreDatabase: Database;
   /**
    * Attaches a database to an application. The application receives environment variables with the address and the
@@ -5303,7 +5306,7 @@ export type DatabaseBackup = {
   /** Time at which the backup is deleted automatically, or `null` if it is kept. */
   expires_at?: Maybe<Scalars['DateTime']['output']>;
   status: DatabaseBackupStatus;
-  /** Why the backup failed, or `null` if it did not. */
+  /** Why the backup failed, or what a completed one lacks, or `null`. */
   status_reason?: Maybe<Scalars['String']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];

@@ -128,6 +128,9 @@ function sizes({ spec, engine }: Cluster): Record<string, string | number> {
   return {
     max_connections: most + reservedConnections,
     superuser_reserved_connections: reservedConnections,
+    // A dump, and whoever drops a schema, locks each table; 370 bytes for each lock. The same everywhere: a replica
+    // stops replaying when its primary has more.
+    max_locks_per_transaction: 1024,
     // An unauthenticated client occupies a connection slot.
     authentication_timeout: '10s',
     shared_buffers: `${between(16, memory / 4, 8192)}MB`,

@@ -1,5 +1,7 @@
 // The server is brought to what its row wants, started again when it has ended, and looked at now and then.
-import { DriverError, isUpToDate, type Observation } from '../../../core/driver';
+import { isDeepStrictEqual } from 'node:util';
+import { toSentence } from '../../../core/sentence';
+import { DriverError, StillRunning, isUpToDate, type Observation } from '../../../core/driver';
 import type { EngineDriver, ObservedServer } from '../../../drivers/database';
 import { markEndpointsApplied, markUsersApplied } from '../../../models/databases/database/work';
 import { endRotations } from '../../../models/databases/database_user/rotation';
@@ -32,8 +34,9 @@ export async function reconcileServer(row: DatabaseRow, ctx: JobContext): Promis
   // A stopped one has nothing that could drift.
   if (!row.running && isUpToDate(before) && row.observed?.generation === row.generation)
     return settleServer(row, wanted, before.observed, engine, ctx);
-  const { requeueMs } = await ensureServer(engine, wanted, before, ctx);
-  if (requeueMs !== undefined) return progressing(requeueMs, { driver: row.engine });
+  const { requeueMs, failure } = await ensureServer(engine, wanted, before, ctx);
+  if (requeueMs !== undefined)
+    return progressing(requeueMs, { driver: row.engine, ...(failure && unfinished(row, failure)) });
   const after = await engine.observe(wanted, ctx);
   return isUpToDate(after)
     ? settleServer(row, wanted, after.observed, engine, ctx)
@@ -51,20 +54,29 @@ async function moveFromTakenPort(
   return leaveTakenPort({ kind: 'database', id: row.id, database_id: row.id }, row, ctx);
 }
 
-/** A running backup on a healthy server is no failure. */
+/** The first failure may be a server that is slow; of the next one, the owner learns the reason. */
+function unfinished({ observed }: DatabaseRow, failure: DriverError): Values {
+  const status_reason = `${toSentence(failure.message)} The platform tries again.`;
+  return { observed: { ...observed, unfinished: true }, ...(observed?.unfinished && { status_reason }) };
+}
+
+/** A healthy server goes on with what it has: a running backup is no failure at all, others are tried again soon. */
 async function ensureServer(
   engine: EngineDriver,
   desired: DesiredServer,
   before: Observation<ObservedServer>,
   ctx: JobContext,
-): Promise<{ requeueMs?: number }> {
+): Promise<{ requeueMs?: number; failure?: DriverError }> {
   try {
     return await engine.ensure(desired, before, ctx);
   } catch (error) {
     if (!(error instanceof DriverError) || error.reason !== 'transient' || !isRunning(before) || ctx.signal.aborted)
       throw error;
     ctx.log.debug({ err: error }, 'not now');
-    return { requeueMs: error.retryAfterMs ?? BUSY_MS };
+    return {
+      requeueMs: error.retryAfterMs ?? BUSY_MS,
+      ...(!(error instanceof StillRunning) && { failure: error }),
+    };
   }
 }
 
@@ -87,6 +99,7 @@ async function settleServer(
     down: false,
     begun: true,
     data_missing: false,
+    unfinished: false,
     generation: row.generation,
     ...(seen.state === 'running' && { storage_used_bytes, full }),
   };
@@ -129,8 +142,8 @@ function recordApplied(
 // Why the last change failed stays until the next one.
 function statusReasonOf(row: DatabaseRow, full: boolean): string | null {
   if (full) return FULL;
-  const { down, data_missing } = row.observed ?? {};
-  const stays = row.status === 'available' && !down && !data_missing && row.status_reason !== FULL;
+  const { down, data_missing, unfinished } = row.observed ?? {};
+  const stays = row.status === 'available' && !down && !data_missing && !unfinished && row.status_reason !== FULL;
   return stays ? row.status_reason : null;
 }
 
@@ -142,7 +155,7 @@ async function readRestoreWindow(
   const found = await engine.window(row.server_id, ctx);
   const known = row.point_in_time_window;
   // Not for the milliseconds: a moment on the wire is compared as it stands.
-  return found && known && found.earliest === known.earliest && found.latest === known.latest ? known : found;
+  return isDeepStrictEqual(found, known) ? known : found;
 }
 
 async function pauseAfterExit(

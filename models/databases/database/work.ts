@@ -145,8 +145,8 @@ export async function findDependents(sql: Sql, databaseId: string): Promise<{ ke
 }
 
 const RUNNING = {
-  databases: `deleted_at is null and status not in ('stopped', 'failed')`,
-  database_replicas: `deleted_at is null and status <> 'failed'`,
+  databases: `deleted_at is null and status <> 'stopped'`,
+  database_replicas: 'deleted_at is null',
 };
 const SPREAD_MS = 2_000;
 

@@ -5,8 +5,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
-import { hasVarnish, startVarnish, type Varnish } from '../../support/cdn/varnish';
+import { startVarnish, type Varnish } from '../../support/cdn/varnish';
 import { freePort } from '../../support/processes/free_port';
+import { needs } from '../../support/runner/programs';
 import { startService, type Answer, type TestService } from '../../support/service';
 
 interface Page {
@@ -149,15 +150,16 @@ function describeZones(name: string, settings: () => Promise<Record<string, stri
 
 described('a browser and the zones of the platform (needs chromium and the packages of tools/)', () => {
   describeZones('the embedded cache', () => Promise.resolve({}));
-  if (!hasVarnish) return;
-  let varnish: Varnish;
-  afterAll(() => varnish?.close());
-  describeZones('Varnish', async () => {
-    varnish = await startVarnish();
-    return {
-      CDN_VARNISH_NODES: `127.0.0.1:${varnish.port}/${varnish.cliPort}`,
-      CDN_VARNISH_SECRET_FILE: varnish.secretFile,
-      CDN_GATEWAY: `127.0.0.1:${await freePort()}`,
-    };
+  needs('varnishd').describe('Varnish', () => {
+    let varnish: Varnish;
+    afterAll(() => varnish?.close());
+    describeZones('on loopback', async () => {
+      varnish = await startVarnish();
+      return {
+        CDN_VARNISH_NODES: `127.0.0.1:${varnish.port}/${varnish.cliPort}`,
+        CDN_VARNISH_SECRET_FILE: varnish.secretFile,
+        CDN_GATEWAY: `127.0.0.1:${await freePort()}`,
+      };
+    });
   });
 });
