@@ -57,6 +57,8 @@ export interface ServerUser {
    * opened since it was added.
    */
   previous_password?: string;
+  /** The user of which this is a second login, for engines with one password per login: equal to it in everything. */
+  second_of?: string;
   access: 'admin' | 'read_write' | 'read_only';
 }
 

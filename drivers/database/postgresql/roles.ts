@@ -1,11 +1,13 @@
 // Users and their privileges. Everything created by users with full access belongs to the first of them, whose role the
 // others assume at the start of each session; so each can change objects of the others, and default privileges give the
-// remaining users access to future tables (docs/decisions/0161). pg_read_all_data would be simpler, but also grants
+// remaining users access to future tables (docs/decisions/0166). pg_read_all_data would be simpler, but also grants
 // access to pg_authid.
 import type { DatabaseServer, ServerUser } from '../../database';
 import { DriverError } from '../../../core/driver';
 import { roles } from './cluster';
+import { ensureDefaultPrivileges } from './default_privileges';
 import { isVerifierOf, verifierOf } from './scram';
+import { ensureSecondLogin, releaseSecondLogins } from './second_logins';
 import { sqlIdentifier, sqlString, type Session } from './session';
 
 interface Role {
@@ -40,33 +42,41 @@ export async function ensureUsers(session: Session, spec: DatabaseServer): Promi
   await ensurePassword(session, present, roles.replication, spec.admin_password, 'replication');
   for (const user of spec.users) await ensurePassword(session, present, user.username, user.password, 'login');
   if (spec.database_name !== null) await ensureDatabase(session, spec.database_name);
-  const admins = spec.users.filter(({ access }) => access === 'admin').map(({ username }) => username);
-  for (const user of spec.users) await ensureAccess(session, user, admins);
-  if (spec.database_name !== null) await ensureActsAs(session, spec.database_name, spec.users, admins[0] ?? null);
+  const users = spec.users.filter(({ second_of }) => second_of === undefined);
+  const admins = adminsOf(spec);
+  for (const user of users) await ensureAccess(session, user, admins);
+  if (spec.database_name !== null) await ensureActsAs(session, spec.database_name, users, admins[0] ?? null);
+  for (const { username, second_of } of spec.users)
+    if (second_of !== undefined) await ensureSecondLogin(session, username, second_of);
   await endOldSessions(session, spec.allowed_sources);
 }
 
 /**
  * Ensures privileges inside the database, which `session` is in. Undesired users are dropped, and their objects
- * reassigned to the owner role.
+ * reassigned.
  */
 export async function ensureRights(session: Session, spec: DatabaseServer): Promise<void> {
-  const { rows } = await session.query<{ role: string }>(
-    'select distinct defaclrole::regrole::text as role from pg_default_acl',
-  );
-  const done = new Set(rows.map(({ role }) => role.replaceAll('"', '')));
-  if (!done.has(roles.owner)) await openSchemas(session);
-  const makers = [
-    roles.owner,
-    ...spec.users.filter(({ access }) => access === 'admin').map(({ username }) => username),
-  ];
-  for (const maker of makers) if (!done.has(maker)) await openLaterTables(session, maker);
+  await ensureDefaultPrivileges(session, adminsOf(spec));
+  await releaseSecondLogins(session, spec.users);
   const desired = new Set(spec.users.map(({ username }) => username));
   const { rows: logins } = await session.query<{ rolname: string }>(
     `select rolname from pg_roles where rolcanlogin and not rolsuper and rolname not like 'platform\\_%'
       and rolname not like 'pg\\_%'`,
   );
-  for (const { rolname } of logins) if (!desired.has(rolname)) await dropUser(session, rolname);
+  for (const { rolname } of logins)
+    if (!desired.has(rolname)) await dropUser(session, rolname, heirOf(rolname, desired));
+}
+
+function adminsOf({ users }: DatabaseServer): string[] {
+  return users
+    .filter(({ access, second_of }) => access === 'admin' && second_of === undefined)
+    .map(({ username }) => username);
+}
+
+/** Who gets what a dropped role owns: the user whose second login it was, else the platform's role. */
+function heirOf(role: string, desired: ReadonlySet<string>): string {
+  const first = role.replace(/\.\d+$/, '');
+  return desired.has(first) ? first : roles.owner;
 }
 
 async function presentRoles(session: Session): Promise<Map<string, Role>> {
@@ -194,35 +204,11 @@ async function ensureActsAs(
   }
 }
 
-async function openSchemas(session: Session): Promise<void> {
-  await session.query('begin');
-  await session.query(`alter schema public owner to ${sqlIdentifier(roles.owner)}`);
-  await session.query('revoke create on schema public from public');
-  await session.query(
-    `grant usage on schema public to ${sqlIdentifier(roles.readers)}, ${sqlIdentifier(roles.writers)}`,
-  );
-  await session.query('commit');
-}
-
-async function openLaterTables(session: Session, maker: string): Promise<void> {
-  const rights = [
-    `usage on schemas to ${sqlIdentifier(roles.readers)}, ${sqlIdentifier(roles.writers)}`,
-    `select on tables to ${sqlIdentifier(roles.readers)}`,
-    `select on sequences to ${sqlIdentifier(roles.readers)}`,
-    `select, insert, update, delete, truncate on tables to ${sqlIdentifier(roles.writers)}`,
-    `usage, select, update on sequences to ${sqlIdentifier(roles.writers)}`,
-  ];
-  await session.query('begin');
-  for (const right of rights)
-    await session.query(`alter default privileges for role ${sqlIdentifier(maker)} grant ${right}`);
-  await session.query('commit');
-}
-
-async function dropUser(session: Session, username: string): Promise<void> {
+async function dropUser(session: Session, username: string, heir: string): Promise<void> {
   await session.query(`alter role ${sqlIdentifier(username)} nologin`);
   await session.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1', [username]);
   await session.query('begin');
-  await session.query(`reassign owned by ${sqlIdentifier(username)} to ${sqlIdentifier(roles.owner)}`);
+  await session.query(`reassign owned by ${sqlIdentifier(username)} to ${sqlIdentifier(heir)}`);
   await session.query(`drop owned by ${sqlIdentifier(username)}`);
   await session.query(`drop role ${sqlIdentifier(username)}`);
   await session.query('commit');
