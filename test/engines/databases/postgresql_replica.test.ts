@@ -3,7 +3,15 @@
 import { existsSync } from 'node:fs';
 import type { DatabaseServer } from '../../../drivers/database';
 import { ctx } from '../../support/databases/database_server';
-import { openEngineTrial, postgresqlSpec, refusal, rows, untilDone, type EngineTrial } from '../../support/engines';
+import {
+  asUser,
+  openEngineTrial,
+  postgresqlSpec,
+  refusal,
+  rows,
+  untilDone,
+  type EngineTrial,
+} from '../../support/engines';
 import { until } from '../../support/builds/runtime';
 import { postgresqlServers } from '../../support/databases/hosted_servers';
 
@@ -67,6 +75,41 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
       replication_lag_seconds: null,
     });
     await one.driver.remove('rep_postgresql', ctx());
+  });
+
+  test('a long query on a replica goes on while its primary updates and vacuums, and does not hold up replay', async () => {
+    const primary = { ...spec, replicas: ['rep_reports'] };
+    const replica: DatabaseServer = {
+      ...{ ...spec, id: 'rep_reports', tenant: 15, port: port + 4, archive: false, replicas: undefined },
+      replica_of: { server_id: spec.id, port, password: spec.admin_password },
+    };
+    await ensure(primary);
+    await ensure(replica);
+    await rows(
+      spec,
+      'create table sales (id int, amount int); insert into sales select g, 1 from generate_series(1, 5000) g',
+    );
+    const count = async (): Promise<number> => Number((await rows(replica, 'select count(*) from sales'))[0]?.count);
+    await until(async () => (await count().catch(() => 0)) === 5000, 60_000);
+    await asUser(replica, {}, async (report) => {
+      await report.query('begin isolation level repeatable read');
+      const sum = async (): Promise<string> =>
+        (await report.query<{ sum: string }>('select sum(amount) from sales')).rows[0]!.sum;
+      expect(await sum()).toBe('5000');
+      const heldBack = `select 1 from pg_replication_slots where slot_name = 'rep_reports' and xmin is not null`;
+      await until(async () => (await rows(spec, heldBack)).length > 0, 60_000);
+      await rows(spec, 'update sales set amount = 2');
+      await rows(spec, 'delete from sales where id > 10');
+      await rows(spec, 'vacuum sales');
+      await until(async () => (await count()) === 10, 20_000);
+      expect(await sum()).toBe('5000');
+      await report.query('commit');
+    });
+    expect(await rows(replica, `select current_setting('max_standby_streaming_delay') as delay`)).toEqual([
+      { delay: '10min' },
+    ]);
+    await one.driver.remove('rep_reports', ctx());
+    await ensure(spec);
   });
 
   test('an upgrade keeps data, users and rights; what it cannot do it says', async () => {
