@@ -75,6 +75,8 @@ export interface PooledServer {
   socket_key: string;
   /** Port number in the name of the socket. */
   port: number;
+  /** Tells clients of each change of `search_path`: PostgreSQL 18 and newer. */
+  reports_search_path: boolean;
   logins: ServerLogin[];
 }
 
