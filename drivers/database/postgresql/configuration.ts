@@ -232,7 +232,8 @@ function accessRules({ spec }: Cluster, { kind }: Mode): string {
     `local all ${roles.replication} reject`,
     // Poolers: only the user of the server and the platform can reach the socket.
     `local "${name}" all scram-sha-256`,
-    ...everywhere.map((source) => `hostssl "${name}" all ${source} scram-sha-256`),
+    // Which databases a user may connect to is a privilege: admins make further ones.
+    ...everywhere.map((source) => `hostssl all all ${source} scram-sha-256`),
   ].join('\n')}\n`;
 }
 

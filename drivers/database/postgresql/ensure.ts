@@ -106,7 +106,9 @@ export async function ensureContent(
   );
   if (!follows && spec.database_name !== null)
     await inSession(cluster, { database: spec.database_name, data: serverDirectory.data }, (session) =>
-      ensureRights(session, spec),
+      ensureRights(session, spec, (database, work) =>
+        inSession(cluster, { database, data: serverDirectory.data }, work),
+      ),
     );
 }
 

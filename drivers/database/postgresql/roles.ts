@@ -6,6 +6,7 @@ import type { DatabaseServer, ServerUser } from '../../database';
 import { DriverError } from '../../../core/driver';
 import { roles } from './cluster';
 import { ensureDefaultPrivileges } from './default_privileges';
+import { disownElsewhere, openMaintenanceDatabase, type InDatabase } from './further_databases';
 import { isVerifierOf, verifierOf } from './scram';
 import { ensureSecondLogin, releaseSecondLogins } from './second_logins';
 import { sqlIdentifier, sqlString, type Session } from './session';
@@ -55,7 +56,7 @@ export async function ensureUsers(session: Session, spec: DatabaseServer): Promi
  * Ensures privileges inside the database, which `session` is in. Undesired users are dropped, and their objects
  * reassigned.
  */
-export async function ensureRights(session: Session, spec: DatabaseServer): Promise<void> {
+export async function ensureRights(session: Session, spec: DatabaseServer, inDatabase: InDatabase): Promise<void> {
   await ensureDefaultPrivileges(session, adminsOf(spec));
   await releaseSecondLogins(session, spec.users);
   const desired = new Set(spec.users.map(({ username }) => username));
@@ -64,7 +65,7 @@ export async function ensureRights(session: Session, spec: DatabaseServer): Prom
       and rolname not like 'pg\\_%'`,
   );
   for (const { rolname } of logins)
-    if (!desired.has(rolname)) await dropUser(session, rolname, heirOf(rolname, desired));
+    if (!desired.has(rolname)) await dropUser(session, inDatabase, rolname, heirOf(rolname, desired));
 }
 
 function adminsOf({ users }: DatabaseServer): string[] {
@@ -90,6 +91,7 @@ async function ensureGroups(session: Session, present: Map<string, Role>): Promi
   if (!present.has(roles.owner))
     await session.query(`grant pg_signal_backend, pg_read_all_stats to ${sqlIdentifier(roles.owner)}`);
   await session.query('revoke connect, temporary on database postgres, template1 from public');
+  await openMaintenanceDatabase(session);
 }
 
 // The role's comment records since when the password is valid. It is set in the same transaction: after a crash before
@@ -148,7 +150,7 @@ async function ensureDatabase(session: Session, database: string): Promise<void>
   await session.query('commit');
 }
 
-/** Membership in the group of the access level, and, for further admins, in the first admin. */
+/** Membership in the group of the access level, and, for further admins, in the first admin. Admins make databases. */
 async function ensureAccess(session: Session, { username, access }: ServerUser, admins: string[]): Promise<void> {
   const [first] = admins;
   const desired = [groupOf[access], ...(access === 'admin' && first && first !== username ? [first] : [])];
@@ -157,6 +159,12 @@ async function ensureAccess(session: Session, { username, access }: ServerUser, 
       join pg_roles u on u.oid = m.member where u.rolname = $1 and g.rolname = any($2)`,
     [username, [...Object.values(groupOf), ...admins]],
   );
+  const { rowCount } = await session.query('select from pg_roles where rolname = $1 and rolcreatedb <> $2', [
+    username,
+    access === 'admin',
+  ]);
+  if (rowCount !== 0)
+    await session.query(`alter role ${sqlIdentifier(username)} ${access === 'admin' ? 'createdb' : 'nocreatedb'}`);
   const present = rows.map(({ role }) => role);
   const change = async (verb: string, names: string[], word: string): Promise<void> => {
     for (const name of names) await session.query(`${verb} ${sqlIdentifier(name)} ${word} ${sqlIdentifier(username)}`);
@@ -173,8 +181,8 @@ async function ensureAccess(session: Session, { username, access }: ServerUser, 
 }
 
 /**
- * The role that sessions assume. Sessions that assumed a former first admin end: that role may be dropped by the next
- * statement.
+ * The role that sessions assume, in all databases. Sessions that assumed a former first admin end: that role may be
+ * dropped by the next statement.
  */
 async function ensureActsAs(
   session: Session,
@@ -182,31 +190,38 @@ async function ensureActsAs(
   users: ServerUser[],
   first: string | null,
 ): Promise<void> {
-  const { rows } = await session.query<{ username: string; role: string }>(
-    `select r.rolname as username, substring(setting from '^role=(.*)') as role
+  const { rows } = await session.query<{ username: string; role: string; here: boolean }>(
+    `select r.rolname as username, substring(setting from '^role=(.*)') as role, s.setdatabase <> 0 as here
       from pg_db_role_setting s join pg_roles r on r.oid = s.setrole, unnest(s.setconfig) setting
-      where s.setdatabase = (select oid from pg_database where datname = $1) and setting like 'role=%'`,
+      where s.setdatabase in (0, (select oid from pg_database where datname = $1)) and setting like 'role=%'`,
     [database],
   );
-  const present = new Map(rows.map(({ username, role }) => [username, role]));
+  const ours = [roles.owner, ...users.map(({ username }) => username)];
   for (const { username, access } of users) {
     const desired = access === 'admin' && username !== first ? first : null;
-    const before = present.get(username) ?? null;
-    if (before === desired) continue;
+    const present = rows.filter((row) => row.username === username);
+    const [before = null] = present.filter(({ here, role }) => !here && ours.includes(role)).map(({ role }) => role);
+    const earlier = present.find(({ here }) => here);
+    if (before === desired && !earlier) continue;
     await session.query('begin');
-    await session.query(
-      `alter role ${sqlIdentifier(username)} in database ${sqlIdentifier(database)} ` +
-        `${desired === null ? 'reset role' : `set role = ${sqlString(desired)}`}`,
-    );
-    if (before !== null && before !== roles.owner)
+    if (before !== desired)
+      await session.query(
+        `alter role ${sqlIdentifier(username)} ${desired === null ? 'reset role' : `set role = ${sqlString(desired)}`}`,
+      );
+    // Servers of before say it of the database.
+    if (earlier)
+      await session.query(`alter role ${sqlIdentifier(username)} in database ${sqlIdentifier(database)} reset role`);
+    const left = [before, earlier?.role].filter((role) => role !== undefined && role !== null && role !== desired);
+    if (left.some((role) => role !== roles.owner))
       await session.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1', [username]);
     await session.query('commit');
   }
 }
 
-async function dropUser(session: Session, username: string, heir: string): Promise<void> {
+async function dropUser(session: Session, inDatabase: InDatabase, username: string, heir: string): Promise<void> {
   await session.query(`alter role ${sqlIdentifier(username)} nologin`);
   await session.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1', [username]);
+  await disownElsewhere(session, inDatabase, username, heir);
   await session.query('begin');
   await session.query(`reassign owned by ${sqlIdentifier(username)} to ${sqlIdentifier(heir)}`);
   await session.query(`drop owned by ${sqlIdentifier(username)}`);

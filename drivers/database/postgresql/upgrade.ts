@@ -10,6 +10,7 @@ import { dataMajorOf, systemIdentifierOf, type Cluster } from './cluster';
 import { configure } from './configuration';
 import { connectionOf, makeDirectories, initialize } from './data';
 import { ensureServer, ensureContent } from './ensure';
+import { requireNoFurtherDatabases } from './further_databases';
 import { programsOf, requireTools, runPiped, type Programs } from './programs';
 import { stagingDirectoryOf, rollBackOnFailure, stopAll, verifyData } from './backups/restore';
 import { nextDisk } from '../disk_size';
@@ -91,6 +92,7 @@ async function copyContent(
   await ensureContent(staging, driverContext(readyWithinMs, ctx.signal), 'staging');
   await startPrivate(old, 'server', ctx);
   await whenReady(old, 'server', {}, async () => undefined, driverContext(readyWithinMs, ctx.signal));
+  await requireNoFurtherDatabases(old);
   const database = spec.database_name ?? 'postgres';
   const dump: [string, ...string[]] = [
     path.join(bin, 'pg_dump'),

@@ -144,6 +144,18 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
     await one.driver.remove(other.id, ctx());
   });
 
+  test('an upgrade that would leave a further database behind does not begin', async () => {
+    const other = { ...postgresqlSpec(version, port + 5), id: 'db_further', tenant: 16 };
+    await ensure(other);
+    await rows(other, 'create database kept');
+    await expect(
+      untilDone((context) => one.driver.upgrade({ ...other, version: '18' }, version, context)),
+    ).rejects.toMatchObject({ reason: 'invalid', message: expect.stringContaining('a further database, "kept"') });
+    await ensure(other);
+    expect(await rows(other, 'select 1 as one', { database: 'kept' })).toEqual([{ one: 1 }]);
+    await one.driver.remove('db_further', ctx());
+  });
+
   test('an upgrade that fails leaves the old version with its data', async () => {
     const broken = { ...postgresqlSpec(version, port + 4), id: 'db_broken', tenant: 15 };
     await ensure(broken);
