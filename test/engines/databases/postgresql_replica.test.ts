@@ -77,6 +77,21 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
     await one.driver.remove('rep_postgresql', ctx());
   });
 
+  test('owners make all extensions that PostgreSQL trusts, and no others', async () => {
+    const found = await rows(
+      spec,
+      `select name, bool_or(trusted) as trusted, bool_or(requires is not null) as builds_on
+        from pg_available_extension_versions where name <> 'plpgsql' group by name order by name`,
+    );
+    const made = found.filter(({ builds_on }) => builds_on === false);
+    for (const { name, trusted } of made) {
+      const code = await refusal(spec, {}, `create extension "${String(name)}"`);
+      expect([name, code]).toEqual([name, trusted === true ? null : '42501']);
+      if (code === null) await rows(spec, `drop extension "${String(name)}"`);
+    }
+    expect(made.filter(({ trusted }) => trusted === true).length).toBeGreaterThan(15);
+  });
+
   test('a long query on a replica goes on while its primary updates and vacuums, and does not hold up replay', async () => {
     const primary = { ...spec, replicas: ['rep_reports'] };
     const replica: DatabaseServer = {
