@@ -113,4 +113,9 @@ export interface EngineCapabilities extends Measurable<ServerSpec>, Upgradable<S
    * respond
    */
   pooled?(server: { id: string; port: number }): Promise<PooledServer>;
+  /**
+   * What in the running database would tell a second login from its user, for a sentence; null: nothing. Only for
+   * engines with second logins.
+   */
+  secondLoginDiffers?(r: Desired<ServerSpec>, ctx: DriverContext): Promise<string | null>;
 }

@@ -5,6 +5,8 @@
 import type { ServerUser } from '../../database';
 import { sqlIdentifier, type Session } from './session';
 
+const OBJECT_LENGTH_MAX = 200;
+
 /** Ensures that the role `login` is equal to the role `user`. */
 export async function ensureSecondLogin(session: Session, login: string, user: string): Promise<void> {
   await ensureMembership(session, login, user);
@@ -21,6 +23,29 @@ export async function releaseSecondLogins(session: Session, users: readonly Serv
     await session.query(`drop owned by ${sqlIdentifier(username)}`);
     await session.query('commit');
   }
+}
+
+// SQLVALUEFUNCTION: how expressions are stored; 12 is SESSION_USER (src/include/nodes/primnodes.h). Bodies of functions
+// are text, or since version 14 stored like expressions.
+const SESSION_USER_USE = `
+  select 'the function ' || p.oid::regprocedure as object from pg_proc p
+    where pronamespace not in ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+    and (prosrc ~* '\\msession_user\\M' or to_jsonb(p) ->> 'prosqlbody' like $1)
+  union all select format('the policy %I of %s', polname, polrelid::regclass) from pg_policy
+    where concat(polqual::text, polwithcheck::text) like $1
+  union all select 'the view ' || ev_class::regclass from pg_rewrite where ev_action::text like $1
+    and ev_class not in (select oid from pg_class
+      where relnamespace in ('pg_catalog'::regnamespace, 'information_schema'::regnamespace))
+  union all select 'a default of ' || adrelid::regclass from pg_attrdef where adbin::text like $1
+  union all select 'a constraint of ' || conrelid::regclass from pg_constraint where conbin::text like $1
+  union all select 'a trigger of ' || tgrelid::regclass from pg_trigger where tgqual::text like $1
+  limit 1`;
+
+/** What would tell a second login from its user. `session` is in the database. */
+export async function sessionUserUse(session: Session): Promise<string | null> {
+  const { rows } = await session.query<{ object: string }>(SESSION_USER_USE, ['%{SQLVALUEFUNCTION :op 12 %']);
+  if (rows[0] === undefined) return null;
+  return `${rows[0].object.slice(0, OBJECT_LENGTH_MAX)} asks for session_user; current_user is the same for all logins`;
 }
 
 async function ensureMembership(session: Session, login: string, user: string): Promise<void> {

@@ -1,5 +1,8 @@
 // The second login that a user of PostgreSQL has for a new password: whether it is equal to the first.
 import type { DatabaseServer, ServerUser } from '../../../drivers/database';
+import { sessionUserUse } from '../../../drivers/database/postgresql/second_logins';
+import { inSession } from '../../../drivers/database/postgresql/session';
+import { serverDirectoryOf } from '../../../drivers/hosted_server/server_directory';
 import { serverLogins } from '../../../models/databases/database_user/logins';
 import { ctx } from '../../support/databases/database_server';
 import {
@@ -148,6 +151,48 @@ describe('logins of a rotation', () => {
       await rows(before, `select relowner::regrole::text as owner from pg_class where relname = 'left_over'`),
     ).toEqual([{ owner: 'app' }]);
     expect(await refusal(before, newLogin('app'))).toBe('28P01');
+  });
+
+  test('code that would tell the logins apart is found, wherever it stands', async () => {
+    const target = { serverDirectory: serverDirectoryOf(one, before.id), spec: before };
+    const found = (): Promise<unknown> => inSession(target, { database: 'app' }, sessionUserUse);
+    expect(await found()).toBeNull();
+    await rows(before, 'create schema code; create table code.t (id int, who name); set search_path = code');
+    const cases: [string, string, string][] = [
+      [
+        'create function code.f() returns name language plpgsql as $$ begin return session_user; end $$',
+        'drop function code.f',
+        'the function code.f()',
+      ],
+      [
+        'create function code.f() returns name begin atomic select session_user; end',
+        'drop function code.f',
+        'the function code.f()',
+      ],
+      [
+        'create policy "of; him" on code.t using (who = session_user)',
+        'drop policy "of; him" on code.t',
+        'the policy "of; him" of code.t',
+      ],
+      ['create view code.v as select session_user', 'drop view code.v', 'the view code.v'],
+      [
+        'alter table code.t alter who set default session_user',
+        'alter table code.t alter who drop default',
+        'a default of code.t',
+      ],
+      [
+        'alter table code.t add constraint c check (who = session_user)',
+        'alter table code.t drop constraint c',
+        'a constraint of code.t',
+      ],
+    ];
+    for (const [make, drop, object] of cases) {
+      await rows(before, make);
+      expect([make, await found()]).toEqual([make, expect.stringContaining(`${object} asks for session_user`)]);
+      await rows(before, drop);
+    }
+    await rows(before, 'create view code.v as select current_user, user');
+    expect(await found()).toBeNull();
   });
 
   test('a user that drops all it owns leaves the rights of the others on its later tables', async () => {
