@@ -114,8 +114,8 @@ function settings(serverDirectory: ServerDirectory, spec: PoolSpec, version: str
     .join('')}`;
 }
 
-// A pool can hold for each client what servers report when it changes. What they do not report would go to other clients
-// with the connection.
+// A pool can hold for each client what servers report when it changes. What they do not report would go to other
+// clients with the connection.
 function trackedParameters({ reports_search_path }: PooledServer, version: string): Record<string, string> {
   const [major = 0, minor = 0] = version.split('.').map(Number);
   if (major < 1 || (major === 1 && minor < 20)) return {};

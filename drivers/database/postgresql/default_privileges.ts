@@ -52,8 +52,9 @@ async function missingGrants(session: Session, maker: string): Promise<string[]>
         select 1 as rank, format('schema %I', nspname) as object, 'usage' as readers, 'usage' as writers
           from pg_namespace n, groups where nspowner = $1::regrole and nspname !~ '^pg_'
           and not exists (select from aclexplode(nspacl) where grantee = any(oids))
-        union all select 2, format(case relkind when 'S' then 'sequence %I.%I' else 'table %I.%I' end, nspname, relname),
-          'select', case relkind when 'S' then 'usage, select, update' else 'select, insert, update, delete, truncate' end
+        union all select 2,
+          format(case relkind when 'S' then 'sequence %I.%I' else 'table %I.%I' end, nspname, relname), 'select',
+          case relkind when 'S' then 'usage, select, update' else 'select, insert, update, delete, truncate' end
           from pg_class c join pg_namespace n on n.oid = c.relnamespace, groups
           where relowner = $1::regrole and relkind in ('r', 'p', 'v', 'm', 'f', 'S') and nspname !~ '^pg_'
           and not exists (select from aclexplode(relacl) where grantee = any(oids)))

@@ -1,6 +1,6 @@
 // The login of the new password during a rotation, and afterwards: PostgreSQL has one password per role. Its sessions
-// assume the user's own role as their first act, so that privileges, policies, ownership and `current_user` are those of
-// the user. What belongs to the login is copied: settings, the limit of connections, the end of validity. Only
+// assume the user's own role as their first act, so that privileges, policies, ownership and `current_user` are the
+// user's. What belongs to the login is copied: settings, the limit of connections, the end of validity. Only
 // `session_user` differs (docs/decisions/0037).
 import type { ServerUser } from '../../database';
 import { sqlIdentifier, type Session } from './session';

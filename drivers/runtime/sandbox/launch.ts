@@ -11,7 +11,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { overrideVariables } from '../../../core/variables';
+import { overrideVariables } from '../../../core/process/variables';
 import type { UserRange } from '../../image/owners';
 import type { EnteredNetwork } from '../../network';
 import type { UnitSpec } from '../../runtime';

@@ -1,7 +1,7 @@
 // starting: the unit is started, and waited for until it is healthy. Also of a crashed instance, now and then.
 import { databaseTrust } from '../../databases/database/trust';
 import { DriverError } from '../../../core/driver';
-import { overrideVariables } from '../../../core/variables';
+import { overrideVariables } from '../../../core/process/variables';
 import type { Handle, UnitSpec } from '../../../drivers/runtime';
 import { applicationUrl } from '../../../models/applications/application/url';
 import { platformVariables } from '../../../models/deployments/deployment_plan';

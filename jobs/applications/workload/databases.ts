@@ -1,7 +1,7 @@
 // Databases of this host for programs that a cluster runs: another address than on the host, and certificates of the
 // authority in files that come with the program.
 import { DriverError } from '../../../core/driver';
-import { overrideVariables } from '../../../core/variables';
+import { overrideVariables } from '../../../core/process/variables';
 import type { Workload } from '../../../drivers/workload';
 import type { AttachedDatabase } from '../../../models/databases/database_attachment/work';
 import { endpointHost } from '../../../models/databases/database/credentials';

@@ -66,8 +66,8 @@ export async function trustTexts(certificate: string): Promise<TrustFiles> {
  * and PGSSLROOTCERT (libpq) replace the system's authorities. With a root certificate, libpq verifies the server even
  * under `sslmode=require` (PostgreSQL, "SSL Support" of libpq). PGSSLMODE is for clients that drop the parameters of
  * the address. PGCHANNELBINDING is not among them: lib/pq of Go refuses to connect where it is set, and with `prefer`,
- * its default, a server that offers channel binding notices who takes the offer out. Clients of MariaDB read none of these: their code has to use
- * DATABASE_CA_FILE. MYSQL_ATTR_SSL_CA is the variable of Laravel's default configuration.
+ * its default, a server that offers channel binding notices who takes the offer out. Clients of MariaDB read none of
+ * these: their code has to use DATABASE_CA_FILE. MYSQL_ATTR_SSL_CA is the variable of Laravel's default configuration.
  */
 export function trustVariables(
   databases: readonly Pick<AttachedDatabase, 'engine'>[],

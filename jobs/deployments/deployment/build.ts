@@ -7,7 +7,7 @@ import { hasBuild } from '../../../drivers/builder';
 import { readStepFailure } from '../../../drivers/builder/command_failure';
 import { readFailure } from '../../../drivers/builder/dockerfile/dockerfile_failure';
 import { DriverError, asDriverErrors } from '../../../core/driver';
-import { overrideVariables } from '../../../core/variables';
+import { overrideVariables } from '../../../core/process/variables';
 import type { UnitLimits } from '../../../drivers/runtime';
 import { SourceError, type Commit } from '../../../drivers/source';
 import { unpackSource } from '../../../drivers/source/archive/unpack';

@@ -1,7 +1,7 @@
 // The unit of a run: as an instance of its release would be, without a port, and with the command of the run.
 import { stat } from 'node:fs/promises';
 import { DriverError } from '../../../core/driver';
-import { overrideVariables } from '../../../core/variables';
+import { overrideVariables } from '../../../core/process/variables';
 import type { UnitSpec } from '../../../drivers/runtime';
 import { applicationUrl } from '../../../models/applications/application/url';
 import { platformVariables } from '../../../models/deployments/deployment_plan';

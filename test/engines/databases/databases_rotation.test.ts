@@ -131,8 +131,8 @@ describeEngine('postgresql', () => {
     expect((await credentials()).previous_password_valid_until).toBeNull();
     expect(await actsAs(body.endpoints[0].connection_string)).toBe('app');
     expect((await service.call('GET', database)).body.status_reason).toContain(
-      'The previous password of app ended at once instead of when all applications have the new one, because the view ' +
-        'public.who asks for session_user',
+      'The previous password of app ended at once instead of when all applications have the new one, because ' +
+        'the view public.who asks for session_user',
     );
     const current = await address();
     await waitFor('the own login in the application', async () =>

@@ -59,7 +59,8 @@ describe('logins of a rotation', () => {
         create policy of_app on private.orders to app using (tenant = current_user);
         grant usage on schema private to reports; revoke all on private.orders from reports, platform_readers;
         grant select (id, tenant) on private.orders to reports;
-        create function private.f() returns int language sql return 1; revoke execute on function private.f() from public;
+        create function private.f() returns int language sql return 1;
+        revoke execute on function private.f() from public;
         grant execute on function private.f() to reports;
         alter role app set search_path = "$user", private, "odd,na""me"; alter role app set timezone = 'Europe/Berlin';
         alter role app set statement_timeout = '7s'; alter role app set application_name = 'a'';b "c" \\ {,role=boss}';
@@ -67,7 +68,8 @@ describe('logins of a rotation', () => {
         alter default privileges for role app in schema private grant update on tables to shop`,
     );
     await rows(before, `alter role reports set timezone = 'Asia/Tokyo'`, as('reports', 'word-of-reports'));
-    const settings = `select current_user::text, current_setting('search_path') as path, current_setting('timezone') as zone,
+    const settings = `select current_user::text, current_setting('search_path') as path,
+      current_setting('timezone') as zone,
       current_setting('statement_timeout') as timeout, current_setting('application_name') as text,
       current_setting('work_mem') as memory`;
     const expected = await rows(before, settings);
@@ -137,7 +139,8 @@ describe('logins of a rotation', () => {
     );
     await ensure(during);
     const named = `select classid::regclass::text as kind, deptype from pg_shdepend
-      join pg_roles r on r.oid = refobjid where rolname like '%.1' and deptype <> 'm' and classid <> 'pg_auth_members'::regclass`;
+      join pg_roles r on r.oid = refobjid where rolname like '%.1' and deptype <> 'm'
+        and classid <> 'pg_auth_members'::regclass`;
     expect(await rows(during, named)).toEqual([]);
     expect(await rows(during, `select relowner::regrole::text as owner from pg_class where relname = 'stray'`)).toEqual(
       [{ owner: 'app' }],
