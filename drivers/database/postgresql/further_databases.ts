@@ -28,12 +28,17 @@ export async function disownElsewhere(
   role: string,
   heir: string,
 ): Promise<void> {
-  const { rows } = await session.query<{ datname: string; datallowconn: boolean }>(
-    `select distinct datname, datallowconn from pg_shdepend join pg_database d on d.oid = dbid
+  const { rows } = await session.query<{ datname: string; datallowconn: boolean; is_half_dropped: boolean }>(
+    `select distinct datname, datallowconn, datconnlimit = -2 as is_half_dropped from pg_shdepend join pg_database d on d.oid = dbid
       where refclassid = 'pg_authid'::regclass and refobjid = $1::regrole and datname <> current_database()`,
     [sqlIdentifier(role)],
   );
-  for (const { datname, datallowconn } of rows) {
+  for (const { datname, datallowconn, is_half_dropped } of rows) {
+    // An interrupted DROP DATABASE leaves one that can only be dropped.
+    if (is_half_dropped) {
+      await session.query(`drop database ${sqlIdentifier(datname)}`);
+      continue;
+    }
     if (!datallowconn) await session.query(`alter database ${sqlIdentifier(datname)} allow_connections true`);
     await inDatabase(datname, async (elsewhere) => {
       await elsewhere.query(`reassign owned by ${sqlIdentifier(role)} to ${sqlIdentifier(heir)}`);

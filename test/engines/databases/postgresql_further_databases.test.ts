@@ -1,5 +1,7 @@
 // Databases that admins make beside the one of the platform.
 import type { DatabaseServer } from '../../../drivers/database';
+import { inSession } from '../../../drivers/database/postgresql/session';
+import { serverDirectoryOf } from '../../../drivers/hosted_server/server_directory';
 import { ctx } from '../../support/databases/database_server';
 import {
   asUser,
@@ -64,6 +66,12 @@ describe('further databases of a PostgreSQL server', () => {
       await client.query('set role none');
       await client.query('create database closed allow_connections false');
     });
+    await rows(spec, 'create database half_dropped');
+    await rows(spec, 'set role none; select lo_create(0)', { ...boss, database: 'half_dropped' });
+    const target = { serverDirectory: serverDirectoryOf(one, spec.id), spec };
+    await inSession(target, {}, (session) =>
+      session.query("update pg_database set datconnlimit = -2 where datname = 'half_dropped'"),
+    );
     const without = { ...spec, users: spec.users.filter(({ username }) => username !== 'boss') };
     await one.driver.ensure(without, ctx());
     expect(await rows(spec, `select 1 from pg_roles where rolname = 'boss'`)).toEqual([]);
