@@ -6477,7 +6477,10 @@ export type EnvironmentVariableAvailability =
   | 'both';
 
 export type SetEnvironmentVariableInput = {
-  /** Value, at most 32768 bytes of UTF-8. It may be empty. */
+  /**
+   * Value, at most 32768 bytes of UTF-8. It may be empty. An empty value of a variable that the platform sets by itself,
+   * such as `CI` or `NODE_ENV`, takes that variable away.
+   */
   value: Scalars['String']['input'];
   /** When the variable is available. Defaults to `both` for a new variable and to the current value on an update. */
   available_at?: InputMaybe<EnvironmentVariableAvailability>;

@@ -66,7 +66,11 @@ export function openBuilder(
     async task(plan, directories, ctx) {
       const { files, env } = await toolchains.registry(ctx);
       const tools = (plan.tools ?? []).map((tool) => toolchains.binDirectory(tool));
-      return { command: buildScript(plan, tools, files), env: buildEnvironment(directories, plan), defaults: env };
+      return {
+        command: buildScript(plan, tools, files),
+        env: buildEnvironment(directories, plan),
+        defaults: { CI: '1', ...env },
+      };
     },
   };
 }

@@ -102,7 +102,7 @@ describeHere(hasEngine('mariadb') ? 'clients of MariaDB' : 'clients of MariaDB (
   /** What a sandbox has, see jobs/databases/database/trust.ts. */
   async function environment(address: string, certificate: string, name: string): Promise<Record<string, string>> {
     const files = await writeTrustFiles(path.join(directory, name), certificate);
-    const variables = trustVariables([{ engine: 'mariadb', pooled: false }], files);
+    const variables = trustVariables([{ engine: 'mariadb' }], files);
     const { PATH = '', HOME = '' } = process.env;
     return { PATH, HOME, DATABASE_URL: address, ...variables };
   }
