@@ -63,7 +63,10 @@ export interface Upgradable<S> {
 /** A backup has its own directory below the backups of the platform, and outlives the server. */
 export interface BackupMade {
   size_bytes: number;
-  /** Metadata for a restore: version, time, position. Plain JSON without secrets. */
+  /**
+   * Metadata for a restore: version, time, position. Plain JSON without secrets. `missing` is for users: what the backup
+   * does not hold, as sentences.
+   */
   manifest: Record<string, string | number>;
 }
 

@@ -75,6 +75,8 @@ async function run(
     account,
     [
       '--binary-mode',
+      // Of routines too, which are theirs.
+      '--comments',
       `--max-allowed-packet=${PACKET_BYTES_MAX}`,
       `--init-command=SET ${loadSettings}`,
       '--',
