@@ -12,6 +12,7 @@ import { waitUntilReady, hasData, install, start, stop, toolOf } from './server'
 import { nextDisk } from '../disk_size';
 
 const dumpName = 'dump.sql.gz';
+const loadMemoryMb = 1_024;
 
 /** @throws DriverError unsupported without mariadb-dump */
 export async function backup(
@@ -56,7 +57,7 @@ export async function restore(
       {
         key: `restore ${from.id}`,
         disk: await nextDisk(engine, serverDirectory, spec),
-        now: spec,
+        now: roomy(spec),
         before: spec,
         fill: setUp,
         start: (server) => start(engine, serverDirectory, server, ctx),
@@ -68,4 +69,10 @@ export async function restore(
     );
   };
   await withBackupFile(engine, serverDirectory, id, replaceWith, ctx);
+}
+
+// A statement with a value of 64 MB takes more than the smallest package has. `ensure` starts the server with its own
+// size again.
+function roomy(spec: DatabaseServer): DatabaseServer {
+  return { ...spec, size: { ...spec.size, memory_mb: Math.max(spec.size.memory_mb, loadMemoryMb) } };
 }

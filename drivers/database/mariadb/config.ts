@@ -110,6 +110,8 @@ export function clientConfiguration(serverDirectory: ServerDirectory, { user, pa
     `user=${user}`,
     `password=${quoted(password)}`,
     'default-character-set=utf8mb4',
+    // Not over a socket.
+    'skip-ssl',
     '',
   ].join('\n');
 }

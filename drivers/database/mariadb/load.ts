@@ -16,6 +16,9 @@ import { loadText } from './dump_text';
 import { databaseOf } from './privileges';
 import { closeToolAccount, exitOf, openToolAccount, PACKET_BYTES_MAX, spawnTool, type ToolAccount } from './tool';
 
+// Views of the system tables belong to it.
+const ENGINE_USER = `'mariadb.sys'@'localhost'`;
+
 /**
  * Replaces the database by the dump in `file`. Tenant users are unlocked by `ensure` only, so nobody can read
  * incomplete data. Restarted after a crash. @throws DriverError transient with the reason, invalid
@@ -53,11 +56,16 @@ async function withoutPowers(spec: DatabaseServer, query: Query, work: () => Pro
   );
   for (const { User: user, Host: host } of others) await query('DROP USER ?@?', [String(user), String(host)]);
   await query(`SET GLOBAL max_allowed_packet = ${PACKET_BYTES_MAX}`);
+  const [reader] = await query(
+    `SELECT 1 FROM mysql.tables_priv WHERE User = 'mariadb.sys' AND Table_name = 'global_priv'`,
+  );
+  if (reader) await query(`REVOKE SELECT, DELETE ON mysql.global_priv FROM ${ENGINE_USER}`);
   await query(`REVOKE ALL PRIVILEGES, GRANT OPTION FROM ${admin}`);
   try {
     await work();
   } finally {
     await query(grantEverything(spec.id)).catch(() => undefined);
+    if (reader) await query(`GRANT SELECT, DELETE ON mysql.global_priv TO ${ENGINE_USER}`).catch(() => undefined);
     await query(`SET GLOBAL max_allowed_packet = ${Number(packet?.bytes)}`).catch(() => undefined);
   }
 }
