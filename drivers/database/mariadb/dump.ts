@@ -68,7 +68,8 @@ async function planDump(spec: DatabaseServer, found: EngineFound, query: Query):
   const missing = [
     broken.length === 0
       ? null
-      : `Left out: the ${named('view', broken)}, which refer to something that does not exist or may not be read.`,
+      : `Left out: the ${named('view', broken)}, which ${broken.length === 1 ? 'refers' : 'refer'} to something that ` +
+        'does not exist or may not be read.',
     lost.length === 0 ? null : historyLost(lost, keepsHistory),
   ].filter((one) => one !== null);
   return {
