@@ -69,11 +69,11 @@ export function exitOf(child: ChildProcess, failure: string): Promise<void> {
   let complaint = '';
   child.stderr!.setEncoding('utf8').on('data', (text: string) => (complaint = (complaint + text).slice(-20_000)));
   return new Promise((resolve, reject) => {
-    child.once('error', (error) =>
-      reject(
-        Object.assign(new DriverError('transient', 'A program of the engine could not be run.'), { cause: error }),
-      ),
-    );
+    child.once('error', (error) => {
+      const isOver = error.name === 'AbortError';
+      const message = isOver ? 'The step did not finish in time.' : 'A program of the engine could not be run.';
+      reject(Object.assign(new DriverError('transient', message), { cause: error }));
+    });
     child.once('close', (code, signal) => {
       if (code === 0) return resolve();
       const reason = reasonOf(complaint) ?? (signal === null ? `It ended with code ${code}.` : `${signal} ended it.`);

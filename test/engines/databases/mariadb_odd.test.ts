@@ -3,8 +3,9 @@
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { createConnection } from 'mysql2/promise';
+import { driverContext } from '../../../core/driver';
 import type { DatabaseServer, ServerUser } from '../../../drivers/database';
-import { ctx, settle, specOf } from '../../support/databases/database_server';
+import { settle, specOf } from '../../support/databases/database_server';
 import { oddObjects } from '../../support/databases/mariadb_oddities';
 import {
   answersFor,
@@ -21,6 +22,9 @@ import {
 } from '../../support/databases/stock_mariadb';
 
 jest.setTimeout(600_000);
+
+// A thousand tables take minutes where six others run beside.
+const ctx = () => driverContext(500_000);
 
 describeMariadb('oddities of mariadb', () => {
   let mariadb: MariadbTrial;
@@ -139,6 +143,19 @@ describeMariadb('oddities of mariadb', () => {
     );
     const { manifest } = await mariadb.driver.backup(spec, 'bkp_precise', ctx());
     expect(manifest.missing).toMatch(/the history of all tables, .* of the table `precise`\.$/);
+  });
+
+  test('a thousand tables', async () => {
+    const make = `CREATE TABLE many_', i, ' (a INT)`;
+    const count = `SELECT COUNT(*) AS n FROM information_schema.TABLES WHERE TABLE_NAME LIKE 'many%'`;
+    expect(
+      await as(spec, `BEGIN NOT ATOMIC FOR i IN 1..1000 DO EXECUTE IMMEDIATE CONCAT('${make}'); END FOR; END`, count),
+    ).toEqual(['ok', [{ n: 1000 }]]);
+    await mariadb.driver.backup(spec, 'bkp_many', ctx());
+    const from = { id: 'restore_many', server_id: spec.id, backup_id: 'bkp_many', until: null };
+    await mariadb.driver.restore(spec, from, ctx());
+    await settle(mariadb.driver, spec);
+    expect(await as(spec, count)).toEqual([[{ n: 1000 }]]);
   });
 
   test('zones of time have names, before and after a restore', async () => {

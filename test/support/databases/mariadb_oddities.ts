@@ -109,7 +109,6 @@ export const oddObjects: { by: 'app' | 'reports'; charset?: string; statements: 
       'CREATE VIEW z_base AS SELECT id, a FROM history WITH CHECK OPTION',
       'CREATE VIEW b_middle AS SELECT id, twice(a) AS t FROM z_base',
       'CREATE ALGORITHM = TEMPTABLE SQL SECURITY INVOKER VIEW a_top AS SELECT t FROM b_middle',
-      `BEGIN NOT ATOMIC FOR i IN 1..1000 DO EXECUTE IMMEDIATE CONCAT('CREATE TABLE many_', i, ' (a INT)'); END FOR; END`,
     ],
   },
   {
