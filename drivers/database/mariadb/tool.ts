@@ -95,7 +95,6 @@ export function reasonOf(complaint: string): string | null {
     .replace(/ near '.*$/, '')
     .replace(/(Duplicate entry|value:?) '.*'(?= for )/, "$1 '…'")
     .replace(/(^|[\s'"(])\/[^\s'")]+/g, '$1…')
-    // eslint-disable-next-line no-control-regex
     .replace(/[\u0000-\u001f\u007f]/g, ' ')
     .trim();
   const short = text.length > 300 ? `${text.slice(0, 300)}…` : text;

@@ -1,7 +1,7 @@
 /** @tier heavy @quarter 1 @covers drivers/database/mariadb */
 // What people keep in a database that few think of: it is in a backup as it was, or the backup says what is not.
-import { readFileSync } from 'node:fs';
-import { gunzipSync } from 'node:zlib';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { createConnection } from 'mysql2/promise';
 import { driverContext } from '../../../core/driver';
 import type { DatabaseServer, ServerUser } from '../../../drivers/database';
@@ -99,6 +99,24 @@ describeMariadb('oddities of mariadb', () => {
     } finally {
       stock.close();
     }
+  });
+
+  test('a dump as it was made before, without what the platform adds, is loaded too', async () => {
+    const file = `${mariadb.directory}/backups/${spec.id}/bkp_odd/dump.sql.gz`;
+    const kept = readFileSync(file);
+    const plain = backupFile('bkp_odd')
+      .toString('latin1')
+      .replace(/^(\\C|\/\*M!100200|ALTER DATABASE) .*\n/gm, '');
+    writeFileSync(file, gzipSync(Buffer.from(plain, 'latin1')));
+    const from = { id: 'restore_plain', server_id: spec.id, backup_id: 'bkp_odd', until: null };
+    await mariadb.driver.restore(spec, from, ctx());
+    writeFileSync(file, kept);
+    await settle(mariadb.driver, spec);
+    expect(contentOf(reachedAsAdmin(mariadb.directory, spec))).toMatchObject({
+      rows: content.rows,
+      checksums: content.checksums,
+    });
+    expect(await as(spec, 'SELECT * FROM of_reports')).toEqual([[{ n: 3 }]]);
   });
 
   test('a user that is deleted leaves what it made, and nobody can log in as it', async () => {
