@@ -29,10 +29,6 @@ export function toolAccountOf(id: string, purpose: ToolPurpose): string {
   return `platform_${purpose}_${id}`;
 }
 
-export function toolAccountsOf(id: string): string[] {
-  return [toolAccountOf(id, 'dump'), toolAccountOf(id, 'load')];
-}
-
 /** All rights for the platform's own user. */
 export function grantEverything(id: string): string {
   return `GRANT ALL PRIVILEGES ON *.* TO '${adminOf(id)}'@'localhost' WITH GRANT OPTION`;

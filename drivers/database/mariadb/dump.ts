@@ -48,7 +48,7 @@ export async function dump(
     await write(serverDirectory, spec, found, account, plan, file, ctx);
     return plan.missing;
   } finally {
-    await asAdmin((query) => closeToolAccount(account, query)).catch(() => undefined);
+    await closeToolAccount(account, asAdmin);
   }
 }
 

@@ -37,8 +37,11 @@ export async function load(
     const account = await openToolAccount(serverDirectory, spec.id, 'load', query);
     await query(`GRANT ALL PRIVILEGES ON ${name}.* TO ${account.name}`);
     await query(`GRANT SET USER ON *.* TO ${account.name}`);
-    await withoutPowers(spec, query, () => run(serverDirectory, spec, { tool, account, file }, query, ctx));
-    await closeToolAccount(account, query);
+    try {
+      await withoutPowers(spec, query, () => run(serverDirectory, spec, { tool, account, file }, query, ctx));
+    } finally {
+      await closeToolAccount(account, (end) => end(query));
+    }
     await requireOwnDefiners(spec, query);
   };
   await withServer(serverDirectory, spec, work, ctx);

@@ -10,7 +10,7 @@ import {
 } from '../../hosted_server/server_directory';
 import type { ServerState } from '../proxied';
 import { digest, isOverStorage } from '../proxied_server';
-import { adminOf, hashOf, toolAccountsOf } from './config';
+import { adminOf, hashOf, toolAccountOf } from './config';
 import { identifier, type Query, type Row } from './connection';
 import { isDefiner, lockDefiner, lockedDefiners } from './definers';
 import { databaseOf, grantedDatabase, privilegesOf, privilegesWhenFull } from './privileges';
@@ -161,7 +161,8 @@ async function strayUsers(spec: DatabaseServer, query: Query): Promise<Row[]> {
   const kept = [
     ...spec.users.map(({ username }) => `${username}@%`),
     `${adminOf(spec.id)}@localhost`,
-    ...toolAccountsOf(spec.id).map((name) => `${name}@localhost`),
+    // A backup may be running.
+    `${toolAccountOf(spec.id, 'dump')}@localhost`,
     ...engineUsers.map((name) => `${name}@localhost`),
     ...(await lockedDefiners(query)).map((name) => `${name}@%`),
   ];

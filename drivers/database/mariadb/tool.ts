@@ -37,9 +37,13 @@ export async function openToolAccount(
   return { name, user, password, file };
 }
 
-export async function closeToolAccount({ name, file }: ToolAccount, query: Query): Promise<void> {
+/** Removes the account and its file. A leftover account is made anew by the next run, or removed by `ensure`. */
+export async function closeToolAccount(
+  { name, file }: ToolAccount,
+  asAdmin: (work: (query: Query) => Promise<unknown>) => Promise<unknown>,
+): Promise<void> {
   await rm(file, { force: true });
-  await query(`DROP USER IF EXISTS ${name}`);
+  await asAdmin((query) => query(`DROP USER IF EXISTS ${name}`)).catch(() => undefined);
 }
 
 /** Starts the program. Its password is in no argument list. */
