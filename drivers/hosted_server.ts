@@ -64,8 +64,8 @@ export interface Upgradable<S> {
 export interface BackupMade {
   size_bytes: number;
   /**
-   * Metadata for a restore: version, time, position. Plain JSON without secrets. `missing` is for users: what the backup
-   * does not hold, as sentences.
+   * Metadata for a restore: version, time, position. Plain JSON without secrets. `missing`: sentences for users on what
+   * the backup does not hold.
    */
   manifest: Record<string, string | number>;
 }

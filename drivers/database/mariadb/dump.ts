@@ -11,7 +11,14 @@ import { identifier, withLogin, withServer, type Query } from './connection';
 import { dumpText } from './dump_text';
 import { databaseOf } from './privileges';
 import { toolOf } from './server';
-import { closeToolAccount, exitOf, openToolAccount, PACKET_BYTES_MAX, spawnTool, type ToolAccount } from './tool';
+import {
+  closeToolAccount,
+  requireToolSuccess,
+  openToolAccount,
+  PACKET_BYTES_MAX,
+  spawnTool,
+  type ToolAccount,
+} from './tool';
 
 const options = [
   '--single-transaction',
@@ -93,7 +100,8 @@ function historyLost(tables: string[], keepsHistory: boolean): string {
 async function brokenViews(spec: DatabaseServer, query: Query): Promise<string[]> {
   const rows = await query(
     `SELECT TABLE_NAME AS name, TABLE_TYPE AS type FROM information_schema.TABLES
-      WHERE TABLE_SCHEMA = ? AND (TABLE_TYPE = 'VIEW' OR ENGINE IS NULL OR ENGINE = 'MRG_MyISAM')`,
+      WHERE TABLE_SCHEMA = ? AND (TABLE_TYPE = 'VIEW' OR ENGINE IS NULL OR ENGINE = 'MRG_MyISAM')
+      ORDER BY BINARY TABLE_NAME`,
     [databaseOf(spec)],
   );
   const broken: string[] = [];
@@ -161,7 +169,7 @@ async function write(
   );
   const target = createWriteStream(file, { mode: 0o600, flush: true });
   const results = await Promise.allSettled([
-    exitOf(child, 'The database could not be dumped.'),
+    requireToolSuccess(child, 'The database could not be dumped.'),
     pipeline(child.stdout!, dumpText(plan.header), createGzip({ level: 1 }), target),
   ]);
   const failed = results.find((one) => one.status === 'rejected');

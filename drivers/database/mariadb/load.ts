@@ -14,7 +14,14 @@ import { lockDefiner } from './definers';
 import { loadSettings } from './dump';
 import { loadText } from './dump_text';
 import { databaseOf } from './privileges';
-import { closeToolAccount, exitOf, openToolAccount, PACKET_BYTES_MAX, spawnTool, type ToolAccount } from './tool';
+import {
+  closeToolAccount,
+  requireToolSuccess,
+  openToolAccount,
+  PACKET_BYTES_MAX,
+  spawnTool,
+  type ToolAccount,
+} from './tool';
 
 // Views of the system tables belong to it.
 const ENGINE_USER = `'mariadb.sys'@'localhost'`;
@@ -100,7 +107,10 @@ async function run(
     child.kill('SIGKILL');
     throw error;
   });
-  const [ended, read] = await Promise.allSettled([exitOf(child, 'The backup could not be loaded.'), source]);
+  const [ended, read] = await Promise.allSettled([
+    requireToolSuccess(child, 'The backup could not be loaded.'),
+    source,
+  ]);
   // The client closes its input when it fails: then its reason says more. If it was killed, the file's does.
   if (read.status === 'rejected' && !['EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'].includes(codeOf(read.reason)))
     throw Object.assign(new DriverError('transient', 'The file of the backup could not be read.'), {

@@ -69,7 +69,7 @@ export async function spawnTool(
 }
 
 /** Waits for its end. `failure`: what failed, as a sentence. @throws DriverError transient with the reason */
-export function exitOf(child: ChildProcess, failure: string): Promise<void> {
+export function requireToolSuccess(child: ChildProcess, failure: string): Promise<void> {
   let complaint = '';
   child.stderr!.setEncoding('utf8').on('data', (text: string) => (complaint = (complaint + text).slice(-20_000)));
   return new Promise((resolve, reject) => {
@@ -90,7 +90,7 @@ export function exitOf(child: ChildProcess, failure: string): Promise<void> {
  * The line with the error. Programs print the statement before it, which may hold rows: neither they nor values within
  * the line, nor paths of the host are shown.
  */
-export function reasonOf(complaint: string): string | null {
+function reasonOf(complaint: string): string | null {
   const lines = complaint.split('\n').filter((line) => /^(ERROR \d|mariadb-dump: |mysqldump: )/.test(line));
   const line = lines.at(-1);
   if (line === undefined) return null;

@@ -16,7 +16,8 @@ export const oddObjects: { by: 'app' | 'reports'; charset?: string; statements: 
       `CREATE TABLE \`it's "so" \\\\ %_.\` (a INT COMMENT 'it''s; \\\\ "so"') COMMENT 'a "table"; it''s'`,
       `INSERT INTO \`it's "so" \\\\ %_.\` VALUES (1)`,
       'CREATE TABLE `new\nline \\! touch` (a INT)',
-      `CREATE TABLE \`${longName}\` (\`${longName}\` INT, CONSTRAINT \`${'c'.repeat(64)}\` CHECK (\`${longName}\` > 0))`,
+      `CREATE TABLE \`${longName}\`
+         (\`${longName}\` INT, CONSTRAINT \`${'c'.repeat(64)}\` CHECK (\`${longName}\` > 0))`,
       'CREATE TABLE `größe 表` (`naïve` INT)',
       'CREATE VIEW `v ``w` AS SELECT `c ``d` AS `x ``y` FROM `a ``b`',
       // Values.
@@ -81,7 +82,8 @@ export const oddObjects: { by: 'app' | 'reports'; charset?: string; statements: 
       'CREATE TRIGGER `second ``one` BEFORE INSERT ON guarded FOR EACH ROW SET NEW.a = 2',
       'CREATE TRIGGER zeroth BEFORE INSERT ON guarded FOR EACH ROW PRECEDES never SET NEW.a = 0',
       `SET sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'`,
-      `CREATE PROCEDURE "odd mode" (OUT a TEXT) COMMENT 'it''s' BEGIN SET a = '\\'; /* ;; */ SELECT "a", ';;' FROM checked;
+      `CREATE PROCEDURE "odd mode" (OUT a TEXT) COMMENT 'it''s' BEGIN SET a = '\\'; /* ;; */
+         SELECT "a", ';;' FROM checked;
          -- it's ;; */
        END`,
       `SET sql_mode = 'ORACLE'`,
@@ -89,7 +91,8 @@ export const oddObjects: { by: 'app' | 'reports'; charset?: string; statements: 
       'CREATE PACKAGE BODY pack AS PROCEDURE p AS BEGIN SELECT 1; END; END',
       'SET sql_mode = DEFAULT',
       'CREATE FUNCTION twice (a INT) RETURNS INT DETERMINISTIC SQL SECURITY INVOKER RETURN a * 2',
-      `CREATE EVENT \`e ''e\` ON SCHEDULE EVERY 1 DAY STARTS '2020-01-01' DISABLE COMMENT 'it''s' DO DELETE FROM checked`,
+      `CREATE EVENT \`e ''e\` ON SCHEDULE EVERY 1 DAY STARTS '2020-01-01' DISABLE
+         COMMENT 'it''s' DO DELETE FROM checked`,
       `CREATE EVENT running ON SCHEDULE EVERY 1 HOUR ON COMPLETION PRESERVE DO INSERT INTO checked VALUES (9)`,
     ],
   },

@@ -141,7 +141,8 @@ describeMariadb('oddities of mariadb', () => {
     );
     const { manifest } = await mariadb.driver.backup(spec, 'bkp_gone', ctx());
     expect(manifest.missing).toBe(
-      'Left out: the views `on `gone`, `on_that`, `over_gone`, which refer to something that does not exist or may not be read.',
+      'Left out: the views `on `gone`, `on_that`, `over_gone`, which refer to something that does not exist or may ' +
+        'not be read.',
     );
     expect(backupFile('bkp_gone').toString('latin1')).not.toMatch(/on_that|on ``gone|over_gone/);
     const from = { id: 'restore_gone', server_id: spec.id, backup_id: 'bkp_gone', until: null };
