@@ -47,7 +47,8 @@ export async function restore(
   ctx: DriverContext,
 ): Promise<void> {
   const id = requireBackupId(from);
-  const tool = toolOf(requireProgram(engine, spec.version), 'mariadb');
+  const found = requireProgram(engine, spec.version);
+  toolOf(found, 'mariadb');
   const setUp = (data: string): Promise<void> => install(engine, spec, data, ctx);
   const serverDirectory = await requireRestorable(engine, spec, { hasData, setUp }, ctx);
   const replaceWith = async (file: string): Promise<void> => {
@@ -63,7 +64,7 @@ export async function restore(
         start: (server) => start(engine, serverDirectory, server, ctx),
         waitUntilReady: (server) => waitUntilReady(engine, serverDirectory, server, ctx),
         stop: () => stop(engine, spec.id, ctx),
-        load: () => load(serverDirectory, spec, tool, file, ctx),
+        load: () => load(serverDirectory, spec, found, file, ctx),
       },
       ctx,
     );

@@ -27,11 +27,26 @@ const options = [
   '--events',
   '--triggers',
   '--no-tablespaces',
+  // Under a lock, a table whose default is the next value of a sequence takes no rows.
+  '--skip-add-locks',
   // Comments hold names, which older clients read as commands.
   '--skip-comments',
   `--max-allowed-packet=${PACKET_BYTES_MAX}`,
 ];
 const namesShown = 5;
+// They say nothing about a view.
+const PASSING = new Set([
+  'ER_LOCK_WAIT_TIMEOUT',
+  'ER_LOCK_DEADLOCK',
+  'ER_QUERY_INTERRUPTED',
+  'ER_CONNECTION_KILLED',
+  'ER_SERVER_SHUTDOWN',
+  'ER_OUTOFMEMORY',
+  'ER_OUT_OF_SORTMEMORY',
+  'ER_OUT_OF_RESOURCES',
+  'ER_DISK_FULL',
+  'ER_STATEMENT_TIMEOUT',
+]);
 
 /** Writes the dump to `file`. @returns what is not in it, as sentences for users */
 export async function dump(
@@ -111,7 +126,7 @@ async function brokenViews(spec: DatabaseServer, query: Query): Promise<string[]
       (reason: NodeJS.ErrnoException & { sqlState?: string }) => reason,
     );
     if (error === null) continue;
-    if (error.sqlState === undefined) throw error;
+    if (error.sqlState === undefined || PASSING.has(String(error.code))) throw error;
     // A table that cannot be read for another reason may have rows: the dump fails, and says why.
     if (type === 'VIEW' || error.code === 'ER_WRONG_MRG_TABLE') broken.push(String(name));
   }

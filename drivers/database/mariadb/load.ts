@@ -4,6 +4,7 @@
 import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
+import type { EngineFound } from '../../../core/catalog/host_facts';
 import type { DatabaseServer } from '../../database';
 import { DriverError } from '../../../core/driver';
 import type { DriverContext } from '../../../core/driver';
@@ -14,6 +15,8 @@ import { lockDefiner } from './definers';
 import { loadSettings } from './dump';
 import { loadText } from './dump_text';
 import { databaseOf } from './privileges';
+import { toolOf } from './server';
+import { ensureTimeZones } from './time_zones';
 import {
   closeToolAccount,
   requireToolSuccess,
@@ -33,14 +36,17 @@ const ENGINE_USER = `'mariadb.sys'@'localhost'`;
 export async function load(
   serverDirectory: ServerDirectory,
   spec: DatabaseServer,
-  tool: string,
+  found: EngineFound,
   file: string,
   ctx: DriverContext,
 ): Promise<void> {
+  const tool = toolOf(found, 'mariadb');
   const name = identifier(databaseOf(spec));
   const work = async (query: Query): Promise<void> => {
     await query(`DROP DATABASE IF EXISTS ${name}`);
     await query(`CREATE DATABASE ${name}`);
+    // Events may name one.
+    await ensureTimeZones(serverDirectory, found, query);
     const account = await openToolAccount(serverDirectory, spec.id, 'load', query);
     await query(`GRANT ALL PRIVILEGES ON ${name}.* TO ${account.name}`);
     await query(`GRANT SET USER ON *.* TO ${account.name}`);

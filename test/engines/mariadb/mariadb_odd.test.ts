@@ -1,5 +1,6 @@
 /** @tier heavy @quarter 1 @covers drivers/database/mariadb */
 // What people keep in a database that few think of: it is in a backup as it was, or the backup says what is not.
+import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { createConnection } from 'mysql2/promise';
@@ -89,6 +90,11 @@ describeMariadb('oddities of mariadb', () => {
   test('the stock client loads a downloaded backup into a stock server', async () => {
     const stock = await openStockMariadb('my_app');
     try {
+      const zones = execFileSync('mariadb-tzinfo-to-sql', ['/usr/share/zoneinfo'], {
+        maxBuffer: 64 << 20,
+        stdio: 'pipe',
+      });
+      runClient('mariadb', { ...stock, database: 'mysql' }, [], zones);
       for (const name of ['app', 'reports'])
         runClient('mariadb', stock, [
           '-e',
@@ -135,6 +141,9 @@ describeMariadb('oddities of mariadb', () => {
       'CREATE VIEW `on ``gone` AS SELECT a FROM gone',
       'CREATE VIEW on_that AS SELECT a FROM `on ``gone`',
       'DROP TABLE gone',
+      'CREATE VIEW round AS SELECT 1 AS a',
+      'CREATE VIEW and_round AS SELECT a FROM round',
+      'CREATE OR REPLACE VIEW round AS SELECT a FROM and_round',
       'CREATE TABLE gone (a INT) ENGINE = MyISAM',
       'CREATE TABLE over_gone (a INT) ENGINE = MERGE UNION = (gone)',
       'DROP TABLE gone',

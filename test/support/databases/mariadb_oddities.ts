@@ -93,6 +93,11 @@ export const oddObjects: { by: 'app' | 'reports'; charset?: string; statements: 
       'CREATE FUNCTION twice (a INT) RETURNS INT DETERMINISTIC SQL SECURITY INVOKER RETURN a * 2',
       `CREATE EVENT \`e ''e\` ON SCHEDULE EVERY 1 DAY STARTS '2020-01-01' DISABLE
          COMMENT 'it''s' DO DELETE FROM checked`,
+      `SET time_zone = 'Europe/Berlin'`,
+      'CREATE EVENT zoned ON SCHEDULE EVERY 1 DAY DO DELETE FROM checked',
+      'SET time_zone = DEFAULT',
+      'CREATE TABLE numbered (a INT DEFAULT NEXTVAL(steps), u VARCHAR(36) DEFAULT (UUID()), b INT DEFAULT (a + 1))',
+      'INSERT INTO numbered (b) VALUES (1)',
       `CREATE EVENT running ON SCHEDULE EVERY 1 HOUR ON COMPLETION PRESERVE DO INSERT INTO checked VALUES (9)`,
     ],
   },
