@@ -59,6 +59,20 @@ describeMariadb('data of mariadb', () => {
     expect(await app('SELECT COUNT(*) AS n FROM t')).toEqual([[{ n: 3 }]]);
   });
 
+  test('a value of 64 MB in the smallest package comes back from a backup', async () => {
+    // Most of its bytes are written as two.
+    const value = `REPEAT(UNHEX('00275C1A0D0A60'), 9000000)`;
+    const digest = 'SELECT LENGTH(a) AS bytes, MD5(a) AS digest FROM large';
+    expect(await app('CREATE TABLE large (a LONGBLOB)', `INSERT INTO large VALUES (${value})`)).toEqual(['ok', 'ok']);
+    const before = await app(digest);
+    expect(before).toEqual([[{ bytes: 63_000_000, digest: expect.anything() }]]);
+    await driver.backup(spec, 'bkp_large', ctx());
+    await driver.restore(spec, { id: 'restore_l', server_id: spec.id, backup_id: 'bkp_large', until: null }, ctx());
+    await settle(driver, spec);
+    expect(await app(digest)).toEqual(before);
+    await app('DROP TABLE large');
+  });
+
   test('a backup that cannot be read: the data from before are back', async () => {
     await driver.backup(spec, 'bkp_bad', ctx());
     writeFileSync(`${directory()}/backups/${spec.id}/bkp_bad/dump.sql.gz`, 'this is no dump');
