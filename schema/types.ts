@@ -4739,10 +4739,17 @@ export type DnsType =
   | 'ALIAS'
   | 'CAA'
   | 'CNAME'
+  | 'DS'
+  | 'HTTPS'
+  | 'LOC'
   | 'MX'
+  | 'NAPTR'
   | 'NS'
   | 'PTR'
   | 'SRV'
+  | 'SSHFP'
+  | 'SVCB'
+  | 'TLSA'
   | 'TXT';
 
 /** A page of regions. */
