@@ -73,12 +73,40 @@ async function request(url: string, init: RequestInit): Promise<{ status: number
   }
 }
 
+/** A refused record, and its value as PowerDNS would write it. */
+export class RefusedForm extends DriverError {
+  constructor(
+    readonly content: string,
+    readonly expected: string,
+  ) {
+    super('invalid', 'The name server refuses the form of a record.');
+  }
+}
+
+const REFUSED_FORM = /^Record \S+\/\w+ '([^]*)': Not in expected format \(parsed as '([^]*)'\)$/;
+
+function errorOf(text: string): string {
+  try {
+    return String((JSON.parse(text) as { error?: unknown }).error ?? '');
+  } catch {
+    return '';
+  }
+}
+
+/** `: Record x.example.com./SVCB '…': …`; nothing where the answer is about no record. */
+function refusedRecordOf(text: string): string {
+  const error = errorOf(text);
+  return error.startsWith('Record ') ? `: ${error.slice(0, 300)}` : '';
+}
+
 function refusal({ status, text }: { status: number; text: string }): DriverError {
   const reason = REASONS[status] ?? 'transient';
+  const [, content, expected] = REFUSED_FORM.exec(errorOf(text)) ?? [];
+  if (content !== undefined && expected !== undefined) return new RefusedForm(content, expected);
   const messages: Partial<Record<DriverErrorReason, string>> = {
     unauthorized: 'The name server refuses the API key of the platform.',
     conflict: 'The name server has another zone of this name.',
-    invalid: 'The name server refuses the zone.',
+    invalid: `The name server refuses the zone${refusedRecordOf(text)}.`,
   };
   const message = messages[reason] ?? 'The name server has an internal error.';
   // For the log: PowerDNS names the rejected record.

@@ -91,6 +91,20 @@ function normalContent(type: string, content: string): string {
   return content.toLowerCase();
 }
 
+/** Writes records in the form that PowerDNS expects. @returns false where that is another value, or no record has it */
+export function adoptForm(
+  changes: RrsetChange[],
+  { content, expected }: { content: string; expected: string },
+): boolean {
+  const sets = changes.filter(({ type, records = [] }) => {
+    return (
+      records.some((one) => one.content === content) && normalContent(type, content) === normalContent(type, expected)
+    );
+  });
+  for (const { records = [] } of sets) for (const one of records) if (one.content === content) one.content = expected;
+  return sets.length > 0 && content !== expected;
+}
+
 /** Digits in upper or lower case, parameters with or without quotation marks: the bytes are the same. */
 function normalRdata(type: RdataType, content: string): string {
   try {

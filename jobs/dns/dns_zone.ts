@@ -1,5 +1,6 @@
 // DNS zones: served by the name server of the host, and their delegation looked for at the parent again and again.
 import type { NameserverDriver, ZoneObserved, ZoneRecord, ZoneSpec } from '../../engines/dns/nameserver';
+import { toSentence } from '../../core/sentence';
 import { DriverError, driverContext, type Desired, type Observation } from '../../core/driver';
 import { DnsZone, delegationReason, delegationVerdictOf } from '../../models/dns/dns_zone';
 import { wakeRecordOwners } from '../../models/dns/dns_record/owners';
@@ -117,7 +118,11 @@ async function serve(driver: NameserverDriver, row: ZoneRow, ctx: JobContext): P
   if (before.state === 'foreign') throw new DriverError('transient', 'The name server has another zone of this name.');
   if (row.driver === null) await ctx.record({ driver: driver.name });
   if (before.state === 'absent') desired.spec.serial = await raiseAboveLast(ctx.sql, row);
-  const { ref } = await driver.ensure(desired, before, ctx);
+  const { ref } = await driver.ensure(desired, before, ctx).catch(async (error) => {
+    if (error instanceof DriverError && error.reason === 'invalid')
+      await ctx.record({ status_reason: toSentence(error.message) });
+    throw error;
+  });
   const after = await driver.observe(desired, driverContext(OBSERVE_MS, ctx.signal));
   if (after.state !== 'present' || !after.upToDate)
     throw new DriverError('transient', 'The name server does not have the zone yet.');

@@ -98,14 +98,19 @@ export function string(what: string): Field {
   };
 }
 
+/** No other labels can be written in the API. */
+const LABEL = /^[a-z0-9_/-]{1,63}$/;
+const NAME_CHARACTERS_MAX = 253;
+
 /** A domain name, never compressed (RFC 3597 §4) and in lower case, as in the canonical form (RFC 4034 §6.2). */
 export function name(what: string): Field {
   return {
     read(words) {
       const { raw } = takeWord(words, what);
       const host = words.hostOf(raw);
-      if (host === null) throw new RdataMistake(`must have a host name or a dot as its ${what}, not ${shortened(raw)}`);
-      const labels = host === '.' ? [] : host.split('.');
+      const labels = host === '.' ? [] : host?.split('.');
+      if (!labels?.every((label) => LABEL.test(label)) || (host as string).length > NAME_CHARACTERS_MAX)
+        throw new RdataMistake(`must have a host name or a dot as its ${what}, not ${shortened(raw)}`);
       const parts = labels.flatMap((label) => [Buffer.from([label.length]), Buffer.from(label, 'latin1')]);
       return Buffer.concat([...parts, Buffer.from([0])]);
     },
@@ -115,8 +120,7 @@ export function name(what: string): Field {
         const length = takeBytes(bytes, 1, what)[0] as number;
         if (length === 0) break;
         const label = takeBytes(bytes, length, what).toString('latin1').toLowerCase();
-        // No other label can be written in the API.
-        if (!/^[a-z0-9_/-]{1,63}$/.test(label)) throw new RdataMistake(`must have a host name or a dot as its ${what}`);
+        if (!LABEL.test(label)) throw new RdataMistake(`must have a host name or a dot as its ${what}`);
         labels.push(label);
       }
       return labels.length ? `${labels.join('.')}${bytes.finalDot}` : '.';

@@ -61,8 +61,9 @@ function readAngle(words: Words, { what, degreesMax, signs }: Angle): number {
     /^\d{1,3}$/.test(degrees) &&
     /^\d{1,2}$/.test(minutes) &&
     /^\d{1,2}(\.\d{1,3})?$/.test(seconds);
+  // PowerDNS writes 9' as 8' 60.000" where a fraction is rounded up.
   const value = (Number(degrees) * 60 + Number(minutes)) * 60_000 + Math.round(Number(seconds) * 1000);
-  if (!isAngle || Number(minutes) > 59 || Number(seconds) >= 60 || value > degreesMax * 3_600_000)
+  if (!isAngle || Number(minutes) > 59 || Number(seconds) > 60 || value > degreesMax * 3_600_000)
     throw new RdataMistake(
       `must have a ${what} as degrees (at most ${degreesMax}), minutes and seconds, then ${Object.keys(signs).join(' or ')}`,
     );

@@ -149,7 +149,10 @@ function aliasMistake(data: Buffer): string | null {
   return at + 1 < data.length ? 'must be without parameters where its priority is 0, the mode of an alias' : null;
 }
 
-/** RFC 3403 §4.1: `!pattern!replacement!`, with any delimiter but a digit, a backslash and the flag i. */
+/**
+ * RFC 3403 §4.1: `!pattern!replacement!`, with any delimiter but a digit, a backslash and the flag i. A replacement
+ * beside it is wrong by the RFC, and common.
+ */
 function naptrMistake(data: Buffer): string | null {
   const strings: Buffer[] = [];
   let at = 4;
@@ -161,7 +164,6 @@ function naptrMistake(data: Buffer): string | null {
   const [flags, , expression] = strings.map((bytes) => bytes.toString('latin1')) as [string, string, string];
   if (!/^[a-z0-9]*$/i.test(flags)) return 'must have flags of letters and digits';
   if (expression === '') return null;
-  if (data[at] !== 0) return 'must have a regular expression or a replacement: with the one, the other is "" or a dot';
   return isSubstitution(expression)
     ? null
     : 'must have a regular expression such as "!^.*$!sip:info@example.com!", with three delimiters';

@@ -59,12 +59,19 @@ export function normalizeRecord(
   const refuse = (field: string, detail: string): unknown => mistakes.push({ field, code: 'invalid_format', detail });
   if (name === null) refuse('name', internationalMistake(given.name) ?? `must be a name below ${zone}, relative to it`);
   if (value === null) refuse('value', valueDetail);
-  if ((given.type === 'CNAME' || given.type === 'ALIAS') && name !== null && value === fqdnOf(name, zone))
+  if (name !== null && value !== null && value === aliasValue(given.type, fqdnOf(name, zone)))
     refuse('value', 'must be another name than that of the record');
   const apexDetail = name === '@' && AWAY_FROM_APEX[given.type];
   if (apexDetail) mistakes.push({ field: 'type', code: 'invalid_format', detail: apexDetail });
   mistakes.push(...numberMistakes(given));
   return { record: { ...given, name: name ?? given.name, value: value ?? given.value }, mistakes };
+}
+
+/** The value of a record that leads from a name to itself; null for types that lead nowhere. */
+function aliasValue(type: DnsType, fqdn: string): string | null {
+  if (type === 'CNAME' || type === 'ALIAS') return fqdn;
+  // The mode of an alias (RFC 9460 §2.4.2).
+  return type === 'HTTPS' || type === 'SVCB' ? `0 ${fqdn}` : null;
 }
 
 const AWAY_FROM_APEX: Partial<Record<DnsType, string>> = {

@@ -1,5 +1,6 @@
 // Zone files in the format of BIND (RFC 1035 §5): written, and read with line numbers. Held against named-checkzone in
 // the tests.
+import { parse } from 'tldts';
 import { presentationOf } from '../../../core/protocols/dns_records/presentation';
 import {
   zoneFileEntries,
@@ -47,7 +48,7 @@ const TTL_SECONDS = { min: 60, max: 86_400 };
  * @throws UnreadableZoneFile
  */
 export function parseZoneFile(text: string, zone: string, defaultTtl: number): ParsedZone {
-  const state: State = { origin: zone, ttl: null, owner: zone, last: null, defaultTtl };
+  const state: State = { zone, origin: zone, ttl: null, owner: zone, last: null, defaultTtl };
   const parsed: ParsedZone = { records: [], errors: [], notes: [] };
   for (const entry of zoneFileEntries(text)) {
     const [first] = entry.tokens as [Token];
@@ -58,6 +59,7 @@ export function parseZoneFile(text: string, zone: string, defaultTtl: number): P
 }
 
 interface State {
+  zone: string;
   origin: string;
   /** Of $TTL. */
   ttl: number | null;
@@ -80,7 +82,9 @@ function readDirective({ tokens, line }: Entry, state: State, parsed: ParsedZone
   if (name !== '$ORIGIN' && name !== '$TTL') throw new UnreadableZoneFile(line, `${directive} is not supported.`);
   if (!value || rest.length) throw new UnreadableZoneFile(line, `${directive} needs one value.`);
   if (name === '$ORIGIN') {
-    state.origin = absolute(value, state.origin);
+    const origin = absolute(value, state.origin);
+    noteMissingDot(parsed, { line, what: 'origin', word: value, name: origin, isFull: isBelow(value, state.zone) });
+    state.origin = origin;
     return;
   }
   const ttl = parseTtl(value);
@@ -105,7 +109,8 @@ function withinLimits(ttl: number | null): number | null {
 function readRecord(entry: Entry, state: State, parsed: ParsedZone): void {
   const { line } = entry;
   const tokens = [...entry.tokens];
-  if (!entry.startsBlank) state.owner = absolute((tokens.shift() as Token).raw, state.origin);
+  const written = entry.startsBlank ? null : (tokens.shift() as Token).raw;
+  if (written !== null) state.owner = absolute(written, state.origin);
   let ttl: number | null = null;
   for (;;) {
     const [next] = tokens;
@@ -118,7 +123,9 @@ function readRecord(entry: Entry, state: State, parsed: ParsedZone): void {
     tokens.shift();
   }
   const type = typeOfWord((tokens.shift() as Token).raw);
-  const { owner: fqdn } = state;
+  const { owner: fqdn, zone } = state;
+  if (written !== null && type !== 'SOA')
+    noteMissingDot(parsed, { line, what: 'name', word: written, name: fqdn, isFull: isBelow(written, zone) });
   // Without any TTL, the TTL of negative answers (SOA minimum) is the default, as in BIND.
   const inherited = state.ttl ?? state.last ?? (type === 'SOA' ? minimumOf(tokens) : null);
   state.last = withinLimits(ttl ?? inherited);
@@ -133,8 +140,39 @@ function readRecord(entry: Entry, state: State, parsed: ParsedZone): void {
   if (ttl !== null) ttl = clampTtl(ttl, line, parsed);
   const own = ttl ?? (inherited === state.defaultTtl ? null : inherited);
   parsed.records.push({ line, type, fqdn, record: { ...record, name: fqdn, ttl: own } });
+  if (HOSTS.has(type)) {
+    const word = tokens.at(-1)?.raw ?? '';
+    noteMissingDot(parsed, { line, what: 'value', word, name: record.value, isFull: isOfInternet(word) });
+  }
   if (PROXIED.test(entry.comment))
     parsed.notes.push({ line, message: `The ${type} record of ${fqdn} was proxied: ${PROXIED_NOTE}` });
+}
+
+interface Word {
+  line: number;
+  what: string;
+  word: string;
+  /** What it became. */
+  name: string;
+  /** It looks like a full name. */
+  isFull: boolean;
+}
+
+/** A name without a dot at its end is relative to the origin (RFC 1035 §5.1), which some programs forget. */
+function noteMissingDot({ notes }: ParsedZone, { line, what, word, name, isFull }: Word): void {
+  if (!isFull || word.endsWith('.') || word.toLowerCase() === name) return;
+  notes.push({ line, message: `The ${what} ${word} has no dot at its end, so it became ${name}.` });
+}
+
+function isBelow(word: string, zone: string): boolean {
+  return `.${word.toLowerCase()}`.endsWith(`.${zone}`);
+}
+
+/** Types whose value ends with a host name. */
+const HOSTS = new Set(['ALIAS', 'CNAME', 'MX', 'NS', 'PTR', 'SRV']);
+
+function isOfInternet(word: string): boolean {
+  return word.includes('.') && parse(word, { validateHostname: false }).isIcann === true;
 }
 
 /** As exports of Cloudflare mark such a record. The file has its value, not the addresses that were answered. */
