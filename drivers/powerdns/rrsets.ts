@@ -19,10 +19,13 @@ export function rrsetsOf(spec: ZoneSpec, serial: number): ApiRrset[] {
   return [soa, ...[...sets].map(([key, records]) => rrsetOf(key, records, ttl))];
 }
 
+/** PowerDNS 4.7 knows no later parameter of a service. */
+const POWERDNS = { finalDot: '.', keyMax: 6 } as const;
+
 function rrsetOf(key: string, records: ZoneRecord[], defaultTtl: number): ApiRrset {
   const [name, type] = key.split(' ') as [string, string];
   const ttl = Math.min(...records.map((record) => record.ttl ?? defaultTtl));
-  const contents = [...new Set(records.map(presentationOf))];
+  const contents = [...new Set(records.map((record) => presentationOf(record, POWERDNS)))];
   return { name, type, ttl, records: contents.map((content) => ({ content, disabled: false })) };
 }
 

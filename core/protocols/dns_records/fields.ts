@@ -15,12 +15,18 @@ export interface Words {
   hostOf(word: string): string | null;
 }
 
-/** The bytes of a value, read one field after the other. */
-export interface Bytes {
-  data: Buffer;
-  at: number;
+/** How a value is written. */
+export interface Style {
   /** What follows a name: a dot in zone files, nothing in the API. */
   finalDot: '.' | '';
+  /** The last parameter of a service that is written by its name: later ones by number, for those who do not know it. */
+  keyMax: number;
+}
+
+/** The bytes of a value, read one field after the other. */
+export interface Bytes extends Style {
+  data: Buffer;
+  at: number;
 }
 
 export interface Field {

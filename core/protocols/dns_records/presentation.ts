@@ -2,7 +2,7 @@
 import ipaddr from 'ipaddr.js';
 import { quoteString, textStrings } from '../text_strings';
 import { name, number, RdataMistake, string, takeBytes, type Bytes, type Field } from './fields';
-import { encodeRdata, formatRdata, isRdataType, wordsOf, type RdataType } from './rdata';
+import { encodeRdata, formatRdata, isRdataType, wordsOf, ZONE_FILE, type RdataType } from './rdata';
 import type { Token } from './tokens';
 
 /** What of a record its value in a zone file is made of; names as in the API. */
@@ -17,11 +17,12 @@ export interface RecordData {
 }
 
 /** The value with its numbers, names with a final dot. */
-export function presentationOf({ type, value, priority, weight, port, flags, tag }: RecordData): string {
+export function presentationOf(record: RecordData, style = ZONE_FILE): string {
+  const { type, value, priority, weight, port, flags, tag } = record;
   if (type === 'A' || type === 'AAAA') return value;
   if (type === 'TXT') return textStrings(value).map(quoteString).join(' ');
   if (type === 'CAA') return `${flags} ${tag} ${quoteString(Buffer.from(value))}`;
-  if (isRdataType(type)) return formatRdata(type, rdataOfValue(type, value), '.');
+  if (isRdataType(type)) return formatRdata(type, rdataOfValue(type, value), style);
   const host = value === '.' ? '.' : `${value}.`;
   if (type === 'MX') return `${priority} ${host}`;
   if (type === 'SRV') return `${priority} ${weight} ${port} ${host}`;
@@ -62,8 +63,8 @@ export function unknownFormWords(type: string, tokens: readonly Token[]): Token[
 }
 
 function textOfRdata(type: string, data: Buffer): string {
-  if (isRdataType(type)) return formatRdata(type, data, '.');
-  const bytes: Bytes = { data, at: 0, finalDot: '.' };
+  if (isRdataType(type)) return formatRdata(type, data, ZONE_FILE);
+  const bytes: Bytes = { data, at: 0, ...ZONE_FILE };
   const text = (FIELDS[type] ?? []).map((field) => field.write(bytes)).join(' ');
   if (bytes.at < data.length) throw new RdataMistake('must end after its last field');
   return text;

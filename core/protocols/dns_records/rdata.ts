@@ -1,6 +1,6 @@
 // Record types whose value is their whole RDATA in the presentation format of zone files. A type is a row of the table:
 // its number, its fields, and what its fields must be together. Reading, writing, canonical form and wire format follow.
-import { hex, name, number, RdataMistake, string, type Bytes, type Field, type Words } from './fields';
+import { hex, name, number, RdataMistake, string, type Bytes, type Field, type Style, type Words } from './fields';
 import { location } from './location';
 import { serviceParameters } from './service_binding';
 import { UnreadableZoneFile, zoneFileEntries, type Token } from './tokens';
@@ -101,13 +101,14 @@ export function encodeRdata(type: RdataType, tokens: readonly Token[], hostOf: W
   return data;
 }
 
-/**
- * The value of a record in its normal form. @param finalDot what follows a name: a dot in zone files
- * @throws RdataMistake
- */
-export function formatRdata(type: RdataType, data: Buffer, finalDot: '.' | '' = ''): string {
+const API: Style = { finalDot: '', keyMax: Infinity };
+/** BIND 9.18, NSD 4.6 and ldns 1.8 know parameters up to `dohpath`, and miekg/dns takes known ones by name only. */
+export const ZONE_FILE: Style = { finalDot: '.', keyMax: 7 };
+
+/** The value of a record, as the API has it where no other style is wanted. @throws RdataMistake */
+export function formatRdata(type: RdataType, data: Buffer, style: Style = API): string {
   const format: RdataFormat = FORMATS[type];
-  const bytes: Bytes = { data, at: 0, finalDot };
+  const bytes: Bytes = { data, at: 0, ...style };
   const text = format.fields.map((field) => field.write(bytes)).filter(Boolean);
   const message = format.mistake?.(data);
   if (message) throw new RdataMistake(message);

@@ -55,7 +55,7 @@ export const serviceParameters: Field = {
   write(bytes) {
     const parameters = parametersIn(bytes);
     requireComplete(parameters);
-    return parameters.map(([number, data]) => writeParameter(number, data, bytes.finalDot === '.')).join(' ');
+    return parameters.map(([number, data]) => writeParameter(number, data, bytes.keyMax)).join(' ');
   },
 };
 
@@ -117,14 +117,11 @@ function keyOf(number: number): string {
   return NAMES.get(number) ?? `key${number}`;
 }
 
-/** Keys above were registered after RFC 9460. Programs that do not know their names take them by number (§2.1). */
-const COMMON_KEY_MAX = 6;
-
 /** Without quotation marks where no character needs them. */
-function writeParameter(number: number, data: Buffer, isForAll: boolean): string {
+function writeParameter(number: number, data: Buffer, keyMax: number): string {
   const known = PARAMETERS[keyOf(number)];
   const text = known ? named(keyOf(number), () => known.write(data)) : data;
-  const isByNumber = isForAll && number > COMMON_KEY_MAX;
+  const isByNumber = number > keyMax;
   const [key, value] = isByNumber ? [`key${number}`, data] : [keyOf(number), text];
   // PowerDNS needs the quotation marks.
   if (!value.length) return isByNumber || !known ? `${key}=""` : key;

@@ -8,6 +8,7 @@ import {
   RDATA_TYPES,
   RdataMistake,
   wordsOf,
+  ZONE_FILE,
   type RdataType,
 } from '../../../core/protocols/dns_records/rdata';
 import { SERVED_TYPES } from '../../../core/protocols/dns_records/types';
@@ -97,7 +98,7 @@ test('a damaged value of a record is refused with a message, or has one normal f
     if (!data) continue;
     taken += 1;
     const normal = formatRdata(type, data);
-    const again = [encode(type, normal), encode(type, formatRdata(type, data, '.'))];
+    const again = [encode(type, normal), encode(type, formatRdata(type, data, ZONE_FILE))];
     if (!again.every((bytes) => bytes.equals(data))) throw new Error(`${type} ${text} is not ${normal}`);
   }
   expect(taken).toBeGreaterThan(VALUES / 20);

@@ -14,7 +14,7 @@ export const RDATA_RECORDS: (TypedRecord & { type: RdataType })[] = [
   { type: 'HTTPS', name: '@', value: '1 . alpn=h3,h2 ipv4hint=192.0.2.1 ipv6hint=2001:db8::1' },
   { type: 'HTTPS', name: 'shop', value: '0 svc.example.net' },
   { type: 'HTTPS', name: '*.wild', value: '1 . alpn=h2' },
-  { type: 'SVCB', name: '_dns', value: '1 dns.example.net mandatory=alpn alpn=dot port=853 ech=ZWdnIQ==' },
+  { type: 'SVCB', name: '_dns', value: '1 dns.example.net mandatory=alpn alpn=dot port=853 ech=AAj+DQAE3q2+7w==' },
   { type: 'SVCB', name: '_odd', value: String.raw`2 . alpn="f\\\\oo\\,bar,h2" key667="a\210\"b"` },
   { type: 'SVCB', name: '_doh', value: '1 dns.example.net alpn=h2 dohpath=/dns-query{?dns}' },
   { type: 'TLSA', name: '_443._tcp', value: `3 1 1 ${DIGEST}` },
