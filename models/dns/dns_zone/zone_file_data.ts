@@ -72,10 +72,9 @@ function readPlain(type: DnsType, tokens: Token[], origin: string): Data | strin
 export function absolute(name: string, origin: string): string {
   if (name === '@') return origin;
   if (name === '.') return '';
-  // Exports of GoDaddy have names such as `_sip._tls.@`.
-  if (name.endsWith('.@')) return absolute(name.slice(0, -2), origin);
   // Some programs write `*` as \052, in octal. By RFC 1035 §5.1 that is decimal 52, the digit 4, which needs no escape.
-  const text = name
+  // Exports of GoDaddy have names such as `_sip._tls.@`.
+  const text = (name.endsWith('.@') ? name.slice(0, -2) : name)
     .replace(/^\\052(?=\.|$)/, '*')
     .replace(/\\(?:(\d{3})|([^]))/g, (escape: string, code?: string, letter?: string) => {
       const meant = code === undefined ? (letter as string) : String.fromCharCode(Number(code));

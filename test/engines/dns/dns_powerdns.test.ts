@@ -157,6 +157,16 @@ described('with PowerDNS', () => {
     expect(await serial()).toBe(before);
   });
 
+  test('a value that PowerDNS cannot read is named in status_reason, until it is removed', async () => {
+    const path = `/v2/dns_zones/${zone.id}`;
+    const body = { type: 'SVCB', name: 'odd', value: String.raw`1 . alpn="caf\233"` };
+    const { id } = (await service.call('POST', `${path}/records`, { body })).body;
+    const reason = async (): Promise<string> => (await service.call('GET', path)).body.status_reason ?? '';
+    await until(async () => /refuses the zone: Record odd\.one\.example\.com\.\/SVCB/.test(await reason()), true);
+    expect((await service.call('DELETE', `${path}/records/${id}`)).status).toBe(204);
+    await until(async () => /refuses/.test(await reason()), false);
+  });
+
   test('deleted, it is gone from PowerDNS', async () => {
     await service.call('DELETE', `/v2/dns_zones/${zone.id}`);
     await until(

@@ -22,6 +22,8 @@ export const RDATA_RECORDS: (TypedRecord & { type: RdataType })[] = [
   { type: 'NAPTR', name: 'tel', value: '100 10 "s" "SIP+D2U" "" _sip._udp.example.net' },
   { type: 'NAPTR', name: 'tel', value: String.raw`100 20 "u" "E2U+sip" "!^(.*)$!sip:\\1@example.com!" .` },
   { type: 'LOC', name: '@', value: '52 22 23.000 N 4 53 32.000 E -2.00m 1.00m 10000.00m 10.00m' },
+  // PowerDNS writes it as 60 8 60.000.
+  { type: 'LOC', name: 'north', value: '60 9 0.000 N 24 39 0.000 E 10.00m 20.00m 2000.00m 20.00m' },
   { type: 'DS', name: 'below', value: `12345 13 2 ${DIGEST}` },
 ];
 
