@@ -9,7 +9,7 @@ import {
   formatRdata,
   isRdataType,
   RdataMistake,
-  wordsOf,
+  wordsOfValue,
   type RdataType,
 } from '../../core/protocols/dns_records/rdata';
 import { TYPE_NUMBERS, typeOfWord } from '../../core/protocols/dns_records/types';
@@ -111,7 +111,7 @@ function toRdataRecord(answer: packet.Answer, record: Omit<FoundRecord, 'value'>
 
 function rdataValueOf(type: RdataType, answer: packet.Answer): string {
   if ('data' in answer && Buffer.isBuffer(answer.data)) return formatRdata(type, answer.data);
-  return formatRdata(type, encodeRdata(type, wordsOf(textOf(answer)), absoluteHostOf));
+  return formatRdata(type, encodeRdata(type, wordsOfValue(textOf(answer)), absoluteHostOf));
 }
 
 function textOf(answer: packet.Answer): string {

@@ -1,6 +1,7 @@
 /** @tier heavy @quarter 2 @covers models/dns/dns_zone jobs/dns */
 // Operations: createDnsZone, deleteDnsZone.
-// A zone that is deleted and made again starts above its last serial: secondaries would keep the earlier one (RFC 1982).
+// A zone that is deleted and made again starts above its last serial: secondaries would keep the earlier one otherwise
+// (RFC 1982).
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { startDnsParent, type DnsParent } from '../support/dns/dns_parent';

@@ -139,7 +139,8 @@ ${name}.\t300\tIN\tHTTPS\t1 . alpn="h3,h2" ipv4hint="192.0.2.1"
     ['@ 300 ALIAS shop.example.net', '@ 300 HTTPS 1 . alpn=h3,h2 ipv4hint=192.0.2.1', 'www 300 CNAME shop.example.net'],
   ]);
   expect(notesOf(result)).toEqual([
-    `8: The CNAME record of ${name} was proxied: its value is answered from now on, and clients connect to it directly.`,
+    `8: The CNAME record of ${name} was proxied: its value is answered from now on, and clients connect to it ` +
+      'directly.',
     `8: The CNAME record of ${name} became ALIAS: the apex of a zone cannot have a CNAME.`,
   ]);
   expect(await imported(zone, file)).toMatchObject({ created: 0, updated: 0, skipped: 5 });

@@ -19,7 +19,7 @@ export interface Words {
 export interface Style {
   /** What follows a name: a dot in zone files, nothing in the API. */
   finalDot: '.' | '';
-  /** The last parameter of a service that is written by its name: later ones by number, for those who do not know it. */
+  /** The last parameter of a service that is written by its name; later ones by number. */
   keyMax: number;
 }
 
@@ -57,7 +57,7 @@ export function number(what: string, length: 1 | 2, mnemonics: Record<string, nu
     read(words) {
       const { raw } = takeWord(words, what);
       const value = mnemonics[raw.toLowerCase()] ?? (/^\d{1,5}$/.test(raw) ? Number(raw) : NaN);
-      if (!(value <= max)) throw new RdataMistake(`must have a ${what} from 0 to ${max}, not ${shortened(raw)}`);
+      if (!(value <= max)) throw new RdataMistake(`must have a ${what} from 0 to ${max}, not ${shortenedWord(raw)}`);
       const data = Buffer.alloc(length);
       data.writeUIntBE(value, 0, length);
       return data;
@@ -116,7 +116,7 @@ export function name(what: string): Field {
       const host = words.hostOf(raw);
       const labels = host === '.' ? [] : host?.split('.');
       if (!labels?.every((label) => LABEL.test(label)) || (host as string).length > NAME_CHARACTERS_MAX)
-        throw new RdataMistake(`must have a host name or a dot as its ${what}, not ${shortened(raw)}`);
+        throw new RdataMistake(`must have a host name or a dot as its ${what}, not ${shortenedWord(raw)}`);
       const parts = labels.flatMap((label) => [Buffer.from([label.length]), Buffer.from(label, 'latin1')]);
       return Buffer.concat([...parts, Buffer.from([0])]);
     },
@@ -137,6 +137,6 @@ export function name(what: string): Field {
 const SHOWN_CHARACTERS = 40;
 
 /** A word of the value for a message. */
-export function shortened(word: string): string {
+export function shortenedWord(word: string): string {
   return word.length > SHOWN_CHARACTERS ? `${word.slice(0, SHOWN_CHARACTERS)}…` : word;
 }

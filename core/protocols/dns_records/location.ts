@@ -1,5 +1,5 @@
 // RDATA of LOC (RFC 1876): degrees, minutes and seconds, altitude, size and precision in metres.
-import { RdataMistake, shortened, takeBytes, takeWord, type Bytes, type Field, type Words } from './fields';
+import { RdataMistake, shortenedWord, takeBytes, takeWord, type Field, type Words } from './fields';
 
 const BYTES = 16;
 /** Latitude and longitude count thousandths of a second of arc from here (RFC 1876 §2). */
@@ -65,7 +65,8 @@ function readAngle(words: Words, { what, degreesMax, signs }: Angle): number {
   const value = (Number(degrees) * 60 + Number(minutes)) * 60_000 + Math.round(Number(seconds) * 1000);
   if (!isAngle || Number(minutes) > 59 || Number(seconds) > 60 || value > degreesMax * 3_600_000)
     throw new RdataMistake(
-      `must have a ${what} as degrees (at most ${degreesMax}), minutes and seconds, then ${Object.keys(signs).join(' or ')}`,
+      `must have a ${what} as degrees (at most ${degreesMax}), minutes and seconds, then ` +
+        Object.keys(signs).join(' or '),
     );
   return EQUATOR + sign * value;
 }
@@ -82,7 +83,7 @@ function readCentimetres(words: Words, what: string): number {
   const { raw } = takeWord(words, what);
   const [, sign, whole, part = ''] = /^(-?)(\d{1,8})(?:\.(\d{0,2}))?m?$/i.exec(raw) ?? [];
   if (whole === undefined)
-    throw new RdataMistake(`must have a ${what} in metres, such as 10.00m, not ${shortened(raw)}`);
+    throw new RdataMistake(`must have a ${what} in metres, such as 10.00m, not ${shortenedWord(raw)}`);
   return (sign ? -1 : 1) * (Number(whole) * 100 + Number(part.padEnd(2, '0')));
 }
 

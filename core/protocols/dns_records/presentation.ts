@@ -1,8 +1,8 @@
-// Records as zone files have them (RFC 1035 §5.1), also those of types whose numbers are fields of their own in the API.
+// Records as zone files have them (RFC 1035 §5.1), also those of types whose numbers are fields in the API.
 import ipaddr from 'ipaddr.js';
 import { quoteString, textStrings } from '../text_strings';
 import { name, number, RdataMistake, string, takeBytes, type Bytes, type Field } from './fields';
-import { encodeRdata, formatRdata, isRdataType, wordsOf, ZONE_FILE, type RdataType } from './rdata';
+import { encodeRdata, formatRdata, isRdataType, wordsOfValue, ZONE_FILE, type RdataType } from './rdata';
 import type { Token } from './tokens';
 
 /** What of a record its value in a zone file is made of; names as in the API. */
@@ -31,7 +31,7 @@ export function presentationOf(record: RecordData, style = ZONE_FILE): string {
 
 /** RDATA of a value that the API has taken. @throws RdataMistake for others */
 export function rdataOfValue(type: RdataType, value: string): Buffer {
-  return encodeRdata(type, wordsOf(value), absoluteHostOf);
+  return encodeRdata(type, wordsOfValue(value), absoluteHostOf);
 }
 
 /** A name that is absolute, with or without its final dot. */
@@ -59,7 +59,7 @@ export function unknownFormWords(type: string, tokens: readonly Token[]): Token[
   const data = Buffer.from(digits, 'hex');
   if (!/^(?:[0-9a-f]{2})*$/i.test(digits) || String(data.length) !== length?.raw)
     throw new RdataMistake('must have as many bytes after \\# as its length says, two hexadecimal digits for each');
-  return wordsOf(textOfRdata(type, data));
+  return wordsOfValue(textOfRdata(type, data));
 }
 
 function textOfRdata(type: string, data: Buffer): string {

@@ -1,5 +1,5 @@
 // Record types whose value is their whole RDATA in the presentation format of zone files. A type is a row of the table:
-// its number, its fields, and what its fields must be together. Reading, writing, canonical form and wire format follow.
+// its number, its fields, and what these must be together. Reading, writing, canonical form and wire format follow.
 import { hex, name, number, RdataMistake, string, type Bytes, type Field, type Style, type Words } from './fields';
 import { location } from './location';
 import { serviceParameters } from './service_binding';
@@ -116,7 +116,7 @@ export function formatRdata(type: RdataType, data: Buffer, style: Style = API): 
 }
 
 /** The words of a value that is not a line of a zone file. @throws RdataMistake */
-export function wordsOf(value: string): Token[] {
+export function wordsOfValue(value: string): Token[] {
   if (/\p{Cc}|\p{Surrogate}/u.test(value)) throw new RdataMistake('must be without control characters');
   try {
     const [entry] = [...zoneFileEntries(value)];

@@ -2,7 +2,7 @@
 import ipaddr from 'ipaddr.js';
 import { isIPv4, isIPv6 } from 'node:net';
 import { quoteString } from '../text_strings';
-import { RdataMistake, shortened, type Bytes, type Field, type Words } from './fields';
+import { RdataMistake, shortenedWord, type Bytes, type Field, type Words } from './fields';
 import type { Token } from './tokens';
 
 interface Parameter {
@@ -66,11 +66,11 @@ function takeParameter(words: Words): { key: string; value: Buffer } {
   const equals = isQuoted ? -1 : bytes.indexOf('=');
   const key = bytes.toString('latin1', 0, equals < 0 ? undefined : equals).toLowerCase();
   if (isQuoted || !/^[a-z0-9-]+$/.test(key))
-    throw new RdataMistake(`must have parameters such as alpn=h2, not ${shortened(bytes.toString())}`);
+    throw new RdataMistake(`must have parameters such as alpn=h2, not ${shortenedWord(bytes.toString())}`);
   const next = words.tokens[words.at];
   const isOpen = equals === bytes.length - 1;
   if (next?.isAdjoining && !(isOpen && next.isQuoted))
-    throw new RdataMistake(`must have a space after the parameter ${shortened(key)}`);
+    throw new RdataMistake(`must have a space after the parameter ${shortenedWord(key)}`);
   if (!next?.isAdjoining) return { key, value: equals < 0 ? Buffer.alloc(0) : bytes.subarray(equals + 1) };
   words.at += 1;
   if (words.tokens[words.at]?.isAdjoining) throw new RdataMistake(`must have a space after the parameter ${key}`);
@@ -82,7 +82,7 @@ function numberOfKey(key: string): number {
   if (known !== undefined) return known;
   const [, digits] = /^key(0|[1-9]\d{0,4})$/.exec(key) ?? [];
   if (digits === undefined || Number(digits) > KEY_MAX)
-    throw new RdataMistake(`must have known parameters, or key0 to key${KEY_MAX}, not ${shortened(key)}`);
+    throw new RdataMistake(`must have known parameters, or key0 to key${KEY_MAX}, not ${shortenedWord(key)}`);
   return Number(digits);
 }
 

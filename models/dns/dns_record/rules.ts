@@ -8,7 +8,7 @@ import {
   formatRdata,
   isRdataType,
   RdataMistake,
-  wordsOf,
+  wordsOfValue,
   type RdataType,
 } from '../../../core/protocols/dns_records/rdata';
 import { isQuotedText, joinedText, textStrings, valueOfStrings } from '../../../core/protocols/text_strings';
@@ -123,7 +123,7 @@ function normalizeValue(type: DnsType, value: string): { value: string | null; d
 
 function normalizeRdata(type: RdataType, value: string): { value: string | null; detail: string } {
   try {
-    const normal = formatRdata(type, encodeRdata(type, wordsOf(value), hostOrRoot));
+    const normal = formatRdata(type, encodeRdata(type, wordsOfValue(value), hostOrRoot));
     const isTooLong = normal.length > TEXT_BYTES_MAX;
     return { value: isTooLong ? null : normal, detail: `must have at most ${TEXT_BYTES_MAX} characters` };
   } catch (error) {

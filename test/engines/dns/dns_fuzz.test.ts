@@ -7,7 +7,7 @@ import {
   formatRdata,
   RDATA_TYPES,
   RdataMistake,
-  wordsOf,
+  wordsOfValue,
   ZONE_FILE,
   type RdataType,
 } from '../../../core/protocols/dns_records/rdata';
@@ -89,7 +89,7 @@ function orMistake<T>(work: () => T): T | null {
 
 test('a damaged value of a record is refused with a message, or has one normal form', () => {
   const random = randomFrom(fuzzSeed(2));
-  const encode = (type: RdataType, text: string): Buffer => encodeRdata(type, wordsOf(text), absoluteHostOf);
+  const encode = (type: RdataType, text: string): Buffer => encodeRdata(type, wordsOfValue(text), absoluteHostOf);
   let taken = 0;
   for (let turn = 0; turn < VALUES; turn += 1) {
     const type = pick(random, RDATA_TYPES);
@@ -108,16 +108,16 @@ test('damaged bytes of a record are refused with a message, or come back from th
   const random = randomFrom(fuzzSeed(3));
   for (let turn = 0; turn < VALUES; turn += 1) {
     const type = pick(random, RDATA_TYPES);
-    const data = Buffer.from(encodeRdata(type, wordsOf(pick(random, GOOD[type])), absoluteHostOf));
+    const data = Buffer.from(encodeRdata(type, wordsOfValue(pick(random, GOOD[type])), absoluteHostOf));
     for (let left = 1 + Math.floor(random() * 3); left > 0; left -= 1)
       data[Math.floor(random() * data.length)] = Math.floor(random() * 256);
     const cut = random() < 0.3 ? data.subarray(0, Math.floor(random() * data.length)) : data;
     const text = orMistake(() => formatRdata(type, cut));
     // Names in capitals, and precisions that have a shorter form, are the same record.
-    const again = text === null ? null : formatRdata(type, encodeRdata(type, wordsOf(text), absoluteHostOf));
+    const again = text === null ? null : formatRdata(type, encodeRdata(type, wordsOfValue(text), absoluteHostOf));
     if (again !== text) throw new Error(`${type} ${text} is ${again}`);
     const form = `\\# ${cut.length} ${cut.toString('hex')}`;
-    orMistake(() => unknownFormWords(pick(random, SERVED_TYPES), wordsOf(form)));
+    orMistake(() => unknownFormWords(pick(random, SERVED_TYPES), wordsOfValue(form)));
   }
 });
 
