@@ -5,9 +5,9 @@ import type { FoundRecord, Probes } from '../../core/context';
 import { limits } from '../../core/limits';
 import { absoluteHostOf } from '../../core/protocols/dns_records/presentation';
 import {
-  encodeRdata,
   formatRdata,
   isRdataType,
+  normalRdata,
   RdataMistake,
   wordsOfValue,
   type RdataType,
@@ -111,7 +111,7 @@ function toRdataRecord(answer: packet.Answer, record: Omit<FoundRecord, 'value'>
 
 function rdataValueOf(type: RdataType, answer: packet.Answer): string {
   if ('data' in answer && Buffer.isBuffer(answer.data)) return formatRdata(type, answer.data);
-  return formatRdata(type, encodeRdata(type, wordsOfValue(textOf(answer)), absoluteHostOf));
+  return normalRdata(type, wordsOfValue(textOf(answer)), absoluteHostOf);
 }
 
 function textOf(answer: packet.Answer): string {

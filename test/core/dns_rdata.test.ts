@@ -123,6 +123,12 @@ test.each(MISTAKES)('%s %s is refused', (type, value, message) => {
   expect(() => encode(type, value)).toThrow(message);
 });
 
+test('what is longer than its length can say is refused', () => {
+  const hints = `1 . ipv4hint=${'192.0.2.1,'.repeat(17_000)}192.0.2.1`;
+  expect(() => encode('SVCB', hints)).toThrow('ipv4hint with at most 65535 bytes');
+  expect(() => encode('TLSA', `3 0 0 ${'ab'.repeat(65_536)}`)).toThrow('at most 65535 bytes');
+});
+
 test('types are known by their numbers too', () => {
   expect(['TYPE65', 'type1', 'https', 'TYPE65280'].map(typeOfWord)).toEqual(['HTTPS', 'A', 'HTTPS', 'TYPE65280']);
 });

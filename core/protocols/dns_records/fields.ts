@@ -7,6 +7,9 @@ export class RdataMistake extends Error {
   override readonly name = 'RdataMistake';
 }
 
+/** The length of RDATA has two bytes, and so has that of a parameter (RFC 1035 §3.2.1, RFC 9460 §2.2). */
+export const RDATA_BYTES_MAX = 65_535;
+
 /** The words of a value, taken one by one. */
 export interface Words {
   tokens: readonly Token[];

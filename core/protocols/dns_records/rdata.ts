@@ -1,6 +1,18 @@
 // Record types whose value is their whole RDATA in the presentation format of zone files. A type is a row of the table:
 // its number, its fields, and what these must be together. Reading, writing, canonical form and wire format follow.
-import { hex, name, number, RdataMistake, string, type Bytes, type Field, type Style, type Words } from './fields';
+import {
+  hex,
+  name,
+  number,
+  RDATA_BYTES_MAX,
+  RdataMistake,
+  shortenedWord,
+  string,
+  type Bytes,
+  type Field,
+  type Style,
+  type Words,
+} from './fields';
 import { location } from './location';
 import { serviceParameters } from './service_binding';
 import { UnreadableZoneFile, zoneFileEntries, type Token } from './tokens';
@@ -91,13 +103,24 @@ export function isRdataType(type: string): type is RdataType {
  * @throws RdataMistake
  */
 export function encodeRdata(type: RdataType, tokens: readonly Token[], hostOf: Words['hostOf']): Buffer {
+  const data = readWords(type, tokens, hostOf);
+  formatRdata(type, data);
+  return data;
+}
+
+/** The value that the words of a zone file have in the API. @param hostOf as of `encodeRdata` @throws RdataMistake */
+export function normalRdata(type: RdataType, tokens: readonly Token[], hostOf: Words['hostOf']): string {
+  return formatRdata(type, readWords(type, tokens, hostOf));
+}
+
+/** Most mistakes are found where the fields are written. */
+function readWords(type: RdataType, tokens: readonly Token[], hostOf: Words['hostOf']): Buffer {
   const format: RdataFormat = FORMATS[type];
   const words: Words = { tokens, at: 0, hostOf };
   const data = Buffer.concat(format.fields.map((field) => field.read(words)));
   const surplus = tokens[words.at];
-  if (surplus) throw new RdataMistake(`must end before ${surplus.raw.slice(0, 40)}`);
-  // The fields are checked where they are written.
-  formatRdata(type, data);
+  if (surplus) throw new RdataMistake(`must end before ${shortenedWord(surplus.raw)}`);
+  if (data.length > RDATA_BYTES_MAX) throw new RdataMistake(`must have at most ${RDATA_BYTES_MAX} bytes`);
   return data;
 }
 

@@ -2,7 +2,7 @@
 import ipaddr from 'ipaddr.js';
 import { isIPv4, isIPv6 } from 'node:net';
 import { quoteString } from '../text_strings';
-import { RdataMistake, shortenedWord, type Bytes, type Field, type Words } from './fields';
+import { RDATA_BYTES_MAX, RdataMistake, shortenedWord, type Bytes, type Field, type Words } from './fields';
 import type { Token } from './tokens';
 
 interface Parameter {
@@ -40,7 +40,10 @@ export const serviceParameters: Field = {
       const number = numberOfKey(key);
       if (found.has(number)) throw new RdataMistake(`must have the parameter ${key} once`);
       const known = PARAMETERS[key];
-      found.set(number, known ? named(key, () => known.read(value)) : value);
+      const data = known ? named(key, () => known.read(value)) : value;
+      if (data.length > RDATA_BYTES_MAX)
+        throw new RdataMistake(`must have the parameter ${key} with at most ${RDATA_BYTES_MAX} bytes`);
+      found.set(number, data);
     }
     const ordered = [...found].sort(([a], [b]) => a - b);
     return Buffer.concat(

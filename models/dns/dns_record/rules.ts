@@ -4,9 +4,8 @@ import ipaddr from 'ipaddr.js';
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 import { asciiNameOf, hostNameOf, internationalMistake, isRecordLabel } from '../../../core/protocols/domain_names';
 import {
-  encodeRdata,
-  formatRdata,
   isRdataType,
+  normalRdata,
   RdataMistake,
   wordsOfValue,
   type RdataType,
@@ -123,7 +122,7 @@ function normalizeValue(type: DnsType, value: string): { value: string | null; d
 
 function normalizeRdata(type: RdataType, value: string): { value: string | null; detail: string } {
   try {
-    const normal = formatRdata(type, encodeRdata(type, wordsOfValue(value), hostOrRoot));
+    const normal = normalRdata(type, wordsOfValue(value), hostOrRoot);
     const isTooLong = normal.length > TEXT_BYTES_MAX;
     return { value: isTooLong ? null : normal, detail: `must have at most ${TEXT_BYTES_MAX} characters` };
   } catch (error) {

@@ -134,8 +134,13 @@ function withoutLonelyDigests(
   return { wanted: candidates.filter((one) => !isLonely(one)).map(({ fields }) => fields), lonely };
 }
 
+const MESSAGE_CHARACTERS_MAX = 500;
+
+/** A word of the file may be as long as the file. */
 function byLine(list: ZoneFileError[]): ZoneFileError[] {
-  return [...list].sort((a, b) => a.line - b.line);
+  const short = (text: string): string =>
+    text.length > MESSAGE_CHARACTERS_MAX ? `${text.slice(0, MESSAGE_CHARACTERS_MAX)}…` : text;
+  return list.map(({ line, message }) => ({ line, message: short(message) })).sort((a, b) => a.line - b.line);
 }
 
 function isFixed({ is_protected, managed_by }: DnsRecord): boolean {

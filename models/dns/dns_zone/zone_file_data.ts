@@ -1,12 +1,6 @@
 // The data of a line of a zone file as the fields of a record.
 import { unknownFormWords } from '../../../core/protocols/dns_records/presentation';
-import {
-  encodeRdata,
-  formatRdata,
-  isRdataType,
-  RdataMistake,
-  type RdataType,
-} from '../../../core/protocols/dns_records/rdata';
+import { isRdataType, normalRdata, RdataMistake, type RdataType } from '../../../core/protocols/dns_records/rdata';
 import type { Token } from '../../../core/protocols/dns_records/tokens';
 import { asciiNameOf } from '../../../core/protocols/domain_names';
 import { valueOfStrings } from '../../../core/protocols/text_strings';
@@ -29,10 +23,7 @@ export function readData(type: DnsType, tokens: Token[], origin: string): Data |
 }
 
 function readRdata(type: RdataType, tokens: Token[], origin: string): string {
-  return formatRdata(
-    type,
-    encodeRdata(type, tokens, (word) => hostOrRoot(absolute(word, origin) || '.')),
-  );
+  return normalRdata(type, tokens, (word) => hostOrRoot(absolute(word, origin) || '.'));
 }
 
 function readText(tokens: Token[]): Data {
