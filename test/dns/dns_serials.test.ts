@@ -5,6 +5,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { startDnsParent, type DnsParent } from '../support/dns/dns_parent';
+import { startBindSecondary, type Program } from '../support/dns/dns_programs';
 import { freePort } from '../support/processes/free_port';
 import { hasPowerdns, startPowerdns, type Powerdns } from '../support/dns/powerdns';
 import { fileNeeds } from '../support/runner/programs';
@@ -35,21 +36,28 @@ const addRecord = (service: TestService, zone: Body, body: object, more = {}): P
   service.call('POST', `/v2/dns_zones/${zone.id}/records`, { body, ...more });
 
 describe('with the embedded name server', () => {
+  const key = `transfer:${Buffer.alloc(32, 7).toString('base64')}`;
   let service: TestService;
   let port: number;
+  let bind: Program;
 
   beforeAll(async () => {
+    const at = await freePort();
     port = await freePort();
-    service = await startService({ worker: true, settings: { DNS_PORT: String(port) } });
+    const settings = { DNS_PORT: String(port), DNS_SECONDARIES: `127.0.0.1:${at}`, DNS_TRANSFER_KEY: key };
+    service = await startService({ worker: true, settings });
+    bind = await startBindSecondary({ port, zones: ['again.example.com'], key }, at);
   });
-  afterAll(() => service?.close());
+  afterAll(async () => {
+    await bind?.close();
+    await service?.close();
+  });
 
-  test('a zone that is deleted and made again starts above its last serial, in another project too', async () => {
+  test('a zone that is deleted and made again is taken over by a secondary, in another project too', async () => {
     const name = 'again.example.com';
     const other = await service.newProject();
     let last = 0;
-    for (const key of [undefined, undefined, other.key]) {
-      const by = key === undefined ? {} : { key };
+    for (const by of [{}, {}, { key: other.key }]) {
       const made = await service.call('POST', '/v2/dns_zones', { body: { name }, ...by });
       expect(made.status).toBe(201);
       await until(async () => (await servedSerial(port, name)) > last);
@@ -57,7 +65,7 @@ describe('with the embedded name server', () => {
       expect((await addRecord(service, made.body, { type: 'A', value: '192.0.2.1' }, by)).status).toBe(201);
       const serial = async (): Promise<number> =>
         (await service.call('GET', `/v2/dns_zones/${made.body.id}`, by)).body.serial;
-      await until(async () => (await servedSerial(port, name)) === (await serial()));
+      for (const at of [port, bind.port]) await until(async () => (await servedSerial(at, name)) === (await serial()));
       last = await serial();
       expect(last).toBeGreaterThan(made.body.serial + AHEAD);
       expect((await service.call('DELETE', `/v2/dns_zones/${made.body.id}`, by)).status).toBe(204);
