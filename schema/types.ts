@@ -1582,9 +1582,9 @@ export type Mutation = {
    */
   scanDnsZone: DnsImport;
   /**
-   * Imports records from a zone file in the format of BIND. SOA records and NS records of the apex are skipped. Lines that
-   * cannot become a record are listed in `errors`, and the others are imported. A file that cannot be read fails with
-   * `zone_file_invalid`, and nothing is imported.
+   * Imports records from a zone file in the format of BIND. SOA records and NS records of the apex are skipped. A CNAME of
+   * the apex becomes ALIAS. Lines that cannot become a record are listed in `errors`, and the others are imported. A file
+   * that cannot be read fails with `zone_file_invalid`, and nothing is imported.
    */
   importDnsZone: DnsImport;
   /**
@@ -4742,10 +4742,17 @@ export type DnsType =
   | 'ALIAS'
   | 'CAA'
   | 'CNAME'
+  | 'DS'
+  | 'HTTPS'
+  | 'LOC'
   | 'MX'
+  | 'NAPTR'
   | 'NS'
   | 'PTR'
   | 'SRV'
+  | 'SSHFP'
+  | 'SVCB'
+  | 'TLSA'
   | 'TXT';
 
 /** A page of regions. */
@@ -5909,7 +5916,8 @@ export type CreateDnsRecordInput = {
   name?: InputMaybe<Scalars['String']['input']>;
   /**
    * Value of the record: an address, a host name or text, depending on the type. Quoted strings (`"one" "two"`) are the
-   * strings of a TXT record.
+   * strings of a TXT record. DS, HTTPS, LOC, NAPTR, SSHFP, SVCB and TLSA have all fields of the type in it, as in a zone
+   * file (`1 . alpn=h3,h2`), with names that need no dot at their end.
    */
   value: Scalars['String']['input'];
   ttl?: InputMaybe<Scalars['Int']['input']>;
@@ -6046,7 +6054,10 @@ export type DnsImport = {
   skipped: Scalars['Int']['output'];
   /** Lines that could not become a record. */
   errors: Array<DnsImportError>;
-  /** Lines that were imported with a changed TTL, because TTLs must be from 60 to 86400. */
+  /**
+   * Lines that were imported otherwise than they are written, such as TTLs outside of 60 to 86400 and a CNAME of the apex,
+   * which becomes ALIAS, and lines that may not mean what they say, such as full names without a dot at their end.
+   */
   notes: Array<DnsImportError>;
   /** Records that were created or updated, or would be with `dry_run`. */
   records: Array<DnsRecord>;

@@ -13,6 +13,8 @@ const ADDED_VALUES = [
   'ApplicationSourceType.upload',
   // Of a method that the client chose itself.
   'PresignMethod.DELETE',
+  // Of records that the customer makes, takes from a file or has found by a scan.
+  ...['DS', 'HTTPS', 'LOC', 'NAPTR', 'SSHFP', 'SVCB', 'TLSA'].map((type) => `DnsType.${type}`),
 ];
 
 const FILE = path.resolve(__dirname, '../../docs/contract/fields.tsv');

@@ -896,6 +896,13 @@ CREATE INDEX deployments_of_preview ON public.deployments USING btree (preview_i
 CREATE INDEX deployments_of_project ON public.deployments USING btree (project_id);
 CREATE INDEX deployments_of_upload ON public.deployments USING btree (((source ->> 'source_upload_id'::text))) WHERE ((source ->> 'source_upload_id'::text) IS NOT NULL);
 
+create table dns_last_serials (
+  name text collate "C" not null,
+  serial integer not null,
+  ended_at timestamp(3) with time zone not null,
+  constraint dns_last_serials_pkey PRIMARY KEY (name)
+);
+
 create table dns_records (
   id text collate "C" not null,
   version bigint not null default '1'::bigint,
