@@ -18,7 +18,8 @@ import { checksumHeaders, encryptionHeaders } from './metadata';
 import { piecesOf, readFile } from './read_object';
 import { headerOf, numberInQuery, queryOf, type S3Request } from './request';
 import { sendEmpty, sendXml } from './respond';
-import { receive, receiveText, type Received } from './upload';
+import { encryptionOfPart } from './settings/customer_keys';
+import { etagOf, receive, receiveText, type Received } from './upload';
 import { copySource, describe, versionHeader } from './write_object';
 import { childElements, parseXml, elementText, requireMembers, type XmlNode } from './xml';
 
@@ -49,21 +50,24 @@ export async function createUpload(exchange: ObjectExchange): Promise<void> {
     { Bucket: bucket.name, Key: key, UploadId },
     {
       ...(algorithm && type && { 'x-amz-checksum-algorithm': algorithm, 'x-amz-checksum-type': type }),
-      ...encryptionHeaders(metadata),
+      ...encryptionHeaders(metadata, request),
     },
   );
 }
 
 export async function putPart(exchange: ObjectExchange): Promise<void> {
   const { upload, number } = await requirePart(exchange);
-  const { encryption } = upload.object.metadata;
-  const received = await receive(exchange, encryption);
+  const received = await receive(exchange, encryptionOfPart(upload.object.metadata, exchange.request));
   await storePart(exchange, upload, number, received);
   const sums =
     received.checksum && received.algorithm
       ? { [`x-amz-checksum-${received.algorithm.toLowerCase()}`]: received.checksum }
       : {};
-  sendEmpty(exchange, 200, { etag: `"${received.md5}"`, ...sums, ...encryptionHeaders(upload.object.metadata) });
+  const { metadata } = upload.object;
+  sendEmpty(exchange, 200, {
+    ...{ etag: `"${received.etag}"`, ...sums },
+    ...encryptionHeaders(metadata, exchange.request),
+  });
 }
 
 async function storePart(
@@ -74,7 +78,7 @@ async function storePart(
 ): Promise<string> {
   const { bucket, catalog, blobs, key } = exchange;
   const checksums = received.algorithm && received.checksum ? { [received.algorithm]: received.checksum } : {};
-  const part = { number, file_id: received.fileId, size: received.size, etag: received.md5, checksums };
+  const part = { number, file_id: received.fileId, size: received.size, etag: received.etag, checksums };
   return catalog.putPart(bucket.id, key, upload.id, part).catch(async (error: unknown) => {
     if ((error as { name?: string }).name === 'ObjectRefused') await blobs.remove(bucket.id, received.fileId);
     throw error;
@@ -85,15 +89,16 @@ async function storePart(
 export async function copyPart(exchange: ObjectExchange): Promise<void> {
   const { bucket, catalog, blobs, request } = exchange;
   const { upload, number } = await requirePart(exchange);
-  const { object, from } = await copySource(exchange);
+  const { object, from, encryption: before } = await copySource(exchange);
   const header = headerOf(request, 'x-amz-copy-source-range');
   const range = header === undefined ? null : copyRangeOf(header, object.size);
   const parts = object.part_count ? await catalog.partsOf(object.id) : [];
-  const { checksum_algorithm: algorithm, encryption } = upload.object.metadata;
+  const { checksum_algorithm: algorithm } = upload.object.metadata;
+  const encryption = encryptionOfPart(upload.object.metadata, request);
   const sums = algorithm ? checksum(algorithm as ChecksumAlgorithm) : null;
   async function* content(): AsyncGenerator<Buffer> {
     for (const { fileId, start, end } of piecesOf(object, parts, range ?? { start: 0, end: object.size }))
-      yield* readFile(await blobs.open(from.bucket.id, fileId, object.metadata.encryption), start, end);
+      yield* readFile(await blobs.open(from.bucket.id, fileId, before), start, end);
   }
   const written = await blobs.write(
     bucket.id,
@@ -104,13 +109,16 @@ export async function copyPart(exchange: ObjectExchange): Promise<void> {
     },
     encryption,
   );
-  const received = { ...written, algorithm: (algorithm as ChecksumAlgorithm) ?? null, checksum: sums && sums.digest() };
+  const received = {
+    ...{ ...written, etag: etagOf(written, encryption) },
+    ...{ algorithm: (algorithm as ChecksumAlgorithm) ?? null, checksum: sums && sums.digest() },
+  };
   const LastModified = await storePart(exchange, upload, number, received);
   sendXml(
     exchange,
     'CopyPartResult',
-    { LastModified, ETag: `"${written.md5}"` },
-    encryptionHeaders(upload.object.metadata),
+    { LastModified, ETag: `"${received.etag}"` },
+    encryptionHeaders(upload.object.metadata, request),
   );
 }
 
@@ -213,7 +221,7 @@ function answer(exchange: ObjectExchange, stored: StoredObject): void {
       ...{ Location: `/${bucket.name}/${key}`, Bucket: bucket.name, Key: key, ETag: `"${stored.etag}"` },
       ...(algorithm && value && { [`Checksum${algorithm}`]: value, ChecksumType: type }),
     },
-    { ...versionHeader(stored), ...checksumHeaders(stored), ...encryptionHeaders(stored.metadata) },
+    { ...versionHeader(stored), ...checksumHeaders(stored), ...encryptionHeaders(stored.metadata, exchange.request) },
   );
 }
 

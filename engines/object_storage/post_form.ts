@@ -6,6 +6,7 @@ import type { Exchange } from './endpoint_context';
 import { requireGranted } from './endpoint_context';
 import { S3Error } from './errors';
 import { tagsOfDocument } from './metadata';
+import { cannedAccess } from './settings/acl';
 import { headerOf } from './request';
 import { sendEmpty, sendPlainText } from './respond';
 import { equals, parseCredential, type Caller } from './signature';
@@ -37,7 +38,7 @@ export async function postObject(exchange: Exchange): Promise<void> {
   requireFields(fields);
   const tags = fields.has('tagging') ? tagsOfDocument(parseXml(fields.get('tagging') ?? '', 'Tagging')) : null;
   if (tags) requireGranted({ ...exchange, caller }, 's3:PutObjectTagging', key);
-  const isPublic = publicOf(fields);
+  const isPublic = fields.has('acl') && cannedAccess(fields.get('acl') ?? '', bucket) === 'public_read';
   if (isPublic) requireGranted({ ...exchange, caller }, 's3:PutObjectAcl', key);
   const written = await blobs.write(bucket.id, limited(form.file(), limits));
   const stored = await catalog
@@ -180,13 +181,6 @@ function parsePolicy(policy: string): { expiration: unknown; conditions: unknown
     // A malformed policy: see below.
   }
   throw new S3Error('InvalidPolicyDocument');
-}
-
-function publicOf(fields: ReadonlyMap<string, string>): boolean {
-  const acl = fields.get('acl') ?? 'private';
-  if (acl !== 'private' && acl !== 'public-read')
-    throw new S3Error('NotImplemented', 'The canned ACLs are private and public-read.');
-  return acl === 'public-read';
 }
 
 function metadataOf(fields: ReadonlyMap<string, string>): ObjectMetadata {

@@ -1,5 +1,7 @@
-// What ceph/s3-tests needs beside an S3 endpoint. Buckets are made and deleted with the API of the platform, so a proxy
-// in front of the endpoint turns CreateBucket and DeleteBucket into calls of it, and lets everything else through.
+// What ceph/s3-tests needs beside an S3 endpoint. The suite takes new buckets to be as they were before April 2023,
+// without a public access block and with ACLs: a proxy in front of the endpoint takes both away, as accounts of AWS that
+// run the suite have to. With a gateway, and for buckets with a canned ACL, it turns CreateBucket into a call of the
+// API of the platform. Everything else goes through.
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { Agent, createServer, request as send, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -45,9 +47,13 @@ export async function openSuiteEndpoint(world: S3Service, target = world.endpoin
     const [, name] = /^\/([^/?]+)\/?$/.exec(request.url ?? '') ?? [];
     const caller = byKey.get(/(?:Credential=|AWS )([^/:]+)/.exec(request.headers.authorization ?? '')?.[1] ?? '');
     const isOfApi = name !== undefined && caller !== undefined && ['PUT', 'DELETE'].includes(request.method ?? '');
-    const answer = isOfApi
-      ? askApi(world, { owner: caller, target }, name, request, response)
-      : Promise.resolve('to the endpoint');
+    const isNative = target === world.endpoint && !['public-read'].includes(String(request.headers['x-amz-acl']));
+    const answer =
+      isOfApi && isNative
+        ? createNative(target, caller, request, response)
+        : isOfApi
+          ? askApi(world, { owner: caller, target }, name, request, response)
+          : Promise.resolve('to the endpoint');
     answer
       .then((left) => void (left === 'to the endpoint' && passOn(target, request, response)))
       .catch(() => response.destroy());
@@ -61,6 +67,45 @@ export async function openSuiteEndpoint(world: S3Service, target = world.endpoin
       await new Promise((resolve) => server.close(resolve));
     },
   };
+}
+
+/** CreateBucket as it came, and then without the settings that the suite does not expect. */
+async function createNative(
+  target: string,
+  { accessKeyId, secretAccessKey }: Owner,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<'answered' | 'to the endpoint'> {
+  if (request.method === 'DELETE') return 'to the endpoint';
+  const body = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>));
+  const url = new URL(target + request.url);
+  const made = await ask(url, 'PUT', request.rawHeaders, body);
+  const unexpected = ['publicAccessBlock', ...(request.headers['x-amz-object-ownership'] ? [] : ['ownershipControls'])];
+  for (const setting of made.status === 200 ? unexpected : []) {
+    const at = new URL(`${url.origin}${url.pathname}?${setting}=`);
+    const credentials = { accessKeyId, secretAccessKey };
+    const signed = { method: 'DELETE', url: at, payloadHash: EMPTY_SHA256, region: 'local', credentials };
+    await fetch(at, { method: 'DELETE', headers: signedHeaders(signed) });
+  }
+  response.writeHead(made.status, made.headers).end(made.body);
+  return 'answered';
+}
+
+function ask(url: URL, method: string, headers: string[], body: Buffer) {
+  return new Promise<{ status: number; headers: string[]; body: Buffer }>((resolve, reject) => {
+    const onward = send({
+      ...{ hostname: url.hostname, port: url.port, path: url.pathname + url.search },
+      ...{ method, headers: headers as never, setHost: false, agent: ONCE },
+    });
+    onward.on('error', reject).on('response', (answer) => {
+      const pieces: Buffer[] = [];
+      answer.on('data', (piece: Buffer) => pieces.push(piece)).on('error', reject);
+      answer.on('end', () =>
+        resolve({ status: answer.statusCode ?? 502, headers: answer.rawHeaders, body: Buffer.concat(pieces) }),
+      );
+    });
+    onward.end(body);
+  });
 }
 
 async function mintAccessKey(service: TestService, project: { id: string; key: string }): Promise<Owner> {
