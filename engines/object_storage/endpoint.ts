@@ -222,7 +222,7 @@ function refuseMethod(): never {
 
 /** PUT of the bucket itself, also with parameters that have no meaning, such as `x-id` of the SDKs. */
 function isCreation({ method, key, isWebsite, query }: S3Request): boolean {
-  return method === 'PUT' && key === null && !isWebsite && !query.some(([name]) => name in bucketSettings);
+  return method === 'PUT' && key === null && !isWebsite && !query.some(([name]) => Object.hasOwn(bucketSettings, name));
 }
 
 async function ofBucket(exchange: Exchange): Promise<void> {
@@ -234,6 +234,7 @@ async function ofBucket(exchange: Exchange): Promise<void> {
   if (request.method === 'POST') return deleteObjects(exchange);
   if (request.method === 'DELETE') return deleteBucket(exchange);
   if (request.method === 'HEAD') return headBucket(exchange);
+  if (request.method !== 'GET') return refuseMethod();
   if (sub === 'uploads') return listUploads(exchange);
   return sub === 'versions' ? listVersions(exchange) : listObjects(exchange);
 }

@@ -18,7 +18,7 @@ import { checksumHeaders, encryptionHeaders } from './metadata';
 import { piecesOf, readFile } from './read_object';
 import { headerOf, numberInQuery, queryOf, type S3Request } from './request';
 import { sendEmpty, sendXml } from './respond';
-import { encryptionOfPart } from './settings/customer_keys';
+import { customerKeyOf, encryptionOfPart } from './settings/customer_keys';
 import { etagOf, receive, receiveText, type Received } from './upload';
 import { copySource, describe, versionHeader } from './write_object';
 import { childElements, parseXml, elementText, requireMembers, type XmlNode } from './xml';
@@ -153,6 +153,7 @@ export async function completeUpload(exchange: ObjectExchange): Promise<void> {
   const id = queryOf(request, 'uploadId') ?? '';
   const upload = await catalog.upload(bucket.id, key, id);
   if (!upload) return repeated(exchange, id);
+  requireSameKey(upload, request);
   const parts = chosenParts(listed, await catalog.uploadParts(upload.id));
   const object = completedObject(upload, parts);
   requireAnnounced(request, object);
@@ -160,6 +161,11 @@ export async function completeUpload(exchange: ObjectExchange): Promise<void> {
   const stored = await catalog.completeUpload(bucket.id, upload.id, ids, { ...object, ...writeConditions(request) });
   exchange.wakeSweep();
   answer(exchange, stored);
+}
+
+/** A key is not needed, and one that is sent has to be that of the upload. @throws S3Error */
+export function requireSameKey({ object }: StoredUpload, request: S3Request): void {
+  if (customerKeyOf(request)) encryptionOfPart(object.metadata, request);
 }
 
 interface ListedPart {

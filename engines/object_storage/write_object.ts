@@ -1,5 +1,5 @@
 // PUT, copy and DELETE of objects, their tags and their canned access.
-import type { DescribedObject, NewObject, ObjectMetadata, StoredObject } from '../../core/protocols/objects';
+import type { DescribedObject, NewObject, StoredObject } from '../../core/protocols/objects';
 import type { Encrypted } from './files/blobs';
 import { requireCopyConditions, writeConditions } from './conditions';
 import { requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';

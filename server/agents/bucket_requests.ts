@@ -22,7 +22,6 @@ const REFUSALS: Partial<Record<string, Refusal>> = {
   resource_in_use: 'InvalidBucketState',
   not_found: 'NoSuchBucket',
   project_not_found: 'AccessDenied',
-  reference_not_found: 'InvalidLocationConstraint',
 };
 
 export function openBucketRequests(platform: Platform): Pick<ObjectCatalog, 'createBucket' | 'deleteBucket'> {
@@ -37,6 +36,8 @@ export function openBucketRequests(platform: Platform): Pick<ObjectCatalog, 'cre
       for (const until = Date.now() + REMOVAL_MS; ; await sleep(REMOVAL_POLL_MS)) {
         const failure = await create().then(() => null, toProblem);
         if (failure === null) return;
+        if (failure.code === 'reference_not_found')
+          throw new ObjectRefused('InvalidLocationConstraint', `The only region is ${platform.config.regionId}.`);
         if (failure.code !== 'name_taken') throw refusalOf(failure);
         const taken = await refusalOfName(platform, key, name);
         if (taken !== 'OperationAborted' || Date.now() > until) throw new ObjectRefused(taken);

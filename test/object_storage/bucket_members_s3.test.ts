@@ -34,6 +34,14 @@ const OPERATIONS: Record<string, Call> = {
       return [name, [verb.toUpperCase(), `?${what.toLowerCase()}`]];
     }),
   ),
+  CreateBucket: ['PUT', '//never-made'],
+  DeleteBucket: ['DELETE', ''],
+  GetPublicAccessBlock: ['GET', '?publicAccessBlock'],
+  PutPublicAccessBlock: ['PUT', '?publicAccessBlock'],
+  DeletePublicAccessBlock: ['DELETE', '?publicAccessBlock'],
+  GetBucketOwnershipControls: ['GET', '?ownershipControls'],
+  PutBucketOwnershipControls: ['PUT', '?ownershipControls'],
+  DeleteBucketOwnershipControls: ['DELETE', '?ownershipControls'],
   GetBucketPolicyStatus: ['GET', '?policyStatus'],
   GetObjectLockConfiguration: ['GET', '?object-lock'],
   PutObjectLockConfiguration: ['PUT', '?object-lock'],
@@ -68,6 +76,7 @@ const BODIES = [
   ...['DeleteObjects', 'PutBucketVersioning', 'PutBucketCors', 'PutBucketLifecycle', 'PutBucketPolicy'],
   ...['PutBucketWebsite', 'PutBucketAcl', 'PutObject', 'PutObjectTagging', 'PutObjectAcl', 'UploadPart'],
   ...['CompleteMultipartUpload', 'PutObjectLockConfiguration', 'PutObjectRetention', 'PutObjectLegalHold'],
+  ...['CreateBucket', 'PutPublicAccessBlock', 'PutBucketOwnershipControls'],
 ];
 const LISTS = ['ListObjects', 'ListObjectsV2', 'ListObjectVersions'];
 const SSE = 'x-amz-server-side-encryption';
@@ -79,8 +88,8 @@ const HEADERS: Record<string, [string, readonly string[]]> = {
   'if-none-match': ['"x"', [...READS, ...WRITES]],
   'if-modified-since': ['Sat, 01 Jan 2000 00:00:00 GMT', READS],
   'if-unmodified-since': ['Sat, 01 Jan 2000 00:00:00 GMT', READS],
-  'x-amz-acl': ['private', [...MAKES, 'PutObjectAcl', 'PutBucketAcl']],
-  'x-amz-bucket-object-lock-enabled': ['true', []],
+  'x-amz-acl': ['private', [...MAKES, 'PutObjectAcl', 'PutBucketAcl', 'CreateBucket']],
+  'x-amz-bucket-object-lock-enabled': ['true', ['CreateBucket']],
   'x-amz-bucket-object-lock-token': ['x', []],
   'x-amz-bypass-governance-retention': ['true', ['DeleteObject', 'DeleteObjects', 'PutObjectRetention']],
   'x-amz-checksum-algorithm': ['CRC32', ['CopyObject', 'CreateMultipartUpload', ...BODIES]],
@@ -120,7 +129,7 @@ const HEADERS: Record<string, [string, readonly string[]]> = {
   [`${LOCK}-legal-hold`]: ['ON', MAKES],
   [`${LOCK}-mode`]: ['GOVERNANCE', MAKES],
   [`${LOCK}-retain-until-date`]: ['2100-01-01T00:00:00Z', MAKES],
-  'x-amz-object-ownership': ['ObjectWriter', []],
+  'x-amz-object-ownership': ['ObjectWriter', ['CreateBucket']],
   'x-amz-optional-object-attributes': ['RestoreStatus', LISTS],
   'x-amz-part-number-marker': ['1', ['GetObjectAttributes']],
   'x-amz-rename-source': ['/x', []],

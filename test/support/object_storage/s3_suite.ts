@@ -4,10 +4,11 @@
 // API of the platform. Everything else goes through.
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
-import { Agent, createServer, request as send, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, request as send, type IncomingMessage, type ServerResponse } from 'node:http';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EMPTY_SHA256, signedHeaders } from '../../../core/protocols/sigv4';
+import { createAsBefore, ONCE } from './s3_suite_buckets';
 import type { S3Service } from './s3';
 import type { TestService } from '../service';
 import { judge, knownFailures, type Outcome } from '../runner/suites';
@@ -50,7 +51,7 @@ export async function openSuiteEndpoint(world: S3Service, target = world.endpoin
     const isNative = target === world.endpoint && !['public-read'].includes(String(request.headers['x-amz-acl']));
     const answer =
       isOfApi && isNative
-        ? createNative(target, caller, request, response)
+        ? createAsBefore(target, caller, request, response)
         : isOfApi
           ? askApi(world, { owner: caller, target }, name, request, response)
           : Promise.resolve('to the endpoint');
@@ -67,45 +68,6 @@ export async function openSuiteEndpoint(world: S3Service, target = world.endpoin
       await new Promise((resolve) => server.close(resolve));
     },
   };
-}
-
-/** CreateBucket as it came, and then without the settings that the suite does not expect. */
-async function createNative(
-  target: string,
-  { accessKeyId, secretAccessKey }: Owner,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<'answered' | 'to the endpoint'> {
-  if (request.method === 'DELETE') return 'to the endpoint';
-  const body = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>));
-  const url = new URL(target + request.url);
-  const made = await ask(url, 'PUT', request.rawHeaders, body);
-  const unexpected = ['publicAccessBlock', ...(request.headers['x-amz-object-ownership'] ? [] : ['ownershipControls'])];
-  for (const setting of made.status === 200 ? unexpected : []) {
-    const at = new URL(`${url.origin}${url.pathname}?${setting}=`);
-    const credentials = { accessKeyId, secretAccessKey };
-    const signed = { method: 'DELETE', url: at, payloadHash: EMPTY_SHA256, region: 'local', credentials };
-    await fetch(at, { method: 'DELETE', headers: signedHeaders(signed) });
-  }
-  response.writeHead(made.status, made.headers).end(made.body);
-  return 'answered';
-}
-
-function ask(url: URL, method: string, headers: string[], body: Buffer) {
-  return new Promise<{ status: number; headers: string[]; body: Buffer }>((resolve, reject) => {
-    const onward = send({
-      ...{ hostname: url.hostname, port: url.port, path: url.pathname + url.search },
-      ...{ method, headers: headers as never, setHost: false, agent: ONCE },
-    });
-    onward.on('error', reject).on('response', (answer) => {
-      const pieces: Buffer[] = [];
-      answer.on('data', (piece: Buffer) => pieces.push(piece)).on('error', reject);
-      answer.on('end', () =>
-        resolve({ status: answer.statusCode ?? 502, headers: answer.rawHeaders, body: Buffer.concat(pieces) }),
-      );
-    });
-    onward.end(body);
-  });
 }
 
 async function mintAccessKey(service: TestService, project: { id: string; key: string }): Promise<Owner> {
@@ -178,9 +140,6 @@ async function bucketAnswers(status: number, target: string, owner: Owner, name:
     if ((await fetch(url, { method: 'HEAD', headers })).status === status) return;
   }
 }
-
-/** A connection for each request: a gateway sends a body after some answers to HEAD, before the next answer. */
-const ONCE = new Agent({ keepAlive: false });
 
 function passOn(target: string, request: IncomingMessage, response: ServerResponse): void {
   const { hostname, port } = new URL(target);
