@@ -1,5 +1,5 @@
 // Receiving content: decoded, measured, verified against the announced length and checksums, and durable at the end.
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, createHmac } from 'node:crypto';
 import { UNSIGNED_PAYLOAD } from '../../core/protocols/sigv4';
 import type { Encrypted, Written } from './files/blobs';
 import { checksum, isAlgorithm, isChecksumValue, type ChecksumAlgorithm } from './files/checksums';
@@ -52,9 +52,15 @@ export async function receive(exchange: Exchange, encryption: Encrypted): Promis
   return { ...written, etag: etagOf(written, encryption), algorithm: expected?.algorithm ?? null, checksum: value };
 }
 
-/** As at Amazon S3, the entity tag of content that a key of a client encrypts is not its MD5, which would identify it. */
+const ETAG_LENGTH = 32;
+
+/**
+ * As at Amazon S3, the entity tag of content that a key of a client encrypts is not its MD5, which would identify it. A
+ * part that is sent again has the same one.
+ */
 export function etagOf({ md5 }: Pick<Written, 'md5'>, encryption: Encrypted): string {
-  return Buffer.isBuffer(encryption) ? randomBytes(16).toString('hex') : md5;
+  if (!Buffer.isBuffer(encryption)) return md5;
+  return createHmac('sha256', encryption).update(`entity tag of ${md5}`).digest('hex').slice(0, ETAG_LENGTH);
 }
 
 /**

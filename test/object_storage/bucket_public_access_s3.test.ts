@@ -118,6 +118,8 @@ test('each part of a block does what it says, also to what was public before', a
     'AccessDenied',
     200,
   ]);
+  for (const ACL of ['public-read-write', 'authenticated-read'] as const)
+    expect([ACL, await codeOf(put(Bucket, 'b', { ACL }))]).toEqual([ACL, 'AccessDenied']);
   await block(Bucket, { IgnorePublicAcls: true });
   expect(await anybody(Bucket, 'open')).toBe(403);
   await block(Bucket, OPEN);
@@ -130,6 +132,7 @@ test('each part of a block does what it says, also to what was public before', a
   // `access` of the API says what holds.
   await client.send(new s3.PutBucketAclCommand({ Bucket, ACL: 'public-read' }));
   await put(Bucket, 'plain');
+  expect(await codeOf(own(Bucket, 'BucketOwnerEnforced'))).toBe('InvalidBucketAclWithObjectOwnership');
   expect(await anybody(Bucket, 'plain')).toBe(200);
   await block(Bucket, { IgnorePublicAcls: true });
   expect(await anybody(Bucket, 'plain')).toBe(403);

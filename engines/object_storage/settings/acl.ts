@@ -21,6 +21,9 @@ const CANNED: ReadonlyMap<string, Access> = new Map([
   ['public-read', 'public_read'],
 ]);
 const OTHERS: readonly string[] = ['public-read-write', 'authenticated-read', 'aws-exec-read', 'log-delivery-write'];
+/** Of those. */
+const PUBLIC: readonly string[] = ['public-read-write', 'authenticated-read'];
+const GROUPS = /^http:\/\/acs\.amazonaws\.com\/groups\/global\/(AllUsers|AuthenticatedUsers)$/;
 const GRANT = 'x-amz-grant-';
 const PERMISSIONS: Record<string, string> = {
   ...{ 'full-control': 'FULL_CONTROL', read: 'READ', write: 'WRITE', 'read-acp': 'READ_ACP', 'write-acp': 'WRITE_ACP' },
@@ -54,6 +57,7 @@ export function cannedAccess(name: string, bucket: Owning): Access {
   const access = CANNED.get(name);
   if (access) return permitted(access, bucket);
   if (!OTHERS.includes(name)) throw new S3Error('InvalidArgument', 'x-amz-acl is not the name of a canned ACL.');
+  if (PUBLIC.includes(name)) requireNotBlocked(bucket);
   throw notHonoured(bucket, `The canned ACLs are ${[...CANNED.keys()].join(', ')}.`);
 }
 
@@ -81,6 +85,7 @@ function grantedAccess(grants: readonly Grant[], bucket: Owning): Access {
     kind === 'uri' && grantee === EVERYBODY && permission === 'READ';
   const isHonoured = grants.some(isOwners) && grants.every((grant) => isOwners(grant) || isPublic(grant));
   if (isHonoured) return permitted(grants.some(isPublic) ? 'public_read' : 'private', bucket);
+  if (grants.some(({ kind, grantee }) => kind === 'uri' && GROUPS.test(grantee))) requireNotBlocked(bucket);
   throw notHonoured(bucket, `An ACL grants FULL_CONTROL to the owner, and READ to everybody (${EVERYBODY}) or nobody.`);
 }
 
@@ -117,9 +122,13 @@ function accessOfDocument(text: string, bucket: Owning): Access {
 function permitted(access: Access, bucket: Owning): Access {
   if (access === 'private') return access;
   if (hasNoAcls(bucket)) throw notHonoured(bucket, '');
-  if (bucket.public_access_block?.block_public_acls)
-    throw new S3Error('AccessDenied', 'The bucket blocks public ACLs (BlockPublicAcls).');
+  requireNotBlocked(bucket);
   return access;
+}
+
+function requireNotBlocked(bucket: Owning): void {
+  if (!hasNoAcls(bucket) && bucket.public_access_block?.block_public_acls)
+    throw new S3Error('AccessDenied', 'The bucket blocks public ACLs (BlockPublicAcls).');
 }
 
 function notHonoured(bucket: Owning, sentence: string): S3Error {

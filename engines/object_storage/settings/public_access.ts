@@ -6,6 +6,7 @@ import { S3Error } from '../errors';
 import { sendXml } from '../respond';
 import { receiveText } from '../upload';
 import { childElement, childElements, elementText, parseXml, requireMembers } from '../xml';
+import { hasNoAcls } from './acl';
 import { changeBucketSettings } from './change_settings';
 
 const XML_BYTES_MAX = 64 * 1024;
@@ -63,7 +64,11 @@ export function putOwnershipControls(exchange: Exchange): Promise<void> {
     if (!rule || more.length) throw new S3Error('MalformedXML', 'Ownership controls must have one rule.');
     requireMembers(rule, ['ObjectOwnership']);
     if (!childElement(rule, 'ObjectOwnership')) throw new S3Error('MalformedXML');
-    return { object_ownership: ownershipOf(elementText(rule, 'ObjectOwnership') ?? '') };
+    const object_ownership = ownershipOf(elementText(rule, 'ObjectOwnership') ?? '');
+    // Over S3 it is an ACL of the bucket.
+    if (exchange.bucket.access === 'public_read' && hasNoAcls({ object_ownership }))
+      throw new S3Error('InvalidBucketAclWithObjectOwnership');
+    return { object_ownership };
   });
 }
 
