@@ -186,6 +186,20 @@ describe('what a policy cannot say here is refused and changes nothing', () => {
   });
 });
 
+test('without a trusted proxy, its headers are believed by no condition', async () => {
+  const headers = { 'x-forwarded-for': '192.0.2.1', 'x-forwarded-proto': 'https', forwarded: 'for=192.0.2.1' };
+  const ask = async () => (await fetch(`${world.endpoint}/${Bucket}/secret`, { headers })).status;
+  const only = (Condition: object) => put(allow('s3:GetObject', `${arn}/*`, { Condition }));
+  await only({ IpAddress: { 'aws:SourceIp': '192.0.2.0/24' } });
+  expect(await ask()).toBe(403);
+  await only({ NotIpAddress: { 'aws:SourceIp': '127.0.0.0/8' } });
+  expect(await ask()).toBe(403);
+  await only({ Bool: { 'aws:SecureTransport': 'true' } });
+  expect(await ask()).toBe(403);
+  await only({ IpAddress: { 'aws:SourceIp': '127.0.0.1' } });
+  expect(await ask()).toBe(200);
+});
+
 test('a condition on the prefix of lists is kept to', async () => {
   const list = (operator: string, values: string | string[], effect = 'Allow'): object =>
     allow('s3:ListBucket', arn, { Effect: effect, Condition: { [operator]: { 's3:prefix': values } } });

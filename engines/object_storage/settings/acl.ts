@@ -103,8 +103,9 @@ function accessOfDocument(text: string, bucket: Owning): Access {
   requireMembers(document, ['Owner', 'AccessControlList']);
   const owner = elementText(childElement(document, 'Owner'), 'ID');
   const list = childElement(document, 'AccessControlList');
-  if (owner === undefined || !list) throw new S3Error('MalformedACLError');
-  if (owner !== bucket.project_id) throw new S3Error('AccessDenied', 'The owner in the ACL is not that of the bucket.');
+  if (!list) throw new S3Error('MalformedACLError');
+  if (owner !== undefined && owner !== bucket.project_id)
+    throw new S3Error('AccessDenied', 'The owner in the ACL is not that of the bucket.');
   requireMembers(list, ['Grant'], ['Grant']);
   const grants = childElements(list, 'Grant').map((grant) => {
     requireMembers(grant, ['Grantee', 'Permission']);
