@@ -159,7 +159,10 @@ export interface StoredUpload {
   bucket_id: string;
   key: string;
   /** Metadata of the object once the upload is completed. */
-  object: DescribedObject;
+  object: DescribedObject & {
+    /** The canned ACL of the request, for conditions of policies. */
+    acl?: string;
+  };
   created_at: string;
 }
 

@@ -18,7 +18,19 @@ export function conditionContext(request: S3Request, action: BucketAction): Cond
       case 's3:delimiter':
         return isListAction(action) ? queryOf(request, key.slice('s3:'.length)) : undefined;
       default:
-        return headerOf(request, key.slice('s3:'.length));
+        return headerOf(request, key.slice('s3:'.length)) ?? ofUpload(request, key);
     }
   };
+}
+
+/** Parts and completions have what their upload was created with, as at Amazon S3. */
+function ofUpload({ upload }: S3Request, key: string): string | undefined {
+  switch (key) {
+    case 's3:x-amz-acl':
+      return upload?.acl;
+    case 's3:x-amz-server-side-encryption':
+      return upload?.metadata.encryption ?? undefined;
+    default:
+      return upload?.metadata.customer_key ? 'AES256' : undefined;
+  }
 }

@@ -43,7 +43,10 @@ export async function createUpload(exchange: ObjectExchange): Promise<void> {
   if (algorithm && type && !canBe(algorithm, type))
     throw new S3Error('InvalidRequest', `The checksum ${algorithm} cannot be ${type}.`);
   const metadata = { ...described.metadata, ...(algorithm && { checksum_algorithm: algorithm, checksum_type: type }) };
-  const UploadId = await catalog.createUpload(bucket.id, { key, object: { ...described, metadata } });
+  const UploadId = await catalog.createUpload(bucket.id, {
+    key,
+    object: { ...described, ...aclOf(request), metadata },
+  });
   sendXml(
     exchange,
     'InitiateMultipartUploadResult',
@@ -133,11 +136,26 @@ function copyRangeOf(header: string, size: number): { start: number; end: number
 }
 
 async function requirePart(exchange: ObjectExchange): Promise<{ upload: StoredUpload; number: number }> {
-  requireGranted(exchange, 's3:PutObject', exchange.key);
+  const upload = await requireGrantedUpload(exchange);
   const number = numberInQuery(exchange.request, 'partNumber', 0, Infinity);
   if (number < 1 || number > PARTS_MAX)
     throw new S3Error('InvalidArgument', `partNumber must be from 1 to ${PARTS_MAX}.`);
-  return { upload: await requireUpload(exchange), number };
+  if (!upload) throw new S3Error('NoSuchUpload');
+  return { upload, number };
+}
+
+const aclOf = (request: S3Request): Pick<StoredUpload['object'], 'acl'> => {
+  const acl = headerOf(request, 'x-amz-acl');
+  return acl === undefined ? {} : { acl };
+};
+
+/** Conditions of policies see what the upload has asked for. @throws S3Error AccessDenied */
+async function requireGrantedUpload(exchange: ObjectExchange): Promise<StoredUpload | null> {
+  const { request, bucket, catalog, key } = exchange;
+  const upload = await catalog.upload(bucket.id, key, queryOf(request, 'uploadId') ?? '');
+  if (upload) request.upload = upload.object;
+  requireGranted(exchange, 's3:PutObject', key);
+  return upload;
 }
 
 export async function requireUpload({ catalog, bucket, key, request }: ObjectExchange): Promise<StoredUpload> {
@@ -148,11 +166,9 @@ export async function requireUpload({ catalog, bucket, key, request }: ObjectExc
 
 export async function completeUpload(exchange: ObjectExchange): Promise<void> {
   const { request, bucket, catalog, key } = exchange;
-  requireGranted(exchange, 's3:PutObject', key);
+  const upload = await requireGrantedUpload(exchange);
   const listed = listedParts(parseXml(await receiveText(exchange, XML_BYTES_MAX, 'of the object'), COMPLETE));
-  const id = queryOf(request, 'uploadId') ?? '';
-  const upload = await catalog.upload(bucket.id, key, id);
-  if (!upload) return repeated(exchange, id);
+  if (!upload) return repeated(exchange, queryOf(request, 'uploadId') ?? '');
   requireSameKey(upload, request);
   const parts = chosenParts(listed, await catalog.uploadParts(upload.id));
   const object = completedObject(upload, parts);

@@ -7,7 +7,7 @@ import { requireGranted } from './endpoint_context';
 import { S3Error } from './errors';
 import { tagsOfDocument } from './metadata';
 import { cannedAccess } from './settings/acl';
-import { headerOf } from './request';
+import { headerOf, type S3Request } from './request';
 import { sendEmpty, sendPlainText } from './respond';
 import { equals, parseCredential, type Caller } from './signature';
 import { parseXml, xmlDocument } from './xml';
@@ -33,6 +33,7 @@ export async function postObject(exchange: Exchange): Promise<void> {
   const key = (fields.get('key') ?? '').replaceAll('${filename}', fileName);
   if (!key || Buffer.byteLength(key) > 1024 || key.includes('\0'))
     throw new S3Error('InvalidArgument', 'The field key is missing or not valid.');
+  takeAcl(request, fields);
   const { caller, limits } = await signer(exchange, new Map([...fields, ['key', key], ['bucket', bucket.name]]));
   requireGranted({ ...exchange, caller }, 's3:PutObject', key);
   requireFields(fields);
@@ -57,6 +58,15 @@ export async function postObject(exchange: Exchange): Promise<void> {
     });
   exchange.wakeSweep();
   answer(exchange, fields, key, stored.etag);
+}
+
+/** Conditions of policies are about what the form asks for, not about headers beside it. @throws S3Error */
+function takeAcl(request: S3Request, fields: ReadonlyMap<string, string>): void {
+  const { headers } = request.raw;
+  const name = Object.keys(headers).find((one) => /^x-amz-(acl|server-side-encryption)/.test(one));
+  if (name !== undefined) throw new S3Error('InvalidArgument', `${name} is not offered with forms.`);
+  const acl = fields.get('acl');
+  if (acl !== undefined) headers['x-amz-acl'] = acl;
 }
 
 /** Rejects fields with object settings that are not supported. @throws S3Error NotImplemented */

@@ -1,6 +1,6 @@
 // Parsing of requests: path-style and virtual-hosted-style addressing, key, query, headers.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { KEY_BYTES_MAX } from '../../core/protocols/objects';
+import { KEY_BYTES_MAX, type StoredUpload } from '../../core/protocols/objects';
 import { S3Error } from './errors';
 
 export interface S3Request {
@@ -17,6 +17,8 @@ export interface S3Request {
   /** The host name belongs to a website. */
   isWebsite: boolean;
   client: S3Client;
+  /** What the upload has asked for that a part belongs to. */
+  upload?: StoredUpload['object'];
 }
 
 /** Who sends a request, as far as trusted proxies say it. */

@@ -81,6 +81,11 @@ const BODIES = [
 const LISTS = ['ListObjects', 'ListObjectsV2', 'ListObjectVersions'];
 const SSE = 'x-amz-server-side-encryption';
 const LOCK = 'x-amz-object-lock';
+/** Operations that a key of the client opens objects or parts for. */
+const KEYED = [
+  ...[...READS, ...MAKES, 'GetObjectAttributes'],
+  ...['UploadPart', 'UploadPartCopy', 'CompleteMultipartUpload', 'ListParts'],
+];
 
 /** Value, and the operations that honour it; none: it is offered nowhere. */
 const HEADERS: Record<string, [string, readonly string[]]> = {
@@ -107,9 +112,9 @@ const HEADERS: Record<string, [string, readonly string[]]> = {
   'x-amz-copy-source-if-none-match': ['"x"', COPIES],
   'x-amz-copy-source-if-unmodified-since': ['Sat, 01 Jan 2000 00:00:00 GMT', COPIES],
   'x-amz-copy-source-range': ['bytes=0-1', ['UploadPartCopy']],
-  [`x-amz-copy-source-${SSE.slice(6)}-customer-algorithm`]: ['AES256', []],
-  [`x-amz-copy-source-${SSE.slice(6)}-customer-key`]: ['AAAA', []],
-  [`x-amz-copy-source-${SSE.slice(6)}-customer-key-md5`]: ['AAAA', []],
+  [`x-amz-copy-source-${SSE.slice(6)}-customer-algorithm`]: ['AES256', COPIES],
+  [`x-amz-copy-source-${SSE.slice(6)}-customer-key`]: ['AAAA', COPIES],
+  [`x-amz-copy-source-${SSE.slice(6)}-customer-key-md5`]: ['AAAA', COPIES],
   'x-amz-create-session-mode': ['ReadOnly', []],
   'x-amz-expected-bucket-owner': ['123456789012', ALL],
   'x-amz-grant-full-control': ['id=x', []],
@@ -140,9 +145,9 @@ const HEADERS: Record<string, [string, readonly string[]]> = {
   [`${SSE}-aws-kms-key-id`]: ['x', []],
   [`${SSE}-bucket-key-enabled`]: ['true', []],
   [`${SSE}-context`]: ['x', []],
-  [`${SSE}-customer-algorithm`]: ['AES256', []],
-  [`${SSE}-customer-key`]: ['AAAA', []],
-  [`${SSE}-customer-key-md5`]: ['AAAA', []],
+  [`${SSE}-customer-algorithm`]: ['AES256', KEYED],
+  [`${SSE}-customer-key`]: ['AAAA', KEYED],
+  [`${SSE}-customer-key-md5`]: ['AAAA', KEYED],
   'x-amz-security-token': ['x', []],
   'x-amz-skip-destination-validation': ['true', []],
   'x-amz-source-expected-bucket-owner': ['123456789012', COPIES],

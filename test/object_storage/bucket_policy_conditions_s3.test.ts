@@ -162,6 +162,40 @@ test('what a write asks for can be a condition', async () => {
   expect(await write({ ServerSideEncryption: 'AES256', ACL: 'public-read' })).toBe('AccessDenied');
 });
 
+test('an upload in parts has what it was created with, and a form what its fields say', async () => {
+  const sse = 's3:x-amz-server-side-encryption';
+  await put([
+    statement('Deny', { StringNotEquals: { [sse]: 'AES256' } }, 's3:PutObject'),
+    statement('Deny', { StringNotEquals: { 's3:x-amz-acl': 'bucket-owner-full-control' } }, 's3:PutObject'),
+  ]);
+  const where = { Bucket, Key: 'parts' };
+  const more = { ServerSideEncryption: 'AES256' as const, ACL: 'bucket-owner-full-control' as const };
+  const { UploadId } = await client.send(new s3.CreateMultipartUploadCommand({ ...where, ...more }));
+  const part = { ...where, UploadId, PartNumber: 1 };
+  const { ETag } = await client.send(new s3.UploadPartCommand({ ...part, Body: 'x' }));
+  const MultipartUpload = { Parts: [{ PartNumber: 1, ETag }] };
+  await client.send(new s3.CompleteMultipartUploadCommand({ ...where, UploadId, MultipartUpload }));
+  const found = await client.send(new s3.GetObjectCommand(where));
+  expect(found.ServerSideEncryption).toBe('AES256');
+  // Headers beside a form do not stand for its fields.
+  await put([
+    statement('Allow', undefined, 's3:PutObject*'),
+    statement('Deny', { StringNotEquals: { [sse]: 'AES256' } }, 's3:PutObject'),
+  ]);
+  const post = async (fields: Record<string, string>, headers: Headers = {}) => {
+    const form = new FormData();
+    for (const [name, value] of Object.entries({ key: 'form', ...fields })) form.append(name, value);
+    form.append('file', new Blob(['x']));
+    return (await fetch(`${world.endpoint}/${Bucket}`, { method: 'POST', body: form, headers })).status;
+  };
+  expect([await post({}), await post({}, { 'x-amz-server-side-encryption': 'AES256' })]).toEqual([403, 400]);
+  await put([
+    statement('Allow', undefined, 's3:PutObject*'),
+    statement('Deny', { StringEquals: { 's3:x-amz-acl': 'public-read' } }, 's3:PutObject*'),
+  ]);
+  expect([await post({ acl: 'public-read' }), await post({})]).toEqual([403, 204]);
+});
+
 test('conditions on lists stand beside others', async () => {
   const listing = (Condition: Condition) => ({ ...statement('Allow', Condition, 's3:ListBucket'), Resource: arn() });
   await put(listing({ StringLike: { 's3:prefix': 'a/*' }, IpAddress: OFFICE, StringEquals: { 's3:delimiter': '/' } }));
