@@ -4496,6 +4496,18 @@ export type BucketPolicyStatement = {
    * `*` stands for any characters, `?` for one.
    */
   resources: Array<Scalars['String']['output']>;
+  /** Conditions of requests. All of them have to hold. */
+  conditions: Array<BucketPolicyCondition>;
+};
+
+/** A condition of requests, as in policies of AWS. */
+export type BucketPolicyCondition = {
+  /** Operator, such as `IpAddress`, `StringNotLike` or `BoolIfExists`. */
+  operator: Scalars['String']['output'];
+  /** Condition key, such as `aws:SourceIp`. */
+  key: Scalars['String']['output'];
+  /** Values. One of them has to match; with an operator that negates, none. */
+  values: Array<Scalars['String']['output']>;
 };
 
 export type BucketPolicyEffect =
@@ -4521,6 +4533,23 @@ export type BucketPolicyStatementInput = {
    * and `arn:aws:s3:::name/images/*` for those on objects alone.
    */
   resources: Array<Scalars['String']['input']>;
+  /** Conditions of requests. All of them have to hold. */
+  conditions?: InputMaybe<Array<BucketPolicyConditionInput>>;
+};
+
+export type BucketPolicyConditionInput = {
+  /**
+   * Operator of AWS policies: `StringEquals`, `StringLike` and their negated forms, also ignoring case, `Bool`,
+   * `IpAddress`, `NotIpAddress`, each also with `IfExists`, and `Null`.
+   */
+  operator: Scalars['String']['input'];
+  /**
+   * Condition key: `aws:SourceIp`, `aws:SecureTransport`, `aws:Referer`, `aws:UserAgent`, `s3:prefix`, `s3:delimiter`,
+   * `s3:x-amz-acl`, `s3:x-amz-server-side-encryption` or `s3:x-amz-server-side-encryption-customer-algorithm`.
+   */
+  key: Scalars['String']['input'];
+  /** Values. One of them has to match; with an operator that negates, none. */
+  values: Array<Scalars['String']['input']>;
 };
 
 /** An object, one of its versions, or a group of keys. */
@@ -7650,6 +7679,8 @@ export type ActorType =
   | 'project_key'
   /** A robot account of the container registry. */
   | 'robot_account'
+  /** An access key of buckets. */
+  | 'access_key'
   /** The platform. */
   | 'system';
 

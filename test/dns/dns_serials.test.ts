@@ -7,7 +7,8 @@ import { promisify } from 'node:util';
 import { startDnsParent, type DnsParent } from '../support/dns/dns_parent';
 import { startBindSecondary, type Program } from '../support/dns/dns_programs';
 import { freePort } from '../support/processes/free_port';
-import { hasPowerdns, startPowerdns, type Powerdns } from '../support/dns/powerdns';
+import { startPowerdns, type Powerdns } from '../support/dns/powerdns';
+import { needs } from '../support/runner/programs';
 import { fileNeeds } from '../support/runner/programs';
 import { startService, type Answer, type TestService } from '../support/service';
 
@@ -84,7 +85,7 @@ describe('with the embedded name server', () => {
   });
 });
 
-const described = hasPowerdns ? describe : describe.skip;
+const { describe: described } = needs('pdns_server');
 
 described('with PowerDNS', () => {
   let server: Powerdns;

@@ -370,7 +370,10 @@ create table buckets (
   policy_document text,
   object_lock boolean not null default false,
   default_retention jsonb,
+  public_access_block jsonb,
+  object_ownership text,
   constraint buckets_lock_versions CHECK ((versioning OR (NOT object_lock))),
+  constraint buckets_object_ownership CHECK ((object_ownership = ANY (ARRAY['BucketOwnerEnforced'::text, 'BucketOwnerPreferred'::text, 'ObjectWriter'::text]))),
   constraint buckets_pkey PRIMARY KEY (id),
   constraint buckets_project_id_foreign FOREIGN KEY (project_id) REFERENCES projects(id),
   constraint buckets_retention_of_locks CHECK ((object_lock OR (default_retention IS NULL)))
