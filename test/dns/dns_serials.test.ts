@@ -8,8 +8,8 @@ import { startDnsParent, type DnsParent } from '../support/dns/dns_parent';
 import { startBindSecondary, type Program } from '../support/dns/dns_programs';
 import { freePort } from '../support/processes/free_port';
 import { startPowerdns, type Powerdns } from '../support/dns/powerdns';
-import { needs } from '../support/runner/programs';
-import { fileNeeds } from '../support/runner/programs';
+
+import { fileNeeds, needs } from '../support/runner/programs';
 import { startService, type Answer, type TestService } from '../support/service';
 
 fileNeeds('dig', 'named');
