@@ -51,7 +51,8 @@ export function certificateEndOf({ validTo }: X509Certificate): number {
 export function subjectOf({ subject }: X509Certificate): string {
   const fields = new Map(subject.split('\n').map((line) => [line.slice(0, line.indexOf('=')), line] as const));
   const text = fields.get('CN')?.slice(3) ?? fields.get('O')?.slice(2) ?? subject;
-  return text.replace(/[^\p{L}\p{N}\p{P}\p{S} ]+/gu, ' ').slice(0, 100);
+  const shown = text.replace(/[^\p{L}\p{N}\p{P}\p{S} ]+/gu, ' ').trim();
+  return shown.slice(0, 100) || 'without a name';
 }
 
 function earlier(a: X509Certificate, b: X509Certificate): X509Certificate {

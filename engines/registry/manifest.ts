@@ -13,12 +13,14 @@ const INDEXES = [
 ];
 const SCHEMA_1 = 'Images of schema 1 are not taken: push with a newer client.';
 /** Manifests that are not taken: a client that pushes one learns what to do. */
-const REFUSED: Record<string, string> = {
-  'application/vnd.docker.distribution.manifest.v1+json': SCHEMA_1,
-  'application/vnd.docker.distribution.manifest.v1+prettyjws': SCHEMA_1,
-  'application/vnd.oci.artifact.manifest.v1+json':
+const REFUSED = new Map([
+  ['application/vnd.docker.distribution.manifest.v1+json', SCHEMA_1],
+  ['application/vnd.docker.distribution.manifest.v1+prettyjws', SCHEMA_1],
+  [
+    'application/vnd.oci.artifact.manifest.v1+json',
     'Artifact manifests were left out of OCI 1.1: push an image manifest with `artifactType`.',
-};
+  ],
+]);
 /** Layers that are not pushed (image-spec, "Non-distributable layers"; Docker foreign layers). */
 const FOREIGN = /nondistributable|foreign/;
 const DESCRIPTORS_MAX = 10_000;
@@ -60,7 +62,8 @@ function parseObject(content: Buffer): Record<string, unknown> {
 function mediaTypeOf({ schemaVersion, mediaType }: Record<string, unknown>, contentType: string | undefined): string {
   const sent = contentType?.split(';')[0]?.trim().toLowerCase() ?? '';
   const type = sent || (typeof mediaType === 'string' ? mediaType : '');
-  if (REFUSED[type] !== undefined) throw invalid(REFUSED[type]);
+  const refusal = REFUSED.get(type);
+  if (refusal !== undefined) throw invalid(refusal);
   if (schemaVersion === 1) throw invalid(SCHEMA_1);
   if (schemaVersion !== 2) throw invalid('`schemaVersion` must be 2.');
   if (typeof mediaType === 'string' && mediaType !== type)

@@ -200,6 +200,7 @@ test.each([
   [{ schemaVersion: 1, name: 'a', fsLayers: [] }, 'application/json', /schema 1 .*newer client/],
   [{ mediaType: 'application/vnd.oci.artifact.manifest.v1+json', blobs: [] }, '', /`artifactType`/],
   [{ schemaVersion: 2, manifests: [null] }, INDEX, /no valid digest/],
+  [{ schemaVersion: 2 }, 'constructor', /media type constructor is not supported/],
   [{ schemaVersion: 2, manifests: [{ mediaType: MANIFEST, digest: UNKNOWN }] }, INDEX, /does not have/],
 ])('%j is refused with what to do', async (manifest, type, message) => {
   const answer = await put('refused', manifest, type || 'application/vnd.oci.artifact.manifest.v1+json');

@@ -84,18 +84,20 @@ export function settings(spec: DatabaseServer, serverDirectory: ServerDirectory,
  * - RESTORE checks what clients send: a damaged payload would reach the memory of the server.
  * - A server holds a value twice while a client sends it, and disconnects who needs more than this share of the memory
  *   for data: with 10 % the smallest package took no value of 10 MB. Beyond a quarter, all clients together could take
- *   what forks need.
+ *   what forks need. In bytes: a percentage is of `maxmemory`, which is 1 while a server has no storage left.
  */
-export const LIVE_SETTINGS: readonly [name: string, value: string][] = [
-  ['notify-keyspace-events', 'gxE'],
-  ['sanitize-dump-payload', 'clients'],
-  ['maxmemory-clients', '25%'],
-];
+export function liveSettings(spec: DatabaseServer): [name: string, value: string][] {
+  return [
+    ['notify-keyspace-events', 'gxE'],
+    ['sanitize-dump-payload', 'clients'],
+    ['maxmemory-clients', String(Math.floor(dataMemoryBytes(spec) / 4))],
+  ];
+}
 
 /** The complete configuration, with users and passwords. */
 export function configuration(spec: DatabaseServer, serverDirectory: ServerDirectory, engineVersion: string): string {
   const secret = spec.replica_of === null ? [] : [`masterauth ${quoted(spec.replica_of.password)}`];
-  const live = LIVE_SETTINGS.map((setting) => setting.join(' '));
+  const live = liveSettings(spec).map((setting) => setting.join(' '));
   return [...settings(spec, serverDirectory, engineVersion), ...live, ...secret, ...aclLines(spec), ''].join('\n');
 }
 

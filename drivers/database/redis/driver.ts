@@ -52,7 +52,7 @@ function stepsOf(engine: RedisContext): ProxiedSteps<SendCommand> {
     configure: async (serverDirectory, server, change, send) => {
       if (change === 'certificate') await renewCertificate(engine, serverDirectory, server, send);
       await ensureUsers(serverDirectory, server, send);
-      await ensureLiveSettings(send);
+      await ensureLiveSettings(server, send);
       await ensureRole(server, send);
       await ensureStorage(engine, serverDirectory, server, send);
     },

@@ -14,7 +14,7 @@ import {
 import type { ServerState } from '../proxied';
 import { digest, isOverStorage } from '../proxied_server';
 import { accountsOf, followerOf } from './acl';
-import { dataMemoryBytes, LIVE_SETTINGS } from './config';
+import { dataMemoryBytes, liveSettings } from './config';
 import { infoFieldsOf, type SendCommand } from './connection';
 
 interface UsersNote {
@@ -49,7 +49,7 @@ export async function inspectServer(
   const differs = [
     (await usersDiffer(serverDirectory, spec, send)) ? 'users' : null,
     (await roleDiffers(spec, role, send)) ? 'role' : null,
-    (await liveSettingsDiffer(send)) ? 'settings that need no restart' : null,
+    (await liveSettingsDiffer(spec, send)) ? 'settings that need no restart' : null,
     closed === isOverStorage(engine, spec, used, closed) ? null : 'storage limit',
     (await hasHole(serverDirectory)) ? 'zeros in its file' : null,
   ].filter((one) => one !== null);
@@ -90,8 +90,8 @@ export async function ensureUsers(
 }
 
 /** Settings of a server that was started before they were as they are now. */
-export async function ensureLiveSettings(send: SendCommand): Promise<void> {
-  if (await liveSettingsDiffer(send)) await send('CONFIG', 'SET', ...LIVE_SETTINGS.flat());
+export async function ensureLiveSettings(spec: DatabaseServer, send: SendCommand): Promise<void> {
+  if (await liveSettingsDiffer(spec, send)) await send('CONFIG', 'SET', ...liveSettings(spec).flat());
 }
 
 /** Ensures that the server follows its primary, or is a primary. */
@@ -168,8 +168,8 @@ async function isClosed(send: SendCommand): Promise<boolean> {
   return value === noGrowth;
 }
 
-async function liveSettingsDiffer(send: SendCommand): Promise<boolean> {
-  for (const [name, value] of LIVE_SETTINGS) {
+async function liveSettingsDiffer(spec: DatabaseServer, send: SendCommand): Promise<boolean> {
+  for (const [name, value] of liveSettings(spec)) {
     const [, present] = (await send('CONFIG', 'GET', name)) as string[];
     if (present !== value) return true;
   }

@@ -15,6 +15,7 @@ import { ctx, newCertificate, openServerTrial, settle, specOf } from '../../supp
 import { processesWith, spawnProgram } from '../../support/processes/processes';
 import { until, type Trial } from '../../support/builds/runtime';
 import { redisServers, type Servers } from '../../support/databases/hosted_servers';
+import { connectTenant } from '../../support/databases/redis_client';
 import { fileNeeds } from '../../support/runner/programs';
 
 fileNeeds('openssl');
@@ -47,22 +48,7 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
   });
 
   async function app(of: DatabaseServer, ...commands: string[][]): Promise<unknown[]> {
-    const client = createClient({
-      username: 'app',
-      password: of.users[0]!.password,
-      disableClientInfo: true,
-      RESP: 2,
-      socket: {
-        host: '127.0.0.1',
-        port: of.port,
-        tls: true,
-        ...{ ca: of.tls.certificate, servername: 'localhost' },
-        reconnectStrategy: false,
-        connectTimeout: 2_000,
-      },
-    });
-    client.on('error', () => undefined);
-    await client.connect();
+    const client = await connectTenant(of, of.users[0]!.password, 'app');
     const answers: unknown[] = [];
     for (const words of commands) answers.push(await client.sendCommand(words).catch((error: Error) => error.message));
     client.destroy();
@@ -214,6 +200,9 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
       expect.stringMatching(/^NOPERM/),
       1 << 20,
     ]);
+    // Many clients read at once, and none is disconnected.
+    const reads = Array.from({ length: 12 }, () => app(other, ['GET', 'k2'], ['STRLEN', 'k3']));
+    for (const [, length] of await Promise.all(reads)) expect(length).toBe(1 << 20);
     expect(await app(other, ['DEL', 'k0', 'k1', 'k2', 'k3', 'k4'])).toEqual([5]);
     await until(async () => !(await settle(small, other)).full);
     expect(await app(other, ['SET', 'more', '1'])).toEqual(['OK']);
