@@ -1,5 +1,6 @@
 // Common interface of resource drivers. A driver manages one kind of external object. Its parameters are plain values,
 // and calls are repeated with the same values after a crash. It does not know rows, HTTP and tenants.
+import { said } from './process/said';
 
 /** Reference to the object. `name` derives from the id of its owner, so a repeated creation finds the same object. */
 export interface ExternalRef {
@@ -104,6 +105,16 @@ export class DriverError extends Error {
   }
 }
 
+/**
+ * Work goes on beyond the call that began or joined it. It is no failure, and the time for retries does not count for
+ * it.
+ */
+export class StillRunning extends DriverError {
+  constructor(message = 'The operation is still running.') {
+    super('transient', message, 2_000);
+  }
+}
+
 /** For copying or removing a tree, which must not restart with each job step: it continues in the background. */
 export const unboundedContext = (): DriverContext => ({ deadline: Infinity, signal: new AbortController().signal });
 
@@ -160,6 +171,10 @@ export function diskFull(): DriverError {
 }
 
 function toDriverError(error: unknown): DriverError {
+  // Of a PostgreSQL server: its owner reads it.
+  const { severity, message } = error as { severity?: string; message: string };
+  if (severity !== undefined)
+    return Object.assign(new DriverError('transient', `The server reported: ${said(message)}`), { cause: error });
   const code = String((error as NodeJS.ErrnoException).code ?? (error as Error).name);
   if (code === 'ENOSPC' || code === 'EDQUOT') return Object.assign(diskFull(), { cause: error });
   return Object.assign(new DriverError(reasonByErrno[code] ?? 'transient', `The host reported the error ${code}.`), {

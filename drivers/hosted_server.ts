@@ -65,6 +65,8 @@ export interface BackupMade {
   size_bytes: number;
   /** Metadata for a restore: version, time, position. Plain JSON without secrets. */
   manifest: Record<string, string | number>;
+  /** What it lacks, as a sentence for users; it can be restored all the same. */
+  lacking?: string;
 }
 
 /** Source of a restore: a backup and, with `until`, the changes after it. */
@@ -78,6 +80,13 @@ export interface RestoreFrom {
   until: string | null;
 }
 
+/** RFC 3339. `gaps`: moments within it that no backup leads to, first and last. */
+export interface RecoveryWindow {
+  earliest: string;
+  latest: string;
+  gaps?: { from: string; to: string }[];
+}
+
 /** Capability: backup and restore of the data. */
 export interface BackedUp<S> {
   /** Makes the backup; a repeated call with the same id finds it or makes it anew. @throws DriverError unsupported */
@@ -88,7 +97,7 @@ export interface BackedUp<S> {
   /** Uploads pending archives to the operator's store, for engines with archives. @returns number of files */
   storeArchives?(ctx: DriverContext): Promise<number>;
   /** The recovery window; null where the engine has none. */
-  window(id: string, ctx: DriverContext): Promise<{ earliest: string; latest: string } | null>;
+  window(id: string, ctx: DriverContext): Promise<RecoveryWindow | null>;
   /**
    * Restores the data of a backup or of a point in time. The old data are kept until the restored server
    * responds, and put back if it does not. Repeatable after a crash.

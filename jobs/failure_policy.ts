@@ -1,6 +1,6 @@
 // Consequences of a step's outcome: the failure policy of docs/decisions/rules.md §3.
 import { toSentence } from '../core/sentence';
-import { DriverError, type DriverErrorReason } from '../core/driver';
+import { DriverError, StillRunning, type DriverErrorReason } from '../core/driver';
 import type { Claim, WriteBack } from '../db/lease';
 import type { Job, Outcome } from './job';
 
@@ -28,7 +28,8 @@ export function failureWriteBack(error: unknown, job: Job, claim: Claim): WriteB
   const internal =
     error instanceof Error ? [error.message, reasonBehind(error)].filter(Boolean).join(': ') : String(error);
   const final = known !== null && FINAL.has(known.reason);
-  if (!(final || claim.deadlineInMs <= 0) || !mayFail(job, claim)) {
+  const late = claim.deadlineInMs <= 0 && !(error instanceof StillRunning);
+  if (!(final || late) || !mayFail(job, claim)) {
     const nextMs = Math.max(known?.retryAfterMs ?? 0, final ? BACKOFF_MAX_MS : backoffMs(claim.row.attempts));
     return { ending: 'failed', columns: {}, nextMs, error: internal };
   }

@@ -101,7 +101,7 @@ export interface JobContext extends DriverContext {
   drivers: Drivers;
   probes: Probes;
   log: Logger;
-  /** The row has failed for good: a job may look, and answer that all is well again, but not act. */
+  /** The row has failed for good: a job looks, and answers that all is well again; it acts where that harms nobody. */
   gaveUp: boolean;
   /** Writes columns of the row before the step ends. @throws LeaseLost when another worker has the row */
   record(columns: Values): Promise<void>;

@@ -206,9 +206,11 @@ export type ResolversTypes = {
   BucketLifecycleRuleInput: Schema.BucketLifecycleRuleInput;
   BucketPolicy: ResolverTypeWrapper<Schema.BucketPolicy>;
   BucketPolicyStatement: ResolverTypeWrapper<Schema.BucketPolicyStatement>;
+  BucketPolicyCondition: ResolverTypeWrapper<Schema.BucketPolicyCondition>;
   BucketPolicyEffect: Schema.BucketPolicyEffect;
   BucketPolicyInput: Schema.BucketPolicyInput;
   BucketPolicyStatementInput: Schema.BucketPolicyStatementInput;
+  BucketPolicyConditionInput: Schema.BucketPolicyConditionInput;
   BucketObject: ResolverTypeWrapper<Schema.BucketObject>;
   BucketObjectList: ResolverTypeWrapper<Schema.BucketObjectList>;
   BucketObjectType: Schema.BucketObjectType;
@@ -630,8 +632,10 @@ export type ResolversParentTypes = {
   BucketLifecycleRuleInput: Schema.BucketLifecycleRuleInput;
   BucketPolicy: Schema.BucketPolicy;
   BucketPolicyStatement: Schema.BucketPolicyStatement;
+  BucketPolicyCondition: Schema.BucketPolicyCondition;
   BucketPolicyInput: Schema.BucketPolicyInput;
   BucketPolicyStatementInput: Schema.BucketPolicyStatementInput;
+  BucketPolicyConditionInput: Schema.BucketPolicyConditionInput;
   BucketObject: Schema.BucketObject;
   BucketObjectList: Schema.BucketObjectList;
   PresignedUrl: Schema.PresignedUrl;
@@ -1502,6 +1506,13 @@ export type BucketPolicyStatementResolvers<ContextType = Context, ParentType ext
   principals?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
   actions?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
   resources?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  conditions?: Resolver<Array<ResolversTypes['BucketPolicyCondition']>, ParentType, ContextType>;
+};
+
+export type BucketPolicyConditionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BucketPolicyCondition'] = ResolversParentTypes['BucketPolicyCondition']> = {
+  operator?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  key?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  values?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type BucketObjectResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BucketObject'] = ResolversParentTypes['BucketObject']> = {
@@ -3005,6 +3016,7 @@ export type Resolvers<ContextType = Context> = {
   BucketLifecycleRule?: BucketLifecycleRuleResolvers<ContextType>;
   BucketPolicy?: BucketPolicyResolvers<ContextType>;
   BucketPolicyStatement?: BucketPolicyStatementResolvers<ContextType>;
+  BucketPolicyCondition?: BucketPolicyConditionResolvers<ContextType>;
   BucketObject?: BucketObjectResolvers<ContextType>;
   BucketObjectList?: BucketObjectListResolvers<ContextType>;
   PresignedUrl?: PresignedUrlResolvers<ContextType>;

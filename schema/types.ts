@@ -1461,7 +1461,10 @@ export type Mutation = {
    * and `status_reason` says why.
    */
   upgradeDatabase: Database;
-  /** Replaces the data of a database with that of a backup or a point in time. */
+  /**
+   * Replaces the data of a database with that of a backup or a point in time. If the restore fails, the data are as before
+   * and `status_reason` says why.
+   */
   restoreDatabase: Database;
   /**
    * Attaches a database to an application. The application receives environment variables with the address and the
@@ -1579,9 +1582,9 @@ export type Mutation = {
    */
   scanDnsZone: DnsImport;
   /**
-   * Imports records from a zone file in the format of BIND. SOA records and NS records of the apex are skipped. Lines that
-   * cannot become a record are listed in `errors`, and the others are imported. A file that cannot be read fails with
-   * `zone_file_invalid`, and nothing is imported.
+   * Imports records from a zone file in the format of BIND. SOA records and NS records of the apex are skipped. A CNAME of
+   * the apex becomes ALIAS. Lines that cannot become a record are listed in `errors`, and the others are imported. A file
+   * that cannot be read fails with `zone_file_invalid`, and nothing is imported.
    */
   importDnsZone: DnsImport;
   /**
@@ -4493,6 +4496,18 @@ export type BucketPolicyStatement = {
    * `*` stands for any characters, `?` for one.
    */
   resources: Array<Scalars['String']['output']>;
+  /** Conditions of requests. All of them have to hold. */
+  conditions: Array<BucketPolicyCondition>;
+};
+
+/** A condition of requests, as in policies of AWS. */
+export type BucketPolicyCondition = {
+  /** Operator, such as `IpAddress`, `StringNotLike` or `BoolIfExists`. */
+  operator: Scalars['String']['output'];
+  /** Condition key, such as `aws:SourceIp`. */
+  key: Scalars['String']['output'];
+  /** Values. One of them has to match; with an operator that negates, none. */
+  values: Array<Scalars['String']['output']>;
 };
 
 export type BucketPolicyEffect =
@@ -4518,6 +4533,23 @@ export type BucketPolicyStatementInput = {
    * and `arn:aws:s3:::name/images/*` for those on objects alone.
    */
   resources: Array<Scalars['String']['input']>;
+  /** Conditions of requests. All of them have to hold. */
+  conditions?: InputMaybe<Array<BucketPolicyConditionInput>>;
+};
+
+export type BucketPolicyConditionInput = {
+  /**
+   * Operator of AWS policies: `StringEquals`, `StringLike` and their negated forms, also ignoring case, `Bool`,
+   * `IpAddress`, `NotIpAddress`, each also with `IfExists`, and `Null`.
+   */
+  operator: Scalars['String']['input'];
+  /**
+   * Condition key: `aws:SourceIp`, `aws:SecureTransport`, `aws:Referer`, `aws:UserAgent`, `s3:prefix`, `s3:delimiter`,
+   * `s3:x-amz-acl`, `s3:x-amz-server-side-encryption` or `s3:x-amz-server-side-encryption-customer-algorithm`.
+   */
+  key: Scalars['String']['input'];
+  /** Values. One of them has to match; with an operator that negates, none. */
+  values: Array<Scalars['String']['input']>;
 };
 
 /** An object, one of its versions, or a group of keys. */
@@ -4739,10 +4771,17 @@ export type DnsType =
   | 'ALIAS'
   | 'CAA'
   | 'CNAME'
+  | 'DS'
+  | 'HTTPS'
+  | 'LOC'
   | 'MX'
+  | 'NAPTR'
   | 'NS'
   | 'PTR'
   | 'SRV'
+  | 'SSHFP'
+  | 'SVCB'
+  | 'TLSA'
   | 'TXT';
 
 /** A page of regions. */
@@ -5035,7 +5074,7 @@ export type CheckResult = {
   incident_id?: Maybe<Scalars['ID']['output']>;
   /** Durations of the parts of the check, or `null` if none was measured. */
   timings?: Maybe<CheckTimings>;
-  /** Time at which the certificate of the target expires. */
+  /** Time at which the certificate of the target expires, or that of an authority in its chain if it is earlier. */
   certificate_expires_at?: Maybe<Scalars['DateTime']['output']>;
 };
 
@@ -5303,7 +5342,7 @@ export type DatabaseBackup = {
   /** Time at which the backup is deleted automatically, or `null` if it is kept. */
   expires_at?: Maybe<Scalars['DateTime']['output']>;
   status: DatabaseBackupStatus;
-  /** Why the backup failed, or `null` if it did not. */
+  /** Why the backup failed or is tried again, or what a completed one does not hold; otherwise `null`. */
   status_reason?: Maybe<Scalars['String']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
@@ -5906,7 +5945,8 @@ export type CreateDnsRecordInput = {
   name?: InputMaybe<Scalars['String']['input']>;
   /**
    * Value of the record: an address, a host name or text, depending on the type. Quoted strings (`"one" "two"`) are the
-   * strings of a TXT record.
+   * strings of a TXT record. DS, HTTPS, LOC, NAPTR, SSHFP, SVCB and TLSA have all fields of the type in it, as in a zone
+   * file (`1 . alpn=h3,h2`), with names that need no dot at their end.
    */
   value: Scalars['String']['input'];
   ttl?: InputMaybe<Scalars['Int']['input']>;
@@ -6043,7 +6083,10 @@ export type DnsImport = {
   skipped: Scalars['Int']['output'];
   /** Lines that could not become a record. */
   errors: Array<DnsImportError>;
-  /** Lines that were imported with a changed TTL, because TTLs must be from 60 to 86400. */
+  /**
+   * Lines that were imported otherwise than they are written, such as TTLs outside of 60 to 86400 and a CNAME of the apex,
+   * which becomes ALIAS, and lines that may not mean what they say, such as full names without a dot at their end.
+   */
   notes: Array<DnsImportError>;
   /** Records that were created or updated, or would be with `dry_run`. */
   records: Array<DnsRecord>;
@@ -6346,7 +6389,10 @@ export type EmailRelayZone = {
   /** Password. Shown only when the zone is created or the password is rotated, otherwise `null`. */
   smtp_password?: Maybe<Scalars['String']['output']>;
   status: EmailRelayZoneStatus;
-  /** Why the zone is suspended, or `null`. */
+  /**
+   * Why the zone is suspended, or why much of its mail was refused within 24 hours, with the last answer of a server.
+   * Otherwise `null`.
+   */
   status_reason?: Maybe<Scalars['String']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
@@ -6471,7 +6517,10 @@ export type EnvironmentVariableAvailability =
   | 'both';
 
 export type SetEnvironmentVariableInput = {
-  /** Value, at most 32768 bytes of UTF-8. It may be empty. */
+  /**
+   * Value, at most 32768 bytes of UTF-8. It may be empty. An empty value of a variable that the platform sets by itself,
+   * such as `CI` or `NODE_ENV`, takes that variable away.
+   */
   value: Scalars['String']['input'];
   /** When the variable is available. Defaults to `both` for a new variable and to the current value on an update. */
   available_at?: InputMaybe<EnvironmentVariableAvailability>;
@@ -7630,6 +7679,8 @@ export type ActorType =
   | 'project_key'
   /** A robot account of the container registry. */
   | 'robot_account'
+  /** An access key of buckets. */
+  | 'access_key'
   /** The platform. */
   | 'system';
 

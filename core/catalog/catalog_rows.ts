@@ -1,5 +1,7 @@
 // Rows of the Reference catalogs, as in the API.
 
+import type { ServedType } from '../protocols/dns_records/types';
+
 export type Feature = 'applications' | 'databases' | 'volumes' | 'object_storage' | 'registry';
 
 export interface RegionRow {
@@ -115,7 +117,7 @@ export interface PresetRow {
   variables: PresetVariable[];
 }
 
-export type DnsRecordType = 'A' | 'AAAA' | 'ALIAS' | 'CAA' | 'CNAME' | 'MX' | 'NS' | 'PTR' | 'SRV' | 'TXT';
+export type DnsRecordType = ServedType | 'ALIAS';
 
 /** `fields`: required fields in addition to name, value and ttl. */
 export interface DnsRecordTypeRow {

@@ -10,11 +10,11 @@ export class CommandFailed extends DriverError {
     readonly code: number | null,
     readonly stdout: string,
     readonly stderr: string,
+    /** What it said, for users (said.ts). */
+    words: string | null = null,
   ) {
-    super(
-      'transient',
-      `The program ${program} ${code === null ? 'was ended by a signal' : `failed with code ${code}`}.`,
-    );
+    const end = code === null ? 'was ended by a signal' : `failed with code ${code}`;
+    super('transient', `The program ${program} ${end}${words === null ? '.' : `: ${words}`}`);
   }
 }
 

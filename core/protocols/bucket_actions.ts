@@ -26,6 +26,8 @@ const READ_BUCKET = [
   's3:GetBucketPolicyStatus',
   's3:GetBucketTagging',
   's3:GetBucketObjectLockConfiguration',
+  's3:GetBucketPublicAccessBlock',
+  's3:GetBucketOwnershipControls',
 ] as const;
 const WRITE_OBJECTS = [
   's3:PutObject',
@@ -56,6 +58,9 @@ const FULL_BUCKET = [
   's3:DeleteBucketPolicy',
   's3:PutBucketAcl',
   's3:PutBucketObjectLockConfiguration',
+  's3:PutBucketPublicAccessBlock',
+  's3:PutBucketOwnershipControls',
+  's3:DeleteBucket',
 ] as const;
 
 export const objectActions = [...READ_OBJECTS, ...WRITE_OBJECTS, ...FULL_OBJECTS] as const;

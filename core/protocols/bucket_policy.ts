@@ -1,5 +1,15 @@
 // Bucket policies: evaluation and validation.
 import { bucketActions, isListAction, isObjectAction, objectActions, type BucketAction } from './bucket_actions';
+import {
+  conditionMistake,
+  conditionsHold,
+  isForFixedAddresses,
+  type ConditionContext,
+  type PolicyCondition,
+} from './policy_conditions';
+import { wildcardMatches } from './wildcards';
+
+export { wildcardMatches };
 
 export interface PolicyStatement {
   id: string | null;
@@ -13,6 +23,8 @@ export interface PolicyStatement {
    * object key, or the prefix of a list, and `*` matches every action.
    */
   resources: string[];
+  /** All of them have to hold. */
+  conditions?: PolicyCondition[];
 }
 
 /** A request in the form that statements are matched with. */
@@ -24,6 +36,7 @@ interface PolicyRequest {
   resource: string;
   /** Access key; null: anonymous. */
   principal: string | null;
+  context: ConditionContext;
 }
 
 const ALL_ACTIONS: readonly BucketAction[] = [...objectActions, ...bucketActions];
@@ -44,13 +57,21 @@ export function isArnOf(arn: string, bucket: string): boolean {
   return wildcardMatches(name, bucket);
 }
 
-/** Whether a statement matches a request: principal, action and resource. */
+/** Whether a statement matches a request: principal, action, resource and conditions. */
 export function matchesStatement(statement: PolicyStatement, request: PolicyRequest): boolean {
-  const { principals, actions, resources } = statement;
+  const { principals, actions, resources, conditions } = statement;
   const { principal, action } = request;
   if (!principals.includes('*') && (principal === null || !principals.includes(principal))) return false;
   if (!actions.some((one) => isAction(one, action))) return false;
-  return resources.some((one) => matchesResource(one, request));
+  return resources.some((one) => matchesResource(one, request)) && conditionsHold(conditions, request.context);
+}
+
+/** Whether a policy allows something to everybody, at whatever address. */
+export function isPublicPolicy(policy: readonly PolicyStatement[]): boolean {
+  return policy.some(
+    ({ effect, principals, conditions }) =>
+      effect === 'allow' && principals.includes('*') && !isForFixedAddresses(conditions),
+  );
 }
 
 function matchesResource(pattern: string, { bucket, action, resource }: PolicyRequest): boolean {
@@ -84,7 +105,7 @@ export function policyMistake(
 }
 
 function statementMistake(
-  { effect, principals, actions, resources }: PolicyStatement,
+  { effect, principals, actions, resources, conditions = [] }: PolicyStatement,
   of: { bucket: string; principals: ReadonlySet<string> },
 ): string | null {
   const principal = principals.find((one) => one !== '*' && !of.principals.has(one));
@@ -97,6 +118,8 @@ function statementMistake(
     .map((one) => resourceMistake(one, of.bucket))
     .find((one) => one !== null);
   if (resource) return resource;
+  const condition = conditionsMistake(conditions, resources);
+  if (condition) return condition;
   // An allow without effect is harmless; a deny without effect would be mistaken for a protection.
   const arn = arnOfBucket(of.bucket);
   const isVoid = effect === 'deny' && !actions.every((one) => expandActions([one]).some((known) => acts(known)));
@@ -109,6 +132,16 @@ function statementMistake(
     if (resources.some((one) => !isArn(one))) return true;
     return resources.some((one) => (isObjectAction(known) ? mayMatchObjects(one) : wildcardMatches(one, arn)));
   }
+}
+
+function conditionsMistake(conditions: readonly PolicyCondition[], resources: readonly string[]): string | null {
+  const mistake = conditions.map(conditionMistake).find((one) => one !== null);
+  if (mistake) return mistake;
+  const names = conditions.map(({ operator, key }) => `${operator} of ${key.toLowerCase()}`);
+  const repeated = names.find((name, index) => names.indexOf(name) < index);
+  if (repeated !== undefined) return `\`${repeated}\` is there more than once.`;
+  const isOfPrefix = conditions.some(({ key }) => key.toLowerCase() === 's3:prefix');
+  return isOfPrefix && !resources.every(isArn) ? 'A condition on `s3:prefix` needs the ARN of the bucket.' : null;
 }
 
 /** Whether it contains a slash, or a wildcard that can match one. */
@@ -124,29 +157,4 @@ function resourceMistake(resource: string, bucket: string): string | null {
   }
   if (resource !== '' && !resource.includes('\0')) return null;
   return `\`${resource}\` is not a pattern of object keys such as \`*\` or \`images/*\`.`;
-}
-
-/**
- * `*` matches any characters, `?` one. Only the last `*` is backtracked, so the time is at most the product of the
- * lengths of pattern and text.
- */
-export function wildcardMatches(pattern: string, text: string): boolean {
-  let [p, t, star, mark] = [0, 0, -1, 0];
-  while (t < text.length) {
-    const wanted = pattern[p];
-    if (wanted === '*') {
-      star = p;
-      mark = t;
-      p += 1;
-    } else if (wanted === '?' || wanted === text[t]) {
-      p += 1;
-      t += 1;
-    } else if (star >= 0) {
-      p = star + 1;
-      mark += 1;
-      t = mark;
-    } else return false;
-  }
-  while (pattern[p] === '*') p += 1;
-  return p === pattern.length;
 }

@@ -60,6 +60,8 @@ export interface ObjectMetadata {
   checksum?: string | null;
   /** Encryption of the files at rest. */
   encryption?: 'AES256' | null;
+  /** The files are encrypted with a key of the client; this recognises the key and does not reveal it. */
+  customer_key?: string | null;
 }
 
 export type RetentionMode = 'governance' | 'compliance';
@@ -120,7 +122,9 @@ export type BucketSetting =
   | 'policy'
   | 'policy_document'
   | 'object_lock'
-  | 'default_retention';
+  | 'default_retention'
+  | 'public_access_block'
+  | 'object_ownership';
 
 export interface StoredPart {
   number: number;
@@ -155,7 +159,10 @@ export interface StoredUpload {
   bucket_id: string;
   key: string;
   /** Metadata of the object once the upload is completed. */
-  object: DescribedObject;
+  object: DescribedObject & {
+    /** The canned ACL of the request, for conditions of policies. */
+    acl?: string;
+  };
   created_at: string;
 }
 
@@ -186,8 +193,17 @@ export interface Deleted {
   refusal: Refusal | null;
 }
 
-/** Why the database rejected a write of an object; the whole write was rolled back. */
+/** Why the database rejected a write of an object or a bucket; the whole write was rolled back. */
 export type Refusal =
+  | 'BucketAlreadyExists'
+  | 'BucketAlreadyOwnedByYou'
+  | 'AccessDenied'
+  | 'BucketNotEmpty'
+  | 'InvalidBucketState'
+  | 'InvalidLocationConstraint'
+  | 'OperationAborted'
+  | 'SlowDown'
+  | 'TooManyBuckets'
   | 'NoSuchBucket'
   | 'NoSuchKey'
   | 'NoSuchVersion'
@@ -202,7 +218,11 @@ export type Refusal =
 export class ObjectRefused extends Error {
   override readonly name = 'ObjectRefused';
 
-  constructor(readonly reason: Refusal) {
+  /** @param sentence for the client, where there is more to say than the reason */
+  constructor(
+    readonly reason: Refusal,
+    readonly sentence?: string,
+  ) {
     super(reason);
   }
 }

@@ -9,6 +9,7 @@ import { lstat, mkdir, readdir, rename } from 'node:fs/promises';
 import path from 'node:path';
 import { DriverError } from '../../core/driver';
 import type { DriverContext } from '../../core/driver';
+import { toSentence } from '../../core/sentence';
 import { dropOtherDisks, hasNextDisk, makeNextDisk, placeOfData, swapBackDisk, swapInNextDisk } from './server_disk';
 import {
   removeServerTree,
@@ -69,8 +70,9 @@ export async function replaceData(
     await stop();
     await restorePreviousData(serverDirectory, ctx);
     await rollBack();
+    const words = error instanceof DriverError ? `${toSentence(error.message)} ` : '';
     throw Object.assign(
-      new DriverError('invalid', 'The server did not start with the new data. The data from before are back.'),
+      new DriverError('invalid', `The server did not start with the new data. ${words}The data from before are back.`),
       { cause: error },
     );
   }
@@ -124,7 +126,13 @@ async function prepareData(
   const nextDisk = disk === null ? null : await makeNextDisk(disk.engine, home, disk.bytes, ctx);
   const temporary = nextDisk === null ? temporaryIn(placeOfData(home)) : path.join(nextDisk, 'data');
   await mkdir(temporary, { mode: 0o700 });
-  await fill(temporary);
+  try {
+    await fill(temporary);
+  } catch (error) {
+    // Half of the new data would take room until the next replacement. A killed call leaves them to that one.
+    if (!ctx.signal.aborted) await clearStaging(serverDirectory, ctx).catch(() => undefined);
+    throw error;
+  }
   if (nextDisk === null) await rename(temporary, nextOf(serverDirectory));
   const note: ReplacementNote = nextDisk === null ? { key } : { key, hadDisk: placeOfData(home) !== home };
   await writeNote(serverDirectory, noteName, note);

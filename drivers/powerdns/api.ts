@@ -73,14 +73,43 @@ async function request(url: string, init: RequestInit): Promise<{ status: number
   }
 }
 
+/** Of what PowerDNS says, in messages. */
+const ERROR_CHARACTERS_MAX = 300;
+
+/** A refused record, and its value as PowerDNS would write it. */
+export class RefusedForm extends DriverError {
+  constructor(
+    error: string,
+    readonly content: string,
+    readonly expected: string,
+  ) {
+    super('invalid', `The name server refuses the zone: ${error.slice(0, ERROR_CHARACTERS_MAX)}.`);
+  }
+}
+
+const REFUSED_FORM = /^Record \S+\/\w+ '([^]*)': Not in expected format \(parsed as '([^]*)'\)$/;
+
+function errorOf(text: string): string {
+  try {
+    return String((JSON.parse(text) as { error?: unknown }).error ?? '');
+  } catch {
+    return '';
+  }
+}
+
 function refusal({ status, text }: { status: number; text: string }): DriverError {
   const reason = REASONS[status] ?? 'transient';
+  const error = errorOf(text);
+  const [, content, expected] = REFUSED_FORM.exec(error) ?? [];
+  if (content !== undefined && expected !== undefined) return new RefusedForm(error, content, expected);
+  // PowerDNS names the rejected record.
+  const record = error.startsWith('Record ') ? `: ${error.slice(0, ERROR_CHARACTERS_MAX)}` : '';
   const messages: Partial<Record<DriverErrorReason, string>> = {
     unauthorized: 'The name server refuses the API key of the platform.',
     conflict: 'The name server has another zone of this name.',
-    invalid: 'The name server refuses the zone.',
+    invalid: `The name server refuses the zone${record}.`,
   };
   const message = messages[reason] ?? 'The name server has an internal error.';
-  // For the log: PowerDNS names the rejected record.
+  // For the log.
   return Object.assign(new DriverError(reason, message), { cause: new Error(`${status} ${text.slice(0, 500)}`) });
 }

@@ -2,6 +2,7 @@
 // queries are attributed to the names in the ring by their share. Every query is in the ring for as many others as it
 // holds, and counts by its share in each sample: over time each is counted once.
 import type { DriverContext } from '../../core/driver';
+import { SERVED_TYPES } from '../../core/protocols/dns_records/types';
 import type { CountersByZone, ZoneCounters } from '../../engines/dns/nameserver';
 import type { ApiZone, PowerdnsApi } from './api';
 
@@ -16,7 +17,7 @@ const TOTALS = {
   nxdomain: ['nxdomain-packets'],
   servfail: ['servfail-packets'],
 };
-const TYPES = new Set(['A', 'AAAA', 'CAA', 'CNAME', 'MX', 'NS', 'PTR', 'SRV', 'TXT']);
+const TYPES = new Set<string>(SERVED_TYPES);
 
 type Counter = keyof typeof RINGS;
 const COUNTERS = Object.keys(RINGS) as Counter[];

@@ -3,10 +3,17 @@
 import type { DriverContext, Fingerprint, Observation, Owned } from '../../core/driver';
 import { asDriverErrors, checkpoint, DriverError } from '../../core/driver';
 import type { NameserverDriver, ZoneObserved, ZoneSpec } from '../../engines/dns/nameserver';
-import { openPowerdnsApi, type ApiRrset, type ApiZone, type PowerdnsApi, type PowerdnsOptions } from './api';
+import {
+  openPowerdnsApi,
+  RefusedForm,
+  type ApiRrset,
+  type ApiZone,
+  type PowerdnsApi,
+  type PowerdnsOptions,
+} from './api';
 import { openCounters } from './counters';
 import { isAsDesired, readKeyState, writeKeys, type KeyState } from './keys';
-import { changesBetween, rrsetsOf, type RrsetChange } from './rrsets';
+import { adoptForm, changesBetween, rrsetsOf, type RrsetChange } from './rrsets';
 
 const NAME = 'powerdns';
 const ACCOUNT_PREFIX = 'platform:';
@@ -95,7 +102,7 @@ async function ensure(
   if (found.observation.state !== 'present')
     throw new DriverError('conflict', `The name server has another zone ${spec.name}.`);
   if (!found.hasSettings) await api.call('PUT', pathOf(spec), ctx, SETTINGS);
-  for (const rrsets of batchesOf(found.changes)) await api.call('PATCH', pathOf(spec), ctx, { rrsets });
+  for (const rrsets of batchesOf(found.changes)) await writeSets(api, spec, rrsets, ctx);
   if (!isAsDesired(found.keys)) {
     await writeKeys(api, pathOf(spec), found.keys, ctx);
     // A change of keys alone would leave unsigned answers in caches, and the old serial on secondaries.
@@ -103,6 +110,18 @@ async function ensure(
     await api.call('PATCH', pathOf(spec), ctx, { rrsets });
   }
   return { ref: { driver: NAME, name: id } };
+}
+
+/** PowerDNS takes a value only as it would write it itself, which its versions do in different ways. */
+async function writeSets(api: PowerdnsApi, spec: ZoneSpec, rrsets: RrsetChange[], ctx: DriverContext): Promise<void> {
+  for (;;) {
+    try {
+      await api.call('PATCH', pathOf(spec), ctx, { rrsets });
+      return;
+    } catch (error) {
+      if (!(error instanceof RefusedForm) || !adoptForm(rrsets, error)) throw error;
+    }
+  }
 }
 
 /** A creation that timed out may still have succeeded: the zone is found by the next observation then. */

@@ -2,7 +2,9 @@
 import ipaddr from 'ipaddr.js';
 import { groupBy } from '../../core/group_by';
 import { localPartText } from '../../core/protocols/mailbox';
-import { joinedText, quoteString, textStrings } from '../../core/protocols/text_strings';
+import { presentationOf, rdataOfValue } from '../../core/protocols/dns_records/presentation';
+import { isRdataType, RdataMistake, type RdataType } from '../../core/protocols/dns_records/rdata';
+import { joinedText, textStrings } from '../../core/protocols/text_strings';
 import type { ZoneRecord, ZoneSpec } from '../../engines/dns/nameserver';
 import type { ApiRrset } from './api';
 
@@ -17,10 +19,13 @@ export function rrsetsOf(spec: ZoneSpec, serial: number): ApiRrset[] {
   return [soa, ...[...sets].map(([key, records]) => rrsetOf(key, records, ttl))];
 }
 
+/** PowerDNS 4.7 knows no later parameter of a service. */
+const POWERDNS = { finalDot: '.', keyMax: 6 } as const;
+
 function rrsetOf(key: string, records: ZoneRecord[], defaultTtl: number): ApiRrset {
   const [name, type] = key.split(' ') as [string, string];
   const ttl = Math.min(...records.map((record) => record.ttl ?? defaultTtl));
-  const contents = [...new Set(records.map(contentOf))];
+  const contents = [...new Set(records.map((record) => presentationOf(record, POWERDNS)))];
   return { name, type, ttl, records: contents.map((content) => ({ content, disabled: false })) };
 }
 
@@ -34,17 +39,6 @@ function soaContent({ name_servers, soa }: ZoneSpec, serial: number): string {
   const mailbox = `${local}.${soa.email.slice(at + 1)}.`;
   const { refresh, retry, expire, minimum } = soa;
   return `${name_servers[0]}. ${mailbox} ${serial} ${refresh} ${retry} ${expire} ${minimum}`;
-}
-
-function contentOf(record: ZoneRecord): string {
-  const { type, value } = record;
-  if (type === 'A' || type === 'AAAA') return value;
-  if (type === 'TXT') return textStrings(value).map(quoteString).join(' ');
-  if (type === 'CAA') return `${record.flags} ${record.tag} ${quoteString(Buffer.from(value))}`;
-  const host = value === '.' ? '.' : `${value}.`;
-  if (type === 'MX') return `${record.priority} ${host}`;
-  if (type === 'SRV') return `${record.priority} ${record.weight} ${record.port} ${host}`;
-  return host;
 }
 
 export interface RrsetChange extends Partial<ApiRrset> {
@@ -89,6 +83,7 @@ function normalContent(type: string, content: string): string {
     const [flags, tag] = content.split(/\s+/, 2);
     return `${flags} ${tag} ${joinedText(content.slice(content.indexOf('"'))).toString('hex')}`;
   }
+  if (isRdataType(type)) return normalRdata(type, content);
   if (type === 'AAAA') return ipaddr.isValid(content) ? ipaddr.parse(content).toString() : content;
   if (type === 'SOA')
     return content
@@ -97,4 +92,29 @@ function normalContent(type: string, content: string): string {
       .filter((_, index) => index !== 2)
       .join(' ');
   return content.toLowerCase();
+}
+
+/** Writes records in the form that PowerDNS expects. @returns false where that is another value, or no record has it */
+export function adoptForm(
+  changes: RrsetChange[],
+  { content, expected }: { content: string; expected: string },
+): boolean {
+  const sets = changes.filter(({ type, records = [] }) => {
+    return (
+      records.some((one) => one.content === content) && normalContent(type, content) === normalContent(type, expected)
+    );
+  });
+  for (const { records = [] } of sets) for (const one of records) if (one.content === content) one.content = expected;
+  return sets.length > 0 && content !== expected;
+}
+
+/** Digits in upper or lower case, parameters with or without quotation marks: the bytes are the same. */
+function normalRdata(type: RdataType, content: string): string {
+  try {
+    return rdataOfValue(type, content).toString('hex');
+  } catch (error) {
+    // Written by somebody else: replaced.
+    if (error instanceof RdataMistake) return content;
+    throw error;
+  }
 }

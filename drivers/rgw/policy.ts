@@ -19,7 +19,10 @@ export interface AwsPolicy {
 }
 
 /** Unknown to gateways before Squid, which reject a policy that names them. */
-const UNKNOWN: readonly string[] = ['s3:GetObjectAttributes', 's3:GetObjectVersionAttributes'];
+const UNKNOWN: readonly string[] = [
+  ...['s3:GetObjectAttributes', 's3:GetObjectVersionAttributes'],
+  ...['s3:GetBucketPublicAccessBlock', 's3:GetBucketOwnershipControls'],
+];
 const isOffered = (action: string): boolean =>
   !UNKNOWN.includes(action) && !/^s3:(Put|Delete)\w*(Bucket|Lifecycle)/.test(action);
 

@@ -112,7 +112,7 @@ function answerNode(question: Question, node: Node, owner: Labels, answer: Answe
   const set = setFor(question, node, answer);
   if (set) {
     add(question, answer.answers, node, owner, set);
-    if (set.type === TYPE.NS || set.type === TYPE.MX || set.type === TYPE.SRV) addAddresses(question, set, answer);
+    if (TARGET_AT.has(set.type)) addAddresses(question, set, answer, owner);
     return null;
   }
   addSoa(question, answer);
@@ -181,21 +181,34 @@ function refer(question: Question, cut: Node, answer: Answer): null {
   const digests = cut.sets.get(TYPE.DS);
   if (digests && question.dnssec) add(question, answer.authority, cut, cut.labels, digests);
   else proveTypes(question, cut, answer);
-  addAddresses(question, servers, answer);
+  addAddresses(question, servers, answer, cut.labels);
   return null;
 }
 
-/** Adds addresses of the names in the set, as far as the zone has them; glue is not signed. */
-function addAddresses(question: Question, set: RecordSet, answer: Answer): void {
-  const skip = { [TYPE.NS]: 0, [TYPE.MX]: 2, [TYPE.SRV]: 6 }[set.type] ?? 0;
+/** Bytes before the name in the RDATA of types whose answers have additional records. */
+const TARGET_AT = new Map<number, number>([
+  [TYPE.NS, 0],
+  [TYPE.MX, 2],
+  [TYPE.SRV, 6],
+  [TYPE.SVCB, 2],
+  [TYPE.HTTPS, 2],
+]);
+
+/**
+ * Adds addresses of the names in the set, as far as the zone has them; glue is not signed. For SVCB and HTTPS also the
+ * set of the same type (RFC 9460 §4.1); there, the root is the owner itself (§2.5).
+ */
+function addAddresses(question: Question, set: RecordSet, answer: Answer, owner: Labels): void {
+  const isBinding = set.type === TYPE.SVCB || set.type === TYPE.HTTPS;
   for (const data of set.rdata) {
-    const labels = targetOf({ ...set, rdata: [data.subarray(skip)] });
+    const named = targetOf({ ...set, rdata: [data.subarray(TARGET_AT.get(set.type))] });
+    const labels = isBinding && !named.length ? owner : named;
     const node = question.zone.nodes.get(keyOfLabels(labels));
     if (!node) continue;
     const isGlue = cutAbove(question.zone, labels) !== null || isCut(question.zone, node);
-    for (const type of [TYPE.A, TYPE.AAAA]) {
+    for (const type of [TYPE.A, TYPE.AAAA, ...(isBinding ? [set.type] : [])]) {
       const found = node.sets.get(type);
-      if (!found) continue;
+      if (!found || found === set) continue;
       if (isGlue) answer.additional.push({ owner: labels, set: found, signatures: [] });
       else add(question, answer.additional, node, labels, found);
     }

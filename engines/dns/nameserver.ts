@@ -1,9 +1,10 @@
 // Authoritative DNS for customer zones. Engines: engines/dns, an embedded server, and drivers/powerdns, which uses the
 // API of PowerDNS.
+import type { ServedType } from '../../core/protocols/dns_records/types';
 import type { SigningKey } from '../../core/protocols/dnssec';
 import type { DriverContext, ResourceDriver } from '../../core/driver';
 
-export type RecordType = 'A' | 'AAAA' | 'ALIAS' | 'CAA' | 'CNAME' | 'MX' | 'NS' | 'PTR' | 'SRV' | 'TXT';
+export type RecordType = ServedType | 'ALIAS';
 
 /** One record as in the API (docs/contract/resources.md §12.2): names without a trailing dot, in lower case. */
 export interface ZoneRecord {

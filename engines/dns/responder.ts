@@ -1,4 +1,5 @@
 // From a query message to its response: zone selection, access control and counting.
+import { SERVED_TYPES } from '../../core/protocols/dns_records/types';
 import type { CountersByZone, ZoneCounters } from './nameserver';
 import { answerFrom, RCODE, type Answer, type Answered, type AliasLookup } from './answer';
 import { openCookies, type Cookies } from './wire/cookies';
@@ -32,7 +33,7 @@ export type Transport = 'udp' | 'tcp';
 
 const CLASS_IN = 1;
 const CLASS_ANY = 255;
-const SERVED_TYPES = new Set(['A', 'AAAA', 'CAA', 'CNAME', 'MX', 'NS', 'PTR', 'SRV', 'TXT']);
+const COUNTED_TYPES = new Set<string>(SERVED_TYPES);
 const COUNTED_TYPES_OTHER = 'OTHER';
 
 export interface Responder {
@@ -260,7 +261,7 @@ function countPrepared(parts: Parts, prepared: Prepared): void {
 
 function counterOf({ counters }: Parts, zoneId: string, type: number): ZoneCounters {
   const name = typeName(type);
-  const label = SERVED_TYPES.has(name) ? name : COUNTED_TYPES_OTHER;
+  const label = COUNTED_TYPES.has(name) ? name : COUNTED_TYPES_OTHER;
   const zone = counters.get(zoneId) ?? new Map<string, ZoneCounters>();
   if (!zone.size) counters.set(zoneId, zone);
   const counted = zone.get(label) ?? { ...NOTHING };

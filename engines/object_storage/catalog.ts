@@ -1,6 +1,6 @@
 // The database interface of the endpoint, implemented by models/object_storage/bucket_object/catalog.ts. Every write
 // and its change of the bucket's usage are one transaction. Writes throw ObjectRefused.
-import type { Grant } from '../../core/protocols/bucket_access';
+import type { Grant, ObjectOwnership, PublicAccessBlock } from '../../core/protocols/bucket_access';
 import type { PolicyStatement } from '../../core/protocols/bucket_policy';
 import type {
   BucketSetting,
@@ -35,14 +35,28 @@ export interface ServedBucket {
   /** Whether versions can be locked; this implies versioning. */
   object_lock: boolean;
   default_retention: DefaultRetention | null;
+  /** null: an S3 client has set none. */
+  public_access_block: PublicAccessBlock | null;
+  object_ownership: ObjectOwnership | null;
   created_at: string;
 }
 
 export interface ServedKey extends Credentials {
+  id: string;
+  name: string;
   projectId: string;
   grants: Grant[];
   /** Enabled and not expired now. */
   isActive: boolean;
+}
+
+export interface NewBucket extends Pick<
+  ServedBucket,
+  'name' | 'object_lock' | 'public_access_block' | 'object_ownership'
+> {
+  /** null: the default region of the project. */
+  region: string | null;
+  request_id: string;
 }
 
 type BucketChange = Partial<Pick<ServedBucket, BucketSetting>>;
@@ -55,6 +69,9 @@ export interface ObjectCatalog {
   bucketsOf(projectId: string): Promise<ServedBucket[]>;
   /** Access keys that a policy may name as principals. */
   principalsOf(projectId: string): Promise<Set<string>>;
+  /** In the project of the key. Resolves once the bucket can be used. */
+  createBucket(key: ServedKey, bucket: NewBucket): Promise<void>;
+  deleteBucket(key: ServedKey, bucket: Pick<ServedBucket, 'id' | 'name'>, requestId: string): Promise<void>;
   /** Later reads see the change. */
   changeBucket(bucket: Pick<ServedBucket, 'id' | 'name'>, change: BucketChange): Promise<void>;
 

@@ -1,11 +1,11 @@
 // The S3 endpoint: handling of a request from its first byte to its last.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { mintRequestId } from '../../core/ids';
-import { permissionIn } from '../../core/protocols/bucket_access';
 import type { BlobStore } from './files/blobs';
 import { bucketSettings } from './settings/bucket_settings';
 import type { ObjectCatalog, ServedBucket } from './catalog';
 import { corsHeaders, preflightHeaders } from './settings/cors';
+import { createBucket, deleteBucket } from './bucket_requests';
 import { deleteObject, deleteObjects } from './delete_object';
 import { hasQuery, requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
 import { S3Error, s3ErrorOf, type S3Code } from './errors';
@@ -17,7 +17,7 @@ import { getAttributes } from './object_attributes';
 import { postObject } from './post_form';
 import { applyHoistedHeaders, requireHonoured, requireOverrides, requireOwner } from './operations';
 import { readObject } from './read_object';
-import { headerOf, parseRequest, type HostNames, type S3Request } from './request';
+import { headerOf, parseRequest, type HostNames, type S3Client, type S3Request } from './request';
 import { sendEmpty, sendError } from './respond';
 import { authenticateRequest, type Caller } from './signature';
 import { serveWebsite } from './settings/website';
@@ -29,13 +29,14 @@ const KEEP_ALIVE_MS = 65_000;
 /** Idle timeout of connections. */
 const IDLE_MS = 60_000;
 const TIMEOUT_CHECK_MS = 5_000;
-const CREATED_ELSEWHERE = 'Buckets are created with the API of the platform.';
 interface EndpointOptions {
   catalog: ObjectCatalog;
   blobs: BlobStore;
   addresses: readonly string[];
   port: number;
   names: HostNames;
+  /** Who is behind trusted proxies. */
+  clientOf(request: IncomingMessage): S3Client;
   wakeSweep(): void;
   /** Called after each request that named a bucket. */
   count(bucketId: string, egressBytes: number, accessKeyId: string | null): void;
@@ -104,13 +105,14 @@ async function handle(options: EndpointOptions, raw: IncomingMessage, response: 
       path: raw.url ?? '/',
       query: [],
       isWebsite: false,
+      client: options.clientOf(raw),
     },
     bucket: null,
     caller: null,
   };
   let egress = 0;
   try {
-    seen.request = parseRequest(raw, response, id, options.names);
+    seen.request = { ...seen.request, ...parseRequest(raw, options.names) };
     egress = (await respond(options, seen)) ?? 0;
   } catch (error) {
     const known = s3ErrorOf(error);
@@ -151,7 +153,10 @@ async function respond(options: EndpointOptions, seen: Seen): Promise<number | v
     requireHonoured(request, 'service', '');
     return listBuckets(context);
   }
-  if (request.method === 'PUT' && request.key === null && !request.query.length) return createBucket(named, caller);
+  if (isCreation(request)) {
+    requireHonoured(request, 'bucket', '');
+    return createBucket(context, (await catalog.bucket(request.bucket, 'fresh')) ?? null);
+  }
   if (!named) throw noSuchBucket(seen);
   const run = async (bucket: ServedBucket): Promise<number | void> => {
     const exchange = { ...context, bucket };
@@ -215,11 +220,9 @@ function refuseMethod(): never {
   throw new S3Error('MethodNotAllowed');
 }
 
-/** Buckets are created through the API. Clients that create their bucket if it is missing learn that it exists. */
-function createBucket(bucket: ServedBucket | null, { key }: Caller): never {
-  if (bucket && key?.projectId === bucket.project_id && permissionIn(key.grants, bucket.id))
-    throw new S3Error('BucketAlreadyOwnedByYou');
-  throw new S3Error('AccessDenied', CREATED_ELSEWHERE);
+/** PUT of the bucket itself, also with parameters that have no meaning, such as `x-id` of the SDKs. */
+function isCreation({ method, key, isWebsite, query }: S3Request): boolean {
+  return method === 'PUT' && key === null && !isWebsite && !query.some(([name]) => Object.hasOwn(bucketSettings, name));
 }
 
 async function ofBucket(exchange: Exchange): Promise<void> {
@@ -229,10 +232,9 @@ async function ofBucket(exchange: Exchange): Promise<void> {
   const setting = bucketSettings[sub];
   if (setting) return (setting[request.method] ?? refuseMethod)(exchange);
   if (request.method === 'POST') return deleteObjects(exchange);
-  if (request.method === 'DELETE')
-    throw new S3Error('NotImplemented', 'Buckets are deleted with the API of the platform.');
-  if (request.method === 'PUT') throw new S3Error('AccessDenied', CREATED_ELSEWHERE);
+  if (request.method === 'DELETE') return deleteBucket(exchange);
   if (request.method === 'HEAD') return headBucket(exchange);
+  if (request.method !== 'GET') return refuseMethod();
   if (sub === 'uploads') return listUploads(exchange);
   return sub === 'versions' ? listVersions(exchange) : listObjects(exchange);
 }

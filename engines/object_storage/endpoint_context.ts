@@ -1,5 +1,6 @@
 // Context of the handlers of the endpoint.
 import { isAllowed, permissionIn } from '../../core/protocols/bucket_access';
+import { conditionContext } from './condition_context';
 import type { BucketAction } from '../../core/protocols/bucket_actions';
 import type { BlobStore } from './files/blobs';
 import type { ObjectCatalog, ServedBucket } from './catalog';
@@ -38,7 +39,7 @@ export function requireGranted(exchange: Exchange, action: BucketAction, resourc
 }
 
 export function mayDo(
-  { caller, bucket }: Pick<Exchange, 'caller' | 'bucket'>,
+  { caller, bucket, request: received }: Pick<Exchange, 'caller' | 'bucket' | 'request'>,
   action: BucketAction,
   resource: string,
   isPublic = false,
@@ -50,6 +51,8 @@ export function mayDo(
     principal: caller.key?.accessKeyId ?? null,
     permission: caller.key && isOfProject ? permissionIn(caller.key.grants, bucket.id) : null,
     isOwner: caller.isOwner,
+    isOfProject,
+    context: conditionContext(received, action),
   };
   return isAllowed(bucket, request, isPublic);
 }

@@ -1,6 +1,7 @@
 // Header fields that are stored with an object and returned with it.
 import type { ObjectMetadata, StoredObject } from '../../core/protocols/objects';
 import { S3Error } from './errors';
+import { customerKeyHeaders, encryptionOfRequest } from './settings/customer_keys';
 import { headerOf, queryOf, type S3Request } from './request';
 import { childElement, childElements, elementText, requireMembers, type XmlNode } from './xml';
 
@@ -16,7 +17,6 @@ const KEPT = [
 const USER = 'x-amz-meta-';
 const USER_BYTES_MAX = 2048;
 const TAGS_MAX = 10;
-/** The only value is AES256 (operations.ts). */
 const ENCRYPTION = 'x-amz-server-side-encryption';
 const TYPE = 'application/octet-stream';
 /** @throws S3Error MetadataTooLarge */
@@ -35,7 +35,7 @@ export function metadataOf(request: S3Request): ObjectMetadata {
     bytes += name.length - USER.length + value.length;
   }
   if (bytes > USER_BYTES_MAX) throw new S3Error('MetadataTooLarge');
-  return { headers, user, ...(headerOf(request, ENCRYPTION) !== undefined && { encryption: 'AES256' }) };
+  return { headers, user, ...encryptionOfRequest(request) };
 }
 
 /** `aws-chunked` is the encoding of the transfer, not of the object. */
@@ -45,22 +45,6 @@ function withoutChunks(encoding: string): string {
     .map((one) => one.trim())
     .filter((one) => one.toLowerCase() !== 'aws-chunked')
     .join(', ');
-}
-
-/** Canned ACLs other than private and public-read would be ignored silently. @throws S3Error NotImplemented */
-export function isPublicRequest(request: S3Request): boolean {
-  const acl = headerOf(request, 'x-amz-acl') ?? 'private';
-  if (['private', 'bucket-owner-full-control', 'bucket-owner-read'].includes(acl)) return false;
-  if (acl === 'public-read') return true;
-  throw new S3Error('NotImplemented', 'The canned ACLs are private and public-read.');
-}
-
-/** Requires a canned ACL without grants. @throws S3Error NotImplemented, InvalidRequest */
-export function requireCannedAcl(request: S3Request): void {
-  if (headerOf(request, 'x-amz-acl') === undefined)
-    throw new S3Error('NotImplemented', 'Only canned ACLs are offered.');
-  if (Number(headerOf(request, 'content-length') ?? 0) > 0 || headerOf(request, 'transfer-encoding') !== undefined)
-    throw new S3Error('InvalidRequest', 'A canned ACL and a body cannot be sent together.');
 }
 
 /** @throws S3Error InvalidTag, MalformedXML */
@@ -107,7 +91,7 @@ export function objectHeaders(object: StoredObject, request: S3Request, isSigned
     'accept-ranges': 'bytes',
   };
   for (const [name, value] of Object.entries(metadata.user)) headers[USER + name] = value;
-  Object.assign(headers, encryptionHeaders(metadata));
+  Object.assign(headers, encryptionHeaders(metadata, request));
   if (object.version_id !== 'null') headers['x-amz-version-id'] = object.version_id;
   if (object.tags) headers['x-amz-tagging-count'] = String(Object.keys(object.tags).length);
   // Overrides need a signature, except on websites, which ignore them.
@@ -119,8 +103,9 @@ export function objectHeaders(object: StoredObject, request: S3Request, isSigned
   return headers;
 }
 
-export function encryptionHeaders({ encryption }: ObjectMetadata): Record<string, string> {
-  return encryption ? { [ENCRYPTION]: encryption } : {};
+export function encryptionHeaders(metadata: ObjectMetadata, request: S3Request): Record<string, string> {
+  const { encryption } = metadata;
+  return { ...(encryption && { [ENCRYPTION]: encryption }), ...customerKeyHeaders(request, metadata) };
 }
 
 export function checksumHeaders({ metadata }: Pick<StoredObject, 'metadata'>): Record<string, string> {

@@ -18,7 +18,8 @@ import { checksumHeaders, encryptionHeaders } from './metadata';
 import { piecesOf, readFile } from './read_object';
 import { headerOf, numberInQuery, queryOf, type S3Request } from './request';
 import { sendEmpty, sendXml } from './respond';
-import { receive, receiveText, type Received } from './upload';
+import { customerKeyOf, encryptionOfPart } from './settings/customer_keys';
+import { etagOf, receive, receiveText, type Received } from './upload';
 import { copySource, describe, versionHeader } from './write_object';
 import { childElements, parseXml, elementText, requireMembers, type XmlNode } from './xml';
 
@@ -42,28 +43,34 @@ export async function createUpload(exchange: ObjectExchange): Promise<void> {
   if (algorithm && type && !canBe(algorithm, type))
     throw new S3Error('InvalidRequest', `The checksum ${algorithm} cannot be ${type}.`);
   const metadata = { ...described.metadata, ...(algorithm && { checksum_algorithm: algorithm, checksum_type: type }) };
-  const UploadId = await catalog.createUpload(bucket.id, { key, object: { ...described, metadata } });
+  const UploadId = await catalog.createUpload(bucket.id, {
+    key,
+    object: { ...described, ...aclOf(request), metadata },
+  });
   sendXml(
     exchange,
     'InitiateMultipartUploadResult',
     { Bucket: bucket.name, Key: key, UploadId },
     {
       ...(algorithm && type && { 'x-amz-checksum-algorithm': algorithm, 'x-amz-checksum-type': type }),
-      ...encryptionHeaders(metadata),
+      ...encryptionHeaders(metadata, request),
     },
   );
 }
 
 export async function putPart(exchange: ObjectExchange): Promise<void> {
   const { upload, number } = await requirePart(exchange);
-  const { encryption } = upload.object.metadata;
-  const received = await receive(exchange, encryption);
+  const received = await receive(exchange, encryptionOfPart(upload.object.metadata, exchange.request));
   await storePart(exchange, upload, number, received);
   const sums =
     received.checksum && received.algorithm
       ? { [`x-amz-checksum-${received.algorithm.toLowerCase()}`]: received.checksum }
       : {};
-  sendEmpty(exchange, 200, { etag: `"${received.md5}"`, ...sums, ...encryptionHeaders(upload.object.metadata) });
+  const { metadata } = upload.object;
+  sendEmpty(exchange, 200, {
+    ...{ etag: `"${received.etag}"`, ...sums },
+    ...encryptionHeaders(metadata, exchange.request),
+  });
 }
 
 async function storePart(
@@ -74,7 +81,7 @@ async function storePart(
 ): Promise<string> {
   const { bucket, catalog, blobs, key } = exchange;
   const checksums = received.algorithm && received.checksum ? { [received.algorithm]: received.checksum } : {};
-  const part = { number, file_id: received.fileId, size: received.size, etag: received.md5, checksums };
+  const part = { number, file_id: received.fileId, size: received.size, etag: received.etag, checksums };
   return catalog.putPart(bucket.id, key, upload.id, part).catch(async (error: unknown) => {
     if ((error as { name?: string }).name === 'ObjectRefused') await blobs.remove(bucket.id, received.fileId);
     throw error;
@@ -85,15 +92,16 @@ async function storePart(
 export async function copyPart(exchange: ObjectExchange): Promise<void> {
   const { bucket, catalog, blobs, request } = exchange;
   const { upload, number } = await requirePart(exchange);
-  const { object, from } = await copySource(exchange);
+  const { object, from, encryption: before } = await copySource(exchange);
   const header = headerOf(request, 'x-amz-copy-source-range');
   const range = header === undefined ? null : copyRangeOf(header, object.size);
   const parts = object.part_count ? await catalog.partsOf(object.id) : [];
-  const { checksum_algorithm: algorithm, encryption } = upload.object.metadata;
+  const { checksum_algorithm: algorithm } = upload.object.metadata;
+  const encryption = encryptionOfPart(upload.object.metadata, request);
   const sums = algorithm ? checksum(algorithm as ChecksumAlgorithm) : null;
   async function* content(): AsyncGenerator<Buffer> {
     for (const { fileId, start, end } of piecesOf(object, parts, range ?? { start: 0, end: object.size }))
-      yield* readFile(await blobs.open(from.bucket.id, fileId, object.metadata.encryption), start, end);
+      yield* readFile(await blobs.open(from.bucket.id, fileId, before), start, end);
   }
   const written = await blobs.write(
     bucket.id,
@@ -104,13 +112,16 @@ export async function copyPart(exchange: ObjectExchange): Promise<void> {
     },
     encryption,
   );
-  const received = { ...written, algorithm: (algorithm as ChecksumAlgorithm) ?? null, checksum: sums && sums.digest() };
+  const received = {
+    ...{ ...written, etag: etagOf(written, encryption) },
+    ...{ algorithm: (algorithm as ChecksumAlgorithm) ?? null, checksum: sums && sums.digest() },
+  };
   const LastModified = await storePart(exchange, upload, number, received);
   sendXml(
     exchange,
     'CopyPartResult',
-    { LastModified, ETag: `"${written.md5}"` },
-    encryptionHeaders(upload.object.metadata),
+    { LastModified, ETag: `"${received.etag}"` },
+    encryptionHeaders(upload.object.metadata, request),
   );
 }
 
@@ -125,11 +136,26 @@ function copyRangeOf(header: string, size: number): { start: number; end: number
 }
 
 async function requirePart(exchange: ObjectExchange): Promise<{ upload: StoredUpload; number: number }> {
-  requireGranted(exchange, 's3:PutObject', exchange.key);
+  const upload = await requireGrantedUpload(exchange);
   const number = numberInQuery(exchange.request, 'partNumber', 0, Infinity);
   if (number < 1 || number > PARTS_MAX)
     throw new S3Error('InvalidArgument', `partNumber must be from 1 to ${PARTS_MAX}.`);
-  return { upload: await requireUpload(exchange), number };
+  if (!upload) throw new S3Error('NoSuchUpload');
+  return { upload, number };
+}
+
+const aclOf = (request: S3Request): Pick<StoredUpload['object'], 'acl'> => {
+  const acl = headerOf(request, 'x-amz-acl');
+  return acl === undefined ? {} : { acl };
+};
+
+/** Conditions of policies see what the upload has asked for. @throws S3Error AccessDenied */
+async function requireGrantedUpload(exchange: ObjectExchange): Promise<StoredUpload | null> {
+  const { request, bucket, catalog, key } = exchange;
+  const upload = await catalog.upload(bucket.id, key, queryOf(request, 'uploadId') ?? '');
+  if (upload) request.upload = upload.object;
+  requireGranted(exchange, 's3:PutObject', key);
+  return upload;
 }
 
 export async function requireUpload({ catalog, bucket, key, request }: ObjectExchange): Promise<StoredUpload> {
@@ -140,11 +166,10 @@ export async function requireUpload({ catalog, bucket, key, request }: ObjectExc
 
 export async function completeUpload(exchange: ObjectExchange): Promise<void> {
   const { request, bucket, catalog, key } = exchange;
-  requireGranted(exchange, 's3:PutObject', key);
+  const upload = await requireGrantedUpload(exchange);
   const listed = listedParts(parseXml(await receiveText(exchange, XML_BYTES_MAX, 'of the object'), COMPLETE));
-  const id = queryOf(request, 'uploadId') ?? '';
-  const upload = await catalog.upload(bucket.id, key, id);
-  if (!upload) return repeated(exchange, id);
+  if (!upload) return repeated(exchange, queryOf(request, 'uploadId') ?? '');
+  requireSameKey(upload, request);
   const parts = chosenParts(listed, await catalog.uploadParts(upload.id));
   const object = completedObject(upload, parts);
   requireAnnounced(request, object);
@@ -152,6 +177,11 @@ export async function completeUpload(exchange: ObjectExchange): Promise<void> {
   const stored = await catalog.completeUpload(bucket.id, upload.id, ids, { ...object, ...writeConditions(request) });
   exchange.wakeSweep();
   answer(exchange, stored);
+}
+
+/** A key is not needed, and one that is sent has to be that of the upload. @throws S3Error */
+export function requireSameKey({ object }: StoredUpload, request: S3Request): void {
+  if (customerKeyOf(request)) encryptionOfPart(object.metadata, request);
 }
 
 interface ListedPart {
@@ -213,7 +243,7 @@ function answer(exchange: ObjectExchange, stored: StoredObject): void {
       ...{ Location: `/${bucket.name}/${key}`, Bucket: bucket.name, Key: key, ETag: `"${stored.etag}"` },
       ...(algorithm && value && { [`Checksum${algorithm}`]: value, ChecksumType: type }),
     },
-    { ...versionHeader(stored), ...checksumHeaders(stored), ...encryptionHeaders(stored.metadata) },
+    { ...versionHeader(stored), ...checksumHeaders(stored), ...encryptionHeaders(stored.metadata, exchange.request) },
   );
 }
 

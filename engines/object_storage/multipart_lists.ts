@@ -2,7 +2,7 @@
 import { uriEncodePath } from '../../core/protocols/sigv4';
 import { requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
 import { encodingOf, bucketOwner } from './lists';
-import { PARTS_MAX, requireUpload } from './multipart';
+import { PARTS_MAX, requireSameKey, requireUpload } from './multipart';
 import { numberInQuery, queryOf } from './request';
 import { sendXml } from './respond';
 import type { XmlElements } from './xml';
@@ -11,6 +11,7 @@ export async function listParts(exchange: ObjectExchange): Promise<void> {
   const { request, bucket, key, catalog } = exchange;
   requireGranted(exchange, 's3:ListMultipartUploadParts', key);
   const upload = await requireUpload(exchange);
+  requireSameKey(upload, request);
   const [max, marker] = [
     numberInQuery(request, 'max-parts', 1000, 1000),
     numberInQuery(request, 'part-number-marker', 0, PARTS_MAX),

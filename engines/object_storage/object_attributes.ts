@@ -2,6 +2,7 @@
 import type { ObjectExchange } from './endpoint_context';
 import { S3Error } from './errors';
 import { findVersion } from './read_object';
+import { encryptionOf } from './settings/customer_keys';
 import { headerOf, type S3Request } from './request';
 import { sendXml } from './respond';
 import { versionHeader } from './write_object';
@@ -12,6 +13,7 @@ const NAMES = ['ETag', 'Checksum', 'ObjectParts', 'StorageClass', 'ObjectSize'];
 
 export async function getAttributes(exchange: ObjectExchange): Promise<void> {
   const object = await findVersion(exchange, 'GetObjectAttributes');
+  encryptionOf(object.metadata, exchange.request);
   const requested = attributesOf(exchange.request);
   const { checksum_algorithm, checksum, checksum_type } = object.metadata;
   const parts = object.part_count && requested.includes('ObjectParts') ? await exchange.catalog.partsOf(object.id) : [];

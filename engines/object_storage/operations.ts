@@ -1,6 +1,8 @@
 // Parameters supported by each S3 operation: Amazon headers, conditions (RFC 9110 §13) and query parameters, named as
 // in the Amazon S3 API Reference. An unsupported parameter is rejected, never ignored.
 import type { ServedBucket } from './catalog';
+import { GRANT_HEADERS } from './settings/acl';
+import { CUSTOMER_HEADERS, SOURCE_CUSTOMER_HEADERS } from './settings/customer_keys';
 import { S3Error } from './errors';
 import { headerOf, queryOf, type S3Request } from './request';
 
@@ -13,7 +15,14 @@ interface Operation {
 
 const ENCODING = ['encoding-type'];
 const LIST = [...ENCODING, 'prefix', 'delimiter', 'max-keys'];
-const READ = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since', 'x-amz-checksum-mode'];
+const READ = [
+  'if-match',
+  'if-none-match',
+  'if-modified-since',
+  'if-unmodified-since',
+  'x-amz-checksum-mode',
+  ...CUSTOMER_HEADERS,
+];
 const OVERRIDES = ['type', 'cache-control', 'disposition', 'encoding', 'language'].map((name) =>
   name === 'cache-control' ? `response-${name}` : `response-content-${name}`,
 );
@@ -22,20 +31,25 @@ const WRITE = ['if-match', 'if-none-match'];
 const LOCK = ['mode', 'retain-until-date', 'legal-hold'].map((name) => `x-amz-object-lock-${name}`);
 const DESCRIBE = [
   'x-amz-server-side-encryption',
+  ...CUSTOMER_HEADERS,
   ...LOCK,
+  ...GRANT_HEADERS,
   ...['x-amz-acl', 'x-amz-tagging', 'x-amz-storage-class', 'x-amz-website-redirect-location'],
 ];
 const SOURCE = ['match', 'none-match', 'modified-since', 'unmodified-since'].map(
   (name) => `x-amz-copy-source-if-${name}`,
 );
-const COPY = ['x-amz-copy-source', 'x-amz-source-expected-bucket-owner', ...SOURCE];
+const COPY = ['x-amz-copy-source', 'x-amz-source-expected-bucket-owner', ...SOURCE, ...SOURCE_CUSTOMER_HEADERS];
 const UPLOAD = ['uploadId', 'partNumber'];
 const ATTRIBUTES = ['x-amz-optional-object-attributes'];
 
 /** By method, level and selecting query parameter; ` copy` marks requests with a source. */
 const OPERATIONS: Record<string, Operation> = {
   'GET service': { query: ['prefix', 'max-buckets', 'continuation-token', 'bucket-region'] },
-  'PUT bucket': {},
+  'PUT bucket': {
+    headers: ['x-amz-acl', ...GRANT_HEADERS, 'x-amz-bucket-object-lock-enabled', 'x-amz-object-ownership'],
+    body: true,
+  },
   'DELETE bucket': {},
   'HEAD bucket': {},
   'GET bucket': {
@@ -62,7 +76,13 @@ const OPERATIONS: Record<string, Operation> = {
   'PUT bucket?website': { body: true },
   'DELETE bucket?website': {},
   'GET bucket?acl': {},
-  'PUT bucket?acl': { headers: ['x-amz-acl'], body: true },
+  'PUT bucket?acl': { headers: ['x-amz-acl', ...GRANT_HEADERS], body: true },
+  'GET bucket?publicAccessBlock': {},
+  'PUT bucket?publicAccessBlock': { body: true },
+  'DELETE bucket?publicAccessBlock': {},
+  'GET bucket?ownershipControls': {},
+  'PUT bucket?ownershipControls': { body: true },
+  'DELETE bucket?ownershipControls': {},
   'GET bucket?tagging': {},
   'GET bucket?object-lock': {},
   'PUT bucket?object-lock': { body: true },
@@ -83,11 +103,11 @@ const OPERATIONS: Record<string, Operation> = {
     query: ['versionId'],
   },
   'POST object?uploads': { headers: [...DESCRIBE, 'x-amz-checksum-algorithm', 'x-amz-checksum-type'] },
-  'GET object?uploadId': { query: ['uploadId', 'max-parts', 'part-number-marker'] },
-  'PUT object?uploadId': { query: UPLOAD, body: true },
-  'PUT object?uploadId copy': { headers: [...COPY, 'x-amz-copy-source-range'], query: UPLOAD },
+  'GET object?uploadId': { headers: CUSTOMER_HEADERS, query: ['uploadId', 'max-parts', 'part-number-marker'] },
+  'PUT object?uploadId': { headers: CUSTOMER_HEADERS, query: UPLOAD, body: true },
+  'PUT object?uploadId copy': { headers: [...COPY, ...CUSTOMER_HEADERS, 'x-amz-copy-source-range'], query: UPLOAD },
   'POST object?uploadId': {
-    headers: [...WRITE, 'x-amz-checksum-type', 'x-amz-mp-object-size'],
+    headers: [...WRITE, ...CUSTOMER_HEADERS, 'x-amz-checksum-type', 'x-amz-mp-object-size'],
     query: ['uploadId'],
     body: true,
   },
@@ -96,13 +116,13 @@ const OPERATIONS: Record<string, Operation> = {
   'PUT object?tagging': { query: ['versionId'], body: true },
   'DELETE object?tagging': { query: ['versionId'] },
   'GET object?acl': { query: ['versionId'] },
-  'PUT object?acl': { headers: ['x-amz-acl'], query: ['versionId'], body: true },
+  'PUT object?acl': { headers: ['x-amz-acl', ...GRANT_HEADERS], query: ['versionId'], body: true },
   'GET object?retention': { query: ['versionId'] },
   'PUT object?retention': { headers: ['x-amz-bypass-governance-retention'], query: ['versionId'], body: true },
   'GET object?legal-hold': { query: ['versionId'] },
   'PUT object?legal-hold': { query: ['versionId'], body: true },
   'GET object?attributes': {
-    headers: ['x-amz-object-attributes', 'x-amz-max-parts', 'x-amz-part-number-marker'],
+    headers: [...CUSTOMER_HEADERS, 'x-amz-object-attributes', 'x-amz-max-parts', 'x-amz-part-number-marker'],
     query: ['versionId'],
   },
 };
@@ -143,7 +163,7 @@ const MEANT: ReadonlySet<string> = new Set([
   ...Object.keys(OPERATIONS).flatMap((name) => /\?([\w-]+)/.exec(name)?.slice(1) ?? []),
   ...['abac', 'accelerate', 'analytics', 'encryption', 'intelligent-tiering', 'inventory', 'logging'],
   ...['metadataConfiguration', 'metadataInventoryTable', 'metadataJournalTable', 'metadataTable', 'metrics'],
-  ...['notification', 'ownershipControls', 'publicAccessBlock', 'renameObject', 'replication'],
+  ...['notification', 'renameObject', 'replication'],
   ...['requestPayment', 'restore', 'select', 'select-type', 'session', 'torrent'],
   ...['max-directory-buckets'],
 ]);

@@ -6,7 +6,8 @@ import type { Exchange } from './endpoint_context';
 import { requireGranted } from './endpoint_context';
 import { S3Error } from './errors';
 import { tagsOfDocument } from './metadata';
-import { headerOf } from './request';
+import { cannedAccess } from './settings/acl';
+import { headerOf, type S3Request } from './request';
 import { sendEmpty, sendPlainText } from './respond';
 import { equals, parseCredential, type Caller } from './signature';
 import { parseXml, xmlDocument } from './xml';
@@ -32,12 +33,13 @@ export async function postObject(exchange: Exchange): Promise<void> {
   const key = (fields.get('key') ?? '').replaceAll('${filename}', fileName);
   if (!key || Buffer.byteLength(key) > 1024 || key.includes('\0'))
     throw new S3Error('InvalidArgument', 'The field key is missing or not valid.');
+  takeAcl(request, fields);
   const { caller, limits } = await signer(exchange, new Map([...fields, ['key', key], ['bucket', bucket.name]]));
   requireGranted({ ...exchange, caller }, 's3:PutObject', key);
   requireFields(fields);
   const tags = fields.has('tagging') ? tagsOfDocument(parseXml(fields.get('tagging') ?? '', 'Tagging')) : null;
   if (tags) requireGranted({ ...exchange, caller }, 's3:PutObjectTagging', key);
-  const isPublic = publicOf(fields);
+  const isPublic = fields.has('acl') && cannedAccess(fields.get('acl') ?? '', bucket) === 'public_read';
   if (isPublic) requireGranted({ ...exchange, caller }, 's3:PutObjectAcl', key);
   const written = await blobs.write(bucket.id, limited(form.file(), limits));
   const stored = await catalog
@@ -56,6 +58,15 @@ export async function postObject(exchange: Exchange): Promise<void> {
     });
   exchange.wakeSweep();
   answer(exchange, fields, key, stored.etag);
+}
+
+/** Conditions of policies are about what the form asks for, not about headers beside it. @throws S3Error */
+function takeAcl(request: S3Request, fields: ReadonlyMap<string, string>): void {
+  const { headers } = request.raw;
+  const name = Object.keys(headers).find((one) => /^x-amz-(acl|server-side-encryption)/.test(one));
+  if (name !== undefined) throw new S3Error('InvalidArgument', `${name} is not offered with forms.`);
+  const acl = fields.get('acl');
+  if (acl !== undefined) headers['x-amz-acl'] = acl;
 }
 
 /** Rejects fields with object settings that are not supported. @throws S3Error NotImplemented */
@@ -180,13 +191,6 @@ function parsePolicy(policy: string): { expiration: unknown; conditions: unknown
     // A malformed policy: see below.
   }
   throw new S3Error('InvalidPolicyDocument');
-}
-
-function publicOf(fields: ReadonlyMap<string, string>): boolean {
-  const acl = fields.get('acl') ?? 'private';
-  if (acl !== 'private' && acl !== 'public-read')
-    throw new S3Error('NotImplemented', 'The canned ACLs are private and public-read.');
-  return acl === 'public-read';
 }
 
 function metadataOf(fields: ReadonlyMap<string, string>): ObjectMetadata {

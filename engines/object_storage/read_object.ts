@@ -5,6 +5,7 @@ import { requireConditions } from './conditions';
 import { mayDo, requireGranted, type ObjectExchange } from './endpoint_context';
 import { S3Error } from './errors';
 import { checksumHeaders, objectHeaders } from './metadata';
+import { encryptionOf } from './settings/customer_keys';
 import { lockHeaders } from './settings/object_lock';
 import type { OpenFile } from './files/open_files';
 import { headerOf, numberInQuery, queryOf } from './request';
@@ -72,6 +73,7 @@ export async function readObject(exchange: ObjectExchange): Promise<number> {
 async function send(exchange: ObjectExchange, object: StoredObject): Promise<number> {
   const { request, catalog, caller } = exchange;
   const { response } = request;
+  const encryption = encryptionOf(object.metadata, request);
   const parts = object.part_count ? await catalog.partsOf(object.id) : [];
   const part = partOf(exchange, object, parts);
   const header = exchange.isErrorDocument ? undefined : headerOf(request, 'range');
@@ -93,7 +95,7 @@ async function send(exchange: ObjectExchange, object: StoredObject): Promise<num
   }
   const pieces = piecesOf(object, parts, { start, end });
   for (const [index, piece] of pieces.entries()) {
-    const file = await exchange.blobs.open(exchange.bucket.id, piece.fileId, object.metadata.encryption);
+    const file = await exchange.blobs.open(exchange.bucket.id, piece.fileId, encryption);
     if (index === 0) response.writeHead(status, headers);
     try {
       await sendFile(response, file, piece, index === pieces.length - 1 ? 'end' : 'more');

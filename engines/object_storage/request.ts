@@ -1,6 +1,6 @@
 // Parsing of requests: path-style and virtual-hosted-style addressing, key, query, headers.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { KEY_BYTES_MAX } from '../../core/protocols/objects';
+import { KEY_BYTES_MAX, type StoredUpload } from '../../core/protocols/objects';
 import { S3Error } from './errors';
 
 export interface S3Request {
@@ -16,6 +16,19 @@ export interface S3Request {
   query: readonly (readonly [string, string])[];
   /** The host name belongs to a website. */
   isWebsite: boolean;
+  client: S3Client;
+  /** What the upload has asked for that a part belongs to. */
+  upload?: StoredUpload['object'];
+}
+
+/** Who sends a request, as far as trusted proxies say it. */
+export interface S3Client {
+  /** As it stands in the header of a proxy; it may be no address. */
+  address: string;
+  /** Whether the client speaks TLS. */
+  isSecure: boolean;
+  /** The request came from this machine, and not through a proxy. */
+  isLocal: boolean;
 }
 
 export interface HostNames {
@@ -24,7 +37,10 @@ export interface HostNames {
 }
 
 /** @throws S3Error InvalidURI, KeyTooLongError */
-export function parseRequest(raw: IncomingMessage, response: ServerResponse, id: string, names: HostNames): S3Request {
+export function parseRequest(
+  raw: IncomingMessage,
+  names: HostNames,
+): Pick<S3Request, 'bucket' | 'key' | 'path' | 'query' | 'isWebsite'> {
   const url = (raw.url ?? '/').replace(/^https?:\/\/[^/?#]*/i, '');
   const cut = url.indexOf('?');
   const path = decode(cut < 0 ? url : url.slice(0, cut));
@@ -34,7 +50,7 @@ export function parseRequest(raw: IncomingMessage, response: ServerResponse, id:
   const bucket = ofHost ?? (path.length > 1 ? path.slice(1, slash < 0 ? undefined : slash) : null);
   const rest = ofHost !== null ? path.slice(1) : slash < 0 ? '' : path.slice(slash + 1);
   if (Buffer.byteLength(rest) > KEY_BYTES_MAX) throw new S3Error('KeyTooLongError');
-  return { raw, response, id, method: raw.method ?? 'GET', bucket, key: rest || null, path, query, isWebsite };
+  return { bucket, key: rest || null, path, query, isWebsite };
 }
 
 function bucketOfHost(header: string, names: HostNames): { bucket: string | null; isWebsite: boolean } {

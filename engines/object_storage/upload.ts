@@ -1,5 +1,5 @@
 // Receiving content: decoded, measured, verified against the announced length and checksums, and durable at the end.
-import { createHash } from 'node:crypto';
+import { createHash, createHmac } from 'node:crypto';
 import { UNSIGNED_PAYLOAD } from '../../core/protocols/sigv4';
 import type { Encrypted, Written } from './files/blobs';
 import { checksum, isAlgorithm, isChecksumValue, type ChecksumAlgorithm } from './files/checksums';
@@ -14,6 +14,8 @@ const SIGNED_CHUNKS = /^STREAMING-AWS4-HMAC-SHA256-PAYLOAD(-TRAILER)?$/;
 const UNSIGNED_CHUNKS = 'STREAMING-UNSIGNED-PAYLOAD-TRAILER';
 
 export interface Received extends Written {
+  /** The MD5 of the content, unless a key of a client hides it. */
+  etag: string;
   algorithm: ChecksumAlgorithm | null;
   /** Base64. */
   checksum: string | null;
@@ -47,7 +49,18 @@ export async function receive(exchange: Exchange, encryption: Encrypted): Promis
     },
     encryption,
   );
-  return { ...written, algorithm: expected?.algorithm ?? null, checksum: value };
+  return { ...written, etag: etagOf(written, encryption), algorithm: expected?.algorithm ?? null, checksum: value };
+}
+
+const ETAG_LENGTH = 32;
+
+/**
+ * As at Amazon S3, the entity tag of content that a key of a client encrypts is not its MD5, which would identify it. A
+ * part that is sent again has the same one.
+ */
+export function etagOf({ md5 }: Pick<Written, 'md5'>, encryption: Encrypted): string {
+  if (!Buffer.isBuffer(encryption)) return md5;
+  return createHmac('sha256', encryption).update(`entity tag of ${md5}`).digest('hex').slice(0, ETAG_LENGTH);
 }
 
 /**
@@ -55,7 +68,11 @@ export async function receive(exchange: Exchange, encryption: Encrypted): Promis
  * @param checksums whether checksum headers belong to the object that the document is about, not to the document
  * @throws S3Error
  */
-export async function receiveText(exchange: Exchange, bytesMax: number, checksums?: 'of the object'): Promise<string> {
+export async function receiveText(
+  exchange: Pick<Exchange, 'request' | 'caller'>,
+  bytesMax: number,
+  checksums?: 'of the object',
+): Promise<string> {
   const body = bodyOf(exchange);
   if (body.length > bytesMax) throw new S3Error('EntityTooLarge');
   const expected = checksums ? null : expectedChecksum(exchange.request);
@@ -81,7 +98,7 @@ interface Body {
   trailers: Map<string, string>;
 }
 
-function bodyOf({ request, caller }: Exchange): Body {
+function bodyOf({ request, caller }: Pick<Exchange, 'request' | 'caller'>): Body {
   const trailers = new Map<string, string>();
   const raw = request.raw as AsyncIterable<Buffer>;
   const signed = SIGNED_CHUNKS.exec(caller.payload);

@@ -1,23 +1,18 @@
 // PUT, copy and DELETE of objects, their tags and their canned access.
-import type { DescribedObject, NewObject, ObjectMetadata, StoredObject } from '../../core/protocols/objects';
+import type { DescribedObject, NewObject, StoredObject } from '../../core/protocols/objects';
+import type { Encrypted } from './files/blobs';
 import { requireCopyConditions, writeConditions } from './conditions';
 import { requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
 import { S3Error } from './errors';
-import {
-  checksumHeaders,
-  encryptionHeaders,
-  isPublicRequest,
-  metadataOf,
-  requireCannedAcl,
-  tagsOfDocument,
-  tagsOfHeader,
-} from './metadata';
+import { checksumHeaders, encryptionHeaders, metadataOf, tagsOfDocument, tagsOfHeader } from './metadata';
+import { accessOfHeaders, aclOf, hasNoAcls, receivedAccess } from './settings/acl';
+import { encryptionOf, encryptionOfPart } from './settings/customer_keys';
 import { lockOfHeaders } from './settings/object_lock';
 import { requireOwner } from './operations';
 import { findVersion, readFile } from './read_object';
 import { decode, headerOf, queryOf } from './request';
 import { sendEmpty, sendXml } from './respond';
-import { receive, receiveText } from './upload';
+import { etagOf, receive, receiveText } from './upload';
 import { parseXml } from './xml';
 
 const XML_BYTES_MAX = 2 * 2 ** 20;
@@ -26,10 +21,10 @@ export async function putObject(exchange: ObjectExchange): Promise<void> {
   const { request, bucket, catalog, blobs, key } = exchange;
   requireGranted(exchange, 's3:PutObject', key);
   const described = describe(exchange);
-  const received = await receive(exchange, described.metadata.encryption);
+  const received = await receive(exchange, encryptionOfPart(described.metadata, request));
   const object: NewObject = {
     ...described,
-    ...{ key, size: received.size, etag: received.md5, file_id: received.fileId },
+    ...{ key, size: received.size, etag: received.etag, file_id: received.fileId },
     metadata: {
       ...described.metadata,
       ...(received.checksum && {
@@ -48,14 +43,14 @@ export async function putObject(exchange: ObjectExchange): Promise<void> {
   exchange.wakeSweep();
   sendEmpty(exchange, 200, {
     ...{ etag: `"${stored.etag}"`, ...versionHeader(stored), ...checksumHeaders(stored) },
-    ...encryptionHeaders(stored.metadata),
+    ...encryptionHeaders(stored.metadata, request),
   });
 }
 
 /** Metadata of the object that a request creates. @throws S3Error */
 export function describe(exchange: ObjectExchange): DescribedObject {
-  const { request, key } = exchange;
-  const is_public = isPublicRequest(request);
+  const { request, key, bucket } = exchange;
+  const is_public = accessOfHeaders(request, bucket) === 'public_read';
   if (is_public) requireGranted(exchange, 's3:PutObjectAcl', key);
   const tags = tagsOfHeader(request);
   if (tags) requireGranted(exchange, 's3:PutObjectTagging', key);
@@ -66,8 +61,15 @@ export function versionHeader({ version_id }: Pick<StoredObject, 'version_id'>):
   return version_id === 'null' ? {} : { 'x-amz-version-id': version_id };
 }
 
+export interface CopySource {
+  object: StoredObject;
+  from: ObjectExchange;
+  /** How its files are opened. */
+  encryption: Encrypted;
+}
+
 /** The object named by x-amz-copy-source, if the caller may read it. @throws S3Error */
-export async function copySource(exchange: ObjectExchange): Promise<{ object: StoredObject; from: ObjectExchange }> {
+export async function copySource(exchange: ObjectExchange): Promise<CopySource> {
   const { request, catalog } = exchange;
   const [path = '', version] = (headerOf(request, 'x-amz-copy-source') ?? '').replace(/^\//, '').split('?versionId=');
   const text = decode(path);
@@ -80,47 +82,68 @@ export async function copySource(exchange: ObjectExchange): Promise<{ object: St
   const from = { ...exchange, bucket, key: text.slice(at + 1), versionId: version ?? null };
   const object = await findVersion(from, 'GetObject');
   requireCopyConditions(request, object);
-  return { object, from };
+  return { object, from, encryption: encryptionOf(object.metadata, request, 'source') };
 }
 
-/** Files never change, so a copy is a hard link, except where the copy is to be encrypted. */
+/** Files never change, so a copy is a hard link, except where the copy is encrypted in another way. */
 export async function copyObject(exchange: ObjectExchange): Promise<void> {
   const { request, bucket, catalog, key } = exchange;
   requireGranted(exchange, 's3:PutObject', key);
-  const { object, from } = await copySource(exchange);
-  const replaces = headerOf(request, 'x-amz-metadata-directive')?.toUpperCase() === 'REPLACE';
-  if (!replaces && from.bucket.id === bucket.id && from.key === key && !from.versionId)
-    throw new S3Error('InvalidRequest', 'A copy of an object onto itself has to replace its metadata.');
+  const source = await copySource(exchange);
+  const { object, from } = source;
   const described = describe(exchange);
+  const { encryption, customer_key } = described.metadata;
+  const replaces = headerOf(request, 'x-amz-metadata-directive')?.toUpperCase() === 'REPLACE';
+  const isSame = from.bucket.id === bucket.id && from.key === key && !from.versionId;
+  if (isSame && !replaces && !encryption && !customer_key)
+    throw new S3Error('InvalidRequest', 'A copy of an object onto itself has to replace its metadata or encryption.');
   const { checksum_algorithm, checksum, checksum_type } = object.metadata;
   requireSameChecksum(exchange, checksum ? checksum_algorithm : null);
   const sums = checksum && { checksum_algorithm, checksum, checksum_type };
-  const encryption = described.metadata.encryption ?? object.metadata.encryption;
+  const { customer_key: _, encryption: __, ...metadata } = replaces ? described.metadata : object.metadata;
+  const managed = customer_key ? null : (encryption ?? object.metadata.encryption);
   // A lock belongs to one version: the lock of the source is not copied.
   const made = {
     ...described,
-    metadata: { ...(replaces ? described.metadata : object.metadata), ...sums, ...(encryption && { encryption }) },
+    metadata: {
+      ...{ ...metadata, ...sums },
+      ...(managed && { encryption: managed }),
+      ...(customer_key && { customer_key }),
+    },
     tags: takesTags(exchange) ? described.tags : object.tags,
   };
-  if (!object.file_id) return copyParts(exchange, object, from, made);
-  const file_id = await copyFile(exchange, from, { ...object, file_id: object.file_id }, made.metadata);
+  const copies = copiesOf(exchange, source, encryptionOfPart(made.metadata, request));
+  if (!object.file_id) return copyParts(exchange, object, copies, made);
+  const copy = await copies({ file_id: object.file_id, size: object.size, etag: object.etag });
   const stored = await catalog.put(bucket.id, {
-    ...{ key, size: object.size, etag: object.etag, file_id, ...made },
+    ...{ key, size: object.size, etag: copy.etag, file_id: copy.fileId, ...made },
     ...writeConditions(request),
   });
   answerCopy(exchange, stored, object);
 }
 
-/** @returns file id of the copy */
-async function copyFile(
+interface SourceFile {
+  file_id: string;
+  size: number;
+  /** Of the object. */
+  etag: string;
+}
+
+/** Copies files of the source. What a key of a client encrypts has an entity tag of its own, before and after. */
+function copiesOf(
   { blobs, bucket }: Exchange,
-  from: Exchange,
-  { file_id, size, metadata }: Pick<StoredObject, 'size' | 'metadata'> & { file_id: string },
-  { encryption }: ObjectMetadata,
-): Promise<string> {
-  if (!encryption || metadata.encryption) return blobs.copy({ bucketId: from.bucket.id, fileId: file_id }, bucket.id);
-  const source = await blobs.open(from.bucket.id, file_id, null);
-  return (await blobs.write(bucket.id, readFile(source, 0, size), undefined, encryption)).fileId;
+  { from, encryption: before }: CopySource,
+  after: Encrypted,
+): (file: SourceFile) => Promise<{ fileId: string; etag: string }> {
+  const isKept = before ? before === after : !after;
+  return async ({ file_id, size, etag }) => {
+    if (isKept && !Buffer.isBuffer(before))
+      return { fileId: await blobs.copy({ bucketId: from.bucket.id, fileId: file_id }, bucket.id), etag };
+    const source = await blobs.open(from.bucket.id, file_id, before);
+    const written = await blobs.write(bucket.id, readFile(source, 0, size), undefined, after);
+    const isHidden = Buffer.isBuffer(before) || Buffer.isBuffer(after);
+    return { fileId: written.fileId, etag: isHidden ? etagOf(written, after) : etag };
+  };
 }
 
 /** Tags of a copy come either from the source or from the request. @throws S3Error InvalidArgument */
@@ -145,20 +168,23 @@ function requireSameChecksum({ request }: Exchange, algorithm: string | null | u
 async function copyParts(
   exchange: ObjectExchange,
   object: StoredObject,
-  from: ObjectExchange,
+  copies: ReturnType<typeof copiesOf>,
   made: DescribedObject,
 ): Promise<void> {
   const { bucket, catalog, key } = exchange;
   const uploadId = await catalog.createUpload(bucket.id, { key, object: made });
   const fileIds: string[] = [];
   try {
+    let hidden: string | null = null;
     for (const { number, file_id, size, checksums } of await catalog.partsOf(object.id)) {
-      const copy = await copyFile(exchange, from, { file_id, size, metadata: object.metadata }, made.metadata);
-      await catalog.putPart(bucket.id, key, uploadId, { number, file_id: copy, size, etag: '', checksums });
-      fileIds.push(copy);
+      const { fileId, etag } = await copies({ file_id, size, etag: object.etag });
+      await catalog.putPart(bucket.id, key, uploadId, { number, file_id: fileId, size, etag: '', checksums });
+      fileIds.push(fileId);
+      if (etag !== object.etag) hidden = etag;
     }
     const stored = await catalog.completeUpload(bucket.id, uploadId, fileIds, {
-      ...{ key, size: object.size, etag: object.etag, file_id: null, part_count: fileIds.length, ...made },
+      ...{ key, size: object.size, file_id: null, part_count: fileIds.length, ...made },
+      etag: hidden === null ? object.etag : `${hidden}-${fileIds.length}`,
       ...writeConditions(exchange.request),
     });
     answerCopy(exchange, stored, object);
@@ -176,7 +202,7 @@ function answerCopy(exchange: ObjectExchange, stored: StoredObject, source: Stor
     { LastModified: stored.modified_at, ETag: `"${stored.etag}"` },
     {
       ...versionHeader(stored),
-      ...encryptionHeaders(stored.metadata),
+      ...encryptionHeaders(stored.metadata, exchange.request),
       ...(source.version_id !== 'null' && { 'x-amz-copy-source-version-id': source.version_id }),
     },
   );
@@ -206,24 +232,16 @@ async function requireObject({ catalog, bucket, key, versionId }: ObjectExchange
 
 export async function setAcl(exchange: ObjectExchange): Promise<void> {
   requireGranted(exchange, 's3:PutObjectAcl', exchange.key);
-  requireCannedAcl(exchange.request);
-  await exchange.catalog.setPublic((await requireObject(exchange)).id, isPublicRequest(exchange.request));
+  const object = await requireObject(exchange);
+  const access = await receivedAccess(exchange);
+  await exchange.catalog.setPublic(object.id, access === 'public_read');
   sendEmpty(exchange, 200);
 }
 
 export async function getAcl(exchange: ObjectExchange): Promise<void> {
   requireGranted(exchange, 's3:GetObjectAcl', exchange.key);
-  sendXml(exchange, 'AccessControlPolicy', aclOf(exchange, (await requireObject(exchange)).is_public));
-}
-
-export function aclOf({ bucket }: Exchange, isPublic: boolean): Record<string, never> {
-  const grant = (grantee: object, Permission: string): object => ({ Grantee: grantee, Permission });
-  const everybody = grant({ 'xsi:type': 'Group', URI: 'http://acs.amazonaws.com/groups/global/AllUsers' }, 'READ');
-  const Grant = [
-    grant({ 'xsi:type': 'CanonicalUser', ID: bucket.project_id }, 'FULL_CONTROL'),
-    ...(isPublic ? [everybody] : []),
-  ];
-  return { Owner: { ID: bucket.project_id }, AccessControlList: { Grant } } as never;
+  const { is_public } = await requireObject(exchange);
+  sendXml(exchange, 'AccessControlPolicy', aclOf(exchange, is_public && !hasNoAcls(exchange.bucket)));
 }
 
 export function hasCopySource({ request }: Exchange): boolean {

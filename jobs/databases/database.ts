@@ -5,9 +5,16 @@ import { ManagedDatabase } from '../../models/databases/database';
 import { endPromotion, releasePort, findDependents, wakeAllServers } from '../../models/databases/database/work';
 import { jittered, gone, progressing, settled, type Job, type JobContext, type Outcome } from '../job';
 import { openEngines } from './database/drivers';
+import { afterFailure, withinDeadline } from './database/failure';
 import { databaseLogs } from './database/logs';
 import { reportMissingData } from './database/missing_data';
-import { provisionDatabase, restartDatabase, restoreDatabase, upgradeDatabase } from './database/lifecycle';
+import {
+  provisionDatabase,
+  restartDatabase,
+  restoreDatabase,
+  reviveDatabase,
+  upgradeDatabase,
+} from './database/lifecycle';
 import { reconcileServer } from './database/reconcile';
 import { requireEngineDriver, type DatabaseRow } from './database/row';
 
@@ -21,8 +28,8 @@ const phases: Partial<Record<DatabaseRow['status'], (row: DatabaseRow, ctx: JobC
   restoring: restoreDatabase,
   upgrading: upgradeDatabase,
   restarting: restartDatabase,
-  // All that is left is to delete it.
-  failed: () => Promise.resolve(settled()),
+  // One that had data may answer after all; of another one, all that is left is to delete it.
+  failed: reviveDatabase,
 };
 
 export const job: Job<DatabaseRow> = {
@@ -36,12 +43,19 @@ export const job: Job<DatabaseRow> = {
   // A restore of many gigabytes is one step.
   stepMs: 60 * MINUTE_MS,
   deadlineMs: 30 * MINUTE_MS,
+  watchFailedMs: MINUTE_MS,
   prepare,
-  reconcile: async (row, ctx) => {
-    if (row.deleted_at) return tearDown(row, ctx);
-    return (await reportMissingData(row, ctx)) ?? (phases[row.status] ?? reconcileServer)(row, ctx);
-  },
+  reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : reconcile(row, ctx)),
 };
+
+async function reconcile(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+  try {
+    const outcome = await reportMissingData(row, ctx);
+    return outcome ?? withinDeadline(row, await (phases[row.status] ?? reconcileServer)(row, ctx));
+  } catch (error) {
+    return afterFailure(row, error, ctx);
+  }
+}
 
 async function prepare(sql: Session): Promise<void> {
   await releaseAllLeases(sql, ManagedDatabase.table);

@@ -4,6 +4,7 @@ import { findDatabase } from '../../models/databases/database_backup/work';
 import { releaseAllLeases } from '../../db/lease';
 import { wakeDatabase } from '../../models/databases/database/wake';
 import { failed, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from '../job';
+import { tellFailure } from './database/failure';
 import { isDataMissing, MISSING_DATA } from './database/missing_data';
 import { requireEngineDriver, type DatabaseRow } from './database/row';
 import { desiredServer } from './database/spec';
@@ -41,13 +42,18 @@ async function takeBackup(row: BackupRow, ctx: JobContext): Promise<Outcome> {
   if (row.status === 'pending')
     return progressing(0, { status: 'running', started_at: now(), engine_version: database.engine_version });
   const desired = await desiredServer(database, { ...ctx, record: rejectRecord });
-  const { size_bytes, manifest } = await requireEngineDriver(ctx, database.engine).backup(desired, row.id, ctx);
+  const engine = requireEngineDriver(ctx, database.engine);
+  const {
+    size_bytes,
+    manifest,
+    lacking = null,
+  } = await engine.backup(desired, row.id, ctx).catch((error: unknown) => tellFailure(error, ctx));
   // The restore window has changed.
   await wakeDatabase(ctx.sql, database.id);
   return settled({
     driver: database.engine,
     status: 'completed',
-    status_reason: null,
+    status_reason: lacking,
     size_bytes,
     manifest,
     finished_at: now(),

@@ -26,6 +26,7 @@ import {
 import type { Leftovers } from '../declarations';
 import { leaveTakenPort } from './database/port';
 import { backoffAfterExit } from './database/exits';
+import { tellingFailures } from './database/failure';
 
 const MINUTE_MS = 60_000;
 const POLL_MS = 30_000;
@@ -52,9 +53,12 @@ export const job: Job<EndpointRow> = {
   openDrivers: openEndpoints,
   states: DatabaseEndpoint.states,
   deadlineMs: 30 * MINUTE_MS,
+  watchFailedMs: MINUTE_MS,
   prepare,
   reconcile: (row, ctx) =>
-    withEndpointLock(row.id, () => (row.deleted_at ? tearDown(row, ctx) : reconcileEndpoint(row, ctx))),
+    withEndpointLock(row.id, () =>
+      row.deleted_at ? tearDown(row, ctx) : tellingFailures(row, ctx, () => reconcileEndpoint(row, ctx)),
+    ),
 };
 
 async function prepare(sql: Session): Promise<void> {

@@ -1,6 +1,7 @@
 // DNS zones: served by the name server of the host, and their delegation looked for at the parent again and again.
-import type { NameserverDriver, ZoneRecord, ZoneSpec } from '../../engines/dns/nameserver';
-import { DriverError, driverContext, type Desired } from '../../core/driver';
+import type { NameserverDriver, ZoneObserved, ZoneRecord, ZoneSpec } from '../../engines/dns/nameserver';
+import { toSentence } from '../../core/sentence';
+import { DriverError, driverContext, type Desired, type Observation } from '../../core/driver';
 import { DnsZone, delegationReason, delegationVerdictOf } from '../../models/dns/dns_zone';
 import { wakeRecordOwners } from '../../models/dns/dns_record/owners';
 import type { DelegationFindings } from '../../models/dns/dns_zone/delegation';
@@ -14,6 +15,7 @@ import {
   wakeClaims,
   type Refusal,
 } from '../../models/dns/dns_zone/claims';
+import { raiseAboveLast, recordLastSerial } from '../../models/dns/dns_zone/last_serials';
 import { pruneKeys, raiseSerial, recordDnssec, recordsToServe } from '../../models/dns/dns_zone/work';
 import {
   gone,
@@ -69,8 +71,8 @@ async function reconcile(row: ZoneRow, ctx: JobContext): Promise<Outcome> {
   // Claims that were made at the same time did not see each other.
   if (isNew) await wakeClaims(ctx.sql, row);
   const first = isNew ? await check(row, ctx) : {};
-  const { columns, refusal } = await serve(driver, { ...row, ...first }, ctx);
-  const before = { ...row, ...first, ...columns };
+  const { columns, refusal, serial } = await serve(driver, { ...row, ...first }, ctx);
+  const before = { ...row, ...first, ...columns, serial };
   const dueInMs = Date.parse(before.last_checked_at ?? '') + intervalMsOf(driver, before, refusal) - Date.now();
   // A changed record is served at once; the parent zone is queried afterwards.
   if (dueInMs > 0) return settled({ ...first, ...columns }, dueInMs);
@@ -99,6 +101,8 @@ async function renewForSecondaries(driver: NameserverDriver, row: ZoneRow, ctx: 
 interface Served {
   columns: Values;
   refusal: Refusal | null;
+  /** Of the row, which may have been raised. */
+  serial: number;
 }
 
 async function serve(driver: NameserverDriver, row: ZoneRow, ctx: JobContext): Promise<Served> {
@@ -107,28 +111,47 @@ async function serve(driver: NameserverDriver, row: ZoneRow, ctx: JobContext): P
   const refusal = await claimRefusalOf(ctx.sql, row, ctx.config.dnsDomain);
   const reason = refusal ? REFUSAL_REASONS[refusal] : delegationReason(row.name_servers, row.observed_name_servers);
   if (refusal) {
-    await driver.remove(desired, before, ctx);
-    return { columns: { driver: driver.name, status_reason: reason }, refusal };
+    await remove(driver, row, desired, before, ctx);
+    return { columns: { driver: driver.name, status_reason: reason }, refusal, serial: row.serial };
   }
   // The zone of another claim that is being removed, or one that was created outside the platform.
   if (before.state === 'foreign') throw new DriverError('transient', 'The name server has another zone of this name.');
   if (row.driver === null) await ctx.record({ driver: driver.name });
-  const { ref } = await driver.ensure(desired, before, ctx);
+  if (before.state === 'absent') desired.spec.serial = await raiseAboveLast(ctx.sql, row);
+  const { ref } = await driver.ensure(desired, before, ctx).catch(async (error) => {
+    if (error instanceof DriverError && error.reason === 'invalid')
+      await ctx.record({ status_reason: toSentence(error.message) });
+    throw error;
+  });
   const after = await driver.observe(desired, driverContext(OBSERVE_MS, ctx.signal));
   if (after.state !== 'present' || !after.upToDate)
     throw new DriverError('transient', 'The name server does not have the zone yet.');
   const { observed } = after;
   const { renewed_at } = (row.observed ?? {}) as { renewed_at?: string };
   const seen = { ...observed, ...(renewed_at !== undefined && { renewed_at }) };
-  const serial = driver.isExternal && { serial: observed.serial };
-  return { columns: { driver: driver.name, ref, observed: seen, status_reason: reason, ...serial }, refusal };
+  const serial = driver.isExternal ? observed.serial : desired.spec.serial;
+  const columns = { driver: driver.name, ref, observed: seen, status_reason: reason };
+  return { columns: { ...columns, ...(driver.isExternal && { serial }) }, refusal, serial };
+}
+
+/** Its serial is kept, where the name server has the zone. */
+async function remove(
+  driver: NameserverDriver,
+  row: ZoneRow,
+  desired: Desired<ZoneSpec>,
+  before: Observation<ZoneObserved>,
+  ctx: JobContext,
+): Promise<void> {
+  if (before.state === 'present')
+    await recordLastSerial(ctx.sql, row, Math.max(before.observed.serial, driver.isExternal ? 0 : row.serial));
+  await driver.remove(desired, before, ctx);
 }
 
 async function tearDown(row: ZoneRow, ctx: JobContext): Promise<Outcome> {
   const driver = nameserverOf(ctx);
   if (!driver) return gone;
   const desired = await desiredZone(row, ctx);
-  await driver.remove(desired, await driver.observe(desired, driverContext(OBSERVE_MS, ctx.signal)), ctx);
+  await remove(driver, row, desired, await driver.observe(desired, driverContext(OBSERVE_MS, ctx.signal)), ctx);
   return gone;
 }
 

@@ -65,11 +65,13 @@ export class ManagedDatabase extends Resource {
       available: ['updating', 'upgrading', 'restoring', 'restarting', 'stopping'],
       updating: ['available'],
       upgrading: ['available'],
-      restoring: ['available', 'failed'],
+      restoring: ['available'],
       restarting: ['available'],
       stopping: ['stopped'],
       stopped: ['starting'],
       starting: ['available'],
+      // By itself, where its server answers after all.
+      failed: ['available'],
     },
   });
 

@@ -92,9 +92,12 @@ export class DatabaseBackup extends Resource {
     await this.remove(ctx);
   }
 
-  /** @throws backup_not_ready */
+  /** @throws backup_not_ready, also where the dump could not be made */
   download(ctx: Context): DatabaseBackupDownload {
-    if (this.status !== 'completed') throw problem('backup_not_ready', undefined, { resource_status: this.status });
+    const { status, status_reason } = this;
+    if (status !== 'completed') throw problem('backup_not_ready', undefined, { resource_status: status });
+    if (this.manifest?.dump_reason !== undefined)
+      throw problem('backup_not_ready', status_reason ?? undefined, { resource_status: status });
     return downloadAddress(ctx, this.id);
   }
 }

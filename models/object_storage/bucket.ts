@@ -1,5 +1,6 @@
 import type { Context } from '../../core/context';
 import { problem, validationFailed } from '../../core/errors';
+import type { ObjectOwnership, PublicAccessBlock } from '../../core/protocols/bucket_access';
 import type { PolicyStatement } from '../../core/protocols/bucket_policy';
 import type { DefaultRetention } from '../../core/protocols/objects';
 import { changeRows, NEW_VERSION } from '../../db/loop_rows';
@@ -55,12 +56,22 @@ export class Bucket extends Resource {
   /** Versions can be locked. It is never switched off, and versioning stays on with it. */
   declare object_lock: boolean;
   declare default_retention: DefaultRetention | null;
+  /** Of clients of S3; null where they have set none. */
+  declare public_access_block: PublicAccessBlock | null;
+  declare object_ownership: ObjectOwnership | null;
   declare object_count: number;
   declare size_bytes: number;
   declare lifecycle_at: string | null;
 
-  /** @throws engine_unavailable, reference_not_found, validation_failed, name_taken, quota_exceeded */
-  static async create(ctx: Context, input: CreateBucketInput): Promise<Bucket> {
+  /**
+   * @param ofClient settings that only clients of S3 have
+   * @throws engine_unavailable, reference_not_found, validation_failed, name_taken, quota_exceeded
+   */
+  static async create(
+    ctx: Context,
+    input: CreateBucketInput,
+    ofClient: Partial<Pick<Bucket, 'public_access_block' | 'object_ownership'>> = {},
+  ): Promise<Bucket> {
     requireObjectStorage(ctx.config);
     const region = input.region ?? ctx.project?.default_region ?? '';
     requireRegion(ctx, region, 'region');
@@ -72,7 +83,7 @@ export class Bucket extends Resource {
     const versioning = object_lock || (input.versioning ?? false);
     return Bucket.insert(ctx, {
       ...{ name: input.name, region, access, website, versioning, quota_gb: input.quota_gb ?? null },
-      ...{ object_lock, default_retention },
+      ...{ object_lock, default_retention, ...ofClient },
       ...{ cors: [], lifecycle: [], policy: [] },
       versioned_at: versioning ? new Date().toISOString() : null,
     });
@@ -88,6 +99,7 @@ export class Bucket extends Resource {
     const website = input.website === undefined ? this.website : websiteOf(this.website, input.website);
     if (website) requireWebsites(ctx.config);
     requirePublicWebsite(access, website);
+    if (input.access === 'public_read' && this.access !== 'public_read') requireUnblocked(this);
     const versioning = input.versioning ?? this.versioning;
     const changes: Values = {
       ...{ access, website, ...lockChanges(ctx, { ...this, versioning }, input) },
@@ -132,6 +144,14 @@ function websiteOf(present: BucketWebsite | null, input: BucketWebsiteInput | nu
 function requirePublicWebsite(access: BucketAccess, website: BucketWebsite | null): void {
   if (!website || access === 'public_read') return;
   throw validationFailed([{ field: 'website', code: 'depends_on', detail: 'needs `access` public_read' }]);
+}
+
+/** @throws validation_failed */
+function requireUnblocked({ public_access_block: block }: Bucket): void {
+  if (!block?.block_public_acls && !block?.ignore_public_acls) return;
+  const detail =
+    'is private while the bucket blocks public access. Remove the block over S3 first, with DeletePublicAccessBlock';
+  throw validationFailed([{ field: 'access', code: 'depends_on', detail }]);
 }
 
 /** Access keys stay, without the grants on a deleted bucket. */

@@ -1,13 +1,14 @@
 import { Bucket } from '../../models/object_storage/bucket';
 import { setCors, setLifecycle, setPolicy } from '../../models/object_storage/bucket/documents';
 import type { Context } from '../../core/context';
+import type { BucketPolicy } from '../../schema/types';
 import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {
     getBucketCors: async (_, { id }, ctx) => ({ rules: shown(ctx, await Bucket.get(ctx, id)).cors }),
     getBucketLifecycle: async (_, { id }, ctx) => ({ rules: shown(ctx, await Bucket.get(ctx, id)).lifecycle }),
-    getBucketPolicy: async (_, { id }, ctx) => ({ statements: shown(ctx, await Bucket.get(ctx, id)).policy }),
+    getBucketPolicy: async (_, { id }, ctx) => shownPolicy(ctx, await Bucket.get(ctx, id)),
   },
   Mutation: {
     setBucketCors: async (_, { id, input }, ctx) => ({
@@ -24,15 +25,18 @@ export const resolvers: Resolvers = {
       await (await Bucket.forUpdate(ctx, id)).update(ctx, { lifecycle: [] });
       return true;
     },
-    setBucketPolicy: async (_, { id, input }, ctx) => ({
-      statements: shown(ctx, await setPolicy(ctx, await Bucket.forUpdate(ctx, id), input)).policy,
-    }),
+    setBucketPolicy: async (_, { id, input }, ctx) =>
+      shownPolicy(ctx, await setPolicy(ctx, await Bucket.forUpdate(ctx, id), input)),
     deleteBucketPolicy: async (_, { id }, ctx) => {
       await (await Bucket.forUpdate(ctx, id)).update(ctx, { policy: [], policy_document: null });
       return true;
     },
   },
 };
+
+function shownPolicy(ctx: Context, bucket: Bucket): BucketPolicy {
+  return { statements: shown(ctx, bucket).policy.map((one) => ({ ...one, conditions: one.conditions ?? [] })) };
+}
 
 /** The version of a document is that of its bucket. */
 function shown(ctx: Context, bucket: Bucket): Bucket {

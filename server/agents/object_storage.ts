@@ -1,34 +1,32 @@
 // The embedded S3 endpoint of this host: its view of the database, its counters, and the sweep of its files.
-import type { Config } from '../../core/config';
-import type { Logger } from '../../core/log/log';
+import type { IncomingMessage } from 'node:http';
 import { repeatWork } from '../../core/process/repeated_work';
 import { endOfPrefix } from '../../core/protocols/objects';
-import type { SecretBox } from '../../core/secrets';
 import type { ControlDatabase } from '../../db/control_database';
 import { openBlobStore, type BlobStore } from '../../engines/object_storage/files/blobs';
 import type { ObjectCatalog, ServedBucket, ServedKey } from '../../engines/object_storage/catalog';
+import type { S3Client } from '../../engines/object_storage/request';
 import { openEndpoint } from '../../engines/object_storage/endpoint';
 import { ownerCredentials } from '../../models/object_storage/bucket/presign';
 import * as served from '../../models/object_storage/bucket/served';
 import * as objects from '../../models/object_storage/bucket_object/catalog';
 import { queryObjects } from '../../models/object_storage/bucket_object/list';
+import { clientAddress } from '../platform/context';
+import type { Platform } from '../platform/platform';
+import { openBucketRequests } from './bucket_requests';
 
 /** Rights that were taken away end this much later at most. */
 const CACHED_MS = 500;
 const CACHE_MAX = 10_000;
 const COUNT_EVERY_MS = 2_000;
+const LOOPBACK = /^(::ffff:)?127\.|^::1$/;
 const GARBAGE_AT_ONCE = 500;
 const SWEEP_EVERY_MS = 1_000;
 const ORPHANS_EVERY_MS = 3_600_000;
 /** No request writes to a file for so long without a byte, so it has been given up. */
 const ORPHAN_AGE_MS = 3_600_000;
 
-interface Parts {
-  config: Config;
-  secrets: SecretBox;
-  database: ControlDatabase;
-  log: Logger;
-}
+type Parts = Pick<Platform, 'database' | 'log'>;
 
 interface ObjectStorageAgent {
   port: number;
@@ -36,7 +34,7 @@ interface ObjectStorageAgent {
 }
 
 /** @returns null where object storage is off or a gateway serves it, or the port cannot be bound: the log says why */
-export async function openObjectStorageAgent(parts: Parts): Promise<ObjectStorageAgent | null> {
+export async function openObjectStorageAgent(parts: Platform): Promise<ObjectStorageAgent | null> {
   const { config, log } = parts;
   if (config.rgwUrl !== null) log.info({ url: config.rgwUrl }, 'an object gateway serves buckets');
   if (config.s3Port === 0 || config.rgwUrl !== null) return null;
@@ -49,6 +47,7 @@ export async function openObjectStorageAgent(parts: Parts): Promise<ObjectStorag
       blobs,
       addresses: config.s3Listen,
       port: config.s3Port,
+      clientOf: (request) => clientOf(request, config.trustProxy),
       names: { domain: config.s3Domain, websiteDomain: config.s3WebsiteDomain },
       wakeSweep: () => sweep.wake(),
       count: (...counted) => traffic.count(...counted),
@@ -71,8 +70,21 @@ export async function openObjectStorageAgent(parts: Parts): Promise<ObjectStorag
   }
 }
 
-function openCatalog({ config, secrets, database: sql }: Parts): ObjectCatalog {
+/** As many entries from the right of the headers of proxies are believed as there are proxies. */
+function clientOf(request: IncomingMessage, proxies: number): S3Client {
+  const { 'x-forwarded-for': addresses, 'x-forwarded-proto': schemes } = request.headers;
+  const chain = proxies ? String(schemes ?? '').split(',') : [];
+  return {
+    address: clientAddress(request, proxies),
+    isSecure: chain[Math.max(0, chain.length - proxies)]?.trim().toLowerCase() === 'https',
+    isLocal: addresses === undefined && schemes === undefined && LOOPBACK.test(request.socket.remoteAddress ?? ''),
+  };
+}
+
+function openCatalog(platform: Platform): ObjectCatalog {
+  const { config, secrets, database: sql } = platform;
   const writes = { sql, config };
+  const requests = openBucketRequests(platform);
   const buckets = cached((name) => served.bucketByName(sql, name) as Promise<ServedBucket | null>);
   const keys = cached((id) => served.keyCredentials(sql, secrets, id) as Promise<ServedKey | null>);
   return {
@@ -81,6 +93,14 @@ function openCatalog({ config, secrets, database: sql }: Parts): ObjectCatalog {
     ownerCredentials: remembered((bucketId) => ownerCredentials(secrets, bucketId)),
     bucketsOf: (projectId) => served.bucketsOfProject(sql, projectId) as Promise<ServedBucket[]>,
     principalsOf: (projectId) => served.principalsOf(sql, projectId),
+    async createBucket(key, bucket) {
+      await requests.createBucket(key, bucket);
+      await buckets(bucket.name, 'fresh');
+    },
+    async deleteBucket(key, bucket, requestId) {
+      await requests.deleteBucket(key, bucket, requestId);
+      await buckets(bucket.name, 'fresh');
+    },
     async changeBucket({ id, name }, change) {
       await served.changeBucket(sql, id, change as never);
       await buckets(name, 'fresh');

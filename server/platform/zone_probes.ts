@@ -3,7 +3,17 @@ import type * as packet from 'dns-packet';
 import type { Config } from '../../core/config';
 import type { FoundRecord, Probes } from '../../core/context';
 import { limits } from '../../core/limits';
-import { valueOfStrings } from '../../core/protocols/text_strings';
+import { absoluteHostOf } from '../../core/protocols/dns_records/presentation';
+import {
+  formatRdata,
+  isRdataType,
+  normalRdata,
+  RdataMistake,
+  wordsOfValue,
+  type RdataType,
+} from '../../core/protocols/dns_records/rdata';
+import { TYPE_NUMBERS, typeOfWord } from '../../core/protocols/dns_records/types';
+import { quoteString, valueOfStrings } from '../../core/protocols/text_strings';
 import type { DnsQuestions } from '../../core/protocols/dns';
 import { DriverError, driverContext } from '../../core/driver';
 import {
@@ -36,9 +46,15 @@ async function foundRecords(
   if (!others.length) return [];
   const whole = await readWholeZone(name, others, options, signal);
   if (whole) return whole.filter((answer) => !isApexServer(answer, name)).flatMap((answer) => toRecord(answer) ?? []);
-  const questions = wanted as { name: string; type: packet.StringRecordType }[];
+  const questions = wanted.map((question) => ({ ...question, type: questionTypeOf(question.type) }));
   const found = (await readRecords(name, others, questions, options, signal)) as packet.Answer[];
   return found.flatMap((answer) => toRecord(answer) ?? []);
+}
+
+/** dns-packet knows numbers for all types, and names for some. */
+function questionTypeOf(type: string): packet.StringRecordType {
+  const number = type === 'HTTPS' || type === 'SVCB' ? TYPE_NUMBERS[type] : null;
+  return (number === null ? type : `UNKNOWN_${number}`) as packet.StringRecordType;
 }
 
 function isApexServer({ type, name }: packet.Answer, zone: string): boolean {
@@ -72,7 +88,51 @@ function toRecord(answer: packet.Answer): FoundRecord | null {
     case 'CAA':
       return { ...record, value: answer.data.value, flags: answer.data.flags ?? 0, tag: answer.data.tag };
     default:
-      return null;
+      return toRdataRecord(answer, record);
+  }
+}
+
+/** Of a signed zone: what its name servers make themselves. */
+const MADE_TYPES = new Set(['SOA', 'RRSIG', 'NSEC', 'NSEC3', 'NSEC3PARAM', 'DNSKEY', 'CDS', 'CDNSKEY']);
+
+/** A type that the platform does not have stays, without a value: whoever adds the records says so. */
+function toRdataRecord(answer: packet.Answer, record: Omit<FoundRecord, 'value'>): FoundRecord | null {
+  // As dns-packet names types that it does not know.
+  const type = typeOfWord(answer.type.replace('UNKNOWN_', 'TYPE'));
+  if (MADE_TYPES.has(type)) return null;
+  if (!isRdataType(type)) return { ...record, type, value: '' };
+  try {
+    return { ...record, type, value: rdataValueOf(type, answer) };
+  } catch (error) {
+    if (error instanceof RdataMistake) return { ...record, type, value: '' };
+    throw error;
+  }
+}
+
+function rdataValueOf(type: RdataType, answer: packet.Answer): string {
+  if ('data' in answer && Buffer.isBuffer(answer.data)) return formatRdata(type, answer.data);
+  return normalRdata(type, wordsOfValue(textOf(answer)), absoluteHostOf);
+}
+
+function textOf(answer: packet.Answer): string {
+  switch (answer.type) {
+    case 'DS': {
+      const { keyTag, algorithm, digestType, digest } = answer.data;
+      return [keyTag, algorithm, digestType, digest.toString('hex')].join(' ');
+    }
+    case 'NAPTR': {
+      const { order, preference, flags, services, regexp, replacement } = answer.data;
+      const strings = [flags, services, regexp].map((text) => quoteString(Buffer.from(text)));
+      return [order, preference, ...strings, replacement || '.'].join(' ');
+    }
+    case 'SSHFP':
+      return [answer.data.algorithm, answer.data.hash, answer.data.fingerprint].join(' ');
+    case 'TLSA': {
+      const { usage, selector, matchingType, certificate } = answer.data;
+      return [usage, selector, matchingType, certificate.toString('hex')].join(' ');
+    }
+    default:
+      return '';
   }
 }
 

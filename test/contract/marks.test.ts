@@ -18,6 +18,7 @@ const SECRET = /password$|secret|token$|credential|connection_string|private_|(?
 const NO_SECRETS: Record<string, string> = {
   'Activity.key_id': 'an id',
   'BucketObject.key': 'the name of an object',
+  'BucketPolicyCondition.key': 'what a condition is about',
   'CheckResult.value': 'what was measured',
   'DnsInstruction.value': 'a record that is published',
   'DnsRecord.value': 'a record that is published',

@@ -48,6 +48,19 @@ test('a database has its first backup soon, and one a day at its hour', async ()
   expect(await backups(old)).toHaveLength(2);
 });
 
+test('a database has one soon after an upgrade, once', async () => {
+  const id = await aged({ engine_version: '16', backup_schedule: { hour_utc: (HOUR + 2) % 24 } }, '3 days');
+  expect(await schedule()).toBe(1);
+  await service.sql(`update database_backups set status = 'completed'`);
+  expect(await schedule()).toBe(0);
+  await service.sql(`update databases set engine_version = '17' where id = $1`, [id]);
+  expect(await schedule()).toBe(1);
+  // One that fails is not asked for again and again.
+  await service.sql(`update database_backups set status = 'failed' where status = 'pending'`);
+  expect(await schedule()).toBe(0);
+  expect(await backups(id)).toHaveLength(2);
+});
+
 test('none is taken of databases that do not run, that are deleted, or that want none', async () => {
   const hour = { hour_utc: HOUR };
   const ids = [

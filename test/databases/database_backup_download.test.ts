@@ -67,6 +67,17 @@ describe('download', () => {
     expect((await fetch(body.url, { method: 'POST' })).status).toBe(404);
   });
 
+  it('is refused where there is no dump, with the reason', async () => {
+    const { backupId, address } = await withFiles('postgresql', Buffer.from('x'));
+    await service.sql('update database_backups set manifest = $2, status_reason = $3 where id = $1', [
+      ...[backupId, JSON.stringify({ dump_reason: 'why' }), 'The dump could not be made.'],
+    ]);
+    expect(await address()).toMatchObject({
+      status: 409,
+      body: { code: 'backup_not_ready', detail: 'The dump could not be made.', resource_status: 'completed' },
+    });
+  });
+
   it('ends with its time', async () => {
     const { address } = await withFiles('redis', Buffer.from('x'));
     const clock = jest.spyOn(Date, 'now').mockReturnValue(Date.now() - 15 * MINUTE_MS);

@@ -160,13 +160,21 @@ needs('dig', 'named').describe('claims of several projects', () => {
     await until(name, 'NOERROR 192.0.2.1');
   });
 
-  test('a zone that is made again has a higher serial than before', async () => {
+  test('a zone that takes a name over starts above the serial of the other one', async () => {
     const name = newName();
-    const before = await zoneWith(a, name, '192.0.2.1');
-    const { serial } = await zoneOf(a, before);
-    await call(a, 'DELETE', `/v2/dns_zones/${before.id}`);
-    await new Promise((resolve) => setTimeout(resolve, 2_000));
-    expect((await zoneWith(a, name, '192.0.2.1')).serial).toBeGreaterThan(serial);
+    const theirs = await zoneWith(b, name, '192.0.2.2');
+    const mine = await zoneWith(a, name, '192.0.2.1');
+    await parent.delegate(name, theirs.name_servers);
+    await verify(b, theirs);
+    await until(name, 'NOERROR 192.0.2.2');
+    await service.sql('update dns_zones set serial = serial + 1000000 where id = $1', [theirs.id]);
+    await call(b, 'POST', `/v2/dns_zones/${theirs.id}/records`, { type: 'A', name: 'www', value: '192.0.2.2' });
+    await until(`www.${name}`, 'NOERROR 192.0.2.2');
+    const { serial } = await zoneOf(b, theirs);
+    await parent.delegate(name, mine.name_servers);
+    await verify(a, mine);
+    await until(name, 'NOERROR 192.0.2.1');
+    expect((await zoneOf(a, mine)).serial).toBeGreaterThan(serial);
   });
 });
 

@@ -194,7 +194,7 @@ _sip._tcp SRV 0 5 5060 sip.example.net.
 $ORIGIN deep.@ORIGIN@
 host 1d IN A 192.0.2.6
 caa.@ORIGIN@ CAA 0 issue "ca.example.net; policy=ev"
-odd IN NAPTR 1 2 "u" "x" "" .
+odd IN HINFO "PC" "NetBSD"
 bad A 192.0.2.999
 latin TXT caf\\233
 `;
@@ -287,7 +287,7 @@ latin TXT caf\\233
   it.each([
     ['an open quotation mark', 'a TXT "open\n', 1],
     ['an open parenthesis', '\na TXT ( x\n', 2],
-    ['an unknown directive', '$INCLUDE other\n', 1],
+    ['an unknown directive', '$DATE 2024\n', 1],
   ])('%s makes the file unreadable', async (_, zone_file, line) => {
     const answer = await service.call('POST', `/v2/dns_zones/${(await newZone()).id}/import`, { body: { zone_file } });
     expect([answer.status, answer.body.code, answer.body.line]).toEqual([422, 'zone_file_invalid', line]);

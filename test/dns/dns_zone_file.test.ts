@@ -113,6 +113,94 @@ test('names beyond ASCII become punycode', async () => {
   ]);
 });
 
+const notesOf = ({ notes }: Body): string[] => notes.map(({ line, message }: Body) => `${line}: ${message}`);
+
+test('a CNAME of the apex becomes ALIAS, and a record that was proxied is noted', async () => {
+  const zone = await newZone();
+  const { name } = zone;
+  // As Cloudflare exports it, with a SOA whose name has no dot.
+  const file = `;; SOA Record
+${name}\t3600\tIN\tSOA\tada.ns.example.net. dns.example.net. 2050891861 10000 2400 604800 3600
+
+;; NS Records
+${name}.\t86400\tIN\tNS\tada.ns.example.net.
+
+;; CNAME Records
+${name}.\t300\tIN\tCNAME\tshop.example.net. ; cf_tags=cf-proxied:true
+www.${name}.\t300\tIN\tCNAME\tshop.example.net. ; cf_tags=cf-proxied:false
+
+;; HTTPS Records
+${name}.\t300\tIN\tHTTPS\t1 . alpn="h3,h2" ipv4hint="192.0.2.1"
+`;
+  const result = await imported(zone, file);
+  expect([result.errors, result.skipped, shortAll(result)]).toEqual([
+    [],
+    2,
+    ['@ 300 ALIAS shop.example.net', '@ 300 HTTPS 1 . alpn=h3,h2 ipv4hint=192.0.2.1', 'www 300 CNAME shop.example.net'],
+  ]);
+  expect(notesOf(result)).toEqual([
+    `8: The CNAME record of ${name} was proxied: its value is answered from now on, and clients connect to it ` +
+      'directly.',
+    `8: The CNAME record of ${name} became ALIAS: the apex of a zone cannot have a CNAME.`,
+  ]);
+  expect(await imported(zone, file)).toMatchObject({ created: 0, updated: 0, skipped: 5 });
+});
+
+test('names that seem to lack their dot are noted', async () => {
+  const zone = await newZone();
+  const { name } = zone;
+  const file = `www.${name} A 192.0.2.1
+mail CNAME shop.example.net
+sub CNAME a.b
+_sip._tls.@ SRV 0 0 443 sip.example.net.
+$ORIGIN ${name}
+x A 192.0.2.2
+$ORIGIN .
+y.${name} A 192.0.2.3
+`;
+  const result = await imported(zone, file);
+  expect(notesOf(result)).toEqual([
+    `1: The name www.${name} has no dot at its end, so it became www.${name}.${name}.`,
+    `2: The value shop.example.net has no dot at its end, so it became shop.example.net.${name}.`,
+    `5: The origin ${name} has no dot at its end, so it became ${name}.${name}.`,
+  ]);
+  expect(result.records.map((record: Body) => record.name)).toEqual([
+    ...[`www.${name}`, 'mail', 'sub', '_sip._tls', `x.${name}`, 'y'],
+  ]);
+});
+
+test('what is not supported is listed by its line, and the rest is taken', async () => {
+  const digest = '49fd46e6c4b45c55d4ac69cbd3cd34ac1afe51de49fd46e6c4b45c55d4ac69cb';
+  const file = `a A 192.0.2.1
+$INCLUDE other.zone
+b HINFO "PC" "NetBSD"
+c TYPE65280 \\# 1 00
+d TYPE65 \\# 3 000100
+e A \\# 4 c0000202
+f A \\# 4 c00002
+g HTTPS 1 . color=red
+h DS 1 13 2 ${digest}
+i DS 1 13 ( 2
+  ${digest} ) ; beside its NS
+i NS ns1.example.net.
+@ DS 1 13 2 ${digest}
+z A 192.0.2.3`.replaceAll('\\\\', '\\');
+  const result = await imported(await newZone(), file.replaceAll('\n', '\r\n'));
+  expect(result.errors.map(({ line, message }: Body) => `${line}: ${message}`)).toEqual([
+    '2: $INCLUDE is not supported. Import the other file too.',
+    '3: The type HINFO is not supported.',
+    '4: The type TYPE65280 is not supported.',
+    expect.stringMatching(/^7: The value of the A record must have as many bytes/),
+    '8: The value of the HTTPS record must have known parameters, or key0 to key65534, not color.',
+    '9: The DS record of h: the name has no NS records, so it is not delegated.',
+    expect.stringMatching(/^13: .*at the registrar/),
+  ]);
+  expect(shortAll(result)).toEqual([
+    ...['a - A 192.0.2.1', 'd - HTTPS 1 .', 'e - A 192.0.2.2'],
+    ...[`i - DS 1 13 2 ${digest.toUpperCase()}`, 'i - NS ns1.example.net', 'z - A 192.0.2.3'],
+  ]);
+});
+
 const STRINGS = [
   ['two strings', '"v=DKIM1; k=rsa" "p=abc"', '"v=DKIM1; k=rsa" "p=abc"'],
   ['one', '"v=spf1 -all"', 'v=spf1 -all'],

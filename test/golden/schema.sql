@@ -370,7 +370,10 @@ create table buckets (
   policy_document text,
   object_lock boolean not null default false,
   default_retention jsonb,
+  public_access_block jsonb,
+  object_ownership text,
   constraint buckets_lock_versions CHECK ((versioning OR (NOT object_lock))),
+  constraint buckets_object_ownership CHECK ((object_ownership = ANY (ARRAY['BucketOwnerEnforced'::text, 'BucketOwnerPreferred'::text, 'ObjectWriter'::text]))),
   constraint buckets_pkey PRIMARY KEY (id),
   constraint buckets_project_id_foreign FOREIGN KEY (project_id) REFERENCES projects(id),
   constraint buckets_retention_of_locks CHECK ((object_lock OR (default_retention IS NULL)))
@@ -896,6 +899,13 @@ CREATE INDEX deployments_of_preview ON public.deployments USING btree (preview_i
 CREATE INDEX deployments_of_project ON public.deployments USING btree (project_id);
 CREATE INDEX deployments_of_upload ON public.deployments USING btree (((source ->> 'source_upload_id'::text))) WHERE ((source ->> 'source_upload_id'::text) IS NOT NULL);
 
+create table dns_last_serials (
+  name text collate "C" not null,
+  serial integer not null,
+  ended_at timestamp(3) with time zone not null,
+  constraint dns_last_serials_pkey PRIMARY KEY (name)
+);
+
 create table dns_records (
   id text collate "C" not null,
   version bigint not null default '1'::bigint,
@@ -1054,14 +1064,17 @@ create table email_deliveries (
   opened_at timestamp(3) with time zone,
   clicked_at timestamp(3) with time zone,
   complained_at timestamp(3) with time zone,
-  soft boolean not null default false,
+  rejection text,
   constraint email_deliveries_message_id_fkey FOREIGN KEY (message_id) REFERENCES email_messages(id) ON DELETE CASCADE,
   constraint email_deliveries_pkey PRIMARY KEY (message_id, number),
+  constraint email_deliveries_rejection CHECK ((rejection = ANY (ARRAY['mailbox'::text, 'unclear'::text, 'other'::text]))),
   constraint email_deliveries_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'delivered'::text, 'bounced'::text, 'suppressed'::text, 'kept'::text])))
 );
 CREATE INDEX email_deliveries_due ON public.email_deliveries USING btree (next_at) WHERE (next_at IS NOT NULL);
 CREATE INDEX email_deliveries_ended ON public.email_deliveries USING btree (email_relay_zone_id, ended_at) WHERE (ended_at IS NOT NULL);
-CREATE INDEX email_deliveries_soft ON public.email_deliveries USING btree (email_relay_zone_id, recipient, ended_at) WHERE soft;
+CREATE INDEX email_deliveries_refused ON public.email_deliveries USING btree (destination, ended_at) WHERE (rejection IS NOT NULL);
+CREATE INDEX email_deliveries_taken ON public.email_deliveries USING btree (destination, ended_at) WHERE (status = 'delivered'::text);
+CREATE INDEX email_deliveries_unclear ON public.email_deliveries USING btree (email_relay_zone_id, lower(recipient)) WHERE (rejection = 'unclear'::text);
 
 create table email_domains (
   id text collate "C" not null,

@@ -34,6 +34,14 @@ const OPERATIONS: Record<string, Call> = {
       return [name, [verb.toUpperCase(), `?${what.toLowerCase()}`]];
     }),
   ),
+  CreateBucket: ['PUT', '//never-made'],
+  DeleteBucket: ['DELETE', ''],
+  GetPublicAccessBlock: ['GET', '?publicAccessBlock'],
+  PutPublicAccessBlock: ['PUT', '?publicAccessBlock'],
+  DeletePublicAccessBlock: ['DELETE', '?publicAccessBlock'],
+  GetBucketOwnershipControls: ['GET', '?ownershipControls'],
+  PutBucketOwnershipControls: ['PUT', '?ownershipControls'],
+  DeleteBucketOwnershipControls: ['DELETE', '?ownershipControls'],
   GetBucketPolicyStatus: ['GET', '?policyStatus'],
   GetObjectLockConfiguration: ['GET', '?object-lock'],
   PutObjectLockConfiguration: ['PUT', '?object-lock'],
@@ -68,10 +76,16 @@ const BODIES = [
   ...['DeleteObjects', 'PutBucketVersioning', 'PutBucketCors', 'PutBucketLifecycle', 'PutBucketPolicy'],
   ...['PutBucketWebsite', 'PutBucketAcl', 'PutObject', 'PutObjectTagging', 'PutObjectAcl', 'UploadPart'],
   ...['CompleteMultipartUpload', 'PutObjectLockConfiguration', 'PutObjectRetention', 'PutObjectLegalHold'],
+  ...['CreateBucket', 'PutPublicAccessBlock', 'PutBucketOwnershipControls'],
 ];
 const LISTS = ['ListObjects', 'ListObjectsV2', 'ListObjectVersions'];
 const SSE = 'x-amz-server-side-encryption';
 const LOCK = 'x-amz-object-lock';
+/** Operations that a key of the client opens objects or parts for. */
+const KEYED = [
+  ...[...READS, ...MAKES, 'GetObjectAttributes'],
+  ...['UploadPart', 'UploadPartCopy', 'CompleteMultipartUpload', 'ListParts'],
+];
 
 /** Value, and the operations that honour it; none: it is offered nowhere. */
 const HEADERS: Record<string, [string, readonly string[]]> = {
@@ -79,8 +93,8 @@ const HEADERS: Record<string, [string, readonly string[]]> = {
   'if-none-match': ['"x"', [...READS, ...WRITES]],
   'if-modified-since': ['Sat, 01 Jan 2000 00:00:00 GMT', READS],
   'if-unmodified-since': ['Sat, 01 Jan 2000 00:00:00 GMT', READS],
-  'x-amz-acl': ['private', [...MAKES, 'PutObjectAcl', 'PutBucketAcl']],
-  'x-amz-bucket-object-lock-enabled': ['true', []],
+  'x-amz-acl': ['private', [...MAKES, 'PutObjectAcl', 'PutBucketAcl', 'CreateBucket']],
+  'x-amz-bucket-object-lock-enabled': ['true', ['CreateBucket']],
   'x-amz-bucket-object-lock-token': ['x', []],
   'x-amz-bypass-governance-retention': ['true', ['DeleteObject', 'DeleteObjects', 'PutObjectRetention']],
   'x-amz-checksum-algorithm': ['CRC32', ['CopyObject', 'CreateMultipartUpload', ...BODIES]],
@@ -98,9 +112,9 @@ const HEADERS: Record<string, [string, readonly string[]]> = {
   'x-amz-copy-source-if-none-match': ['"x"', COPIES],
   'x-amz-copy-source-if-unmodified-since': ['Sat, 01 Jan 2000 00:00:00 GMT', COPIES],
   'x-amz-copy-source-range': ['bytes=0-1', ['UploadPartCopy']],
-  [`x-amz-copy-source-${SSE.slice(6)}-customer-algorithm`]: ['AES256', []],
-  [`x-amz-copy-source-${SSE.slice(6)}-customer-key`]: ['AAAA', []],
-  [`x-amz-copy-source-${SSE.slice(6)}-customer-key-md5`]: ['AAAA', []],
+  [`x-amz-copy-source-${SSE.slice(6)}-customer-algorithm`]: ['AES256', COPIES],
+  [`x-amz-copy-source-${SSE.slice(6)}-customer-key`]: ['AAAA', COPIES],
+  [`x-amz-copy-source-${SSE.slice(6)}-customer-key-md5`]: ['AAAA', COPIES],
   'x-amz-create-session-mode': ['ReadOnly', []],
   'x-amz-expected-bucket-owner': ['123456789012', ALL],
   'x-amz-grant-full-control': ['id=x', []],
@@ -120,7 +134,7 @@ const HEADERS: Record<string, [string, readonly string[]]> = {
   [`${LOCK}-legal-hold`]: ['ON', MAKES],
   [`${LOCK}-mode`]: ['GOVERNANCE', MAKES],
   [`${LOCK}-retain-until-date`]: ['2100-01-01T00:00:00Z', MAKES],
-  'x-amz-object-ownership': ['ObjectWriter', []],
+  'x-amz-object-ownership': ['ObjectWriter', ['CreateBucket']],
   'x-amz-optional-object-attributes': ['RestoreStatus', LISTS],
   'x-amz-part-number-marker': ['1', ['GetObjectAttributes']],
   'x-amz-rename-source': ['/x', []],
@@ -131,9 +145,9 @@ const HEADERS: Record<string, [string, readonly string[]]> = {
   [`${SSE}-aws-kms-key-id`]: ['x', []],
   [`${SSE}-bucket-key-enabled`]: ['true', []],
   [`${SSE}-context`]: ['x', []],
-  [`${SSE}-customer-algorithm`]: ['AES256', []],
-  [`${SSE}-customer-key`]: ['AAAA', []],
-  [`${SSE}-customer-key-md5`]: ['AAAA', []],
+  [`${SSE}-customer-algorithm`]: ['AES256', KEYED],
+  [`${SSE}-customer-key`]: ['AAAA', KEYED],
+  [`${SSE}-customer-key-md5`]: ['AAAA', KEYED],
   'x-amz-security-token': ['x', []],
   'x-amz-skip-destination-validation': ['true', []],
   'x-amz-source-expected-bucket-owner': ['123456789012', COPIES],

@@ -72,7 +72,7 @@ test('a policy reads back as it was written, at once, over S3 and over the API',
   expect(await statementsOfApi()).toEqual([
     {
       ...{ id: 'one', effect: 'allow', principals: ['*'] },
-      ...{ actions: ['s3:GetObject'], resources: [`${arn}/a/*`] },
+      ...{ actions: ['s3:GetObject'], resources: [`${arn}/a/*`], conditions: [] },
     },
   ]);
   const path = `/v2/buckets/${bucketId}/policy`;
@@ -120,18 +120,23 @@ describe('what a policy cannot say here is refused and changes nothing', () => {
     ['NotAction', { Statement: [{ ...without('Action'), NotAction: 's3:PutObject' }] }, 'NotImplemented'],
     ['NotResource', allow('s3:GetObject', '$ARN/*', { NotResource: '$ARN/secret' }), 'NotImplemented'],
     ['NotPrincipal', allow('s3:GetObject', '$ARN/*', { NotPrincipal: { AWS: 'x' } }), 'NotImplemented'],
-    ['IpAddress', condition({ IpAddress: { 'aws:SourceIp': '192.0.2.0/24' } }), 'NotImplemented'],
-    ['SecureTransport', condition({ Bool: { 'aws:SecureTransport': 'false' } }), 'NotImplemented'],
-    ['Referer', condition({ StringLike: { 'aws:Referer': 'https://example.com/*' } }), 'NotImplemented'],
-    ['an operator that nobody knows', condition({ StringSounds: { 's3:prefix': 'a' } }), 'NotImplemented'],
-    ['a condition on a prefix of what is no list', condition({ StringLike: { 's3:prefix': 'a' } }), 'NotImplemented'],
+    ['a key that nobody evaluates', condition({ StringEquals: { 'aws:PrincipalOrgID': 'o-1' } }), 'NotImplemented'],
     [
-      'a second condition',
-      allow('s3:ListBucket', '$ARN', {
-        Condition: { StringLike: { 's3:prefix': 'a/*' }, Bool: { 'aws:SecureTransport': 'true' } },
-      }),
+      'a key beside one that is evaluated',
+      condition({ Bool: { 'aws:SecureTransport': true, 's3:x': true } }),
       'NotImplemented',
     ],
+    ['an operator of sets', condition({ 'ForAnyValue:StringLike': { 'aws:Referer': 'x' } }), 'NotImplemented'],
+    ['an operator in another case', condition({ stringlike: { 'aws:Referer': 'x' } }), 'NotImplemented'],
+    ['an operator of another type', condition({ StringLike: { 'aws:SourceIp': '192.0.2.*' } }), 'NotImplemented'],
+    ['an address that is none', condition({ IpAddress: { 'aws:SourceIp': '192.0.2.0/33' } }), 'NotImplemented'],
+    ['an IPv4 address as IPv6', condition({ IpAddress: { 'aws:SourceIp': '::ffff:192.0.2.1/128' } }), 'NotImplemented'],
+    ['a truth that is none', condition({ Bool: { 'aws:SecureTransport': 'yes' } }), 'NotImplemented'],
+    ['a variable in a condition', condition({ StringLike: { 'aws:Referer': '${aws:username}' } }), 'NotImplemented'],
+    ['a condition without a value', condition({ StringLike: { 'aws:Referer': [] } }), 'MalformedPolicy'],
+    ['a condition that is a list', condition([{ StringLike: { 'aws:Referer': 'x' } }]), 'MalformedPolicy'],
+    ['an operator that nobody knows', condition({ StringSounds: { 's3:prefix': 'a' } }), 'NotImplemented'],
+    ['a condition on a prefix of what is no list', condition({ StringLike: { 's3:prefix': 'a' } }), 'NotImplemented'],
     ['a variable', allow('s3:GetObject', '$ARN/${aws:username}/*'), 'MalformedPolicy'],
     ['a member that nobody knows', { ...allow('s3:GetObject', '$ARN/*'), Statements: [] }, 'NotImplemented'],
     ['another bucket', allow('s3:GetObject', 'arn:aws:s3:::other-bucket/*'), 'MalformedPolicy'],
@@ -181,6 +186,20 @@ describe('what a policy cannot say here is refused and changes nothing', () => {
   });
 });
 
+test('without a trusted proxy, its headers are believed by no condition', async () => {
+  const headers = { 'x-forwarded-for': '192.0.2.1', 'x-forwarded-proto': 'https', forwarded: 'for=192.0.2.1' };
+  const ask = async () => (await fetch(`${world.endpoint}/${Bucket}/secret`, { headers })).status;
+  const only = (Condition: object) => put(allow('s3:GetObject', `${arn}/*`, { Condition }));
+  await only({ IpAddress: { 'aws:SourceIp': '192.0.2.0/24' } });
+  expect(await ask()).toBe(403);
+  await only({ NotIpAddress: { 'aws:SourceIp': '127.0.0.0/8' } });
+  expect(await ask()).toBe(403);
+  await only({ Bool: { 'aws:SecureTransport': 'true' } });
+  expect(await ask()).toBe(403);
+  await only({ IpAddress: { 'aws:SourceIp': '127.0.0.1' } });
+  expect(await ask()).toBe(200);
+});
+
 test('a condition on the prefix of lists is kept to', async () => {
   const list = (operator: string, values: string | string[], effect = 'Allow'): object =>
     allow('s3:ListBucket', arn, { Effect: effect, Condition: { [operator]: { 's3:prefix': values } } });
@@ -190,5 +209,6 @@ test('a condition on the prefix of lists is kept to', async () => {
   expect(await lists()).toEqual([403, 200, 200, 403]);
   await put(list('StringEquals', ['', 'public/']));
   expect(await lists()).toEqual([200, 200, 403, 403]);
-  expect(await codeOf(put(list('StringEquals', 'public/*')))).toBe('NotImplemented');
+  await put(list('StringEquals', 'public/*'));
+  expect([...(await lists()), await anybody('/?prefix=public/*')]).toEqual([403, 403, 403, 403, 200]);
 });

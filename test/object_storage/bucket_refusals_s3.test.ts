@@ -1,6 +1,11 @@
 // Values and documents that ask for what the S3 endpoint does not offer, and headers in the query of signed URLs.
-import { amzDate, canonicalRequest, hmac, scopeText, signingKey, stringToSign } from '../../core/protocols/sigv4';
-import { sendSigned, startSignedS3, type Call, type SignedWorld } from '../support/object_storage/s3_signed';
+import {
+  presignedUrl,
+  sendSigned,
+  startSignedS3,
+  type Call,
+  type SignedWorld,
+} from '../support/object_storage/s3_signed';
 
 let world: SignedWorld;
 
@@ -34,26 +39,8 @@ test('values that mean something else are refused', async () => {
 });
 
 /** A URL with headers in its query, as the SDKs sign it. */
-function presigned(method: string, key: string, more: Record<string, string>): string {
-  const timestamp = amzDate(new Date());
-  const scope = { date: timestamp.slice(0, 8), region: 'local', service: 's3' };
-  const query: [string, string][] = Object.entries({
-    ...{
-      'X-Amz-Algorithm': 'AWS4-HMAC-SHA256',
-      'X-Amz-Credential': `${world.credentials.accessKeyId}/${scopeText(scope)}`,
-    },
-    ...{ 'X-Amz-Date': timestamp, 'X-Amz-Expires': '60', 'X-Amz-SignedHeaders': 'host', ...more },
-  });
-  const [path, payloadHash] = [`/${world.bucketName}/${key}`, 'UNSIGNED-PAYLOAD'];
-  const headers: [string, string][] = [['host', new URL(world.endpoint).host]];
-  const canonical = canonicalRequest({ method, path, query, headers, payloadHash });
-  const signature = hmac(
-    signingKey(world.credentials.secretAccessKey, scope),
-    stringToSign(timestamp, scope, canonical),
-  ).toString('hex');
-  const all = [...query, ['X-Amz-Signature', signature] as const];
-  return `${world.endpoint}${path}?${all.map((pair) => pair.map(encodeURIComponent).join('=')).join('&')}`;
-}
+const presigned = (method: string, key: string, more: Record<string, string>): string =>
+  presignedUrl(world, [method, `/${world.bucketName}/${key}`], more);
 
 test('headers in the query of a signed URL are headers', async () => {
   const put = async (more: Record<string, string>): Promise<number> =>

@@ -4,11 +4,11 @@ import path from 'node:path';
 import type { DatabaseServer } from '../../database';
 import { socketOf, type ServerDirectory } from '../../hosted_server/server_directory';
 import { certificateFiles } from '../proxied_server';
+import type { Login } from './connection';
 
 export const fileNames = {
   config: 'my.cnf',
   first: 'init.sql',
-  client: 'client.cnf',
   ...certificateFiles,
 } as const;
 
@@ -20,6 +20,18 @@ const TEMPORARY = '.tmp';
  */
 export function adminOf(id: string): string {
   return `platform_${id}`;
+}
+
+export type ToolPurpose = 'dump' | 'load';
+
+/** The account of a program of the engine that the platform runs. */
+export function toolAccountOf(id: string, purpose: ToolPurpose): string {
+  return `platform_${purpose}_${id}`;
+}
+
+/** All rights for the platform's own user. */
+export function grantEverything(id: string): string {
+  return `GRANT ALL PRIVILEGES ON *.* TO '${adminOf(id)}'@'localhost' WITH GRANT OPTION`;
 }
 
 /** In the data, and no database. A start makes it as the user of the server, which removes what its last run left. */
@@ -81,19 +93,21 @@ export function firstStatements(spec: DatabaseServer): string {
   return [
     `CREATE USER IF NOT EXISTS ${admin};`,
     `ALTER USER ${admin} IDENTIFIED BY PASSWORD '${hashOf(spec.admin_password)}';`,
-    `GRANT ALL PRIVILEGES ON *.* TO ${admin} WITH GRANT OPTION;`,
+    `${grantEverything(spec.id)};`,
     '',
   ].join('\n');
 }
 
 /** Configuration for mariadb-dump and mariadb, which read passwords from files. */
-export function clientConfiguration(spec: DatabaseServer, serverDirectory: ServerDirectory): string {
+export function clientConfiguration(serverDirectory: ServerDirectory, { user, password }: Login): string {
   return [
     '[client]',
     `socket=${quoted(socketOf(serverDirectory))}`,
-    `user=${adminOf(spec.id)}`,
-    `password=${quoted(spec.admin_password)}`,
+    `user=${user}`,
+    `password=${quoted(password)}`,
     'default-character-set=utf8mb4',
+    // Not over a socket.
+    'skip-ssl',
     '',
   ].join('\n');
 }

@@ -13,13 +13,28 @@ export type Query = (statement: string, values?: (string | number)[]) => Promise
 
 const answerWithinMs = 5_000;
 
+export interface Login {
+  user: string;
+  password: string;
+}
+
+/** As withLogin, as the platform's administrator. */
+export function withServer<T>(
+  serverDirectory: ServerDirectory,
+  spec: Pick<DatabaseServer, 'id' | 'admin_password'>,
+  work: (query: Query) => Promise<T>,
+  ctx: DriverContext,
+): Promise<T> {
+  return withLogin(serverDirectory, { user: adminOf(spec.id), password: spec.admin_password }, work, ctx);
+}
+
 /**
  * Connects, verifies that the server belongs to this directory, runs the work and disconnects.
  * @throws NotReady @throws DriverError conflict where another server responds
  */
-export async function withServer<T>(
+export async function withLogin<T>(
   serverDirectory: ServerDirectory,
-  spec: Pick<DatabaseServer, 'id' | 'admin_password'>,
+  { user, password }: Login,
   work: (query: Query) => Promise<T>,
   ctx: DriverContext,
 ): Promise<T> {
@@ -28,8 +43,8 @@ export async function withServer<T>(
     const { createConnection } = await import('mysql2/promise');
     const connection = await createConnection({
       socketPath: socketOf(serverDirectory),
-      user: adminOf(spec.id),
-      password: spec.admin_password,
+      user,
+      password,
       connectTimeout: answerWithinMs,
     });
     connection.on('error', () => undefined);

@@ -10,10 +10,13 @@ import {
   type ProxiedOptions,
   type ProxiedSteps,
 } from '../proxied';
+import { requireProgram } from '../proxied_server';
 import { backup, restore } from './backup';
 import { withServer, type Query } from './connection';
-import { databaseOf, ensureContent, inspectServer } from './reconcile';
+import { databaseOf } from './privileges';
+import { ensureContent, inspectServer } from './reconcile';
 import { hasData, install, noteAnswer, renewCertificate, start, startedWith, stop } from './server';
+import { ensureTimeZones } from './time_zones';
 
 export type MariadbOptions = ProxiedOptions;
 
@@ -46,6 +49,7 @@ function stepsOf(engine: ProxiedContext): ProxiedSteps<Query> {
       await noteAnswer(serverDirectory);
       if (change === 'certificate') await renewCertificate(engine, serverDirectory, server, query);
       await ensureContent(engine, serverDirectory, server, query);
+      await ensureTimeZones(serverDirectory, requireProgram(engine, server.version), query);
     },
     metrics,
   };

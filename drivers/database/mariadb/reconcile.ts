@@ -10,8 +10,11 @@ import {
 } from '../../hosted_server/server_directory';
 import type { ServerState } from '../proxied';
 import { digest, isOverStorage } from '../proxied_server';
-import { adminOf, hashOf } from './config';
+import { adminOf, hashOf, toolAccountOf } from './config';
 import { identifier, type Query, type Row } from './connection';
+import { isDefiner, lockDefiner, lockedDefiners } from './definers';
+import { databaseOf, grantedDatabase, privilegesOf, privilegesWhenFull } from './privileges';
+import { lacksTimeZones } from './time_zones';
 
 /** By user: digests of the desired state, and of the state found in the server after it was applied. */
 interface UsersNote {
@@ -26,17 +29,6 @@ interface KnownUser {
   rotation?: { wanted: string; connection: number };
 }
 
-const privilegesOf: Record<ServerUser['access'], string> = {
-  admin: 'ALL PRIVILEGES',
-  read_write: 'SELECT, INSERT, UPDATE, DELETE, EXECUTE, CREATE TEMPORARY TABLES, LOCK TABLES, SHOW VIEW',
-  read_only: 'SELECT, SHOW VIEW',
-};
-// Over the storage limit, only statements that free space are allowed. Only the platform can grant the rest.
-const privilegesWhenFull: Record<ServerUser['access'], string> = {
-  admin: 'SELECT, DELETE, DROP, SHOW VIEW',
-  read_write: 'SELECT, DELETE, SHOW VIEW',
-  read_only: privilegesOf.read_only,
-};
 const engineUsers = ['mariadb.sys'];
 const TLS = 'REQUIRE NONE';
 
@@ -54,6 +46,7 @@ export async function inspectServer(
     (await hasDatabase(spec, query)) ? null : 'database',
     full === note.full ? null : 'storage limit',
     (await strayUsers(spec, query)).length + (await changedUsers(spec, note, query)).length > 0 ? 'users' : null,
+    (await lacksTimeZones(serverDirectory, query)) ? 'time zones' : null,
   ].filter((one) => one !== null);
   return {
     differs: differs.length === 0 ? null : differs.join(', '),
@@ -88,19 +81,18 @@ export async function ensureContent(
     await endSessions(user.username, query, isNewOne ? known?.rotation?.connection : undefined);
   }
   for (const { User: username, Host: host } of await strayUsers(spec, query)) {
-    await query('DROP USER ?@?', [String(username), String(host)]);
+    if (host === '%' && (await isDefiner(spec, String(username), query)))
+      await lockDefiner(spec, String(username), note.full ? 'closed' : 'open', query);
+    else await query('DROP USER ?@?', [String(username), String(host)]);
     await endSessions(String(username), query);
+  }
+  if (note.full !== before.full) {
+    for (const username of await lockedDefiners(query))
+      await lockDefiner(spec, username, note.full ? 'closed' : 'open', query);
   }
   const kept = spec.users.map(({ username }) => [username, note.users[username]]);
   const now = { full: note.full, users: Object.fromEntries(kept) };
   if (JSON.stringify(now) !== JSON.stringify(before)) await writeNote(serverDirectory, 'users', now);
-}
-
-/** @throws DriverError invalid for an invalid database name */
-export function databaseOf({ database_name: name }: DatabaseServer): string {
-  if (name === null || !/^[a-z][a-z0-9_]{0,62}$/.test(name))
-    throw new DriverError('invalid', 'The engine does not accept the name of the database.');
-  return name;
 }
 
 async function grant(
@@ -115,9 +107,7 @@ async function grant(
   const proofs = passwords.map((one) => `mysql_native_password USING '${hashOf(one)}'`);
   await query(`ALTER USER ${who} IDENTIFIED VIA ${proofs.join(' OR ')} ${TLS} ACCOUNT UNLOCK`);
   await query(`REVOKE ALL PRIVILEGES, GRANT OPTION FROM ${who}`);
-  // In GRANT, the database name is a pattern: _ would match any character.
-  const pattern = identifier(databaseOf(spec).replaceAll('_', '\\_'));
-  await query(`GRANT ${(full ? privilegesWhenFull : privilegesOf)[access]} ON ${pattern}.* TO ${who}`);
+  await query(`GRANT ${(full ? privilegesWhenFull : privilegesOf)[access]} ON ${grantedDatabase(spec)}.* TO ${who}`);
 }
 
 /** The rotation, while two passwords are valid. */
@@ -171,7 +161,10 @@ async function strayUsers(spec: DatabaseServer, query: Query): Promise<Row[]> {
   const kept = [
     ...spec.users.map(({ username }) => `${username}@%`),
     `${adminOf(spec.id)}@localhost`,
+    // A backup may be running.
+    `${toolAccountOf(spec.id, 'dump')}@localhost`,
     ...engineUsers.map((name) => `${name}@localhost`),
+    ...(await lockedDefiners(query)).map((name) => `${name}@%`),
   ];
   const rows = await query('SELECT User, Host FROM mysql.global_priv');
   return rows.filter(

@@ -1,5 +1,6 @@
 // The server process: installation, configuration, start and stop.
 import { accessSync, constants } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { EngineFound } from '../../../core/catalog/host_facts';
 import type { DatabaseServer } from '../../database';
@@ -20,15 +21,7 @@ import { waitForAnswer } from '../../hosted_server/readiness';
 import { runServerTask, startServer, stopServer, type Program } from '../../hosted_server/unit';
 import type { ProxiedContext } from '../proxied';
 import { digest, hasProxiedData, noteStarted, requireProgram, writeCertificate, type Started } from '../proxied_server';
-import {
-  clientConfiguration,
-  configuration,
-  fileNames,
-  firstStatements,
-  logFileMb,
-  settings,
-  temporaryDirectory,
-} from './config';
+import { configuration, fileNames, firstStatements, logFileMb, settings, temporaryDirectory } from './config';
 import { withServer, type Query } from './connection';
 
 // On a stop, it first writes dirty pages; after a kill, it recovers at the next start. If it is stopped before it
@@ -93,8 +86,9 @@ export async function start(
   const files = {
     [fileNames.config]: configuration(spec, serverDirectory),
     [fileNames.first]: firstStatements(spec),
-    [fileNames.client]: clientConfiguration(spec, serverDirectory),
   };
+  // Earlier versions kept the administrator's password there.
+  await rm(path.join(serverDirectory.conf, 'client.cnf'), { force: true });
   for (const [name, content] of Object.entries(files))
     await writeFileFor(path.join(serverDirectory.conf, name), content, owner);
   await writeCertificate(serverDirectory, spec);

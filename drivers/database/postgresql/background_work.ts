@@ -6,17 +6,15 @@ import { setMaxListeners } from 'node:events';
 import { link, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { absentIsNull } from '../../../core/files';
-import { DriverError, asDriverErrors, driverContext, untilAborted } from '../../../core/driver';
+import { StillRunning, asDriverErrors, driverContext, untilAborted } from '../../../core/driver';
 import type { DriverContext } from '../../../core/driver';
 import { isAlive, processOf } from '../../../core/process/processes';
 import type { PostgresqlContext } from './cluster';
 
 const longestMs = 24 * 3_600_000;
-const retryAfterMs = 2_000;
 
 /**
- * Starts the work of this name, or joins it. `holder`: directory of the lock. @throws DriverError transient while it is
- * running
+ * Starts the work of this name, or joins it. `holder`: directory of the lock. @throws StillRunning
  */
 export async function runInBackground<T>(
   engine: PostgresqlContext,
@@ -27,7 +25,7 @@ export async function runInBackground<T>(
 ): Promise<T> {
   const key = path.join(holder, name);
   const begun = (engine.running.get(key)?.end as Promise<T> | undefined) ?? begin(engine, key, holder, work);
-  return untilAborted(ctx.signal, begun, new DriverError('transient', 'The operation is still running.', retryAfterMs));
+  return untilAborted(ctx.signal, begun, new StillRunning());
 }
 
 /** Aborts all work of this holder in this process, and waits for its end. */
@@ -43,11 +41,10 @@ export async function clearStaleLock(holder: string): Promise<void> {
   if (present !== null && !isHeld(present)) await rm(lockOf(holder), { force: true });
 }
 
-/** @throws DriverError transient while work on this directory is running, here or in another process */
+/** @throws StillRunning while work on this directory is running, here or in another process */
 export async function requireIdle(holder: string): Promise<void> {
   const present = await readFile(lockOf(holder), 'utf8').catch(absentIsNull);
-  if (present !== null && isHeld(present))
-    throw new DriverError('transient', 'A backup, restore or upgrade of this server is still running.', retryAfterMs);
+  if (present !== null && isHeld(present)) throw busy();
 }
 
 function begin<T>(
@@ -105,8 +102,8 @@ async function acquireLock(note: string, own: string): Promise<void> {
   }
 }
 
-function busy(): DriverError {
-  return new DriverError('transient', 'A backup, restore or upgrade of this server is still running.', retryAfterMs);
+function busy(): StillRunning {
+  return new StillRunning('A backup, restore or upgrade of this server is still running.');
 }
 
 function isHeld(note: string): boolean {

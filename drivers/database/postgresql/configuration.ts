@@ -25,6 +25,8 @@ export interface Mode {
 
 /** Connections reserved for the platform. */
 const reservedConnections = 3;
+/** How long queries of a replica may hold up its replay: that far behind it may be. */
+const STANDBY_DELAY = '10min';
 const configurationFile = 'postgresql.conf';
 
 /** Quotes a value for postgresql.conf, where an unquoted path or address is a syntax error. */
@@ -128,6 +130,9 @@ function sizes({ spec, engine }: Cluster): Record<string, string | number> {
   return {
     max_connections: most + reservedConnections,
     superuser_reserved_connections: reservedConnections,
+    // A dump, and whoever drops a schema, locks each table; 370 bytes for each lock. The same everywhere: a replica
+    // stops replaying when its primary has more.
+    max_locks_per_transaction: 1024,
     // An unauthenticated client occupies a connection slot.
     authentication_timeout: '10s',
     shared_buffers: `${between(16, memory / 4, 8192)}MB`,
@@ -196,6 +201,11 @@ function replication({ spec }: Cluster): Record<string, string | number> {
     primary_slot_name: spec.id,
     recovery_target_timeline: 'latest',
     wal_retrieve_retry_interval: '1s',
+    // Reports take longer than the 30 s after which a server ends what stands in the way of replay. The primary keeps
+    // rows that they still see, as it does for its own queries; what is left, such as ALTER TABLE, waits.
+    hot_standby_feedback: 'on',
+    max_standby_streaming_delay: STANDBY_DELAY,
+    max_standby_archive_delay: STANDBY_DELAY,
   };
 }
 
@@ -225,7 +235,8 @@ function accessRules({ spec }: Cluster, { kind }: Mode): string {
     `local all ${roles.replication} reject`,
     // Poolers: only the user of the server and the platform can reach the socket.
     `local "${name}" all scram-sha-256`,
-    ...everywhere.map((source) => `hostssl "${name}" all ${source} scram-sha-256`),
+    // Which databases a user may connect to is a privilege: admins make further ones.
+    ...everywhere.map((source) => `hostssl all all ${source} scram-sha-256`),
   ].join('\n')}\n`;
 }
 

@@ -10,6 +10,7 @@ import { ensureProxy, networkProxy, stopProxy } from '../../hosted_server/access
 import { writeFileFor, ownerOf } from '../../hosted_server/server_directory';
 import { beginToApply, noteApplied } from './applied';
 import { noteArchiveBegins, noteArchiveEnds } from './backups/archiving';
+import { keepTimelines } from './backups/timelines';
 import { dataMajorOf, systemIdentifierOf, type Cluster, type PostgresqlContext } from './cluster';
 import { configure } from './configuration';
 import { ensureData, ensureServerDirectory } from './data';
@@ -81,6 +82,7 @@ export async function ensureServer(cluster: Cluster, ctx: DriverContext): Promis
   await applyRunning(cluster, changed, ctx);
   await ensureProxy(networkProxy(cluster.engine), serverDirectory, spec, ctx);
   await noteArchiveBegins(cluster);
+  await keepTimelines(serverDirectory);
   await noteApplied(cluster);
   return {};
 }
@@ -112,7 +114,9 @@ export async function ensureContent(cluster: Cluster, ctx: DriverContext): Promi
   const logins = await ensureLogins(cluster, ctx);
   if (logins === 'done' && spec.database_name !== null)
     await inSession(cluster, { database: spec.database_name, data: serverDirectory.data }, (session) =>
-      ensureRights(session, spec),
+      ensureRights(session, spec, (database, work) =>
+        inSession(cluster, { database, data: serverDirectory.data }, work),
+      ),
     );
 }
 
@@ -170,7 +174,9 @@ async function reload(cluster: Cluster, soon: DriverContext, ctx: DriverContext)
       {},
       async (session) => {
         const { rows } = await session.query<{ at: string; pending: boolean }>(
-          'select pg_conf_load_time()::text as at, exists (select from pg_settings where pending_restart) as pending',
+          // More locks can wait for the next restart; a replica must have them before its primary.
+          `select pg_conf_load_time()::text as at, exists (select from pg_settings where pending_restart
+            and (name <> 'max_locks_per_transaction' or pg_is_in_recovery())) as pending`,
         );
         return rows[0];
       },

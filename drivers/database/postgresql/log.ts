@@ -2,12 +2,14 @@
 import { open, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { LogChunk } from '../../runtime';
+import { said } from '../../../core/process/said';
 import type { ServerDirectory } from '../../hosted_server/server_directory';
 import { placeOfData } from '../../hosted_server/server_disk';
 import { logDirectory, roles } from './cluster';
 
 const chunkBytes = 256 * 1024;
 const keptFiles = 6;
+const recentMs = 10 * 60_000;
 
 /** One log line as shown to users. */
 export interface LogLine {
@@ -32,6 +34,22 @@ export async function readLog(serverDirectory: ServerDirectory, position: string
   const later = files.find((one) => one > file);
   if (isAll && later !== undefined) return { lines, position: `${later}:0`, more: true };
   return { lines, position: `${file}:${next}`, more: !isAll };
+}
+
+/** What the log has said in the last minutes about a failure of the whole server; null where it says nothing. */
+export async function lastFailure(serverDirectory: ServerDirectory): Promise<string | null> {
+  let last: string | null = null;
+  for (let position: string | null = null, more = true; more;) {
+    const chunk = await readLog(serverDirectory, position);
+    for (const { text } of chunk.lines) {
+      const { at, severity, message, username } = parseLogLine(text);
+      const isRecent = at !== null && Date.now() - Date.parse(at) < recentMs;
+      // Failures of a client are not of the server.
+      if (isRecent && username === null && /^(FATAL|PANIC)$/.test(severity ?? '')) last = message;
+    }
+    ({ position, more } = chunk);
+  }
+  return last === null ? null : said(last);
 }
 
 /** Removes the oldest files. */

@@ -7,6 +7,7 @@ import type { DriverContext } from '../../../core/driver';
 import type { UnitSpec } from '../../runtime';
 import { shellQuoted } from '../../hosted_server/driver';
 import { ownerOf, readNote, writeNote, type ServerDirectory, type Owner } from '../../hosted_server/server_directory';
+import { lastFailure } from './log';
 import { lastLines, endReasonOf, runServerTask, unitOf } from '../../hosted_server/unit';
 import { logDirectory, socketDirectory, type Cluster } from './cluster';
 import { serverArguments } from './configuration';
@@ -97,7 +98,9 @@ export async function endOf(
   const handle = await runtime.find(id);
   const state = handle === null ? null : await runtime.inspect(handle);
   if (state?.state === 'running') return null;
-  const reason = state?.state === 'exited' ? endReasonOf(state) : 'The server does not run.';
+  const end = state?.state === 'exited' ? endReasonOf(state) : 'The server does not run.';
+  const last = await lastFailure(cluster.serverDirectory);
+  const reason = last === null ? end : `${end} Its log says: ${last}`;
   return Object.assign(new DriverError('transient', reason), { cause: await lastLines(cluster.engine, id) });
 }
 

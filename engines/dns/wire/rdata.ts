@@ -2,23 +2,18 @@
 // §6.2). dns-packet encodes addresses and texts. Its codecs of records with a name add a zero byte for the root, so
 // these are encoded here, as are SOA mailboxes with a dot, CAA and DNSSEC types.
 import * as packet from 'dns-packet';
+import { rdataOfValue } from '../../../core/protocols/dns_records/presentation';
+import { isRdataType } from '../../../core/protocols/dns_records/rdata';
+import { TYPE_NUMBERS } from '../../../core/protocols/dns_records/types';
 import { localPartText } from '../../../core/protocols/mailbox';
 import { textStrings } from '../../../core/protocols/text_strings';
 import type { ZoneRecord, ZoneSpec } from '../nameserver';
 import { encodeName, labelsOfName, LABEL_BYTES_MAX, type Labels } from './names';
 
 export const TYPE = {
-  A: 1,
-  NS: 2,
-  CNAME: 5,
+  ...TYPE_NUMBERS,
   SOA: 6,
-  PTR: 12,
-  MX: 15,
-  TXT: 16,
-  AAAA: 28,
-  SRV: 33,
   OPT: 41,
-  DS: 43,
   RRSIG: 46,
   NSEC: 47,
   DNSKEY: 48,
@@ -31,7 +26,6 @@ export const TYPE = {
   MAILB: 253,
   MAILA: 254,
   ANY: 255,
-  CAA: 257,
   /** Internal: answered with the addresses of its target. */
   ALIAS: -1,
 } as const;
@@ -68,6 +62,7 @@ export function encodeRecord(record: ZoneRecord): Buffer | null {
     return Buffer.concat([numbersOf(record.priority, record.weight, record.port), encodeNameRdata(value)]);
   if (type === 'CAA') return encodeCaa(record.flags ?? 0, record.tag ?? 'issue', value);
   if (type === 'A' || type === 'AAAA') return encodeAddress(type, value);
+  if (isRdataType(type)) return rdataOfValue(type, value);
   return encodeNameRdata(value);
 }
 

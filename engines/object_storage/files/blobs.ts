@@ -26,8 +26,10 @@ interface Watch {
   end(md5: string): void;
 }
 
-/** Encryption of a file, as recorded in the metadata of the object. */
-export type Encrypted = 'AES256' | null | undefined;
+/** Encryption of a file: with the key of the installation, or with a key of a client. */
+export type Encrypted = 'AES256' | Buffer | null | undefined;
+
+const customerKeyIn = (encryption: Encrypted): Buffer | null => (Buffer.isBuffer(encryption) ? encryption : null);
 
 export interface BlobStore {
   /** Writes the content; durable once it resolves. Leaves no file if it or `content` throws. */
@@ -56,7 +58,7 @@ export function openBlobStore(root: string, seals: Seals): BlobStore {
       try {
         const written = await writeFile(place(bucketId, fileId), () => sync(directory), content, {
           watch,
-          encryption: encryption ? newEncryption(seals) : null,
+          encryption: encryption ? newEncryption(seals, customerKeyIn(encryption)) : null,
         }).catch((error: NodeJS.ErrnoException) => {
           // The bucket was removed, including its directory.
           if (error.code === 'ENOENT') forget(directory);
@@ -77,7 +79,7 @@ export function openBlobStore(root: string, seals: Seals): BlobStore {
     async open(bucketId, fileId, encryption) {
       const file = await files.open(place(bucketId, fileId));
       if (!encryption) return file;
-      return openEncrypted(file, seals).catch((error: unknown) => {
+      return openEncrypted(file, seals, customerKeyIn(encryption)).catch((error: unknown) => {
         file.release();
         throw error;
       });

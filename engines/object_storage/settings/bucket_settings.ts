@@ -3,14 +3,21 @@ import { formats } from '../../../core/formats/formats';
 import type { CorsRule } from '../object_storage';
 import { requireGranted, type Exchange } from '../endpoint_context';
 import { S3Error } from '../errors';
-import { isPublicRequest, requireCannedAcl } from '../metadata';
 import { sendPlainText, sendXml } from '../respond';
 import { receiveText } from '../upload';
+import { aclOf, receivedAccess } from './acl';
 import { changeBucketSettings } from './change_settings';
 import { getLockConfiguration, putLockConfiguration } from './object_lock';
+import {
+  deleteOwnershipControls,
+  deletePublicAccessBlock,
+  getOwnershipControls,
+  getPublicAccessBlock,
+  putOwnershipControls,
+  putPublicAccessBlock,
+} from './public_access';
 import { getLifecycle, putLifecycle, requireRules } from './lifecycle_settings';
 import { deletePolicy, getPolicy, getPolicyStatus, putPolicy } from './policy_settings';
-import { aclOf } from '../write_object';
 import {
   childElement,
   childElements,
@@ -57,6 +64,8 @@ export const bucketSettings: Record<string, Partial<Record<string, Handler>>> = 
   },
   acl: { GET: getAcl, PUT: putAcl },
   'object-lock': { GET: getLockConfiguration, PUT: putLockConfiguration },
+  publicAccessBlock: { GET: getPublicAccessBlock, PUT: putPublicAccessBlock, DELETE: deletePublicAccessBlock },
+  ownershipControls: { GET: getOwnershipControls, PUT: putOwnershipControls, DELETE: deleteOwnershipControls },
   policyStatus: { GET: getPolicyStatus },
   tagging: {
     GET(exchange) {
@@ -192,11 +201,11 @@ function getAcl(exchange: Exchange): void {
   sendXml(exchange, 'AccessControlPolicy', aclOf(exchange, exchange.bucket.access === 'public_read'));
 }
 
-function putAcl(exchange: Exchange): Promise<void> | void {
-  requireGranted(exchange, 's3:PutBucketAcl', '');
-  requireCannedAcl(exchange.request);
-  const access = isPublicRequest(exchange.request) ? 'public_read' : 'private';
-  if (access === 'private' && exchange.bucket.website)
-    throw new S3Error('InvalidRequest', 'The bucket is served as a website.');
-  return changeBucketSettings(exchange, 's3:PutBucketAcl', { access });
+function putAcl(exchange: Exchange): Promise<void> {
+  return changeBucketSettings(exchange, 's3:PutBucketAcl', async () => {
+    const access = await receivedAccess(exchange);
+    if (access === 'private' && exchange.bucket.website)
+      throw new S3Error('InvalidRequest', 'The bucket is served as a website.');
+    return { access };
+  });
 }

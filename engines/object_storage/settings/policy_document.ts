@@ -10,10 +10,10 @@ import {
   type PolicyStatement,
 } from '../../../core/protocols/bucket_policy';
 import { S3Error } from '../errors';
+import { awsConditions, parseConditions, prefixesOf, type AwsCondition } from './policy_conditions';
 
 const STATEMENTS_MAX = 100;
 const VERSIONS: readonly unknown[] = ['2012-10-17', '2008-10-17', undefined];
-const PREFIX_KEY = 's3:prefix';
 const ID_LENGTH_MAX = 100;
 /** Characters that PostgreSQL cannot store in text. */
 const NO_TEXT = /\0|\p{Surrogate}/u;
@@ -24,7 +24,7 @@ interface AwsStatement {
   Principal: '*' | { AWS: string[] };
   Action: string[];
   Resource: string[];
-  Condition?: { StringLike: { [PREFIX_KEY]: string[] } };
+  Condition?: AwsCondition;
 }
 
 /**
@@ -35,7 +35,10 @@ export function policyDocumentOf(policy: readonly PolicyStatement[], name: strin
   return { Version: '2012-10-17', Statement: policy.flatMap((statement) => awsStatements(statement, name)) };
 }
 
-function awsStatements({ id, effect, principals, actions, resources }: PolicyStatement, name: string): AwsStatement[] {
+function awsStatements(
+  { id, effect, principals, actions, resources, conditions }: PolicyStatement,
+  name: string,
+): AwsStatement[] {
   const common = {
     ...(id !== null && { Sid: id }),
     Effect: effect === 'allow' ? ('Allow' as const) : ('Deny' as const),
@@ -49,10 +52,13 @@ function awsStatements({ id, effect, principals, actions, resources }: PolicySta
   const hasBucket = Resource.some((one) => wildcardMatches(one, bucket));
   const Action = hasBucket ? actions : actions.filter((one) => expandActions([one]).some(isObjectAction));
   const lists = patterns.length && !isWhole ? expandActions(actions).filter(isListAction) : [];
-  const Condition = { StringLike: { [PREFIX_KEY]: patterns } };
+  const where = (prefixes: readonly string[]): { Condition?: AwsCondition } => {
+    const Condition = awsConditions(conditions, prefixes);
+    return Condition ? { Condition } : {};
+  };
   return [
-    ...(Action.length ? [{ ...common, Action, Resource }] : []),
-    ...(lists.length ? [{ ...common, Sid: undefined, Action: lists, Resource: [bucket], Condition }] : []),
+    ...(Action.length ? [{ ...common, Action, Resource, ...where([]) }] : []),
+    ...(lists.length ? [{ ...common, Sid: undefined, Action: lists, Resource: [bucket], ...where(patterns) }] : []),
   ];
 }
 
@@ -86,12 +92,15 @@ function parseStatement(statement: unknown, name: string): PolicyStatement {
   if (wrong !== undefined)
     throw malformed(`The resource ${wrong} does not belong to this bucket, whose ARN is ${arnOfBucket(name)}.`);
   const actions = textsOf(Action, 'Action');
+  const conditions = parseConditions(Condition, malformed);
+  const prefixes = prefixesOf(conditions, { actions, resources });
   return {
     id: (Sid as string | undefined) || null,
     effect: Effect === 'Allow' ? 'allow' : 'deny',
     principals: principalsOf(Principal),
     actions,
-    resources: Condition === undefined ? resources : prefixesOf(Condition, actions, resources),
+    resources: prefixes ?? resources,
+    ...(conditions.length && !prefixes && { conditions }),
   };
 }
 
@@ -102,27 +111,6 @@ function principalsOf(principal: unknown): string[] {
   const [kind] = Object.keys(rest);
   if (kind !== undefined) throw new S3Error('NotImplemented', `Principals of the kind ${kind} are not offered.`);
   return textsOf(AWS, 'Principal');
-}
-
-/** Prefix patterns of a condition on s3:prefix. */
-function prefixesOf(condition: unknown, actions: readonly string[], resources: readonly string[]): string[] {
-  if (!isObject(condition)) throw malformed('Condition must be an object.');
-  const [[operator, tests] = [], ...others] = Object.entries(condition);
-  const [[key, values] = [], ...more] = isObject(tests) ? Object.entries(tests) : [];
-  const isOffered =
-    (operator === 'StringLike' || operator === 'StringEquals') && key?.toLowerCase() === PREFIX_KEY && !others.length;
-  if (!isOffered || more.length)
-    throw new S3Error('NotImplemented', 'A statement may have one condition, StringEquals or StringLike of s3:prefix.');
-  const expanded = expandActions(actions);
-  if (expanded.some((action) => !isListAction(action)) || resources.some((one) => one.includes('/')))
-    throw new S3Error(
-      'NotImplemented',
-      'A condition on s3:prefix is only supported in statements on the bucket whose actions are lists.',
-    );
-  const patterns = textsOf(values, PREFIX_KEY);
-  if (patterns.some((one) => isArn(one) || one.includes('${') || (operator === 'StringEquals' && /[*?]/.test(one))))
-    throw new S3Error('NotImplemented', 'A value of s3:prefix contains an unsupported wildcard or variable.');
-  return patterns;
 }
 
 /** @throws S3Error MalformedPolicy */

@@ -1,5 +1,5 @@
 // The bucket policy over S3. The document of the client is stored beside its statements and returned unmodified.
-import { policyMistake } from '../../../core/protocols/bucket_policy';
+import { isPublicPolicy, policyMistake } from '../../../core/protocols/bucket_policy';
 import { changeBucketSettings } from './change_settings';
 import { requireGranted, type Exchange } from '../endpoint_context';
 import { S3Error } from '../errors';
@@ -25,6 +25,8 @@ export async function putPolicy(exchange: Exchange): Promise<void> {
   const principals = await exchange.catalog.principalsOf(project_id);
   const mistake = policyMistake(policy, { bucket: name, principals });
   if (mistake) throw new S3Error('MalformedPolicy', mistake);
+  if (exchange.bucket.public_access_block?.block_public_policy && isPublicPolicy(policy))
+    throw new S3Error('AccessDenied', 'The bucket blocks public policies (BlockPublicPolicy).');
   await exchange.catalog.changeBucket(exchange.bucket, { policy, policy_document });
   sendEmpty(exchange, 204);
 }
@@ -36,7 +38,5 @@ export function deletePolicy(exchange: Exchange): Promise<void> {
 export function getPolicyStatus(exchange: Exchange): void {
   requireGranted(exchange, 's3:GetBucketPolicyStatus', '');
   const { access, policy } = exchange.bucket;
-  const isPublic =
-    access === 'public_read' || policy.some(({ effect, principals }) => effect === 'allow' && principals.includes('*'));
-  sendXml(exchange, 'PolicyStatus', { IsPublic: isPublic });
+  sendXml(exchange, 'PolicyStatus', { IsPublic: access === 'public_read' || isPublicPolicy(policy) });
 }

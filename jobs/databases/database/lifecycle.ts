@@ -1,11 +1,11 @@
 // Lifecycle of the data of a database: restored from a backup, from a replica or to a point in time, and upgraded to a
-// newer version. Each operation stays recorded in the row until it is done, so it continues after a crash.
-import { toSentence } from '../../../core/sentence';
+// newer version. Each operation stays recorded in the row until it is done, so it continues after a crash; what follows
+// a failure is in failure.ts.
 import { DriverError } from '../../../core/driver';
 import { endPromotion, findServer, wakeReplicas } from '../../../models/databases/database/work';
-import { progressing, type JobContext, type Outcome } from '../../job';
+import { progressing, settled, type JobContext, type Outcome } from '../../job';
 import { reconcileServer } from './reconcile';
-import { requireEngineDriver, isPastDeadline, type DatabaseRow } from './row';
+import { requireEngineDriver, type DatabaseRow } from './row';
 import { desiredServer, type DesiredServer } from './spec';
 
 /** A new database begins empty, as a copy of another one, or as what a replica was. */
@@ -47,26 +47,13 @@ export async function restoreDatabase(row: DatabaseRow, ctx: JobContext): Promis
   return progressing(0);
 }
 
-/** A failure leaves the old version in service, and says why. */
 export async function upgradeDatabase(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
   const { wanted_version, engine_version } = row;
   if (!wanted_version || wanted_version === engine_version)
     return reconcileServer({ ...row, wanted_version: null }, ctx);
   const { id, spec } = await desiredServer(row, ctx);
   const desired = { id, spec: { ...spec, version: wanted_version } };
-  try {
-    await requireEngineDriver(ctx, row.engine).upgrade(desired, engine_version, ctx);
-  } catch (error) {
-    if (!(error instanceof DriverError) || ctx.signal.aborted || !isFinal(row, error)) throw error;
-    ctx.log.warn({ err: error }, 'an upgrade failed');
-    return progressing(0, {
-      wanted_version: null,
-      status: 'available',
-      status_reason:
-        `The upgrade to ${wanted_version} failed. ${toSentence(error.message)} The database still runs version ` +
-        `${engine_version}.`,
-    });
-  }
+  await requireEngineDriver(ctx, row.engine).upgrade(desired, engine_version, ctx);
   await ctx.record({
     engine_version: wanted_version,
     wanted_version: null,
@@ -76,8 +63,11 @@ export async function upgradeDatabase(row: DatabaseRow, ctx: JobContext): Promis
   return progressing(0);
 }
 
-function isFinal(row: DatabaseRow, { reason }: DriverError): boolean {
-  return reason === 'invalid' || reason === 'unsupported' || reason === 'conflict' || isPastDeadline(row);
+/** One that was in service before is looked at again and again: its server may run. */
+export async function reviveDatabase(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+  if (!row.observed?.begun) return settled();
+  if (row.restoring_from) await ctx.record({ restoring_from: null });
+  return reconcileServer(row, ctx);
 }
 
 /** Stopped once for this restart, then started as always. */

@@ -23,7 +23,9 @@ export async function reportMissingData(row: DatabaseRow, ctx: JobContext): Prom
   const point_in_time_window = await requireEngineDriver(ctx, row.engine).window(row.server_id, ctx);
   return settled(
     {
-      ...{ driver: row.engine, observed: { ...row.observed, data_missing: true }, status_reason: MISSING_DATA },
+      ...{ driver: row.engine, observed: { ...row.observed, data_missing: true } },
+      // A restore that failed has said so.
+      status_reason: row.status_reason?.endsWith(MISSING_DATA) ? row.status_reason : MISSING_DATA,
       ...{ status: row.running ? 'available' : 'stopped', ...(point_in_time_window && { point_in_time_window }) },
     },
     jittered(POLL_MS),
@@ -32,6 +34,6 @@ export async function reportMissingData(row: DatabaseRow, ctx: JobContext): Prom
 
 export async function isDataMissing(row: DatabaseRow, ctx: JobContext): Promise<boolean> {
   const isRestoring = row.status === 'restoring' && row.restoring_from !== null;
-  if (!row.observed?.begun || isRestoring || row.status === 'failed') return false;
+  if (!row.observed?.begun || isRestoring) return false;
   return !(await requireEngineDriver(ctx, row.engine).hasData(row.server_id));
 }

@@ -1,8 +1,10 @@
 // The server is brought to what its row wants, started again when it has ended, and looked at now and then.
-import { DriverError, isUpToDate, type Observation } from '../../../core/driver';
+import { isDeepStrictEqual } from 'node:util';
+import { toSentence } from '../../../core/sentence';
+import { DriverError, StillRunning, isUpToDate, type Observation } from '../../../core/driver';
 import type { EngineDriver, ObservedServer } from '../../../drivers/database';
 import { markEndpointsApplied, markUsersApplied } from '../../../models/databases/database/work';
-import { endRotations } from '../../../models/databases/database_user/rotation';
+import { cutRotations, endRotations } from '../../../models/databases/database_user/rotation';
 import { restartForUsers } from '../../../models/databases/database_attachment/restart';
 import { refreshPools } from '../database_endpoint/refresh_pools';
 import { jittered, progressing, settled, type JobContext, type Outcome, type Values } from '../../job';
@@ -32,8 +34,11 @@ export async function reconcileServer(row: DatabaseRow, ctx: JobContext): Promis
   // A stopped one has nothing that could drift.
   if (!row.running && isUpToDate(before) && row.observed?.generation === row.generation)
     return settleServer(row, wanted, before.observed, engine, ctx);
-  const { requeueMs } = await ensureServer(engine, wanted, before, ctx);
-  if (requeueMs !== undefined) return progressing(requeueMs, { driver: row.engine });
+  const cut = await cutRotationThatShows(row, wanted, engine, before, ctx);
+  if (cut) return cut;
+  const { requeueMs, failure } = await ensureServer(engine, wanted, before, ctx);
+  if (requeueMs !== undefined)
+    return progressing(requeueMs, { driver: row.engine, ...(failure && unfinished(row, failure)) });
   const after = await engine.observe(wanted, ctx);
   return isUpToDate(after)
     ? settleServer(row, wanted, after.observed, engine, ctx)
@@ -51,20 +56,51 @@ async function moveFromTakenPort(
   return leaveTakenPort({ kind: 'database', id: row.id, database_id: row.id }, row, ctx);
 }
 
-/** A running backup on a healthy server is no failure. */
+/** A second login must be equal to its user. Where code of the tenant would tell them apart, there is none. */
+async function cutRotationThatShows(
+  row: DatabaseRow,
+  desired: DesiredServer,
+  engine: EngineDriver,
+  before: Observation<ObservedServer>,
+  ctx: JobContext,
+): Promise<Outcome | null> {
+  const begins = desired.users.some(
+    (user) => user.is_pending && user.login !== null && user.previous_password !== null,
+  );
+  if (!begins || !engine.secondLoginDiffers || !isRunning(before)) return null;
+  const why = await engine.secondLoginDiffers(desired, ctx);
+  if (why === null) return null;
+  const names = await cutRotations(ctx.sql, row.id);
+  if (!names.length) return null;
+  const status_reason =
+    `The previous password of ${names.join(', ')} ended at once instead of when all applications have the new one, ` +
+    `because ${why}.`;
+  return progressing(0, { status_reason });
+}
+
+/** The first failure may be a server that is slow; of the next one, the owner learns the reason. */
+function unfinished({ observed }: DatabaseRow, failure: DriverError): Values {
+  const status_reason = `${toSentence(failure.message)} The platform tries again.`;
+  return { observed: { ...observed, unfinished: true }, ...(observed?.unfinished && { status_reason }) };
+}
+
+/** A healthy server goes on with what it has: a running backup is no failure at all, others are tried again soon. */
 async function ensureServer(
   engine: EngineDriver,
   desired: DesiredServer,
   before: Observation<ObservedServer>,
   ctx: JobContext,
-): Promise<{ requeueMs?: number }> {
+): Promise<{ requeueMs?: number; failure?: DriverError }> {
   try {
     return await engine.ensure(desired, before, ctx);
   } catch (error) {
     if (!(error instanceof DriverError) || error.reason !== 'transient' || !isRunning(before) || ctx.signal.aborted)
       throw error;
     ctx.log.debug({ err: error }, 'not now');
-    return { requeueMs: error.retryAfterMs ?? BUSY_MS };
+    return {
+      requeueMs: error.retryAfterMs ?? BUSY_MS,
+      ...(!(error instanceof StillRunning) && { failure: error }),
+    };
   }
 }
 
@@ -87,6 +123,7 @@ async function settleServer(
     down: false,
     begun: true,
     data_missing: false,
+    unfinished: false,
     generation: row.generation,
     ...(seen.state === 'running' && { storage_used_bytes, full }),
   };
@@ -129,8 +166,8 @@ function recordApplied(
 // Why the last change failed stays until the next one.
 function statusReasonOf(row: DatabaseRow, full: boolean): string | null {
   if (full) return FULL;
-  const { down, data_missing } = row.observed ?? {};
-  const stays = row.status === 'available' && !down && !data_missing && row.status_reason !== FULL;
+  const { down, data_missing, unfinished } = row.observed ?? {};
+  const stays = row.status === 'available' && !down && !data_missing && !unfinished && row.status_reason !== FULL;
   return stays ? row.status_reason : null;
 }
 
@@ -142,7 +179,7 @@ async function readRestoreWindow(
   const found = await engine.window(row.server_id, ctx);
   const known = row.point_in_time_window;
   // Not for the milliseconds: a moment on the wire is compared as it stands.
-  return found && known && found.earliest === known.earliest && found.latest === known.latest ? known : found;
+  return isDeepStrictEqual(found, known) ? known : found;
 }
 
 async function pauseAfterExit(

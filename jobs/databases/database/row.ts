@@ -1,6 +1,7 @@
 // Row types and functions shared by the jobs of databases.
 import { databasePackageDefinitions } from '../../../core/catalog/catalog_definitions/databases';
 import type { EngineDriver, EngineId, ServerSpec } from '../../../drivers/database';
+import type { RecoveryWindow } from '../../../drivers/hosted_server';
 import { DriverError } from '../../../core/driver';
 import { type JobContext, type LoopRow, requireHost } from '../../job';
 import type { DatabaseStatus } from '../../../schema/types';
@@ -18,7 +19,7 @@ export interface DatabaseRow extends LoopRow {
   maintenance_window: { weekday: string; hour_utc: number };
   restore_from: { database_id: string; backup_id: string | null; point_in_time: string | null } | null;
   restoring_from: { backup_id: string | null; point_in_time: string | null } | null;
-  point_in_time_window: { earliest: string; latest: string } | null;
+  point_in_time_window: RecoveryWindow | null;
   running: boolean;
   status: DatabaseStatus;
   status_reason: string | null;
@@ -44,6 +45,8 @@ export interface ServerProgress extends ExitHistory {
   generation?: number;
   /** Its directory is gone; no backup is made or expires meanwhile (models/databases/database_backup/work.ts). */
   data_missing?: boolean;
+  /** A change that failed is still tried: the reason goes once it is applied. */
+  unfinished?: boolean;
   storage_used_bytes?: number | null;
   full?: boolean;
   sample?: MetricsSample;

@@ -17,6 +17,8 @@ const BACKUP = named(
 export interface Window {
   earliest: string;
   latest: string;
+  /** Moments within it that no backup leads to. */
+  gaps?: { from: string; to: string }[];
 }
 
 /** The requested restore point: exactly one of the two. */
@@ -101,10 +103,11 @@ async function requireBackup(ctx: Context, databaseId: string, id: string, field
 
 /** Both are RFC 3339 in UTC with milliseconds, so that their text is in the order of time. */
 function requireMoment(window: Window | null, moment: string): string {
-  if (window && window.earliest <= moment && moment <= window.latest) return moment;
+  const gap = window?.gaps?.find(({ from, to }) => from <= moment && moment <= to);
+  if (window && !gap && window.earliest <= moment && moment <= window.latest) return moment;
   throw problem(
     'point_in_time_unavailable',
-    undefined,
+    gap && `No backup leads to the moments from ${gap.from} to ${gap.to}. Choose another one.`,
     window ? { earliest: window.earliest, latest: window.latest } : {},
   );
 }

@@ -17,10 +17,13 @@ export interface DesiredUser {
   login: string | null;
   previous_password: string | null;
   previous_login: string | null;
+  /** Its password is not in the server yet. */
+  is_pending: boolean;
 }
 
 const USERS = named(
-  `select id, version, username, access, password, login, previous_password, previous_login
+  `select id, version, username, access, password, login, previous_password, previous_login,
+      applied_version < version as is_pending
     from database_users where database_id = $1
     order by is_default desc, id`,
 );
@@ -145,8 +148,8 @@ export async function findDependents(sql: Sql, databaseId: string): Promise<{ ke
 }
 
 const RUNNING = {
-  databases: `deleted_at is null and status not in ('stopped', 'failed')`,
-  database_replicas: `deleted_at is null and status <> 'failed'`,
+  databases: `deleted_at is null and status <> 'stopped'`,
+  database_replicas: 'deleted_at is null',
 };
 const SPREAD_MS = 2_000;
 

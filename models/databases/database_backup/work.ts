@@ -20,16 +20,18 @@ const DUE_AT = `date_trunc('day', now() at time zone 'utc') at time zone 'utc'
     then interval '1 day' else interval '0' end`;
 /** What its job has found (jobs/databases/database/missing_data.ts). */
 const HAS_DATA = `d.observed -> 'data_missing' is distinct from 'true'::jsonb`;
-// A database has its first one soon after it was made: without one it can't be restored at all.
+// A database has its first one soon after it was made, and after an upgrade, over which older ones do not lead back:
+// without one it can't be restored at all.
+const IS_FIRST = `not exists (select 1 from database_backups b where b.database_id = d.id
+  and b.engine_version = d.engine_version)`;
 const DUE = named(`select d.id, d.project_id, d.engine, d.engine_version,
     (d.backup_schedule ->> 'retention_days')::int as retention_days from databases d
   where d.deleted_at is null and d.status = 'available' and ${HAS_DATA} and (d.backup_schedule ->> 'enabled')::boolean
     and d.created_at < now() - make_interval(mins => $1)
     and not exists (select 1 from database_backups b where b.database_id = d.id and b.deleted_at is null
       and b.status in ('pending', 'running'))
-    and not exists (select 1 from database_backups b where b.database_id = d.id and b.type = 'scheduled'
-      and b.created_at >= ${DUE_AT})
-    and (d.created_at < ${DUE_AT} or not exists (select 1 from database_backups b where b.database_id = d.id))
+    and (${IS_FIRST} or d.created_at < ${DUE_AT} and not exists (select 1 from database_backups b
+      where b.database_id = d.id and b.type = 'scheduled' and b.created_at >= ${DUE_AT}))
   order by d.id limit $2`);
 const INSERT =
   named(`insert into database_backups (id, project_id, database_id, type, engine_version, expires_at, status,

@@ -27,7 +27,7 @@ const SPREAD_MS = 1_000;
 
 /** After a start of the host nothing listens: whatever should is found soon. */
 export async function wakeAllEndpoints(sql: Sql): Promise<void> {
-  const where = `deleted_at is null and status <> 'failed' and ${OWN_PORT})`;
+  const where = `deleted_at is null and ${OWN_PORT})`;
   await spreadRows(sql, { table: 'database_endpoints', where, values: [] }, SPREAD_MS);
 }
 

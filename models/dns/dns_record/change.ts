@@ -7,7 +7,7 @@ import { limits } from '../../../core/limits';
 import { named } from '../../../db/statement';
 import { DnsRecord } from '../dns_record';
 import type { DnsZone } from '../dns_zone';
-import { conflictingName, identityOf, normalizeRecord, type RecordFields, type RecordMistake } from './rules';
+import { conflictIn, identityOf, normalizeRecord, type RecordFields, type RecordMistake } from './rules';
 
 export interface RecordChanges {
   create: RecordFields[];
@@ -89,7 +89,7 @@ export async function changeRecords(
     ...normalize(fields, origin('create', index)),
   }));
   if (mistakes.length) throw problem('record_invalid', undefined, { record_errors: mistakes });
-  await requireCompatible(ctx, zone, changes, [...updated, ...created]);
+  await requireCompatible(ctx, zone, changes, addressed, [...updated, ...created]);
   requireRoom(zone, created.length - changes.delete.length);
   return write(ctx, zone, { created, updated, deleted: changes.delete });
 }
@@ -111,9 +111,10 @@ async function requireCompatible(
   ctx: Context,
   zone: DnsZone,
   changes: RecordChanges,
+  before: DnsRecord[],
   written: Written[],
 ): Promise<void> {
-  const names = [...new Set(written.map(({ name }) => name))];
+  const names = [...new Set([...before, ...written].map(({ name }) => name))];
   const gone = new Set([...changes.delete, ...changes.update.map(({ id }) => id)]);
   const beside = names.length ? await ctx.sql.query<DnsRecord>(AFFECTED, [zone.id, [], names]) : [];
   const result: Written[] = [...beside.filter(({ id }) => !gone.has(id)), ...written];
@@ -126,8 +127,8 @@ async function requireCompatible(
       });
     identities.set(identityOf(record), record.id);
   }
-  const name = conflictingName(result);
-  if (name !== null) throw problem('record_conflict', `The name ${name} cannot have these records at the same time.`);
+  const conflict = conflictIn(result);
+  if (conflict !== null) throw problem('record_conflict', conflict);
 }
 
 function requireRoom(zone: DnsZone, more: number): void {

@@ -3,6 +3,13 @@
 import ipaddr from 'ipaddr.js';
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 import { asciiNameOf, hostNameOf, internationalMistake, isRecordLabel } from '../../../core/protocols/domain_names';
+import {
+  isRdataType,
+  normalRdata,
+  RdataMistake,
+  wordsOfValue,
+  type RdataType,
+} from '../../../core/protocols/dns_records/rdata';
 import { isQuotedText, joinedText, textStrings, valueOfStrings } from '../../../core/protocols/text_strings';
 import type { DnsCaaTag, DnsType } from '../../../schema/types';
 
@@ -47,26 +54,41 @@ export function normalizeRecord(
 ): { record: RecordFields; mistakes: RecordMistake[] } {
   const mistakes: RecordMistake[] = [];
   const name = normalizeName(given.name, zone);
-  const value = normalizeValue(given.type, given.value);
+  const { value, detail: valueDetail } = normalizeValue(given.type, given.value);
   const refuse = (field: string, detail: string): unknown => mistakes.push({ field, code: 'invalid_format', detail });
   if (name === null) refuse('name', internationalMistake(given.name) ?? `must be a name below ${zone}, relative to it`);
-  if (value === null) refuse('value', valueDetail(given));
-  if ((given.type === 'CNAME' || given.type === 'ALIAS') && name !== null && value === fqdnOf(name, zone))
+  if (value === null) refuse('value', valueDetail);
+  if (name !== null && value !== null && value === aliasValue(given.type, fqdnOf(name, zone)))
     refuse('value', 'must be another name than that of the record');
-  if (given.type === 'CNAME' && name === '@')
-    mistakes.push({ field: 'type', code: 'invalid_format', detail: 'cannot be CNAME at the apex; ALIAS can' });
+  const apexDetail = name === '@' && AWAY_FROM_APEX[given.type];
+  if (apexDetail) mistakes.push({ field: 'type', code: 'invalid_format', detail: apexDetail });
   mistakes.push(...numberMistakes(given));
   return { record: { ...given, name: name ?? given.name, value: value ?? given.value }, mistakes };
 }
 
-function valueDetail({ type, value }: RecordFields): string {
+/** The value of a record that leads from a name to itself; null for types that lead nowhere. */
+function aliasValue(type: DnsType, fqdn: string): string | null {
+  if (type === 'CNAME' || type === 'ALIAS') return fqdn;
+  // The mode of an alias (RFC 9460 §2.4.2).
+  return type === 'HTTPS' || type === 'SVCB' ? `0 ${fqdn}` : null;
+}
+
+const AWAY_FROM_APEX: Partial<Record<DnsType, string>> = {
+  CNAME: 'cannot be CNAME at the apex; ALIAS can',
+  // RFC 4035 §2.4.
+  DS: 'cannot be DS at the apex: the DS record of a zone is in the zone above it, set at the registrar',
+};
+
+function valueDetailOf(type: PlainType, value: string): string {
   if (!HOSTS.has(type)) return DETAIL[type];
   if (isAddress(value)) return `${DETAIL[type]}, not an address; A and AAAA records have addresses`;
   return internationalMistake(value) ?? DETAIL[type];
 }
 
+type PlainType = Exclude<DnsType, RdataType>;
+
 const HOST_DETAIL = 'must be a host name';
-const DETAIL: Record<DnsType, string> = {
+const DETAIL: Record<PlainType, string> = {
   A: 'must be an IPv4 address',
   AAAA: 'must be an IPv6 address',
   ALIAS: HOST_DETAIL,
@@ -93,17 +115,37 @@ function normalizeName(text: string, zone: string): string | null {
   return isName && fqdn.length <= NAME_CHARACTERS_MAX ? relative : null;
 }
 
-function normalizeValue(type: DnsType, value: string): string | null {
+function normalizeValue(type: DnsType, value: string): { value: string | null; detail: string } {
+  if (isRdataType(type)) return normalizeRdata(type, value);
+  return { value: normalizePlain(type, value), detail: valueDetailOf(type, value) };
+}
+
+function normalizeRdata(type: RdataType, value: string): { value: string | null; detail: string } {
+  try {
+    const normal = normalRdata(type, wordsOfValue(value), hostOrRoot);
+    const isTooLong = normal.length > TEXT_BYTES_MAX;
+    return { value: isTooLong ? null : normal, detail: `must have at most ${TEXT_BYTES_MAX} characters` };
+  } catch (error) {
+    if (error instanceof RdataMistake) return { value: null, detail: error.message };
+    throw error;
+  }
+}
+
+/** A host name in its normal form; a dot is the root. @returns null for neither */
+export function hostOrRoot(word: string): string | null {
+  return word === '.' ? '.' : normalizeHost(word);
+}
+
+function normalizePlain(type: PlainType, value: string): string | null {
   if (type === 'A') return isIPv4(value) ? value : null;
   if (type === 'AAAA') return isIPv6(value) && !value.includes('%') ? ipaddr.parse(value).toString() : null;
   if (type === 'TXT') return normalizeText(value);
   if (type === 'CAA') return /^[\x20-\x7e]{1,255}$/.test(value) ? value : null;
-  if (HOSTS.has(type)) return normalizeHost(type, value);
-  return null;
+  if (value === '.') return type === 'MX' || type === 'SRV' ? '.' : null;
+  return HOSTS.has(type) ? normalizeHost(value) : null;
 }
 
-function normalizeHost(type: DnsType, value: string): string | null {
-  if (value === '.') return type === 'MX' || type === 'SRV' ? '.' : null;
+function normalizeHost(value: string): string | null {
   const name = asciiNameOf(value.replace(/\.$/, ''));
   if (name === null || name.length > NAME_CHARACTERS_MAX || isAddress(name)) return null;
   const labels = name.split('.');
@@ -138,7 +180,19 @@ export function identityOf(record: Pick<RecordFields, 'type' | 'name' | 'value' 
   return [record.type, record.name, record.value, record.priority ?? ''].join('\0');
 }
 
-/** A name at which a CNAME would stand beside another record (RFC 1034 §3.6.2), or an ALIAS beside addresses. */
+/**
+ * What of the records of some names cannot be: a CNAME beside another record (RFC 1034 §3.6.2), an ALIAS beside
+ * addresses, a DS without a delegation (RFC 4035 §2.4). null where all can
+ */
+export function conflictIn(records: readonly Pick<RecordFields, 'type' | 'name'>[]): string | null {
+  const name = conflictingName(records);
+  if (name !== null) return `The name ${name} cannot have these records at the same time.`;
+  const delegated = new Set(records.filter(({ type }) => type === 'NS').map((record) => record.name));
+  const digest = records.find((record) => record.type === 'DS' && !delegated.has(record.name));
+  return digest ? `The name ${digest.name} has a DS record, so it needs NS records too.` : null;
+}
+
+/** A name of which two records exclude each other. */
 export function conflictingName(records: readonly Pick<RecordFields, 'type' | 'name'>[]): string | null {
   const typesByName = new Map<string, DnsType[]>();
   for (const { name, type } of records) typesByName.set(name, [...(typesByName.get(name) ?? []), type]);

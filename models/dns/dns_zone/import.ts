@@ -1,6 +1,7 @@
 // Zone files of a zone: taken in, and given out.
 import type { Context } from '../../../core/context';
 import { problem } from '../../../core/errors';
+import { UnreadableZoneFile } from '../../../core/protocols/dns_records/tokens';
 import { named } from '../../../db/statement';
 import type { DnsImport, DnsZoneFile, ImportDnsZoneInput } from '../../../schema/types';
 import type { DnsRecord } from '../dns_record';
@@ -8,7 +9,6 @@ import { allRecords, changeRecords, fieldsOf, type RecordChanges } from '../dns_
 import { identityOf, normalizeRecord, type RecordFields } from '../dns_record/rules';
 import type { DnsZone } from '../dns_zone';
 import { parseZoneFile, writeZoneFile, type ParsedZone, type ZoneFileError } from './zone_file';
-import { UnreadableZoneFile } from './zone_file_tokens';
 
 export async function exportZone(ctx: Context, zone: DnsZone): Promise<DnsZoneFile> {
   const records = (await allRecords(ctx, zone)).filter(({ is_protected }) => !is_protected);
@@ -19,20 +19,21 @@ export async function exportZone(ctx: Context, zone: DnsZone): Promise<DnsZoneFi
 export async function importZone(ctx: Context, zone: DnsZone, input: ImportDnsZoneInput): Promise<ImportResult> {
   const parsed = parse(input.zone_file, zone);
   const errors: ZoneFileError[] = [...parsed.errors];
-  const wanted: RecordFields[] = [];
+  const notes: ZoneFileError[] = [...parsed.notes];
+  const wanted: WantedRecord[] = [];
   let skipped = 0;
   for (const { line, record, type, fqdn } of parsed.records) {
     if (!record || (type === 'NS' && fqdn === zone.name)) skipped += 1;
     else {
-      const { fields, message } = fit(record, fqdn, zone);
+      const { fields, message, note } = fit(record, fqdn, zone);
       if (message) errors.push({ line, message });
-      else wanted.push(fields);
+      else wanted.push({ line, fields });
+      if (note && !message) notes.push({ line, message: note });
     }
   }
-  errors.sort((a, b) => a.line - b.line);
   return merge(ctx, zone, wanted, {
     errors,
-    notes: parsed.notes,
+    notes,
     skipped,
     isReplacing: input.mode === 'replace',
     isDryRun: input.dry_run === true,
@@ -48,18 +49,32 @@ function parse(text: string, zone: DnsZone): ParsedZone {
   }
 }
 
-/** The record relative to the zone, or why it cannot be one of it. */
-export function fit(
-  record: RecordFields,
-  fqdn: string,
-  zone: DnsZone,
-): { fields: RecordFields; message: string | null } {
+interface Fitted {
+  fields: RecordFields;
+  /** Why it cannot be a record of the zone. */
+  message: string | null;
+  /** What became of it. */
+  note?: string;
+}
+
+/** The record relative to the zone. A CNAME of the apex, which some providers resolve themselves, becomes ALIAS. */
+export function fit(record: RecordFields, fqdn: string, zone: DnsZone): Fitted {
+  if (record.type === 'CNAME' && fqdn === zone.name) {
+    const note = `The CNAME record of ${fqdn} became ALIAS: the apex of a zone cannot have a CNAME.`;
+    return { ...fit({ ...record, type: 'ALIAS' }, fqdn, zone), note };
+  }
   if (fqdn !== zone.name && !fqdn.endsWith(`.${zone.name}`))
     return { fields: record, message: `${fqdn} is not in the zone ${zone.name}.` };
   const name = fqdn === zone.name ? '@' : fqdn.slice(0, -zone.name.length - 1);
   const { record: fields, mistakes } = normalizeRecord({ ...record, name }, zone.name);
   const message = mistakes.map(({ field, detail }) => `${field} ${detail}`).join('; ');
   return { fields, message: message ? `The ${record.type} record of ${fqdn}: ${message}.` : null };
+}
+
+/** A record, and its line in the file; 0 for one that was found by a scan. */
+export interface WantedRecord {
+  line: number;
+  fields: RecordFields;
 }
 
 export interface ImportResult extends Omit<DnsImport, 'records'> {
@@ -81,11 +96,12 @@ interface MergeOptions {
 export async function merge(
   ctx: Context,
   zone: DnsZone,
-  wanted: RecordFields[],
+  candidates: WantedRecord[],
   { errors, notes, skipped, isReplacing, isDryRun }: MergeOptions,
 ): Promise<ImportResult> {
   const all = await allRecords(ctx, zone);
   const current = new Map(all.map((record) => [identityOf(record), record]));
+  const { wanted, lonely } = withoutLonelyDigests(candidates, isReplacing ? all.filter(isFixed) : all);
   const distinct = new Map(wanted.map((record) => [identityOf(record), record]));
   const changes: RecordChanges = { create: [], update: [], delete: [] };
   let same = wanted.length - distinct.size;
@@ -98,10 +114,33 @@ export async function merge(
   if (isReplacing)
     changes.delete = all.filter((record) => !isFixed(record) && !distinct.has(identityOf(record))).map(({ id }) => id);
   const counts = { created: changes.create.length, updated: changes.update.length, deleted: changes.delete.length };
-  const result = { ...counts, skipped: skipped + same, errors, notes };
+  const result = { ...counts, skipped: skipped + same, errors: byLine([...errors, ...lonely]), notes: byLine(notes) };
   if (isDryRun) return { ...result, records: await preview(ctx, zone, changes) };
   const { created, updated } = await changeRecords(ctx, zone, changes, () => ({ path: 'zone_file', index: null }));
   return { ...result, records: [...updated, ...created] };
+}
+
+/** Takes DS records away whose name is not delegated. */
+function withoutLonelyDigests(
+  candidates: WantedRecord[],
+  kept: DnsRecord[],
+): { wanted: RecordFields[]; lonely: ZoneFileError[] } {
+  const records = [...kept, ...candidates.map(({ fields }) => fields)];
+  const delegated = new Set(records.filter(({ type }) => type === 'NS').map(({ name }) => name));
+  const isLonely = ({ fields: { type, name } }: WantedRecord): boolean => type === 'DS' && !delegated.has(name);
+  const lonely = candidates.filter(isLonely).map(({ line, fields: { name } }) => {
+    return { line, message: `The DS record of ${name}: the name has no NS records, so it is not delegated.` };
+  });
+  return { wanted: candidates.filter((one) => !isLonely(one)).map(({ fields }) => fields), lonely };
+}
+
+const MESSAGE_CHARACTERS_MAX = 500;
+
+/** A word of the file may be as long as the file. */
+function byLine(list: ZoneFileError[]): ZoneFileError[] {
+  const short = (text: string): string =>
+    text.length > MESSAGE_CHARACTERS_MAX ? `${text.slice(0, MESSAGE_CHARACTERS_MAX)}…` : text;
+  return list.map(({ line, message }) => ({ line, message: short(message) })).sort((a, b) => a.line - b.line);
 }
 
 function isFixed({ is_protected, managed_by }: DnsRecord): boolean {

@@ -4,14 +4,14 @@ import { problem } from '../../../core/errors';
 import type { DnsType } from '../../../schema/types';
 import type { RecordFields } from '../dns_record/rules';
 import { DnsZone } from '../dns_zone';
-import { fit, merge, type ImportResult } from './import';
+import { fit, merge, type ImportResult, type WantedRecord } from './import';
 import type { ZoneFileError } from './zone_file';
 
 export interface Scanned {
   records: FoundRecord[];
 }
 
-const APEX_TYPES = ['A', 'AAAA', 'MX', 'TXT', 'CAA'];
+const APEX_TYPES = ['A', 'AAAA', 'HTTPS', 'MX', 'TXT', 'CAA'];
 const HOST_TYPES = ['A', 'AAAA', 'CNAME', 'TXT'];
 /** Names that most domains use some of. */
 const COMMON_NAMES = [
@@ -32,6 +32,8 @@ const QUESTIONS = [
   ...COMMON_NAMES.flatMap((name) => HOST_TYPES.map((type) => ({ name, type }))),
   ...TEXT_NAMES.flatMap((name) => ['TXT', 'CNAME'].map((type) => ({ name, type }))),
   ...SERVICE_NAMES.map((name) => ({ name, type: 'SRV' })),
+  { name: 'www', type: 'HTTPS' },
+  ...['_25._tcp', '_25._tcp.mail', '_443._tcp', '_443._tcp.www'].map((name) => ({ name, type: 'TLSA' })),
 ];
 
 /** Before the transaction: null where no name server answers, or where there is no such zone. */
@@ -45,12 +47,21 @@ export async function scanZone(ctx: Context, id: string): Promise<Scanned | null
 export async function addScanned(ctx: Context, zone: DnsZone, scanned: Scanned | null): Promise<ImportResult> {
   if (!scanned) throw problem('provider_error', 'No name server of the domain gave an answer. Try again later.');
   const errors: ZoneFileError[] = [];
-  const wanted: RecordFields[] = [];
+  const notes: ZoneFileError[] = [];
+  const wanted: WantedRecord[] = [];
   for (const found of scanned.records) {
     const given = { ...found, type: found.type as DnsType, tag: found.tag as RecordFields['tag'], comment: null };
-    const { fields, message } = fit(given, found.name, zone);
+    if (found.value === '') {
+      errors.push({
+        line: 0,
+        message: `The ${found.type} record of ${found.name}: the type or value is not supported.`,
+      });
+      continue;
+    }
+    const { fields, message, note } = fit(given, found.name, zone);
     if (message) errors.push({ line: 0, message });
-    else wanted.push(fields);
+    else wanted.push({ line: 0, fields });
+    if (note && !message) notes.push({ line: 0, message: note });
   }
-  return merge(ctx, zone, wanted, { errors, notes: [], skipped: 0, isReplacing: false, isDryRun: false });
+  return merge(ctx, zone, wanted, { errors, notes, skipped: 0, isReplacing: false, isDryRun: false });
 }

@@ -1,10 +1,17 @@
 // Zone files in the format of BIND (RFC 1035 §5): written, and read with line numbers. Held against named-checkzone in
 // the tests.
-import { asciiNameOf } from '../../../core/protocols/domain_names';
-import { quoteString, textStrings, valueOfStrings } from '../../../core/protocols/text_strings';
-import type { DnsCaaTag, DnsType } from '../../../schema/types';
+import { parse } from 'tldts';
+import { presentationOf } from '../../../core/protocols/dns_records/presentation';
+import {
+  zoneFileEntries,
+  UnreadableZoneFile,
+  type Entry,
+  type Token,
+} from '../../../core/protocols/dns_records/tokens';
+import { SERVED_TYPES, typeOfWord } from '../../../core/protocols/dns_records/types';
+import type { DnsType } from '../../../schema/types';
 import { fqdnOf, type RecordFields } from '../dns_record/rules';
-import { zoneFileEntries, UnreadableZoneFile, type Entry, type Token } from './zone_file_tokens';
+import { absolute, readData } from './zone_file_data';
 
 /** A record of the file, its names absolute and without a trailing dot. */
 interface ParsedRecord {
@@ -28,7 +35,7 @@ export interface ParsedZone {
   notes: ZoneFileError[];
 }
 
-const TYPES = new Set(['A', 'AAAA', 'ALIAS', 'CAA', 'CNAME', 'MX', 'NS', 'PTR', 'SRV', 'TXT']);
+const TYPES = new Set<string>(['ALIAS', ...SERVED_TYPES]);
 const OTHER_TYPE = /^(?:TYPE\d+|SOA|[A-Z][A-Z0-9-]*)$/;
 const CLASS = /^(?:IN|CH|HS|CS|CLASS\d+)$/i;
 const UNIT_SECONDS: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
@@ -41,7 +48,7 @@ const TTL_SECONDS = { min: 60, max: 86_400 };
  * @throws UnreadableZoneFile
  */
 export function parseZoneFile(text: string, zone: string, defaultTtl: number): ParsedZone {
-  const state: State = { origin: zone, ttl: null, owner: zone, last: null, defaultTtl };
+  const state: State = { zone, origin: zone, ttl: null, owner: zone, last: null, defaultTtl };
   const parsed: ParsedZone = { records: [], errors: [], notes: [] };
   for (const entry of zoneFileEntries(text)) {
     const [first] = entry.tokens as [Token];
@@ -52,6 +59,7 @@ export function parseZoneFile(text: string, zone: string, defaultTtl: number): P
 }
 
 interface State {
+  zone: string;
   origin: string;
   /** Of $TTL. */
   ttl: number | null;
@@ -61,17 +69,22 @@ interface State {
   defaultTtl: number;
 }
 
+const REMEDIES: Record<string, string> = {
+  $GENERATE: 'Write its records one by one.',
+  $INCLUDE: 'Import the other file too.',
+};
+
 function readDirective({ tokens, line }: Entry, state: State, parsed: ParsedZone): void {
   const [directive = '', value, ...rest] = tokens.map(({ raw }) => raw);
   const name = directive.toUpperCase();
-  if (name === '$GENERATE') {
-    const message = '$GENERATE is not supported. Write its records one by one.';
-    return void parsed.errors.push({ line, message });
-  }
+  const remedy = REMEDIES[name];
+  if (remedy !== undefined) return void parsed.errors.push({ line, message: `${name} is not supported. ${remedy}` });
   if (name !== '$ORIGIN' && name !== '$TTL') throw new UnreadableZoneFile(line, `${directive} is not supported.`);
   if (!value || rest.length) throw new UnreadableZoneFile(line, `${directive} needs one value.`);
   if (name === '$ORIGIN') {
-    state.origin = absolute(value, state.origin);
+    const origin = absolute(value, state.origin);
+    noteMissingDot(parsed, { line, what: 'origin', word: value, name: origin, isFull: isBelow(value, state.zone) });
+    state.origin = origin;
     return;
   }
   const ttl = parseTtl(value);
@@ -96,7 +109,8 @@ function withinLimits(ttl: number | null): number | null {
 function readRecord(entry: Entry, state: State, parsed: ParsedZone): void {
   const { line } = entry;
   const tokens = [...entry.tokens];
-  if (!entry.startsBlank) state.owner = absolute((tokens.shift() as Token).raw, state.origin);
+  const written = entry.startsBlank ? null : (tokens.shift() as Token).raw;
+  if (written !== null) state.owner = absolute(written, state.origin);
   let ttl: number | null = null;
   for (;;) {
     const [next] = tokens;
@@ -108,8 +122,10 @@ function readRecord(entry: Entry, state: State, parsed: ParsedZone): void {
     else break;
     tokens.shift();
   }
-  const type = (tokens.shift() as Token).raw.toUpperCase();
-  const { owner: fqdn } = state;
+  const type = typeOfWord((tokens.shift() as Token).raw);
+  const { owner: fqdn, zone } = state;
+  if (written !== null && type !== 'SOA')
+    noteMissingDot(parsed, { line, what: 'name', word: written, name: fqdn, isFull: isBelow(written, zone) });
   // Without any TTL, the TTL of negative answers (SOA minimum) is the default, as in BIND.
   const inherited = state.ttl ?? state.last ?? (type === 'SOA' ? minimumOf(tokens) : null);
   state.last = withinLimits(ttl ?? inherited);
@@ -124,62 +140,49 @@ function readRecord(entry: Entry, state: State, parsed: ParsedZone): void {
   if (ttl !== null) ttl = clampTtl(ttl, line, parsed);
   const own = ttl ?? (inherited === state.defaultTtl ? null : inherited);
   parsed.records.push({ line, type, fqdn, record: { ...record, name: fqdn, ttl: own } });
+  if (HOSTS.has(type)) {
+    const word = tokens.at(-1)?.raw ?? '';
+    noteMissingDot(parsed, { line, what: 'value', word, name: record.value, isFull: isOfInternet(word) });
+  }
+  if (PROXIED.test(entry.comment))
+    parsed.notes.push({ line, message: `The ${type} record of ${fqdn} was proxied: ${PROXIED_NOTE}` });
 }
+
+interface Word {
+  line: number;
+  what: string;
+  word: string;
+  /** What it became. */
+  name: string;
+  /** It looks like a full name. */
+  isFull: boolean;
+}
+
+/** A name without a dot at its end is relative to the origin (RFC 1035 §5.1), which some programs forget. */
+function noteMissingDot({ notes }: ParsedZone, { line, what, word, name, isFull }: Word): void {
+  if (!isFull || word.endsWith('.') || word.toLowerCase() === name) return;
+  notes.push({ line, message: `The ${what} ${word} has no dot at its end, so it became ${name}.` });
+}
+
+function isBelow(word: string, zone: string): boolean {
+  return `.${word.toLowerCase()}`.endsWith(`.${zone}`);
+}
+
+/** Types whose value ends with a host name. */
+const HOSTS = new Set(['ALIAS', 'CNAME', 'MX', 'NS', 'PTR', 'SRV']);
+
+function isOfInternet(word: string): boolean {
+  return word.includes('.') && parse(word, { validateHostname: false }).isIcann === true;
+}
+
+/** As exports of Cloudflare mark such a record. The file has its value, not the addresses that were answered. */
+const PROXIED = /\bcf-proxied:true\b/;
+const PROXIED_NOTE = 'its value is answered from now on, and clients connect to it directly.';
 
 /** The last number of a SOA record. */
 function minimumOf(tokens: Token[]): number | null {
   const last = tokens.at(-1);
   return tokens.length === 7 && last ? parseTtl(last.raw) : null;
-}
-
-function readText(tokens: Token[]): Omit<RecordFields, 'name'> {
-  return { ...NONE, type: 'TXT', value: valueOfStrings(tokens.map(({ bytes }) => bytes)) };
-}
-
-const NONE = { ttl: null, priority: null, weight: null, port: null, flags: null, tag: null, comment: null };
-
-/** @returns an error message where the data do not fit the type */
-function readData(type: DnsType, tokens: Token[], origin: string): Omit<RecordFields, 'name'> | string {
-  const counts: Partial<Record<DnsType, number>> = { MX: 2, SRV: 4, CAA: 3 };
-  const expected = counts[type] ?? 1;
-  if (type === 'TXT' ? tokens.length < 1 : tokens.length !== expected)
-    return `A record of type ${type} needs ${type === 'TXT' ? 'at least one value' : `${expected} values`}.`;
-  if (type === 'TXT') return readText(tokens);
-  const words = tokens.map(({ raw }) => raw);
-  const last = tokens.at(-1) as Token;
-  if (type === 'A' || type === 'AAAA') return { ...NONE, type, value: last.raw };
-  const numbers = words.slice(0, -1).map((word) => (/^\d{1,5}$/.test(word) ? Number(word) : NaN));
-  if (type === 'CAA') {
-    const [flags = NaN] = numbers;
-    const tag = words[1]?.toLowerCase();
-    if (Number.isNaN(flags) || flags > 255) return `${words[0]} are not flags of a CAA record.`;
-    if (tag !== 'issue' && tag !== 'issuewild' && tag !== 'iodef') return `The CAA tag ${words[1]} is not supported.`;
-    return { ...NONE, type, value: last.bytes.toString('utf8'), flags, tag: tag as DnsCaaTag };
-  }
-  const wrong = numbers.findIndex((number) => Number.isNaN(number) || number > 65_535);
-  if (wrong >= 0) return `${words[wrong]} is not a number from 0 to 65535.`;
-  const value = absolute(last.raw, origin) || '.';
-  const [priority = null, weight = null, port = null] = numbers;
-  return { ...NONE, type, value, priority, weight, port };
-}
-
-/**
- * RFC 1035 §5.1: a name without a trailing dot is relative to the origin. Lower case, without the trailing dot; the
- * root is empty. Escapes are resolved, except escaped dots, which are part of a label.
- */
-function absolute(name: string, origin: string): string {
-  if (name === '@') return origin;
-  if (name === '.') return '';
-  // Some programs write `*` as \052, in octal. By RFC 1035 §5.1 that is decimal 52, the digit 4, which needs no escape.
-  const text = name
-    .replace(/^\\052(?=\.|$)/, '*')
-    .replace(/\\(?:(\d{3})|([^]))/g, (escape: string, code?: string, letter?: string) => {
-      const meant = code === undefined ? (letter as string) : String.fromCharCode(Number(code));
-      return meant === '.' ? escape : meant;
-    });
-  const lower = asciiNameOf(text) ?? text.toLowerCase();
-  if (lower.endsWith('.') && !lower.endsWith('\\.')) return lower.slice(0, -1);
-  return origin ? `${lower}.${origin}` : lower;
 }
 
 /** Seconds, or with units as BIND has them: 1h30m. */
@@ -195,17 +198,7 @@ function parseTtl(text: string): number | null {
 export function writeZoneFile(zone: string, defaultTtl: number, records: readonly RecordFields[]): string {
   const lines = records.map((record) => {
     const ttl = record.ttl === null ? '' : `${record.ttl} `;
-    return `${fqdnOf(record.name, zone)}. ${ttl}IN ${record.type} ${dataOf(record)}`;
+    return `${fqdnOf(record.name, zone)}. ${ttl}IN ${record.type} ${presentationOf(record)}`;
   });
   return [`$ORIGIN ${zone}.`, `$TTL ${defaultTtl}`, ...lines, ''].join('\n');
-}
-
-function dataOf({ type, value, priority, weight, port, flags, tag }: RecordFields): string {
-  const host = value === '.' ? '.' : `${value}.`;
-  if (type === 'A' || type === 'AAAA') return value;
-  if (type === 'TXT') return textStrings(value).map(quoteString).join(' ');
-  if (type === 'CAA') return `${flags} ${tag} ${quoteString(Buffer.from(value))}`;
-  if (type === 'MX') return `${priority} ${host}`;
-  if (type === 'SRV') return `${priority} ${weight} ${port} ${host}`;
-  return host;
 }

@@ -1,5 +1,5 @@
 // The documents of a bucket that are replaced as a whole: CORS, lifecycle and policy.
-import { policyMistake, type PolicyStatement } from '../../../core/protocols/bucket_policy';
+import { isPublicPolicy, policyMistake, type PolicyStatement } from '../../../core/protocols/bucket_policy';
 import type { Context } from '../../../core/context';
 import { problem, validationFailed, type FieldError } from '../../../core/errors';
 import { named } from '../../../db/statement';
@@ -44,16 +44,26 @@ export async function setLifecycle(ctx: Context, bucket: Bucket, { rules }: Buck
   return bucket.update(ctx, { lifecycle, lifecycle_at: null });
 }
 
-/** @throws policy_invalid */
+/** @throws policy_invalid, engine_unavailable for conditions of which a gateway decides by itself */
 export async function setPolicy(ctx: Context, bucket: Bucket, { statements }: BucketPolicyInput): Promise<Bucket> {
-  const policy = (statements as BucketPolicyStatement[]).map(({ id, effect, principals, actions, resources }) => ({
-    ...{ id: id ?? null, effect, principals, actions, resources },
-  })) satisfies PolicyStatement[];
+  const policy = (statements as BucketPolicyStatement[]).map(
+    ({ id, effect, principals, actions, resources, conditions }) => ({
+      ...{ id: id ?? null, effect, principals, actions, resources },
+      ...(conditions?.length && { conditions }),
+    }),
+  ) satisfies PolicyStatement[];
+  if (ctx.config.rgwUrl !== null && policy.some(({ conditions }) => conditions))
+    throw problem('engine_unavailable', 'Conditions of policies are not offered with a RADOS Gateway.');
   if (Buffer.byteLength(JSON.stringify({ statements: policy })) > POLICY_BYTES_MAX)
     throw problem('policy_invalid', 'The policy is larger than 20 KiB.');
   const keys = await ctx.sql.query<{ access_key_id: string }>(KEYS, [bucket.project_id]);
   const principals = new Set(keys.map(({ access_key_id }) => access_key_id));
   const mistake = policyMistake(policy, { bucket: bucket.name, principals });
   if (mistake) throw problem('policy_invalid', mistake);
+  if (bucket.public_access_block?.block_public_policy && isPublicPolicy(policy))
+    throw problem(
+      'policy_invalid',
+      'The bucket blocks public policies. Remove the block over S3 first, with DeletePublicAccessBlock.',
+    );
   return bucket.update(ctx, { policy, policy_document: null });
 }

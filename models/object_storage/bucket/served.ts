@@ -15,10 +15,10 @@ export type BucketRow = Pick<
 >;
 
 const COLUMNS = `id, project_id, name, region, access, versioning, versioned_at, website, cors, lifecycle, policy,
-  policy_document, object_lock, default_retention, created_at`;
+  policy_document, object_lock, default_retention, public_access_block, object_ownership, created_at`;
 const BY_NAME = quick(`select ${COLUMNS} from buckets where name = $1 and deleted_at is null`);
 const OF_PROJECT = named(`select ${COLUMNS} from buckets where project_id = $1 and deleted_at is null order by name`);
-const KEY = quick(`select id, project_id, access_key_id, sealed_secret, grants, enabled, expires_at
+const KEY = quick(`select id, name, project_id, access_key_id, sealed_secret, grants, enabled, expires_at
   from bucket_access_keys where access_key_id = $1 and deleted_at is null`);
 const PRINCIPALS = named('select access_key_id from bucket_access_keys where project_id = $1 and deleted_at is null');
 
@@ -31,6 +31,8 @@ export function bucketsOfProject(sql: Sql, projectId: string): Promise<BucketRow
 }
 
 interface KeyCredentials {
+  id: string;
+  name: string;
   accessKeyId: string;
   secretAccessKey: string;
   projectId: string;
@@ -45,6 +47,7 @@ export async function keyCredentials(
 ): Promise<KeyCredentials | null> {
   const [row] = await sql.query<{
     id: string;
+    name: string;
     project_id: string;
     sealed_secret: string;
     grants: Grant[];
@@ -54,7 +57,8 @@ export async function keyCredentials(
   if (!row) return null;
   const isActive = statusAt(row, Date.now()) === 'active';
   const secretAccessKey = openSecret(secrets, row);
-  return { accessKeyId, secretAccessKey, projectId: row.project_id, grants: row.grants, isActive };
+  const { id, name, project_id: projectId, grants } = row;
+  return { id, name, accessKeyId, secretAccessKey, projectId, grants, isActive };
 }
 
 export async function principalsOf(sql: Sql, projectId: string): Promise<Set<string>> {
@@ -64,7 +68,7 @@ export async function principalsOf(sql: Sql, projectId: string): Promise<Set<str
 
 type Change = Partial<Pick<BucketRow, BucketSetting>>;
 
-const JSON_COLUMNS = ['website', 'cors', 'lifecycle', 'policy', 'default_retention'];
+const JSON_COLUMNS = ['website', 'cors', 'lifecycle', 'policy', 'default_retention', 'public_access_block'];
 
 /** Settings that a client of S3 has changed: a new version of the bucket, and due for the loop. */
 export async function changeBucket(sql: Sql, bucketId: string, change: Change): Promise<void> {

@@ -1,4 +1,6 @@
 // A real server: as wanted, reached over TLS, stopped, killed and started again.
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { createConnection } from 'mysql2/promise';
 import type { EngineFound } from '../../../core/catalog/host_facts';
 import type { DatabaseServer } from '../../../drivers/database';
@@ -12,8 +14,12 @@ import {
   openMariadbTrial,
   type MariadbTrial,
 } from '../../support/databases/mariadb_trial';
+import { reachedAsAdmin, runClient } from '../../support/databases/stock_mariadb';
 import { processesWith } from '../../support/processes/processes';
 import { until, type Trial } from '../../support/builds/runtime';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
 
 jest.setTimeout(60_000);
 
@@ -58,6 +64,30 @@ describeMariadb('mariadb', () => {
         { id: 2, word: 'zwei ü 😀' },
       ],
     ]);
+  });
+
+  test('time zones have names, also in a server that was made without', async () => {
+    const [moment, zone] = ['2026-07-01 12:00:00', 'America/New_York'];
+    const convert = `SELECT CAST(CONVERT_TZ('${moment}', 'UTC', '${zone}') AS CHAR) AS t`;
+    const known = [`SET time_zone = 'Europe/Berlin'`, convert];
+    expect(await app(...known)).toEqual(['ok', [{ t: '2026-07-01 08:00:00' }]]);
+    const empty = 'TRUNCATE time_zone; TRUNCATE time_zone_name; TRUNCATE time_zone_transition; FLUSH TABLES';
+    runClient('mariadb', { ...reachedAsAdmin(mariadb.directory, spec), database: 'mysql' }, ['-e', empty]);
+    await settle(driver, { ...spec, running: false });
+    const begin = Date.now();
+    await settle(driver, spec);
+    console.info(`mariadb: started, and its time zones filled, in ${Date.now() - begin} ms`);
+    expect(await app(...known)).toEqual(['ok', [{ t: '2026-07-01 08:00:00' }]]);
+    // Those of another version of the host's zones.
+    const note = path.join(mariadb.directory, spec.id, 'time_zones.json');
+    writeFileSync(note, JSON.stringify({ version: 'an older one' }));
+    expect((await driver.observe(spec, ctx())).differs).toBe('time zones');
+    expect((await settle(driver, spec)).differs).toBeNull();
+    // A server without them is a server.
+    writeFileSync(note, JSON.stringify({ version: 'an older one', failed_at: Date.now() }));
+    expect((await driver.observe(spec, ctx())).differs).toBeNull();
+    writeFileSync(note, JSON.stringify({ version: 'an older one', failed_at: 0 }));
+    await settle(driver, spec);
   });
 
   test('on this host TLS is the choice of the client', async () => {

@@ -220,3 +220,43 @@ describe('signatures', () => {
 interface Signed {
   data: { typeCovered: string; signature: Buffer };
 }
+
+interface Raw {
+  name: string;
+  type: string;
+}
+
+const sectionOf = (records: packet.Answer[] | undefined): string[] =>
+  ((records ?? []) as Raw[]).map(({ name, type }) => `${name} ${type}`.replace('UNKNOWN_', 'TYPE'));
+
+test('SVCB and HTTPS come with the addresses of their targets, and with the set that an alias leads to', () => {
+  serve(
+    'dnz_1',
+    specOf('example.com', [
+      ...[record('HTTPS', '@', '1 . alpn=h2'), record('A', '@', '192.0.2.1'), record('AAAA', '@', '2001:db8::1')],
+      ...[record('HTTPS', 'alias', '0 svc.example.com'), record('HTTPS', 'svc', '1 . port=8443')],
+      ...[record('A', 'svc', '192.0.2.2'), record('SVCB', '_dns', '1 elsewhere.example.net alpn=dot')],
+    ]),
+  );
+  const ask = (name: string, type: number): packet.DecodedPacket =>
+    respond(query(name, `UNKNOWN_${type}` as packet.RecordType));
+  expect(sectionOf(ask('example.com', 65).additionals)).toEqual(['example.com A', 'example.com AAAA']);
+  expect(sectionOf(ask('alias.example.com', 65).additionals)).toEqual(['svc.example.com A', 'svc.example.com TYPE65']);
+  expect(sectionOf(ask('_dns.example.com', 64).answers)).toEqual(['_dns.example.com TYPE64']);
+  expect(sectionOf(ask('_dns.example.com', 64).additionals)).toEqual([]);
+  expect(sectionOf(ask('www.example.com', 65).answers)).toEqual([]);
+});
+
+test('a referral has the DS of the delegation, signed', () => {
+  const ds = `1 13 2 ${'AB'.repeat(32)}`;
+  const records = [record('NS', 'below', 'ns.below.example.com'), record('DS', 'below', ds)];
+  serve('dnz_1', specOf('example.com', [...records, record('A', 'ns.below', '192.0.2.5')], KEYS));
+  const referral = respond(query('www.below.example.com', 'A', { dnssec: true }));
+  expect(sectionOf(referral.authorities)).toEqual([
+    'below.example.com NS',
+    'below.example.com DS',
+    'below.example.com RRSIG',
+  ]);
+  const answer = respond(query('below.example.com', 'DS'));
+  expect([sectionOf(answer.answers), answer.flag_aa]).toEqual([['below.example.com DS'], true]);
+});

@@ -15,6 +15,9 @@ import {
 } from '../../support/databases/mariadb_trial';
 import { spawnProgram } from '../../support/processes/processes';
 import { until, type Trial } from '../../support/builds/runtime';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
 
 jest.setTimeout(60_000);
 
@@ -54,6 +57,20 @@ describeMariadb('data of mariadb', () => {
     await app(`INSERT INTO t VALUES (4, 'four')`);
     await driver.restore(spec, from, ctx());
     expect(await app('SELECT COUNT(*) AS n FROM t')).toEqual([[{ n: 3 }]]);
+  });
+
+  test('a value of 64 MB in the smallest package comes back from a backup', async () => {
+    // Most of its bytes are written as two.
+    const value = `REPEAT(UNHEX('00275C1A0D0A60'), 9000000)`;
+    const digest = 'SELECT LENGTH(a) AS bytes, MD5(a) AS digest FROM large';
+    expect(await app('CREATE TABLE large (a LONGBLOB)', `INSERT INTO large VALUES (${value})`)).toEqual(['ok', 'ok']);
+    const before = await app(digest);
+    expect(before).toEqual([[{ bytes: 63_000_000, digest: expect.anything() }]]);
+    await driver.backup(spec, 'bkp_large', ctx());
+    await driver.restore(spec, { id: 'restore_l', server_id: spec.id, backup_id: 'bkp_large', until: null }, ctx());
+    await settle(driver, spec);
+    expect(await app(digest)).toEqual(before);
+    await app('DROP TABLE large');
   });
 
   test('a backup that cannot be read: the data from before are back', async () => {

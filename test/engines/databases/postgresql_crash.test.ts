@@ -14,6 +14,9 @@ import { ctx } from '../../support/databases/database_server';
 import { openEngineTrial, postgresqlSpec, rows, untilDone, type EngineTrial } from '../../support/engines';
 import { kill, processesWith, spawnProgram } from '../../support/processes/processes';
 import { until } from '../../support/builds/runtime';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
 
 jest.setTimeout(240_000);
 

@@ -7,6 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { DatabaseServer } from '../../../drivers/database';
 import { ctx } from '../../support/databases/database_server';
 import { openEngineTrial, postgresqlSpec, refusal, rows, untilDone, type EngineTrial } from '../../support/engines';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
 
 jest.setTimeout(240_000);
 
@@ -39,6 +42,9 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
       )[0]?.now,
     );
   };
+
+  const timeline = async () =>
+    String((await rows(spec, 'select left(pg_walfile_name(pg_current_wal_lsn()), 8) as timeline'))[0]?.timeline);
 
   beforeAll(async () => {
     one = await openEngineTrial();
@@ -91,12 +97,50 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
     expect(readdirSync(path.join(one.directory, spec.id)).filter((name) => /aside|next|before/.test(name))).toEqual([]);
   });
 
+  test('a timeline from a time without an archive keeps its number', async () => {
+    const archive = path.join(one.directory, spec.id, 'archive');
+    const [system = ''] = readdirSync(archive);
+    await untilDone((context) => one.driver.backup(spec, 'bkp_first', context));
+    await ensure({ ...spec, archive: false });
+    // Nobody keeps the history of the timeline that begins here.
+    await untilDone((context) =>
+      one.driver.restore(
+        { ...spec, archive: false },
+        { id: 'rst_dark', server_id: spec.id, backup_id: 'bkp_first', until: null },
+        context,
+      ),
+    );
+    const dark = await timeline();
+    expect(readdirSync(path.join(archive, system))).not.toContain(`${dark}.history.gz`);
+    await ensure(spec);
+    await rows(spec, "insert into notes values ('dark')");
+    await untilDone((context) => one.driver.backup(spec, 'bkp_dark', context));
+    const inTheDark = await at();
+    await rows(spec, "insert into notes values ('later')");
+    for (const [id, backup_id] of [
+      ['rst_out', 'bkp_first'],
+      ['rst_again', 'bkp_first'],
+    ] as const) {
+      await restore(spec, id, { backup_id });
+      expect(parseInt(await timeline(), 16)).toBeGreaterThan(parseInt(dark, 16));
+      await rows(spec, "insert into notes values ('other')");
+    }
+    await restore(spec, 'rst_dark_again', { until: inTheDark });
+    expect(await notes(spec)).toContain('dark');
+    expect(await notes(spec)).not.toContain('later');
+    expect(await notes(spec)).not.toContain('other');
+    await rows(spec, "delete from notes where note = 'dark'");
+    for (const id of ['bkp_first', 'bkp_dark']) await one.driver.removeBackup(spec.id, id, ctx());
+  });
+
   test('a copy is a server of its own, with users of its own', async () => {
     await rows(spec, "insert into notes values ('for the copy')");
     const copy = {
       ...postgresqlSpec(version, port + 1),
       id: 'db_copy_postgresql',
       tenant: 12,
+      // Fewer than the log says that the original has.
+      size: { ...spec.size, max_connections: 5 },
       users: [{ username: 'app', password: 'word-of-the-copy', access: 'admin' as const }],
     };
     await untilDone((context) => one.driver.backup(spec, 'bkp_two', context));

@@ -4,11 +4,13 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { startDnsParent, type DnsParent } from '../../support/dns/dns_parent';
 import { freePort } from '../../support/processes/free_port';
-import { hasPowerdns, startPowerdns, type Powerdns } from '../../support/dns/powerdns';
+import { startPowerdns, type Powerdns } from '../../support/dns/powerdns';
+import { bytesOf, NEEDED_RECORDS, RDATA_RECORDS } from '../../support/dns/record_types';
 import { startService, type Answer, type TestService } from '../../support/service';
+import { needs } from '../../support/runner/programs';
 
 const run = promisify(execFile);
-const described = hasPowerdns ? describe : describe.skip;
+const { describe: described } = needs('pdns_server');
 jest.setTimeout(120_000);
 
 described('with PowerDNS', () => {
@@ -136,6 +138,34 @@ described('with PowerDNS', () => {
     await until(() => dig('strings.one.example.com', 'TXT'), ['"ab"']);
     await service.call('DELETE', `/v2/dns_zones/${slash.id}`);
     await until(() => dig('1.0/25.2.0.192.in-addr.arpa', 'PTR'), []);
+  });
+
+  test('all types are answered as they were written, and nothing is written again', async () => {
+    const path = `/v2/dns_zones/${zone.id}/records`;
+    for (const body of [...NEEDED_RECORDS, ...RDATA_RECORDS])
+      expect([body, (await service.call('POST', path, { body })).status]).toEqual([body, 201]);
+    for (const { type, name } of RDATA_RECORDS) {
+      const fqdn = `${name === '@' ? '' : `${name}.`}${zone.name}`;
+      const values = RDATA_RECORDS.filter((one) => one.type === type && one.name === name).map(({ value }) => value);
+      await until(async () => bytesOf(type, await dig(fqdn, type)), bytesOf(type, values));
+    }
+    const serial = async (): Promise<number> => (await server.call('GET', `/zones/${zone.name}.`)).serial;
+    const before = await serial();
+    await service.sql('update dns_zones set next_at = now() where id = $1', [zone.id]);
+    const isDone = async (): Promise<boolean> =>
+      (await service.sql('select next_at > now() as done from dns_zones where id = $1', [zone.id]))[0].done;
+    await until(isDone, true);
+    expect(await serial()).toBe(before);
+  });
+
+  test('a value that PowerDNS cannot read is named in status_reason, until it is removed', async () => {
+    const path = `/v2/dns_zones/${zone.id}`;
+    const body = { type: 'SVCB', name: 'odd', value: String.raw`1 . alpn="caf\233"` };
+    const { id } = (await service.call('POST', `${path}/records`, { body })).body;
+    const reason = async (): Promise<string> => (await service.call('GET', path)).body.status_reason ?? '';
+    await until(async () => /refuses the zone: Record odd\.one\.example\.com\.\/SVCB/.test(await reason()), true);
+    expect((await service.call('DELETE', `${path}/records/${id}`)).status).toBe(204);
+    await until(async () => /refuses/.test(await reason()), false);
   });
 
   test('deleted, it is gone from PowerDNS', async () => {

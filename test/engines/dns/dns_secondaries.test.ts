@@ -5,22 +5,24 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { delegationSigner, type SigningKey } from '../../../core/protocols/dnssec';
+import { isRdataType } from '../../../core/protocols/dns_records/rdata';
 import { driverContext } from '../../../core/driver';
 import type { ZoneRecord, ZoneSpec } from '../../../engines/dns/nameserver';
 import { openEmbeddedNameserver, type EmbeddedNameserver } from '../../../engines/dns/driver';
 import {
   ask,
-  hasDnsPrograms,
   run,
   startBindSecondary,
   startNsdSecondary,
   startUnbound,
   type Program,
 } from '../../support/dns/dns_programs';
+import { bytesOf, NEEDED_RECORDS, RDATA_RECORDS } from '../../support/dns/record_types';
 import { freePort } from '../../support/processes/free_port';
+import { needs } from '../../support/runner/programs';
 
 jest.setTimeout(120_000);
-const described = hasDnsPrograms ? describe : describe.skip;
+const { describe: described } = needs('named', 'nsd', 'unbound', 'dig');
 
 const newKey = (role: SigningKey['role']): SigningKey => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -38,15 +40,19 @@ const RECORDS = [
   ...[record('TXT', '*.wild', 'y'.repeat(700)), record('A', 'a.empty', '192.0.2.2')],
   ...[record('NS', 'child', 'ns.child.signed.example.com'), record('A', 'ns.child', '192.0.2.3')],
   ...[record('ALIAS', 'flat', 'target.example.net'), record('AAAA', 'www', '2001:db8::1')],
+  ...[...NEEDED_RECORDS.filter(({ type }) => type === 'NS'), ...RDATA_RECORDS].map(({ type, name, value }) =>
+    record(type, name, value),
+  ),
   { ...record('MX', 'nomail', '.'), priority: 0 },
   { ...record('SRV', '_none._tcp', '.'), priority: 0, weight: 0, port: 0 },
 ];
 const SIGNED: ZoneSpec = {
   ...{ name: 'signed.example.com', serial: 1, default_ttl: 300, name_servers: ['ns1.example.net', 'ns2.example.net'] },
   soa: { email: 'hostmaster@example.com', refresh: 7200, retry: 3600, expire: 1_209_600, minimum: 60 },
-  ...{ records: RECORDS, keys: [newKey('ksk'), newKey('zsk')] },
+  // ldns 1.8 does not take the escapes of a string away before those of a list of protocols.
+  ...{ records: RECORDS.filter(({ name }) => name !== '_odd'), keys: [newKey('ksk'), newKey('zsk')] },
 };
-const PLAIN: ZoneSpec = { ...SIGNED, name: 'plain.example.com', keys: [] };
+const PLAIN: ZoneSpec = { ...SIGNED, name: 'plain.example.com', records: RECORDS, keys: [] };
 const LARGE: ZoneSpec = {
   ...SIGNED,
   name: 'large.example.com',
@@ -121,10 +127,20 @@ described('secondaries', () => {
     }
     const begin = Date.now();
     for (const zone of [SIGNED, PLAIN])
-      await serve({ ...zone, serial: 2, records: [...RECORDS, record('A', 'new', '192.0.2.9')] });
+      await serve({ ...zone, serial: 2, records: [...zone.records, record('A', 'new', '192.0.2.9')] });
     for (const { port: at } of programs)
       for (const zone of [SIGNED, PLAIN]) await until(() => short(at, `new.${zone.name}`, 'A'), '192.0.2.9');
     expect(Date.now() - begin).toBeLessThan(10_000);
+  });
+
+  test('the values of all types are the same at the secondaries', async () => {
+    for (const { port: at } of programs)
+      for (const { type, name } of RDATA_RECORDS) {
+        const fqdn = `${name === '@' ? '' : `${name.replace('*', 'x')}.`}${PLAIN.name}`;
+        const values = RDATA_RECORDS.filter((one) => one.type === type && one.name === name).map(({ value }) => value);
+        const printed = (await short(at, fqdn, type)).split('\n');
+        expect([name, bytesOf(type, printed)]).toEqual([name, bytesOf(type, values)]);
+      }
   });
 
   test('what the secondaries answer is secure', async () => {
@@ -146,9 +162,14 @@ described('secondaries', () => {
             ['flat', 'A', 'NOERROR'],
           ],
           ['child', 'DS', 'NOERROR'],
+          ...SIGNED.records
+            .filter(({ type }) => isRdataType(type))
+            .map(({ type, name }) => [name.replace('*', 'x'), type, 'NOERROR']),
         ] as [string, string, string][];
-        for (const [name, type, status] of questions)
-          expect([name, await ask(resolver.port, `${name}.${zone}`, type)]).toEqual([name, `${status} qr rd ra ad`]);
+        for (const [name, type, status] of questions) {
+          const fqdn = name === '@' ? zone : `${name}.${zone}`;
+          expect([name, await ask(resolver.port, fqdn, type)]).toEqual([name, `${status} qr rd ra ad`]);
+        }
       } finally {
         await resolver.close();
       }

@@ -10,18 +10,13 @@ import { delegationSigner, type SigningKey } from '../../../core/protocols/dnsse
 import { driverContext } from '../../../core/driver';
 import type { ZoneRecord, ZoneSpec } from '../../../engines/dns/nameserver';
 import { openEmbeddedNameserver, type EmbeddedNameserver } from '../../../engines/dns/driver';
-import {
-  ask,
-  hasDnsPrograms,
-  run,
-  startBindResolver,
-  startUnbound,
-  type Program,
-} from '../../support/dns/dns_programs';
+import { ask, run, startBindResolver, startUnbound, type Program } from '../../support/dns/dns_programs';
+import { NEEDED_RECORDS, RDATA_RECORDS } from '../../support/dns/record_types';
 import { freePort } from '../../support/processes/free_port';
+import { needs } from '../../support/runner/programs';
 
 jest.setTimeout(120_000);
-const described = hasDnsPrograms ? describe : describe.skip;
+const { describe: described } = needs('named', 'nsd', 'unbound', 'dig');
 
 const ZONE = 'signed.example.com';
 const newKey = (role: SigningKey['role']): SigningKey => {
@@ -46,12 +41,15 @@ const SPEC: ZoneSpec = {
     ],
     ...[record('TXT', '*.wild', 'any'), record('A', 'a.b.empty', '192.0.2.2'), record('NS', 'child', 'ns.example.net')],
     ...[record('ALIAS', 'flat', 'target.example.net'), record('CNAME', 'broken', `nothing.${ZONE}`)],
+    ...NEEDED_RECORDS.filter(({ type }) => type === 'NS').map(({ type, name, value }) => record(type, name, value)),
+    ...RDATA_RECORDS.map(({ type, name, value }) => record(type, name, value)),
     // No mail (RFC 7505), and no service (RFC 2782).
     { ...record('MX', 'nomail', '.'), priority: 0 },
     { ...record('SRV', '_none._tcp', '.'), priority: 0, weight: 0, port: 0 },
   ],
 };
 const QUESTIONS: [string, string, string][] = [
+  ...RDATA_RECORDS.map(({ type, name }): [string, string, string] => [name.replace('*', 'x'), type, 'NOERROR']),
   ...([
     ['www', 'A', 'NOERROR'],
     ['WwW', 'A', 'NOERROR'],
@@ -119,7 +117,7 @@ described('a signed zone', () => {
         QUESTIONS.map(async ([name, type, status]) => [
           name,
           type,
-          await ask(resolver.port, `${name}.${ZONE}`, type),
+          await ask(resolver.port, name === '@' ? ZONE : `${name}.${ZONE}`, type),
           status,
         ]),
       );

@@ -9,6 +9,7 @@ const load = (file) => require(path.join(root, file));
 const { config, step, bucketId, killAt } = JSON.parse(process.argv[2]);
 const { openObjectStorageAgent } = load('server/agents/object_storage.ts');
 const { loadKeyRing, secretBox } = load('core/secrets.ts');
+const { openPlatform } = load('server/platform/platform.ts');
 const { openControlDatabase } = load('db/control_database.ts');
 const { applyLifecycle, LIFECYCLE_START } = load('models/object_storage/bucket/lifecycle.ts');
 const { databaseUrl } = config;
@@ -19,7 +20,8 @@ async function work() {
   const database = openControlDatabase(databaseUrl, { poolSize: 4 });
   const secrets = secretBox(loadKeyRing({ setting: config.secretKey, dataDir: config.dataDir }));
   const log = { info() {}, warn() {}, error: (...given) => console.error(...given) };
-  const agent = await openObjectStorageAgent({ config, secrets, database, log });
+  const platform = step.platform ? await openPlatform(config) : { config, secrets, database, log };
+  const agent = await openObjectStorageAgent(platform);
   killing.start();
   if (step.lifecycle) {
     const later = Date.now() + 10 * 86_400_000;

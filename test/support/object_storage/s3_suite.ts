@@ -1,11 +1,14 @@
-// What ceph/s3-tests needs beside an S3 endpoint. Buckets are made and deleted with the API of the platform, so a proxy
-// in front of the endpoint turns CreateBucket and DeleteBucket into calls of it, and lets everything else through.
+// What ceph/s3-tests needs beside an S3 endpoint. The suite takes new buckets to be as they were before April 2023,
+// without a public access block and with ACLs: a proxy in front of the endpoint takes both away, as accounts of AWS that
+// run the suite have to. With a gateway, and for buckets with a canned ACL, it turns CreateBucket into a call of the
+// API of the platform. Everything else goes through.
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
-import { Agent, createServer, request as send, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, request as send, type IncomingMessage, type ServerResponse } from 'node:http';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EMPTY_SHA256, signedHeaders } from '../../../core/protocols/sigv4';
+import { createAsBefore, ONCE } from './s3_suite_buckets';
 import type { S3Service } from './s3';
 import type { TestService } from '../service';
 import { judge, knownFailures, type Outcome } from '../runner/suites';
@@ -45,9 +48,13 @@ export async function openSuiteEndpoint(world: S3Service, target = world.endpoin
     const [, name] = /^\/([^/?]+)\/?$/.exec(request.url ?? '') ?? [];
     const caller = byKey.get(/(?:Credential=|AWS )([^/:]+)/.exec(request.headers.authorization ?? '')?.[1] ?? '');
     const isOfApi = name !== undefined && caller !== undefined && ['PUT', 'DELETE'].includes(request.method ?? '');
-    const answer = isOfApi
-      ? askApi(world, { owner: caller, target }, name, request, response)
-      : Promise.resolve('to the endpoint');
+    const isNative = target === world.endpoint && !['public-read'].includes(String(request.headers['x-amz-acl']));
+    const answer =
+      isOfApi && isNative
+        ? createAsBefore(target, caller, request, response)
+        : isOfApi
+          ? askApi(world, { owner: caller, target }, name, request, response)
+          : Promise.resolve('to the endpoint');
     answer
       .then((left) => void (left === 'to the endpoint' && passOn(target, request, response)))
       .catch(() => response.destroy());
@@ -133,9 +140,6 @@ async function bucketAnswers(status: number, target: string, owner: Owner, name:
     if ((await fetch(url, { method: 'HEAD', headers })).status === status) return;
   }
 }
-
-/** A connection for each request: a gateway sends a body after some answers to HEAD, before the next answer. */
-const ONCE = new Agent({ keepAlive: false });
 
 function passOn(target: string, request: IncomingMessage, response: ServerResponse): void {
   const { hostname, port } = new URL(target);

@@ -1,10 +1,10 @@
-// A backup has two parts, made one after the other: the files of the whole cluster, from which restores start,
-// including point-in-time recovery; and a dump of the database, for downloads, which any later version can load.
+// A backup has two parts, made one after the other (make_backup.ts): the files of the whole cluster, from which
+// restores start, including point-in-time recovery; and a dump of the database, for downloads, which any later version
+// can load.
 //   <backups>/<server id>/<backup id>/   base/ (base.tar.gz, pg_wal.tar.gz, backup_manifest)   dump   manifest.json
 // With a store, the files are kept there (drivers/hosted_server/stored_backups.ts), and so is the archive.
-import { randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, open, readFile, readdir, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import path from 'node:path';
 import { absentIsNull } from '../../../../core/files';
 import type { BackupMade } from '../../../database';
@@ -13,7 +13,6 @@ import type { DriverContext } from '../../../../core/driver';
 import { DOWNLOAD_WITHIN_MS } from '../../../hosted_server/backups';
 import {
   exists,
-  removeServerTree,
   openServerDirectory,
   requireName,
   type ServerDirectory,
@@ -26,11 +25,10 @@ import {
   storeBackup,
 } from '../../../hosted_server/stored_backups';
 import { archiveDirectory, backupsOf, systemIdentifierOf, type Cluster, type PostgresqlContext } from '../cluster';
-import { connectionOf } from '../data';
 import { clearStaleLock, runInBackground } from '../background_work';
-import { requireTools, runTool } from '../programs';
+import { requireTools } from '../programs';
 import { backupMissing, backupsHere, isLogFile, manifestOf, orderOf, type Manifest } from './known_backups';
-import { inSession } from '../session';
+import { clearTemporary, filesOf, makeBackup, temporaryDirectoryOf } from './make_backup';
 import { pruneStored } from './stored_archive';
 
 /** @throws DriverError unsupported, with what to install */
@@ -40,7 +38,7 @@ export async function backup(cluster: Cluster, backupId: string, ctx: DriverCont
   const id = { serverId: spec.id, backupId };
   const directory = backupsOf(engine, spec.id);
   const made = await manifestOf(path.join(directory, backupId));
-  if (made !== null && (await isStored(engine, id))) return toBackupMade(made);
+  if (made !== null && made.dump !== 'pending' && (await isStored(engine, id))) return toBackupMade(made);
   requireTools(programs, ['pg_basebackup', 'pg_dump']);
   await mkdir(directory, { recursive: true, mode: 0o700 });
   return toBackupMade(
@@ -49,8 +47,9 @@ export async function backup(cluster: Cluster, backupId: string, ctx: DriverCont
       `backup-${backupId}`,
       directory,
       async (own) => {
-        const manifest = (await manifestOf(path.join(directory, backupId))) ?? (await make(cluster, backupId, own));
-        await storeBackup(engine, id, files, own);
+        const manifest = await makeBackup(cluster, backupId, own);
+        await pruneArchive(engine, cluster.serverDirectory);
+        await storeBackup(engine, id, filesOf(manifest), own);
         await pruneStored(engine, spec.id, own);
         return manifest;
       },
@@ -91,6 +90,7 @@ export async function openBackup(
   await importBackup(engine, id, ctx);
   const made = await manifestOf(directory);
   if (made === null) throw backupMissing();
+  if (made.dump_reason !== undefined) throw new DriverError('conflict', `There is no dump. ${made.dump_reason}`);
   const file_name = `${made.database_name}-${made.taken_at.replaceAll(/[-:]|\.\d+/g, '')}.dump`;
   const dump = path.join(directory, 'dump');
   if (await exists(dump)) return { stream: createReadStream(dump), file_name };
@@ -117,92 +117,13 @@ async function pruneArchive(engine: PostgresqlContext, serverDirectory: ServerDi
   }
 }
 
-/** Base backup files, relative to the backup. */
-export const baseFiles = ['base/base.tar.gz', 'base/pg_wal.tar.gz'];
-const files = [...baseFiles, 'base/backup_manifest', 'dump'];
-
-async function make(cluster: Cluster, backupId: string, ctx: DriverContext): Promise<Manifest> {
-  const { programs, spec, engine, serverDirectory } = cluster;
-  const directory = backupsOf(engine, spec.id);
-  await clearTemporary(directory, backupId, ctx);
-  const temporary = temporaryDirectoryOf(directory, backupId);
-  await mkdir(temporary, { mode: 0o700 });
-  const database = spec.database_name ?? 'postgres';
-  const base = path.join(temporary, 'base');
-  await runTool(
-    path.join(programs.bin, 'pg_basebackup'),
-    ['-D', base, ...connectionOf(cluster), '-Ft', '-Z', '1', '-X', 'stream', '-c', 'fast', '-l', backupId, '-w'],
-    {},
-    ctx,
-  );
-  const taken = await startOfBackup(cluster, base);
-  await runTool(
-    path.join(programs.bin, 'pg_dump'),
-    [...connectionOf(cluster), '-Fc', '-Z', '1', '-w', '-f', path.join(temporary, 'dump'), '-d', database],
-    {},
-    ctx,
-  );
-  const sizes = await Promise.all([...baseFiles, 'dump'].map(async (file) => sizeOnDisk(path.join(temporary, file))));
-  const manifest: Manifest = {
-    id: backupId,
-    version: spec.version,
-    ...taken,
-    database_name: database,
-    size_bytes: sizes.reduce((sum, one) => sum + one, 0),
-  };
-  await writeFile(path.join(temporary, 'manifest.json'), JSON.stringify(manifest), { mode: 0o600, flush: true });
-  await rename(temporary, path.join(directory, backupId));
-  await pruneArchive(engine, serverDirectory);
-  return manifest;
-}
-
-async function startOfBackup(
-  cluster: Cluster,
-  base: string,
-): Promise<Pick<Manifest, 'system_identifier' | 'timeline' | 'wal_file' | 'taken_at'>> {
-  const { 'WAL-Ranges': ranges } = JSON.parse(await readFile(path.join(base, 'backup_manifest'), 'utf8')) as {
-    'WAL-Ranges': { Timeline: number; 'Start-LSN': string }[];
-  };
-  const [range] = ranges;
-  if (range === undefined) throw new DriverError('transient', 'The backup does not say where it begins.');
-  return inSession(cluster, {}, async (session) => {
-    const { rows } = await session.query<{ wal_file: string; id: string; now: string }>(
-      `select pg_walfile_name($1) as wal_file, (select system_identifier::text
-        from pg_control_system()) as id, to_char(clock_timestamp() at time zone 'utc',
-        'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as now`,
-      [range['Start-LSN']],
-    );
-    const [row] = rows;
-    return {
-      system_identifier: row?.id ?? '',
-      timeline: range.Timeline,
-      wal_file: row?.wal_file ?? '',
-      taken_at: row?.now ?? '',
-    };
-  });
-}
-
-function toBackupMade({ size_bytes, ...manifest }: Manifest): BackupMade {
-  return { size_bytes, manifest };
-}
-
-async function sizeOnDisk(file: string): Promise<number> {
-  const handle = await open(file, 'r');
-  await handle.sync().finally(() => handle.close());
-  return (await stat(file)).size;
-}
-
-function temporaryDirectoryOf(directory: string, backupId: string): string {
-  return path.join(directory, `.temporary-${backupId}-${randomBytes(6).toString('hex')}`);
+function toBackupMade({ size_bytes, dump_reason, ...manifest }: Manifest): BackupMade {
+  if (dump_reason === undefined) return { size_bytes, manifest };
+  const lacking = `The dump for downloads could not be made; the backup can be restored. ${dump_reason}`;
+  return { size_bytes, manifest: { ...manifest, dump_reason }, lacking };
 }
 
 async function isBeingTaken(engine: PostgresqlContext, serverId: string): Promise<boolean> {
   const entries = (await readdir(backupsOf(engine, serverId)).catch(absentIsNull)) ?? [];
   return entries.some((entry) => entry.startsWith('.temporary-'));
-}
-
-async function clearTemporary(directory: string, backupId: string, ctx: DriverContext): Promise<void> {
-  for (const entry of (await readdir(directory).catch(absentIsNull)) ?? []) {
-    if (entry.startsWith(`.temporary-${backupId}-`)) await removeServerTree(path.join(directory, entry), ctx);
-  }
 }

@@ -17,6 +17,9 @@ export interface Manifest {
   taken_at: string;
   database_name: string;
   size_bytes: number;
+  /** pending: it is made after the base. failed: there is none, and `dump_reason` says why. Absent: it is there. */
+  dump?: 'pending' | 'failed';
+  dump_reason?: string;
 }
 
 /** All complete backups of a server, oldest first, including those uploaded by other hosts. */

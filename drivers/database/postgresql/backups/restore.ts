@@ -1,9 +1,9 @@
 // Restores: a staging server replays the WAL after a backup up to the target. When its data are complete, they replace
 // those of the server; the old data are kept until the server responds with the new ones.
-import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { run } from '../../../../core/process/command';
+import { CommandFailed, run } from '../../../../core/process/command';
+import { said } from '../../../../core/process/said';
 import type { RestoreFrom } from '../../../database';
 import { DriverError, checkpoint, driverContext } from '../../../../core/driver';
 import type { DriverContext } from '../../../../core/driver';
@@ -19,7 +19,7 @@ import {
 import { isReplacing, replaceData } from '../../../hosted_server/replacement';
 import { fetchFiles } from '../../../hosted_server/stored_backups';
 import { noteArchivedSince } from './archiving';
-import { baseFiles } from './backups';
+import { baseFiles } from './make_backup';
 import { backupsOf, dataMajorOf, systemIdentifierOf, type Cluster } from '../cluster';
 import { configure } from '../configuration';
 import { makeDirectories } from '../data';
@@ -30,7 +30,7 @@ import { endOf, assignOwner, stopPostgres, startPostgres } from '../server';
 import { inSession, isUnavailable } from '../session';
 import { nextDisk } from '../../disk_size';
 import { planOf } from './restore_plan';
-import { noteTimeline } from './timelines';
+import { noteTimeline, timelineIn } from './timelines';
 
 const answersWithinMs = 60_000;
 
@@ -73,7 +73,8 @@ export async function rollBackOnFailure(old: Cluster, ctx: DriverContext, work: 
       !ctx.signal.aborted &&
       !(await isReplacing(old.serverDirectory)) &&
       (await dataMajorOf(old.serverDirectory.data)) !== null;
-    if (isOld) await stopAll(old, ctx);
+    // The server in place may run all the time: what failed did so before it was stopped.
+    if (isOld) await stopPostgres(old, 'staging', ctx);
     if (isOld) await ensureServer(old, ctx);
     throw error;
   }
@@ -118,8 +119,8 @@ async function replay(cluster: Cluster, plan: RestorePlan, temporary: string, ct
   await stopPostgres(cluster, 'staging', ctx);
   await completeArchive(cluster, plan, ctx);
   const base = await baseOf(cluster, plan, ctx);
-  await run('tar', ['-xzf', path.join(base, 'base.tar.gz'), '-C', temporary], ctx);
-  await run('tar', ['-xzf', path.join(base, 'pg_wal.tar.gz'), '-C', path.join(temporary, 'pg_wal')], ctx);
+  await unpack(path.join(base, 'base.tar.gz'), temporary, ctx);
+  await unpack(path.join(base, 'pg_wal.tar.gz'), path.join(temporary, 'pg_wal'), ctx);
   await removeServerTree(fetchedBaseOf(serverDirectory), ctx);
   await removeServerTree(stagingDirectoryOf(serverDirectory).path, ctx);
   const staging: Cluster = { ...cluster, serverDirectory: stagingDirectoryOf(serverDirectory) };
@@ -130,7 +131,21 @@ async function replay(cluster: Cluster, plan: RestorePlan, temporary: string, ct
   // The staging server sees its own directory only, which has a copy of the archive.
   const target: Record<string, string> =
     plan.until === null ? { recovery_target: 'immediate' } : { recovery_target_time: withOffset(plan.until) };
-  await recover(staging, temporary, { archive, timeline: plan.timeline, target }, ctx);
+  try {
+    await recover(staging, temporary, { archive, timeline: plan.timeline, target }, ctx);
+  } catch (error) {
+    if (!ctx.signal.aborted) await stopPostgres(staging, 'staging', ctx);
+    throw error;
+  }
+}
+
+// A file that cannot be unpacked now cannot be unpacked later.
+async function unpack(file: string, to: string, ctx: DriverContext): Promise<void> {
+  await run('tar', ['-xzf', file, '-C', to], ctx).catch((error: unknown) => {
+    if (!(error instanceof CommandFailed) || error.code === null) throw error;
+    const words = `The file ${path.basename(file)} of the backup is damaged. ${said(error.stderr) ?? ''}`;
+    throw Object.assign(new DriverError('invalid', words.trim()), { cause: error });
+  });
 }
 
 /** Directory of the base files: of the backup, or one to which they are downloaded. */
@@ -224,10 +239,4 @@ async function noteNewTimeline({ serverDirectory }: Cluster, plan: RestorePlan):
     since: new Date().toISOString(),
     point: plan.until ?? plan.backup.taken_at,
   });
-}
-
-/** The newest history file in the WAL directory names the timeline started by a recovery. */
-async function timelineIn(data: string): Promise<number> {
-  const files = (await readdir(path.join(data, 'pg_wal'))).filter((file) => file.endsWith('.history')).sort();
-  return parseInt(files.at(-1)?.slice(0, 8) ?? '1', 16);
 }

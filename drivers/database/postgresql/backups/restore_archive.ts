@@ -1,6 +1,6 @@
 // WAL for a restore: completed by the server that wrote it, and copied for the staging server.
 import { constants } from 'node:fs';
-import { copyFile, link, mkdir, readdir } from 'node:fs/promises';
+import { copyFile, link, mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { absentIsNull } from '../../../../core/files';
@@ -10,6 +10,7 @@ import { exists, openServerDirectory, readNote, type ServerDirectory } from '../
 import { orderOf, type Manifest } from './known_backups';
 import { archiveDirectory, systemIdentifierOf, type Cluster } from '../cluster';
 import { fetchStored, hasStored, type History } from './stored_archive';
+import { historyFile, type Timeline } from './timelines';
 import { assignOwner, isPostgresRunning, stopPostgres, whenReady } from '../server';
 
 const archivedWithinMs = 20_000;
@@ -73,7 +74,7 @@ async function archived(
 
 export async function fetchArchive(
   staging: Cluster,
-  { backup, source, until }: RestorePlan,
+  { backup, source, until, history }: RestorePlan,
   ctx: DriverContext,
 ): Promise<string> {
   const from = archiveDirectory(source, backup.system_identifier);
@@ -94,18 +95,30 @@ export async function fetchArchive(
   }
   await fetchStored(staging.engine, { serverId: source.id, backup, to, until }, ctx);
   await fetchUnarchived(source, to, isNeeded);
+  await reserveTimelines(to, history.timelines);
   await assignOwner(staging, path.join(staging.serverDirectory.path, 'archive'), ctx);
   return to;
 }
 
-// WAL that a crashed server could not archive.
+// The server takes the first number without a history file. A timeline that was begun while nothing was archived has
+// none: WAL of two timelines would have the same names. An empty file says no more than a missing one.
+async function reserveTimelines(to: string, timelines: readonly Timeline[]): Promise<void> {
+  const present = await readdir(to);
+  for (const { timeline } of timelines) {
+    const name = historyFile(timeline);
+    if (timeline > 1 && !present.some((file) => file === name || file === `${name}.gz`))
+      await writeFile(path.join(to, name), '', { mode: 0o600 });
+  }
+}
+
+// WAL that a crashed server could not archive, and histories of timelines from before the archive.
 async function fetchUnarchived(
   source: ServerDirectory,
   to: string,
   isNeeded: (file: string) => boolean,
 ): Promise<void> {
   const log = path.join(source.data, 'pg_wal');
-  for (const file of await namesIn(log, /^[0-9A-F]{24}$/)) {
+  for (const file of await namesIn(log, /^([0-9A-F]{24}|[0-9A-F]{8}\.history)$/)) {
     if (isNeeded(file) && !(await exists(path.join(to, `${file}.gz`))))
       await copyFile(path.join(log, file), path.join(to, file)).catch(absentIsNull);
   }

@@ -10,6 +10,7 @@ import { dataMajorOf, systemIdentifierOf, type Cluster } from '../cluster';
 import { configure } from '../configuration';
 import { makeDirectories, initialize, toDisk } from '../data';
 import { ensureLogins, ensureServer } from '../ensure';
+import { requireNoFurtherDatabases } from '../further_databases';
 import { programsOf, requireTools, type Programs } from '../programs';
 import { stagingDirectoryOf, rollBackOnFailure, stopAll, verifyData } from '../backups/restore';
 import { nextDisk } from '../../disk_size';
@@ -89,6 +90,7 @@ async function copyContent(
   await ensureLogins(staging, driverContext(readyWithinMs, ctx.signal), 'staging');
   await startPrivate(old, 'server', ctx);
   await whenReady(old, 'server', {}, async () => undefined, driverContext(readyWithinMs, ctx.signal));
+  await requireNoFurtherDatabases(old);
   const content = { staging, database: spec.database_name ?? 'postgres', bin };
   await copyRoles(old, staging);
   await dumpContent(old, content, [], ctx);

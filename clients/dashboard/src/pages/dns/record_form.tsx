@@ -24,7 +24,6 @@ const UPDATE = graphql(`
 
 export type DnsType = VariablesOf<typeof CREATE>['input']['type'];
 
-export const TYPES: DnsType[] = ['A', 'AAAA', 'ALIAS', 'CAA', 'CNAME', 'MX', 'NS', 'PTR', 'SRV', 'TXT'];
 /** Numbers that a type has beside its value. */
 const NUMBERS: Partial<Record<DnsType, readonly ('priority' | 'weight' | 'port' | 'flags')[]>> = {
   MX: ['priority'],
@@ -38,12 +37,20 @@ const VALUES: Record<DnsType, string> = {
   ALIAS: 'shop.example.net',
   CAA: 'letsencrypt.org',
   CNAME: 'shop.example.net',
+  DS: '12345 13 2 49FD46E6C4B45C55D4AC…',
+  HTTPS: '1 . alpn=h3,h2',
+  LOC: '52 22 23.000 N 4 53 32.000 E 2.00m',
   MX: 'mail.example.net',
+  NAPTR: '100 10 "s" "SIP+D2U" "" _sip._udp.example.net',
   NS: 'ns1.example.net',
   PTR: 'host.example.net',
   SRV: 'sip.example.net',
+  SSHFP: '4 2 1F3A9C…',
+  SVCB: '1 dns.example.net alpn=dot port=853',
+  TLSA: '3 1 1 A1B2C3…',
   TXT: 'v=spf1 -all',
 };
+export const TYPES = Object.keys(VALUES) as DnsType[];
 const TAGS = ['issue', 'issuewild', 'iodef'].map((value) => ({ value, label: value }));
 
 interface RecordFormProps {

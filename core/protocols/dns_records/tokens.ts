@@ -17,12 +17,17 @@ export interface Token {
   bytes: Buffer;
   /** As it stands in the file, without quotation marks. */
   raw: string;
+  isQuoted: boolean;
+  /** Nothing stands between it and the token before. */
+  isAdjoining: boolean;
 }
 
 export interface Entry {
   line: number;
   startsBlank: boolean;
   tokens: Token[];
+  /** With the semicolon; empty without one. */
+  comment: string;
 }
 
 /** Lines, with those in parentheses joined, without comments. */
@@ -33,6 +38,7 @@ export function* zoneFileEntries(text: string): Generator<Entry> {
   let depth = 0;
   let opened = 0;
   let entry: Entry | null = null;
+  let tokenEnd = -1;
   while (at < source.length) {
     const letter = source[at] as string;
     if (letter === '\n') {
@@ -42,17 +48,21 @@ export function* zoneFileEntries(text: string): Generator<Entry> {
       at += 1;
       continue;
     }
-    entry ??= { line, startsBlank: /[ \t]/.test(letter), tokens: [] };
+    entry ??= { line, startsBlank: /[ \t]/.test(letter), tokens: [], comment: '' };
     if (/[ \t\r\f]/.test(letter)) at += 1;
-    else if (letter === ';') at = endOfLine(source, at);
-    else if (letter === '(' || letter === ')') {
+    else if (letter === ';') {
+      const end = endOfLine(source, at);
+      entry.comment += source.slice(at, end);
+      at = end;
+    } else if (letter === '(' || letter === ')') {
       depth += letter === '(' ? 1 : -1;
       if (letter === '(') opened = line;
       if (depth < 0) throw new UnreadableZoneFile(line, 'There is a closing parenthesis without an opening one.');
       at += 1;
     } else {
       const { token, end } = tokenAt(source, at, line);
-      entry.tokens.push(token);
+      entry.tokens.push({ ...token, isAdjoining: at === tokenEnd });
+      tokenEnd = end;
       at = end;
     }
   }
@@ -65,7 +75,9 @@ function endOfLine(source: string, at: number): number {
   return end < 0 ? source.length : end;
 }
 
-function tokenAt(source: string, start: number, line: number): { token: Token; end: number } {
+type ReadToken = { token: Omit<Token, 'isAdjoining'>; end: number };
+
+function tokenAt(source: string, start: number, line: number): ReadToken {
   const isQuoted = source[start] === '"';
   let at = isQuoted ? start + 1 : start;
   const bytes: Buffer[] = [];
@@ -90,5 +102,5 @@ function tokenAt(source: string, start: number, line: number): { token: Token; e
     }
   }
   const raw = source.slice(isQuoted ? start + 1 : start, at);
-  return { token: { bytes: Buffer.concat(bytes), raw }, end: isQuoted ? at + 1 : at };
+  return { token: { bytes: Buffer.concat(bytes), raw, isQuoted }, end: isQuoted ? at + 1 : at };
 }

@@ -1,0 +1,33 @@
+// What a program printed about its failure, in a form that a tenant may read.
+const CHARACTERS_MAX = 300;
+const FAILURE = /\b(error|ERROR|fatal|FATAL|PANIC):/;
+/** Lines that go with the one before. */
+const MORE = /^(\S+: )?(detail|hint|context):/i;
+
+/**
+ * The first error with its details, without paths of the host and without passwords; null where nothing was printed.
+ * @param text stderr, or a line of a log
+ */
+export function said(text: string): string | null {
+  const lines = text
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+  const first = Math.max(
+    0,
+    lines.findIndex((line) => FAILURE.test(line)),
+  );
+  const [line, ...rest] = lines.slice(first);
+  if (line === undefined) return null;
+  const end = rest.findIndex((one) => !MORE.test(one));
+  const words = [line, ...rest.slice(0, end < 0 ? 2 : Math.min(end, 2))].join(' ');
+  const clean = withoutSecrets(words).replaceAll(/\s+/g, ' ');
+  return clean.length > CHARACTERS_MAX ? `${clean.slice(0, CHARACTERS_MAX - 1)}…` : clean;
+}
+
+function withoutSecrets(words: string): string {
+  return words
+    .replaceAll(/\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@]*@/gi, '$1…@')
+    .replaceAll(/\b(password|passwd|secret|token)(\s*[=:]?\s*)('[^']*'|"[^"]*"|(?<=[=:]\s*)\S+)/gi, '$1$2…')
+    .replaceAll(/(^|[\s"'(=:])\/(?!\/)[^\s"'():,;]+/g, '$1…');
+}

@@ -1,0 +1,172 @@
+// Makes a backup. The base counts as soon as it is complete: a dump that fails, which depends on the content of the
+// database, is tried again without another base, and in the end costs the download alone.
+import { randomBytes } from 'node:crypto';
+import { mkdir, open, readFile, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { absentIsNull, replaceFileDurably } from '../../../../core/files';
+import { DriverError, checkpoint } from '../../../../core/driver';
+import type { DriverContext } from '../../../../core/driver';
+import { CommandFailed } from '../../../../core/process/command';
+import { said } from '../../../../core/process/said';
+import { removeServerTree } from '../../../hosted_server/server_directory';
+import { backupsOf, systemIdentifierOf, type Cluster } from '../cluster';
+import { connectionOf } from '../data';
+import { runTool } from '../programs';
+import { inSession } from '../session';
+import { manifestOf, type Manifest } from './known_backups';
+import { timelineIn } from './timelines';
+
+/** Pauses before further tries of a dump: a server may be restarting. */
+const dumpAgainMs = [2_000, 20_000];
+/** A table that a client has locked for itself is not waited for without an end. */
+const lockedWithin = '300s';
+const bytesPerLogId = 2 ** 32;
+
+/** Base backup files, relative to the backup. */
+export const baseFiles = ['base/base.tar.gz', 'base/pg_wal.tar.gz'];
+
+/** Files of a backup that is complete. */
+export function filesOf({ dump }: Manifest): string[] {
+  return [...baseFiles, 'base/backup_manifest', ...(dump === undefined ? ['dump'] : [])];
+}
+
+/** Makes what is missing of the backup. */
+export async function makeBackup(cluster: Cluster, backupId: string, ctx: DriverContext): Promise<Manifest> {
+  const directory = path.join(backupsOf(cluster.engine, cluster.spec.id), backupId);
+  const manifest = (await manifestOf(directory)) ?? (await makeBase(cluster, backupId, ctx));
+  if (manifest.dump !== 'pending') return manifest;
+  const dump_reason = await makeDump(cluster, manifest, path.join(directory, 'dump'), ctx);
+  const { dump: _, ...made } = manifest;
+  const whole: Manifest =
+    dump_reason === null
+      ? { ...made, size_bytes: made.size_bytes + (await sizeOnDisk(path.join(directory, 'dump'))) }
+      : { ...made, dump: 'failed', dump_reason };
+  await replaceFileDurably(path.join(directory, 'manifest.json'), JSON.stringify(whole));
+  return whole;
+}
+
+export function temporaryDirectoryOf(directory: string, backupId: string): string {
+  return path.join(directory, `.temporary-${backupId}-${randomBytes(6).toString('hex')}`);
+}
+
+export async function clearTemporary(directory: string, backupId: string, ctx: DriverContext): Promise<void> {
+  for (const entry of (await readdir(directory).catch(absentIsNull)) ?? []) {
+    if (entry.startsWith(`.temporary-${backupId}-`)) await removeServerTree(path.join(directory, entry), ctx);
+  }
+}
+
+async function makeBase(cluster: Cluster, backupId: string, ctx: DriverContext): Promise<Manifest> {
+  const { programs, spec, engine } = cluster;
+  const directory = backupsOf(engine, spec.id);
+  await clearTemporary(directory, backupId, ctx);
+  const temporary = temporaryDirectoryOf(directory, backupId);
+  await mkdir(temporary, { mode: 0o700 });
+  const base = path.join(temporary, 'base');
+  const source = await sourceOf(cluster);
+  await runTool(
+    path.join(programs.bin, 'pg_basebackup'),
+    ['-D', base, ...connectionOf(cluster), '-Ft', '-Z', '1', '-X', 'stream', '-c', 'fast', '-l', backupId, '-w'],
+    {},
+    ctx,
+  );
+  const taken_at = new Date().toISOString();
+  const sizes = await Promise.all(baseFiles.map(async (file) => sizeOnDisk(path.join(temporary, file))));
+  const manifest: Manifest = {
+    id: backupId,
+    version: spec.version,
+    system_identifier: source.system_identifier,
+    ...(await startOf(base, source.segmentBytes)),
+    taken_at,
+    database_name: databaseOf(cluster),
+    size_bytes: sizes.reduce((sum, one) => sum + one, 0),
+    dump: 'pending',
+  };
+  await writeFile(path.join(temporary, 'manifest.json'), JSON.stringify(manifest), { mode: 0o600, flush: true });
+  await rename(temporary, path.join(directory, backupId));
+  return manifest;
+}
+
+/** @returns why there is none, for users; null: it is there */
+async function makeDump(
+  cluster: Cluster,
+  manifest: Manifest,
+  file: string,
+  ctx: DriverContext,
+): Promise<string | null> {
+  const { programs, serverDirectory, spec } = cluster;
+  const isSame =
+    spec.version === manifest.version &&
+    (await systemIdentifierOf(serverDirectory.data)) === manifest.system_identifier &&
+    (await timelineIn(serverDirectory.data)) === manifest.timeline;
+  if (!isSame) return 'The database was restored or upgraded before it was made.';
+  const temporary = `${file}.new`;
+  const args = [...connectionOf(cluster), '-Fc', '-Z', '1', '-w', `--lock-wait-timeout=${lockedWithin}`];
+  for (let tries = 0; ; tries += 1) {
+    checkpoint(ctx);
+    try {
+      await rm(temporary, { force: true });
+      await runTool(
+        path.join(programs.bin, 'pg_dump'),
+        [...args, '-f', temporary, '-d', manifest.database_name],
+        {},
+        ctx,
+      );
+      await rename(temporary, file);
+      return null;
+    } catch (error) {
+      if (!(error instanceof CommandFailed) || error.code === null) throw error;
+      await rm(temporary, { force: true });
+      const pauseMs = dumpAgainMs[tries];
+      if (pauseMs === undefined) return reasonOf(cluster, error);
+      await sleep(pauseMs, undefined, { signal: ctx.signal }).catch(() => undefined);
+    }
+  }
+}
+
+async function reasonOf(cluster: Cluster, error: CommandFailed): Promise<string> {
+  const words = said(error.stderr) ?? error.message;
+  const waits = await inSession(cluster, {}, async (session) => {
+    const { rows } = await session.query<{ waits: boolean }>(
+      "select pending_restart as waits from pg_settings where name = 'max_locks_per_transaction'",
+    );
+    return rows[0]?.waits === true;
+  }).catch(() => false);
+  return waits && /max_locks_per_transaction/.test(words)
+    ? `${words} A restart of the database raises the limit.`
+    : words;
+}
+
+function databaseOf({ spec }: Cluster): string {
+  return spec.database_name ?? 'postgres';
+}
+
+/** What the base does not say by itself; asked before it is made, so that nothing can fail after it. */
+async function sourceOf(cluster: Cluster): Promise<{ system_identifier: string; segmentBytes: number }> {
+  const segmentBytes = await inSession(cluster, {}, async (session) => {
+    const { rows } = await session.query<{ bytes: string }>(
+      "select pg_size_bytes(current_setting('wal_segment_size'))::text as bytes",
+    );
+    return Number(rows[0]?.bytes);
+  });
+  return { system_identifier: await systemIdentifierOf(cluster.serverDirectory.data), segmentBytes };
+}
+
+// The name of a WAL file: timeline, and number of the segment (src/include/access/xlog_internal.h).
+async function startOf(base: string, segmentBytes: number): Promise<Pick<Manifest, 'timeline' | 'wal_file'>> {
+  const { 'WAL-Ranges': ranges } = JSON.parse(await readFile(path.join(base, 'backup_manifest'), 'utf8')) as {
+    'WAL-Ranges': { Timeline: number; 'Start-LSN': string }[];
+  };
+  const [range] = ranges;
+  if (range === undefined) throw new DriverError('transient', 'The backup does not say where it begins.');
+  const [high = 0, low = 0] = range['Start-LSN'].split('/').map((part) => parseInt(part, 16));
+  const segment = Math.floor(low / segmentBytes) % (bytesPerLogId / segmentBytes);
+  const name = [range.Timeline, high, segment].map((part) => part.toString(16).toUpperCase().padStart(8, '0'));
+  return { timeline: range.Timeline, wal_file: name.join('') };
+}
+
+async function sizeOnDisk(file: string): Promise<number> {
+  const handle = await open(file, 'r');
+  await handle.sync().finally(() => handle.close());
+  return (await stat(file)).size;
+}

@@ -1,0 +1,32 @@
+// What programs print about their failures, as tenants read it.
+import { said } from '../../core/process/said';
+
+test.each([
+  ['', null],
+  ['\n\n', null],
+  [
+    'pg_dump: warning: there are circular foreign-key constraints\npg_dump: error: query failed: ERROR:  out of shared memory\n' +
+      'HINT:  You might need to increase max_locks_per_transaction.\npg_dump: detail: Query was: LOCK TABLE a.b\nmore',
+    'pg_dump: error: query failed: ERROR: out of shared memory HINT: You might need to increase ' +
+      'max_locks_per_transaction. pg_dump: detail: Query was: LOCK TABLE a.b',
+  ],
+  [
+    'gzip: stdin: unexpected end of file\ntar: Error is not recoverable: exiting now',
+    'gzip: stdin: unexpected end of file',
+  ],
+  ['could not open "/var/lib/x/base/1": No such file', 'could not open "…": No such file'],
+  ['tar: /srv/data/pg_wal: Cannot open', 'tar: …: Cannot open'],
+  ['FATAL: connection to postgres://app:hunter2@db.example.com/app failed', /postgres:\/\/…@db\.example\.com\/app/],
+  ['error: password=hunter2 host=x', 'error: password=… host=x'],
+  ["ERROR: syntax error in alter role app password 'hunter2'", 'ERROR: syntax error in alter role app password …'],
+  ['ERROR: password authentication failed for user "app"', 'ERROR: password authentication failed for user "app"'],
+  ['ERROR: relation "a/b" of 1/2 rows', 'ERROR: relation "a/b" of 1/2 rows'],
+])('%j', (text, expected) => {
+  if (expected instanceof RegExp) expect(said(text)).toMatch(expected);
+  else expect(said(text)).toBe(expected);
+});
+
+test('is one line of 300 characters at most', () => {
+  const words = said(`ERROR: ${'x'.repeat(1_000)}\nDETAIL: ${'y'.repeat(1_000)}`)!;
+  expect([words.length, words.endsWith('…'), words.includes('\n')]).toEqual([300, true, false]);
+});
