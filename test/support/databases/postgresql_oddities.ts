@@ -33,7 +33,8 @@ create table words (word plain_word, words plain_word[] default '{a,b}');
 insert into articles (title, tags, mail) select 'Ärticle ' || i, 'a=>1', i || '@example.com'
   from generate_series(1, 200) i;
 create table documents (j json, a text generated always as (of_json(j)) stored);
-insert into documents values ('{"a": "Ä"}'); insert into words values ('abc', '{abc}'); insert into by_slug values ('A');
+insert into documents values ('{"a": "Ä"}'); insert into words values ('abc', '{abc}');
+insert into by_slug values ('A');
 refresh materialized view titles;`;
 
 const qualified = `

@@ -39,10 +39,15 @@ select c.conrelid::text as relation, c.contypid::text as domain, c.conname as na
 export function setChecksAside(staging: Cluster, database: string): Promise<Check[]> {
   return asLoader(staging, database, async (session) => {
     const all = await checksOf(session);
+    let left = all;
     // Dropping one of a parent drops those of its children, except those that they have themselves.
-    for (let some = all; some.length > 0; some = await checksOf(session))
-      for (const { parents, dropping } of some) if (parents === 0) await session.query(dropping);
-    return all;
+    while (left.some(({ parents }) => parents === 0)) {
+      for (const { parents, dropping } of left) if (parents === 0) await session.query(dropping);
+      left = await checksOf(session);
+    }
+    // Those of a parent that belongs to an extension stay.
+    const staying = new Set(left.map(({ dropping }) => dropping));
+    return all.filter(({ dropping }) => !staying.has(dropping));
   });
 }
 
