@@ -5306,7 +5306,7 @@ export type DatabaseBackup = {
   /** Time at which the backup is deleted automatically, or `null` if it is kept. */
   expires_at?: Maybe<Scalars['DateTime']['output']>;
   status: DatabaseBackupStatus;
-  /** Why the backup failed, or what a completed one lacks, or `null`. */
+  /** Why the backup failed or is tried again, or what a completed one does not hold; otherwise `null`. */
   status_reason?: Maybe<Scalars['String']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
