@@ -24,7 +24,8 @@ export interface IncidentMessage {
 /** The certificate of a target expires soon. */
 export interface CertificateMessage {
   observer: IncidentMessage['observer'];
-  certificate: { expires_at: string; days_left: number };
+  /** `authority`: name of the one whose certificate ends first in the chain; null: that of the target does. */
+  certificate: { expires_at: string; days_left: number; authority: string | null };
 }
 
 /** An entry of the activity log, as in its list. */

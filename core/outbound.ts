@@ -1,9 +1,11 @@
 // What goes out to addresses that users give: checks of observers and messages of notifiers. A name is resolved once,
 // its addresses are judged, and the connection is made to one of them; a second answer of the DNS can't lead elsewhere.
+import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
 import { isIP } from 'node:net';
 import { bareHost } from './protocols/addresses';
+import type { Roots } from './outbound/certificate_path';
 import { openNames, type Names } from './outbound/names';
 import { OutboundError } from './outbound/trace';
 
@@ -31,10 +33,13 @@ export interface Outbound {
   requireAllowedName(host: string): Promise<void>;
   /** Shared by all connections: to make one reads every root. */
   secureContext(): SecureContext;
+  /** The roots of that context. */
+  roots(): Roots;
 }
 
 export function openOutbound({ isAllowed, hostsFile, resolvers, caFile }: OutboundRules): Outbound {
   let context: SecureContext | undefined;
+  let roots: Roots | undefined;
   const names = openNames({ resolvers, hostsFile });
   const requireAllowed = (host: string, addresses: readonly string[]): void => {
     if (addresses.every(isAllowed)) return;
@@ -52,5 +57,19 @@ export function openOutbound({ isAllowed, hostsFile, resolvers, caFile }: Outbou
     },
     secureContext: () =>
       (context ??= createSecureContext(caFile ? { ca: [...rootCertificates, readFileSync(caFile, 'utf8')] } : {})),
+    roots: () => (roots ??= bySubject([...rootCertificates, ...(caFile ? certificatesIn(caFile) : [])])),
   };
+}
+
+function certificatesIn(file: string): string[] {
+  return readFileSync(file, 'utf8').match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+}
+
+function bySubject(roots: readonly string[]): Roots {
+  const found = new Map<string, X509Certificate[]>();
+  for (const pem of roots) {
+    const root = new X509Certificate(pem);
+    found.set(root.subject, [...(found.get(root.subject) ?? []), root]);
+  }
+  return found;
 }

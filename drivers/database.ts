@@ -57,6 +57,8 @@ export interface ServerUser {
    * opened since it was added.
    */
   previous_password?: string;
+  /** The user of which this is a second login, for engines with one password per login: equal to it in everything. */
+  second_of?: string;
   access: 'admin' | 'read_write' | 'read_only';
 }
 
@@ -73,6 +75,8 @@ export interface PooledServer {
   socket_key: string;
   /** Port number in the name of the socket. */
   port: number;
+  /** Tells clients of each change of `search_path`: PostgreSQL 18 and newer. */
+  reports_search_path: boolean;
   logins: ServerLogin[];
 }
 
@@ -109,4 +113,9 @@ export interface EngineCapabilities extends Measurable<ServerSpec>, Upgradable<S
    * respond
    */
   pooled?(server: { id: string; port: number }): Promise<PooledServer>;
+  /**
+   * What in the running database would tell a second login from its user, for a sentence; null: nothing. Only for
+   * engines with second logins.
+   */
+  secondLoginDiffers?(r: Desired<ServerSpec>, ctx: DriverContext): Promise<string | null>;
 }

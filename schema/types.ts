@@ -5038,7 +5038,7 @@ export type CheckResult = {
   incident_id?: Maybe<Scalars['ID']['output']>;
   /** Durations of the parts of the check, or `null` if none was measured. */
   timings?: Maybe<CheckTimings>;
-  /** Time at which the certificate of the target expires. */
+  /** Time at which the certificate of the target expires, or that of an authority in its chain if it is earlier. */
   certificate_expires_at?: Maybe<Scalars['DateTime']['output']>;
 };
 
@@ -6349,7 +6349,10 @@ export type EmailRelayZone = {
   /** Password. Shown only when the zone is created or the password is rotated, otherwise `null`. */
   smtp_password?: Maybe<Scalars['String']['output']>;
   status: EmailRelayZoneStatus;
-  /** Why the zone is suspended, or `null`. */
+  /**
+   * Why the zone is suspended, or why much of its mail was refused within 24 hours, with the last answer of a server.
+   * Otherwise `null`.
+   */
   status_reason?: Maybe<Scalars['String']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
@@ -6474,7 +6477,10 @@ export type EnvironmentVariableAvailability =
   | 'both';
 
 export type SetEnvironmentVariableInput = {
-  /** Value, at most 32768 bytes of UTF-8. It may be empty. */
+  /**
+   * Value, at most 32768 bytes of UTF-8. It may be empty. An empty value of a variable that the platform sets by itself,
+   * such as `CI` or `NODE_ENV`, takes that variable away.
+   */
   value: Scalars['String']['input'];
   /** When the variable is available. Defaults to `both` for a new variable and to the current value on an update. */
   available_at?: InputMaybe<EnvironmentVariableAvailability>;

@@ -3,6 +3,7 @@ import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { bareHost } from '../protocols/addresses';
 import type { Outbound } from '../outbound';
+import { certificateEndOf, firstToEnd, sentCertificates, subjectOf } from './certificate_path';
 import { OutboundError, timed, type Trace } from './trace';
 
 export interface Destination {
@@ -75,12 +76,22 @@ export async function secure(
 ): Promise<TLSSocket> {
   const name = bareHost(host);
   const secured = await timed(trace, 'tls_ms', () => abortable(signal, handshake(outbound, socket, name)));
-  const { valid_to } = secured.getPeerCertificate();
-  const expires = valid_to ? new Date(valid_to) : null;
-  trace.certificate_expires_at = expires && !Number.isNaN(expires.getTime()) ? expires.toISOString() : null;
+  traceCertificate(outbound, secured, trace);
   if (!verify || secured.authorized) return secured;
   secured.destroy();
-  throw new OutboundError('tls', certificateError(String(secured.authorizationError), name, expires), false);
+  throw new OutboundError('tls', certificateError(String(secured.authorizationError), name, trace), false);
+}
+
+/** The end of the path that was validated; where none was, of the certificate alone. */
+function traceCertificate(outbound: Outbound, secured: TLSSocket, trace: Trace): void {
+  const sent = sentCertificates(secured.getPeerX509Certificate());
+  const [own] = sent;
+  if (!own) return;
+  const isTrusted = secured.authorized || String(secured.authorizationError).includes('CERT_HAS_EXPIRED');
+  const first = (isTrusted && firstToEnd(sent, outbound.roots())) || own;
+  const end = certificateEndOf(first);
+  trace.certificate_expires_at = Number.isNaN(end) ? null : new Date(end).toISOString();
+  trace.certificate_authority = first === own ? null : subjectOf(first);
 }
 
 function handshake(outbound: Outbound, socket: Socket, name: string): Promise<TLSSocket> {
@@ -103,9 +114,16 @@ function handshake(outbound: Outbound, socket: Socket, name: string): Promise<TL
   });
 }
 
-function certificateError(code: string, name: string, expires: Date | null): string {
-  if (code.includes('CERT_HAS_EXPIRED'))
-    return `The certificate expired at ${expires?.toISOString() ?? 'an unknown time'}.`;
+function certificateError(
+  code: string,
+  name: string,
+  { certificate_expires_at: at, certificate_authority: authority }: Trace,
+): string {
+  if (code.includes('CERT_HAS_EXPIRED')) {
+    const whose =
+      authority === null ? '' : ` of the authority ${JSON.stringify(authority)}, on which that of the target depends,`;
+    return `The certificate${whose} expired at ${at ?? 'an unknown time'}.`;
+  }
   if (code.includes('CERT_NOT_YET_VALID')) return 'The certificate is not valid yet.';
   if (code.includes('ERR_TLS_CERT_ALTNAME_INVALID') || code.includes('does not match'))
     return `The certificate is not for ${name}.`;

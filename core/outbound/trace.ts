@@ -17,11 +17,14 @@ export class OutboundError extends Error {
   }
 }
 
-/** Phase, timings and certificate expiry of an attempt that runs or has failed. */
+/** Phase, timings and certificate of an attempt that runs or has failed. */
 export interface Trace {
   phase: Phase;
   timings: CheckTimings;
+  /** When the chain of the target's certificate ends. */
   certificate_expires_at: string | null;
+  /** Name of the authority whose certificate ends first; null: that of the target does. */
+  certificate_authority: string | null;
 }
 
 export function newTrace(): Trace {
@@ -29,6 +32,7 @@ export function newTrace(): Trace {
     phase: 'dns',
     timings: { dns_ms: null, connect_ms: null, tls_ms: null, first_byte_ms: null },
     certificate_expires_at: null,
+    certificate_authority: null,
   };
 }
 

@@ -34,6 +34,8 @@ export interface CheckOutcome {
   error: string | null;
   timings: CheckTimings | null;
   certificate_expires_at: string | null;
+  /** Name of the authority whose certificate ends then; null: that of the target does. */
+  certificate_authority: string | null;
   /** The check failed before any response of the target: the cause may be local. */
   unreachable: boolean;
 }
@@ -70,6 +72,7 @@ export function metricOutcome(rule: MetricRule, value: number): CheckOutcome {
     error: failed ? `${metric} is ${rounded}, which is ${SIGNS[operator]} ${threshold}.` : null,
     timings: null,
     certificate_expires_at: null,
+    certificate_authority: null,
     unreachable: false,
   };
 }

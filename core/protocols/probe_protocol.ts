@@ -10,7 +10,7 @@ export const PROBE_RESULTS_PATH = '/probe/results';
 /** Maximum checks per response, and results per report. */
 export const PROBE_BATCH_MAX = 250;
 export const PROBE_BODY_BYTES_MAX = 1024 * 1024;
-const ERROR_CHARACTERS_MAX = 500;
+const LINE_CHARACTERS_MAX = 500;
 const MILLISECONDS_MAX = 600_000;
 
 export const CHECK_KINDS = ['http', 'tcp', 'ping'] as const satisfies readonly UptimeCheck['check'][];
@@ -107,19 +107,23 @@ function parseOutcome(given: unknown): CheckOutcome | string {
     return `\`response_time_ms\` must be null, or a number from 0 to ${MILLISECONDS_MAX}.`;
   if (status_code !== null && !(isWithin(status_code, 999) && Number.isInteger(status_code) && status_code >= 100))
     return '`status_code` must be null, or an integer from 100 to 999.';
-  const message = error === null ? null : parseError(error);
+  const message = error === null ? null : parseLine(error);
   if ((message === null) !== (status === 'pass') || message === undefined)
-    return `\`error\` must be null for pass, and a line of 1 to ${ERROR_CHARACTERS_MAX} characters for fail.`;
+    return `\`error\` must be null for pass, and a line of 1 to ${LINE_CHARACTERS_MAX} characters for fail.`;
   const timings = parseTimings(given.timings);
   if (!timings) return '`timings` must be the milliseconds of dns_ms, connect_ms, tls_ms and first_byte_ms.';
   const expires = certificate_expires_at === null ? null : parseTime(certificate_expires_at);
   if (expires === undefined) return '`certificate_expires_at` must be null, or a time (RFC 3339).';
-  const measured = { response_time_ms, status_code, value: null, error: message, timings };
+  // Probes of an earlier version send none.
+  const authority = given.certificate_authority ?? null;
+  const certificate_authority = authority === null ? null : parseLine(authority);
+  if (certificate_authority === undefined) return '`certificate_authority` must be null, or a line of text.';
+  const measured = { response_time_ms, status_code, value: null, error: message, timings, certificate_authority };
   return { status, ...measured, certificate_expires_at: expires, unreachable: given.unreachable === true };
 }
 
-function parseError(given: unknown): string | undefined {
-  if (typeof given !== 'string' || !given || given.length > ERROR_CHARACTERS_MAX) return undefined;
+function parseLine(given: unknown): string | undefined {
+  if (typeof given !== 'string' || !given || given.length > LINE_CHARACTERS_MAX) return undefined;
   return formats.single_line(given)?.value;
 }
 

@@ -47,7 +47,6 @@ function profileLines(programs: string[], tools: string[]): string[] {
 
 export function buildEnvironment({ cache }: BuildDirectories, { tools = [] }: BuildPlan): Record<string, string> {
   return {
-    CI: '1',
     HOME: `${cache}/home`,
     XDG_CACHE_HOME: `${cache}/xdg`,
     XDG_DATA_HOME: `${cache}/data`,

@@ -1,7 +1,14 @@
 // Plans builds with languages installed on the host or downloaded. A plan is a list of shell commands for a unit.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { BUILD_COMMAND, BuildError, type BuildDriver, type BuildPlan, type BuildSettings } from '../builder';
+import {
+  BUILD_COMMAND,
+  BuildError,
+  type BuildDriver,
+  type BuildPlan,
+  type BuildSettings,
+  type PlanKind,
+} from '../builder';
 import type { ToolchainDriver } from '../toolchain';
 import { buildEnvironment, buildScript } from './build_script';
 import { canBuildImages, planDockerfile } from './dockerfile/dockerfile';
@@ -23,6 +30,7 @@ import { runTimeTools } from './run_time_tools';
 import { openFiles, type SourceFiles } from './source_files';
 import { findSiteDirectory, OUTPUT_DIRECTORIES, planSite, siteOfBuild, siteOfCustomBuild } from './static/static_site';
 import {
+  findNestedServer,
   findNestedSource,
   findUnbuiltSource,
   shownFile,
@@ -58,7 +66,11 @@ export function openBuilder(
     async task(plan, directories, ctx) {
       const { files, env } = await toolchains.registry(ctx);
       const tools = (plan.tools ?? []).map((tool) => toolchains.binDirectory(tool));
-      return { command: buildScript(plan, tools, files), env: buildEnvironment(directories, plan), defaults: env };
+      return {
+        command: buildScript(plan, tools, files),
+        env: buildEnvironment(directories, plan),
+        defaults: { CI: '1', ...env },
+      };
     },
   };
 }
@@ -87,18 +99,22 @@ async function planSource(files: SourceFiles, settings: BuildSettings, host: Bui
   const isMixed = unbuilt !== null || parts.some(({ kind }) => kind !== 'node');
   const hasDockerfile = await files.has(settings.dockerfile_path);
   if (parts.some(({ hasBuildScript }) => hasBuildScript) && !(isMixed && hasDockerfile))
-    return planBuiltSite(mergePlans(parts), isMixed, unbuilt);
+    return planBuiltSite(mergePlans(parts), unbuilt);
   if (hasDockerfile && (site !== null || unbuilt !== null || parts.length === 0))
     return planDockerfile(files, settings, host.facts);
   if (unbuilt !== null && (site !== null || parts.length === 0))
     throw unbuiltSourceError(unbuilt, site !== null, canBuildImages(host.facts));
-  if (site !== null && !isMixed) return withNote(mergePlans([...parts, planSite(site)]), await nestedNote(files, site));
+  if (site !== null && !isMixed) {
+    const server = site === '.' ? await findNestedServer(files) : null;
+    if (server !== null) throw unbuiltSourceError(server, true, canBuildImages(host.facts));
+    return withNote(mergePlans([...parts, planSite(site)]), await nestedNote(files, site));
+  }
   return parts.length > 0 ? toBuildPlan(mergePlans(parts)) : null;
 }
 
-/** In a source with other programs, only the output of the build script is a site. */
-function planBuiltSite(merged: LanguagePlan, isMixed: boolean, unbuilt: UnbuiltSource | null): BuildPlan {
-  const site = siteOfBuild(siteDirectories(merged, isMixed));
+/** Only the output of the build script is a site: the root directory holds its sources. */
+function planBuiltSite(merged: LanguagePlan, unbuilt: UnbuiltSource | null): BuildPlan {
+  const site = siteOfBuild(siteDirectories(merged));
   const plan: LanguagePlan = {
     ...merged,
     ...site,
@@ -109,8 +125,8 @@ function planBuiltSite(merged: LanguagePlan, isMixed: boolean, unbuilt: UnbuiltS
   return withNote(plan, unbuilt && noteOf(unbuilt));
 }
 
-function siteDirectories({ siteDirectories: known = [] }: LanguagePlan, isMixed: boolean): string[] {
-  return [...known, ...OUTPUT_DIRECTORIES, ...(isMixed ? [] : ['.'])];
+function siteDirectories({ siteDirectories: known = [] }: LanguagePlan): string[] {
+  return [...known, ...OUTPUT_DIRECTORIES];
 }
 
 async function planCustomBuild(
@@ -123,10 +139,7 @@ async function planCustomBuild(
   if (procfile !== null) return { ...(await planProcfile(procfile, files, host, [step])), kind: 'custom' };
   const parts = await detectUntilStart(files, host);
   const found = mergePlans(parts);
-  const isMixed =
-    (await findUnbuilt(files, parts, await findSiteDirectory(files))) !== null ||
-    parts.some(({ kind }) => kind !== 'node');
-  const site = parts.some(startsSomething) ? {} : siteOfCustomBuild(siteDirectories(found, isMixed));
+  const site = parts.some(startsSomething) ? {} : siteOfCustomBuild(siteDirectories(found));
   return {
     ...toBuildPlan({
       ...found,
@@ -171,8 +184,10 @@ function startsSomething({ processes }: LanguagePlan): boolean {
   return Object.keys(processes).length > 0;
 }
 
+const NAMES: Partial<Record<PlanKind, string>> = { node: 'Node.js', python: 'Python', go: 'Go' };
+
 function findUnbuilt(files: SourceFiles, parts: LanguagePlan[], site: string | null): Promise<UnbuiltSource | null> {
-  const known = parts.flatMap(({ kind }) => (kind === 'python' ? ['Python'] : kind === 'go' ? ['Go'] : []));
+  const known = parts.flatMap(({ kind }) => NAMES[kind] ?? []);
   return findUnbuiltSource(files, site === 'public' ? ['.', 'public'] : ['.'], known);
 }
 

@@ -72,6 +72,9 @@ const sourceEndings: Record<string, string[]> = {
 const byManifest = inverted(manifestNames);
 const byManifestEnding = inverted(manifestEndings);
 const bySourceEnding = inverted(sourceEndings);
+/** Configuration of tools that build with the packages of a package.json. */
+const bundler = /^(?:vite|webpack|rollup|astro|next|nuxt|svelte|remix|gatsby|vue|eleventy)[.-]config\.[cm]?[jt]s$/;
+const nodeProgram = /^(?:server|app|index|main)\.[cm]?js$/;
 const typescript = /^(?:server|app|index|main|mod)\.[mc]?ts$/;
 const skipped = /^(?:\..*|node_modules|bower_components|vendor)$/;
 const DEPTH_MAX = 4;
@@ -101,10 +104,28 @@ export async function findUnbuiltSource(
  * The first source file of a program in subdirectories: libraries of a site may contain some.
  * @param wanted languages; default: all
  */
-export async function findNestedSource(
+export function findNestedSource(
   files: SourceFiles,
   directory: string,
   wanted?: string[],
+): Promise<UnbuiltSource | null> {
+  return findNested(files, directory, (file) => {
+    const language = bySourceEnding.get(path.extname(file).toLowerCase());
+    return Promise.resolve(language !== undefined && (wanted?.includes(language) ?? true) ? language : null);
+  });
+}
+
+/** The first server in JavaScript in subdirectories: a site of the root directory would publish its source. */
+export function findNestedServer(files: SourceFiles): Promise<UnbuiltSource | null> {
+  return findNested(files, '.', async (file) =>
+    nodeProgram.test(path.posix.basename(file)) && (await isNodeServer(files, file)) ? 'Node.js' : null,
+  );
+}
+
+async function findNested(
+  files: SourceFiles,
+  directory: string,
+  languageOf: (file: string) => Promise<string | null>,
 ): Promise<UnbuiltSource | null> {
   const queue = [{ directory, depth: 0 }];
   let entries = 0;
@@ -113,9 +134,8 @@ export async function findNestedSource(
       if (skipped.test(name)) continue;
       if ((entries += 1) > ENTRIES_MAX) return null;
       const file = path.posix.join(next.directory, name);
-      const language = bySourceEnding.get(path.extname(name).toLowerCase());
-      const counts = language !== undefined && (wanted?.includes(language) ?? true);
-      if (next.depth > 0 && counts && (await files.has(file))) return { file, language };
+      const language = next.depth > 0 ? await languageOf(file) : null;
+      if (language !== null && (await files.has(file))) return { file, language };
       if (next.depth < DEPTH_MAX && (await files.isDirectory(file)))
         queue.push({ directory: file, depth: next.depth + 1 });
     }
@@ -149,6 +169,7 @@ const ways: Record<string, (file: string) => string> = {
   },
   Go: () => 'Add a go.mod (`go mod init`) beside it, or a Dockerfile.',
   TypeScript: () => 'Add a package.json with a start script, or a Dockerfile.',
+  'Node.js': () => 'Add a package.json with a build or start script, or a Dockerfile.',
 };
 
 function manifestLanguage(name: string): string | null {
@@ -157,6 +178,7 @@ function manifestLanguage(name: string): string | null {
 
 async function sourceLanguage(files: SourceFiles, file: string): Promise<string | null> {
   const name = path.posix.basename(file);
+  if (bundler.test(name)) return 'Node.js';
   if (typescript.test(name)) return (await isNodeServer(files, file)) ? 'TypeScript' : null;
   return name.endsWith('_test.go') ? null : (bySourceEnding.get(path.extname(name).toLowerCase()) ?? null);
 }

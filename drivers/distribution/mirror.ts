@@ -107,8 +107,9 @@ async function adopt(
 /** Sizes of layers and configuration from the manifest, which the server has verified. */
 function sizesIn(content: Buffer): Map<string, number> {
   type Descriptor = { digest?: unknown; size?: unknown } | null;
-  const json = JSON.parse(content.toString('utf8')) as { config?: Descriptor; layers?: Descriptor[] };
-  const all = [json.config, ...(json.layers ?? [])];
+  type Manifest = { config?: Descriptor; layers?: Descriptor[] | null; manifests?: Descriptor[] | null };
+  const json = JSON.parse(content.toString('utf8')) as Manifest;
+  const all = [json.config, ...(json.layers ?? []), ...(json.manifests ?? [])];
   return new Map(
     all.flatMap((one) =>
       typeof one?.digest === 'string' && Number.isSafeInteger(one.size) ? [[one.digest, one.size as number]] : [],

@@ -206,10 +206,11 @@ async function isSettled<S extends ListenerSpec>(
  * Reloads the running program, where that is sufficient. False where it has to be restarted, also if the reload failed.
  */
 async function reloadRunning<S extends ListenerSpec>(
-  { program, engine }: Listener<S>,
+  listener: Listener<S>,
   serverDirectory: ServerDirectory,
   { id, spec }: Desired<S>,
 ): Promise<boolean> {
+  const { program, engine } = listener;
   const applied = await readNote<Applied>(serverDirectory, 'applied');
   const desired = appliedOf(program, spec);
   const { state } = await stateOf(engine, id);
@@ -222,7 +223,7 @@ async function reloadRunning<S extends ListenerSpec>(
   const sessions = applied.rights.every((right) => desired.rights.includes(right)) ? 'stay' : 'end';
   // Remove the note first: after a crash in between, the next call restarts the program.
   await removeNote(serverDirectory, 'applied');
-  await writeFiles(program, serverDirectory, spec);
+  await writeFiles(listener, serverDirectory, spec);
   const isReloaded = await program.reload(serverDirectory, spec, sessions).then(
     () => true,
     () => false,
@@ -241,7 +242,7 @@ async function restart<S extends ListenerSpec>(
   const found = await listener.found();
   if (found === null) throw new DriverError('unsupported', program.missing);
   await stop(listener, serverDirectory, ctx);
-  await writeFiles(program, serverDirectory, spec);
+  await writeFiles(listener, serverDirectory, spec);
   const command = `exec ${[found.path, ...program.arguments(serverDirectory)].map(shellQuoted).join(' ')}`;
   const elsewhere = found.path.startsWith('/usr/') ? [] : [path.dirname(found.path)];
   await startServer(
@@ -266,12 +267,13 @@ async function stop<S extends ListenerSpec>(
 }
 
 async function writeFiles<S extends ListenerSpec>(
-  program: ListenerProgram<S>,
+  { program, found }: Listener<S>,
   serverDirectory: ServerDirectory,
   spec: S,
 ): Promise<void> {
+  const version = (await found())?.version ?? '';
   const owner = await ownerOf(serverDirectory);
-  for (const [name, text] of Object.entries(program.files(serverDirectory, spec)))
+  for (const [name, text] of Object.entries(program.files(serverDirectory, spec, version)))
     await writeFileFor(path.join(serverDirectory.conf, name), text, owner);
 }
 

@@ -47,12 +47,12 @@ const program: ListenerProgram<PoolSpec> = {
     ...allowed_sources,
     ...(server?.logins ?? []).map(({ username, verifier }) => `${username} ${verifier}`),
   ],
-  files: (serverDirectory, spec) => ({
+  files: (serverDirectory, spec, version) => ({
     [fileNames.certificate]: spec.tls.certificate,
     [fileNames.key]: spec.tls.key,
     [fileNames.access]: accessRules(spec),
     [fileNames.users]: users(serverOf(spec)),
-    [fileNames.settings]: settings(serverDirectory, spec),
+    [fileNames.settings]: settings(serverDirectory, spec, version),
   }),
   arguments: ({ conf }) => [path.join(conf, fileNames.settings)],
   readable: (spec) => [serverOf(spec).socket_directory],
@@ -72,7 +72,7 @@ const program: ListenerProgram<PoolSpec> = {
   },
 };
 
-function settings(serverDirectory: ServerDirectory, spec: PoolSpec): string {
+function settings(serverDirectory: ServerDirectory, spec: PoolSpec, version: string): string {
   const server = serverOf(spec);
   const { database_name: name, mode, size: connections, port, allowed_sources } = spec;
   requireFreeName(name);
@@ -96,8 +96,10 @@ function settings(serverDirectory: ServerDirectory, spec: PoolSpec): string {
     // In seconds.
     client_login_timeout: 10,
     server_reset_query: 'DISCARD ALL',
-    // Sent by common clients, and of no meaning here.
-    ignore_startup_parameters: 'extra_float_digits',
+    // Sent by common clients, and without an effect on results: numbers are whole in all supported versions. Others
+    // are refused: a pool that ignored `search_path` or a timeout would do something else in silence.
+    ignore_startup_parameters: 'extra_float_digits, jit',
+    ...trackedParameters(server, version),
     // In seconds: the delay of a retry after a rejected login.
     server_login_retry: 0.2,
     log_connections: 0,
@@ -110,6 +112,14 @@ function settings(serverDirectory: ServerDirectory, spec: PoolSpec): string {
   return `[databases]\n${database}\n[pgbouncer]\n${Object.entries(lines)
     .map(([key, value]) => `${key} = ${lineOf(String(value))}\n`)
     .join('')}`;
+}
+
+// A pool can hold for each client what servers report when it changes. What they do not report would go to other
+// clients with the connection.
+function trackedParameters({ reports_search_path }: PooledServer, version: string): Record<string, string> {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  if (major < 1 || (major === 1 && minor < 20)) return {};
+  return { track_extra_parameters: reports_search_path ? 'IntervalStyle, search_path' : 'IntervalStyle' };
 }
 
 function requireFreeName(databaseName: string): void {

@@ -15,8 +15,8 @@ export interface ListenerProgram<S extends ListenerSpec> {
   rights(spec: S): string[];
   /** All other parameters, which a running program can reload. */
   reloadable(spec: S): unknown;
-  /** Files for `conf`, by name. @throws DriverError invalid */
-  files(serverDirectory: ServerDirectory, spec: S): Record<string, string>;
+  /** Files for `conf`, by name. @param version of the program @throws DriverError invalid */
+  files(serverDirectory: ServerDirectory, spec: S, version: string): Record<string, string>;
   /** Arguments after the program. */
   arguments(serverDirectory: ServerDirectory): string[];
   /** Further directories that it reads. */

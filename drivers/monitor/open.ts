@@ -29,7 +29,7 @@ export function openMonitor(outbound: Outbound): Monitor {
 }
 
 function outcomeOf(trace: Trace, { status_code, error }: ProbeResponse, response_time_ms: number): CheckOutcome {
-  const { timings, certificate_expires_at } = trace;
+  const { timings, certificate_expires_at, certificate_authority } = trace;
   const status = error === null ? 'pass' : 'fail';
   return {
     status,
@@ -39,14 +39,15 @@ function outcomeOf(trace: Trace, { status_code, error }: ProbeResponse, response
     error,
     timings,
     certificate_expires_at,
+    certificate_authority,
     unreachable: false,
   };
 }
 
 function failureOf(trace: Trace, { message, unreachable }: OutboundError): CheckOutcome {
-  const { timings, certificate_expires_at } = trace;
+  const { timings, certificate_expires_at, certificate_authority } = trace;
   return {
     ...{ status: 'fail', response_time_ms: null, status_code: null, value: null, error: message },
-    ...{ timings, certificate_expires_at, unreachable },
+    ...{ timings, certificate_expires_at, certificate_authority, unreachable },
   };
 }

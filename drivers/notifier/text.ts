@@ -51,6 +51,7 @@ function certificateText(message: Outgoing): MessageText {
     lines: [
       ['Target', observer.target],
       ['Expires', certificate.expires_at],
+      ...(certificate.authority ? [['Of the authority', certificate.authority] as [string, string]] : []),
       ['Project', message.project.name],
     ],
     isAlert: true,

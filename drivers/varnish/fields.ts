@@ -23,6 +23,8 @@ export const FIELD = {
   tags: `${INTERNAL}tags`,
   gzip: `${INTERNAL}gzip`,
   via: `${INTERNAL}via`,
+  /** In a response: it is stored for one Origin, and visitors are not told. */
+  forOrigin: `${INTERNAL}for-origin`,
   failed: `${INTERNAL}failed`,
   /** In a response of Varnish: cache status. */
   state: `${INTERNAL}state`,

@@ -17,6 +17,7 @@ import {
 } from '../../engines/cdn/edge/headers';
 import { decide, isEndKnown, type Decision } from '../../engines/cdn/edge/policy';
 import { purgeMatcher } from '../../engines/cdn/edge/purge_matcher';
+import { namedFields } from '../../engines/cdn/edge/vary';
 import { FIELD, withoutInternal } from './fields';
 
 interface GatewayOptions {
@@ -177,9 +178,18 @@ function describe(
   );
   if (!decision.isStorable) return notKept(visible, isRenewal);
   const size = sizeOf(origin);
+  // A 304 says nothing about fields that it lacks: Varnish decides with those of the stored object.
+  const vary = isRenewal ? namedFields(origin.headers.vary) : decision.vary;
+  const isSilent = vary.includes('origin') && !namedFields(visible.vary).includes('origin');
   const isPacked = !isRenewal && zone.spec.compression && isCompressible({ status, headers: fields, size });
   delete visible.vary;
-  return { ...visible, ...storingFields(decision, fetch, tags), ...(isPacked && { [FIELD.gzip]: '1' }) };
+  const storing = storingFields({ ...decision, vary }, fetch, tags);
+  return {
+    ...visible,
+    ...storing,
+    ...(isSilent && { [FIELD.forOrigin]: '1' }),
+    ...(isPacked && { [FIELD.gzip]: '1' }),
+  };
 }
 
 /** Storage instructions for Varnish. */

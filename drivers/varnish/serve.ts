@@ -117,6 +117,14 @@ function acceptsGzip({ headers }: IncomingMessage): boolean {
   return coding !== null && Number(coding[1] ?? 1) > 0;
 }
 
+/** Varnish stores by Vary alone; what the origin has not said is not for visitors. */
+function hideOrigin(fields: HeaderFields): void {
+  const names = [fields.vary ?? []].flat().join(',').split(',');
+  const shown = names.map((name) => name.trim()).filter((name) => name && name !== 'origin');
+  if (shown.length) fields.vary = shown.join(', ');
+  else delete fields.vary;
+}
+
 function send(visit: Visit, answer: IncomingMessage): void {
   const { headers: given } = answer;
   const { response } = visit;
@@ -129,6 +137,7 @@ function send(visit: Visit, answer: IncomingMessage): void {
   if (['hit', 'stale', 'renewed'].includes(state)) countHit(visit);
   const fields = withoutInternal(responseFields(given)) as HeaderFields;
   if (given[FIELD.via] !== undefined) fields.via = String(given[FIELD.via]);
+  if (given[FIELD.forOrigin] !== undefined) hideOrigin(fields);
   const age = state === 'bypass' ? null : Number(given.age ?? 0);
   if (state === 'bypass') delete fields.age;
   const headers = visitorFields(visit, fields, STATUS_OF[state] ?? 'fwd=bypass', age);

@@ -110,7 +110,16 @@ sub vcl_backend_response {
     return (deliver);
   }
   unset beresp.http.${INTERNAL}renewed;
-  if (beresp.was_304) { set beresp.http.${INTERNAL}renewed = "1"; }
+  if (beresp.was_304) {
+    set beresp.http.${INTERNAL}renewed = "1";
+    # Fields of the 304 may have made the object one for a single Origin (engines/cdn/edge/vary.ts).
+    if ((beresp.http.Access-Control-Allow-Origin != "*" ||
+        (beresp.http.Timing-Allow-Origin && beresp.http.Timing-Allow-Origin != "*")) &&
+        beresp.http.Vary !~ "(?i)(^|,)\\s*origin\\s*(,|$)") {
+      if (beresp.http.Vary) { set beresp.http.Vary = beresp.http.Vary + ", origin"; }
+      else { set beresp.http.Vary = "origin"; }
+    }
+  }
   set beresp.ttl = std.duration(beresp.http.${ttl} + "s", 0s);
   set beresp.grace = 0s;
   if (!beresp.http.${strict}) { set beresp.grace = ${EVER}; }

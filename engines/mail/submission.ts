@@ -13,6 +13,7 @@ import {
 import type { MailPort } from '../../core/setting_types';
 import { localPartText } from '../../core/protocols/mailbox';
 import { receiveMessage, type IncomingParts, type StoredMessage } from './message/message_file';
+import { isAutomaticAnswer } from './message/automatic';
 import { domainOf, requireOwn, requireOwnOriginators } from './originators';
 import { announcesUtf8, requireHonouredPath } from './message/paths';
 import { SmtpReply, TRY_LATER } from './reply';
@@ -186,7 +187,8 @@ async function mailFrom({ rules }: SubmissionOptions, session: SMTPServerSession
   requireHonouredPath(path, announcesUtf8(path));
   const sender = await rules.renew(session.user as MailSender, session.remoteAddress);
   session.user = sender;
-  requireOwn(sender.domains, path.address, 'envelope');
+  // Automatic answers have no sender in the envelope (RFC 3834, RFC 8098); their From is checked like any other.
+  if (path.address) requireOwn(sender.domains, path.address, 'envelope');
 }
 
 function rcptTo({ recipientsMax }: SubmissionOptions, { envelope }: SMTPServerSession, path: SMTPServerAddress) {
@@ -205,7 +207,7 @@ async function data(
   // The session clears its envelope when the reply is sent.
   const { user, envelope, remoteAddress } = session;
   const sender = user as MailSender;
-  const from = (envelope.mailFrom as SMTPServerAddress).address;
+  const { address } = envelope.mailFrom as SMTPServerAddress;
   const { rules, host, bytesMax } = options;
   const addresses = envelope.rcptTo.map(({ address }) => (isPostmaster(address) ? `${address}@${host}` : address));
   const recipients = [...new Set(addresses)];
@@ -218,6 +220,8 @@ async function data(
     checkHeader: (fields) => void (header_from = requireOwnOriginators(sender.domains, fields)),
   });
   const domain_id = sender.domains.get(domainOf(header_from)) as string;
+  // Bounces of everything else come back to the platform.
+  const from = address || (isAutomaticAnswer(message.fields) ? '' : header_from);
   await rules.accept(id, { sender, from, header_from, domain_id, recipients, message });
   return id;
 }

@@ -2,6 +2,7 @@
 import SMTPConnection from 'nodemailer/lib/smtp-connection';
 import type { Readable } from 'node:stream';
 import { domainToASCII } from 'node:url';
+import { isGreylisting, type Rejection } from './rejection';
 
 /** A server to deliver to, with its address. */
 export interface Hop {
@@ -35,6 +36,8 @@ export interface HopResult {
   kind: 'delivered' | 'later' | 'never';
   code: number | null;
   response: string;
+  /** What a rejection has answered. */
+  stage: Rejection['stage'];
   /** The server itself could not be used: try the next one, and delay deliveries to the destination. */
   isUnreachable: boolean;
 }
@@ -223,12 +226,12 @@ function asciiDomain(address: string): string {
 }
 
 const WITHOUT_UTF8: HopResult = {
-  ...{ kind: 'never', code: 550, isUnreachable: false },
+  ...{ kind: 'never', code: 550, stage: 'other', isUnreachable: false },
   response: '550 5.6.7 The mail server takes no addresses beyond ASCII (SMTPUTF8, RFC 6531).',
 };
 
 const WITHOUT_EIGHT_BIT: HopResult = {
-  ...{ kind: 'never', code: 550, isUnreachable: false },
+  ...{ kind: 'never', code: 550, stage: 'other', isUnreachable: false },
   response: '550 5.6.3 The mail server takes no bytes beyond ASCII (8BITMIME), and what is signed is not converted.',
 };
 
@@ -271,18 +274,17 @@ function reset({ connection, isBroken }: Open): Promise<void> {
 }
 
 function successOf({ response = '' }: { response?: string }): HopResult {
-  return { kind: 'delivered', code: 250, response: plain(response), isUnreachable: false };
+  return { kind: 'delivered', code: 250, response: plain(response), stage: 'other', isUnreachable: false };
 }
 
 function failureOf(error: SmtpError, isConnecting: boolean): HopResult {
   const code = error.responseCode ?? null;
   const response = plain(error.response ?? `${error.message} (${error.code ?? 'no code'})`);
   // Rejected smarthost credentials are the operator's problem, not the sender's.
-  const isFinal = code !== null && code >= 500 && !isConnecting && error.code !== 'EAUTH';
+  const isFinal = code !== null && code >= 500 && !isConnecting && error.code !== 'EAUTH' && !isGreylisting(response);
   return {
-    kind: isFinal ? 'never' : 'later',
-    code,
-    response,
+    ...{ kind: isFinal ? 'never' : 'later', code, response },
+    stage: error.command === 'RCPT TO' ? 'rcpt' : 'other',
     isUnreachable: isConnecting || code === null || code === 421,
   };
 }

@@ -11,6 +11,14 @@ const INDEXES = [
   'application/vnd.oci.image.index.v1+json',
   'application/vnd.docker.distribution.manifest.list.v2+json',
 ];
+const SCHEMA_1 = 'Images of schema 1 are not taken: push with a newer client.';
+/** Manifests that are not taken: a client that pushes one learns what to do. */
+const REFUSED: Record<string, string> = {
+  'application/vnd.docker.distribution.manifest.v1+json': SCHEMA_1,
+  'application/vnd.docker.distribution.manifest.v1+prettyjws': SCHEMA_1,
+  'application/vnd.oci.artifact.manifest.v1+json':
+    'Artifact manifests were left out of OCI 1.1: push an image manifest with `artifactType`.',
+};
 /** Layers that are not pushed (image-spec, "Non-distributable layers"; Docker foreign layers). */
 const FOREIGN = /nondistributable|foreign/;
 const DESCRIPTORS_MAX = 10_000;
@@ -29,12 +37,10 @@ export function parseManifest(
   const json = parseObject(content);
   const media_type = mediaTypeOf(json, contentType);
   const digest = digestFor(content, reference);
-  const isIndex = INDEXES.includes(media_type);
-  const blobs = isIndex ? [] : blobsOf(json);
-  const manifests = isIndex ? digestsOf(listOf(json.manifests, 'manifests')) : [];
-  const subject = json.subject === undefined ? null : (digestsOf([json.subject as Descriptor])[0] ?? null);
+  const subject = isAbsent(json.subject) ? null : (digestsOf([json.subject as Descriptor])[0] ?? null);
   return {
-    ...{ repository, digest, media_type, content, blobs, manifests, subject },
+    ...{ repository, digest, media_type, content, subject },
+    ...(INDEXES.includes(media_type) ? contentOfIndex(json) : { blobs: blobsOf(json), manifests: [] }),
     artifact_type: artifactTypeOf(json),
     annotations: annotationsOf(json.annotations),
     tags: isDigest(reference) ? further : [reference],
@@ -54,6 +60,8 @@ function parseObject(content: Buffer): Record<string, unknown> {
 function mediaTypeOf({ schemaVersion, mediaType }: Record<string, unknown>, contentType: string | undefined): string {
   const sent = contentType?.split(';')[0]?.trim().toLowerCase() ?? '';
   const type = sent || (typeof mediaType === 'string' ? mediaType : '');
+  if (REFUSED[type] !== undefined) throw invalid(REFUSED[type]);
+  if (schemaVersion === 1) throw invalid(SCHEMA_1);
   if (schemaVersion !== 2) throw invalid('`schemaVersion` must be 2.');
   if (typeof mediaType === 'string' && mediaType !== type)
     throw invalid('`mediaType` differs from the header Content-Type.');
@@ -69,9 +77,28 @@ function digestFor(content: Buffer, reference: string): string {
   return digest;
 }
 
+/**
+ * What an index names is pushed as a manifest only where its media type says so. The cache that BuildKit exports before
+ * 0.21 is an index of layers and a configuration (github.com/moby/buildkit/issues/2251).
+ */
+function contentOfIndex({ manifests }: Record<string, unknown>): Pick<ManifestInput, 'blobs' | 'manifests'> {
+  // Go writes an empty list as null.
+  const all = manifests === null ? [] : listOf(manifests, 'manifests');
+  const isBlob = (one: Descriptor | null | undefined): boolean =>
+    typeof one?.mediaType === 'string' && ![...IMAGES, ...INDEXES].includes(one.mediaType);
+  return {
+    manifests: digestsOf(all.filter((one) => !isBlob(one))),
+    blobs: digestsOf(all.filter((one) => isBlob(one) && isPushed(one))),
+  };
+}
+
 function blobsOf({ config, layers }: Record<string, unknown>): string[] {
   const all = [config as Descriptor, ...listOf(layers ?? [], 'layers')];
-  return digestsOf(all.filter(({ mediaType } = {}) => typeof mediaType !== 'string' || !FOREIGN.test(mediaType)));
+  return digestsOf(all.filter(isPushed));
+}
+
+function isPushed(descriptor: Descriptor | null | undefined): boolean {
+  return typeof descriptor?.mediaType !== 'string' || !FOREIGN.test(descriptor.mediaType);
 }
 
 function listOf(value: unknown, name: string): Descriptor[] {
@@ -94,13 +121,18 @@ function artifactTypeOf({ artifactType, config }: Record<string, unknown>): stri
 }
 
 function annotationsOf(value: unknown): Record<string, string> | null {
-  if (value === undefined || value === null) return null;
+  if (isAbsent(value)) return null;
   const isMap =
     typeof value === 'object' &&
     !Array.isArray(value) &&
     Object.values(value).every((text) => typeof text === 'string' && !text.includes('\u0000'));
   if (!isMap) throw invalid('`annotations` must be an object of strings.');
   return value as Record<string, string>;
+}
+
+/** A field without a value: some clients write null. */
+function isAbsent(value: unknown): value is null | undefined {
+  return value === undefined || value === null;
 }
 
 function invalid(message: string): RegistryError {

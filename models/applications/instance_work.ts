@@ -23,6 +23,8 @@ export interface Launch {
   process: ReleaseProcess | null;
   /** Sealed, see models/deployments/release.ts. */
   variables: string;
+  /** What the build plan sets, unless the owner does otherwise. */
+  planned_variables: Record<string, string>;
   /** The port on which its program listens whatever PORT says: of its deployment, else as of the one in service. */
   found_port: number | null;
   /** Of its deployment; 0: it is not looked for any more. null: none was found. */
@@ -34,7 +36,7 @@ const LAUNCH = named(`select a.id as application_id, a.name as application_name,
     coalesce(v.hostname, a.default_hostname) as hostname,
     d.id as deployment_id, d.commit_sha, coalesce(d.artifact_id, d.id) as artifact_id,
     r.id as release_id, r.settings, r.processes -> i.process_type as process, r.variables,
-    (d.plan -> 'found_port')::int as own_found_port,
+    coalesce(d.plan -> 'env', '{}') as planned_variables, (d.plan -> 'found_port')::int as own_found_port,
     nullif(coalesce(d.plan -> 'found_port', (select c.plan -> 'found_port' from deployments c
       where c.id = a.current_deployment_id))::int, 0) as found_port
   from instances i join releases r on r.id = i.release_id join deployments d on d.id = i.deployment_id

@@ -37,6 +37,8 @@ export interface Identities {
   current(identity: Identity): Promise<Identity>;
   access(identity: Identity, projectId: string): Promise<ProjectAccess | null>;
   forget(what: Forget): void;
+  /** Calls the function after each `forget`, until the returned one is called. */
+  onForget(listener: () => void): () => void;
   /** Flushes pending writes. */
   close(): Promise<void>;
 }
@@ -44,6 +46,7 @@ export interface Identities {
 export function openIdentities(sql: Sql, log: Logger): Identities {
   const identities = expiringCache<Identity | null>(limits.identityCacheMs);
   const accesses = expiringCache<ProjectAccess | null>(limits.identityCacheMs);
+  const listeners = new Set<() => void>();
   const used = openUseRecorder(FLUSH_MS, (ids) =>
     markUsed(sql, ids).catch((error: unknown) => log.warn({ err: error }, 'last use of keys not recorded')),
   );
@@ -74,6 +77,11 @@ export function openIdentities(sql: Sql, log: Logger): Identities {
     forget(what) {
       identities.drop((_, identity) => !identity || concernsIdentity(identity, what));
       accesses.drop((key) => concernsAccess(key, what));
+      for (const listener of listeners) listener();
+    },
+    onForget(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
     },
     close: () => used.close(),
   };

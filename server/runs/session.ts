@@ -26,7 +26,9 @@ interface Client {
 
 /** Proxies close connections that were idle for a minute. */
 const PING_MS = 30_000;
-const ACCESS_CHECK_MS = 15_000;
+/** Where no notification comes. */
+const ACCESS_CHECK_MS = 2_000;
+const ACCESS_RETRY_MS = 500;
 const ROW_CHECK_MS = 1_000;
 /** A unit that runs elsewhere is not to be found here. */
 const UNIT_WITHIN_MS = 10_000;
@@ -48,19 +50,20 @@ export async function serveClient(
   const signal = AbortSignal.any([gone.signal, platform.closing.signal]);
   const stopping = (): void => end(CODES.goingAway, 'The server is stopping. Connect again.');
   platform.closing.signal.addEventListener('abort', stopping, { once: true });
-  const stopChecks = keepChecked(ws, client.ctx, end);
+  const checks = keepChecked(platform, ws, client.ctx, { signal, end });
   try {
     const attachment = await findUnit(attachments, client, signal);
     if (signal.aborted) return attachment?.close();
     if (attachment === null) return await endWithoutUnit(ws, client, end, attachments);
-    await exchange(ws, client, attachment, { signal, end }).finally(() => attachment.close());
+    const { mayStillWrite } = checks;
+    await exchange(ws, client, attachment, { signal, end, mayStillWrite }).finally(() => attachment.close());
   } catch (error) {
     if (signal.aborted) return;
     platform.log.warn({ err: error, run: client.run.id }, 'a client of a run was cut off');
     // Of a cluster that is away, or that refuses.
     end(CODES.failed, error instanceof DriverError ? closingReason(error.message) : INTERNAL_ERROR);
   } finally {
-    stopChecks();
+    checks.stop();
     platform.closing.signal.removeEventListener('abort', stopping);
   }
 }
@@ -86,8 +89,19 @@ function endOf(ws: WebSocket): End {
   };
 }
 
-/** Pings, and checks again that the caller may attach. */
-function keepChecked(ws: WebSocket, ctx: Context, end: End): () => void {
+interface Checks {
+  /** False once the caller may not attach any more. Waits while that cannot be known. */
+  mayStillWrite(): Promise<boolean>;
+  stop(): void;
+}
+
+/** Pings, and ends the connection when the caller may not attach any more: at once where a key is revoked. */
+function keepChecked(
+  { identities }: Platform,
+  ws: WebSocket,
+  ctx: Context,
+  { signal, end }: { signal: AbortSignal; end: End },
+): Checks {
   let unanswered = 0;
   ws.on('pong', () => (unanswered = 0));
   const ping = setInterval(() => {
@@ -96,15 +110,37 @@ function keepChecked(ws: WebSocket, ctx: Context, end: End): () => void {
     if (unanswered > 3) ws.terminate();
     else ws.ping();
   }, PING_MS);
-  const check = setInterval(() => {
-    ctx.readmit?.().catch((error: unknown) => {
+  let isAllowed = true;
+  /** null where it is not known: the database is away. */
+  const check = async (): Promise<boolean | null> => {
+    try {
+      await ctx.readmit?.();
+      return isAllowed;
+    } catch (error) {
       const { code, status } = asProblem(error);
-      if (status < 500) end(CODES.policy, code);
-    });
-  }, ACCESS_CHECK_MS);
-  return () => {
-    clearInterval(ping);
-    clearInterval(check);
+      if (status >= 500) return null;
+      if (isAllowed) end(CODES.policy, code);
+      isAllowed = false;
+      return false;
+    }
+  };
+  const checking = setInterval(check, ACCESS_CHECK_MS);
+  const forgetListener = identities.onForget(() => void check());
+  return {
+    async mayStillWrite() {
+      let known = await check();
+      while (known === null && !signal.aborted) {
+        ws.pause();
+        await sleep(ACCESS_RETRY_MS, undefined, { signal }).catch(() => undefined);
+        known = await check();
+      }
+      return known === true;
+    },
+    stop() {
+      clearInterval(ping);
+      clearInterval(checking);
+      forgetListener();
+    },
   };
 }
 
@@ -135,7 +171,7 @@ async function endWithoutUnit(ws: WebSocket, { run }: Client, end: End, { unfoun
   end(CODES.normal, run.status);
 }
 
-interface Exchange {
+interface Exchange extends Pick<Checks, 'mayStillWrite'> {
   signal: AbortSignal;
   end: End;
 }
@@ -144,12 +180,12 @@ async function exchange(
   ws: WebSocket,
   client: Client,
   attachment: Attachment,
-  { signal, end }: Exchange,
+  { signal, end, mayStillWrite }: Exchange,
 ): Promise<void> {
   const { run, args } = client;
   const writer = run.detached || args.read_only ? null : await becomeWriter(ws, client, attachment, end);
   ws.send(controlMessage({ type: 'ready', writer: writer !== null, tty: run.tty }));
-  const receiver = { writer, attachment, run, end };
+  const receiver = { writer, attachment, run, end, mayStillWrite };
   let turn = Promise.resolve();
   // In their order: what is typed after a change of the size finds it done.
   ws.on('message', (data: RawData, isBinary: boolean) => {
@@ -212,7 +248,7 @@ async function becomeWriter(
   };
 }
 
-interface Receiver {
+interface Receiver extends Pick<Checks, 'mayStillWrite'> {
   writer: Writer | null;
   attachment: Attachment;
   run: Run;
@@ -225,10 +261,12 @@ async function receive(ws: WebSocket, data: RawData, isBinary: boolean, receiver
   const { writer } = receiver;
   if (writer === null)
     return ws.send(controlMessage({ type: 'error', message: 'This client only reads: the run has another writer.' }));
+  if (!(await receiver.mayStillWrite())) return;
   if ('input' in message) {
     if (writer.input.destroyed || writer.input.writableEnded || !message.input.length) return;
     // The client is read again when the program has read.
-    if (!writer.input.write(message.input)) ws.pause();
+    if (writer.input.write(message.input)) ws.resume();
+    else ws.pause();
     return;
   }
   ws.pause();

@@ -214,5 +214,6 @@ describe('a private bucket as the origin', () => {
     expect((await visit(zone.hostname, '/a%20folder/page.html?x=1')).headers['cache-status']).toBe('edge; hit');
     expect((await visit(zone.hostname, '/missing')).status).toBe(404);
     expect((await visit(zone.hostname, '/x', {}, 'DELETE')).status).toBe(405);
+    expect((await visit(zone.hostname, '/x', {}, 'OPTIONS')).status).toBe(405);
   });
 });

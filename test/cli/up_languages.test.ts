@@ -3,13 +3,11 @@
 // on the way; again without a change, nothing is sent.
 import * as fs from 'node:fs';
 import path from 'node:path';
-import { hasBuildah } from '../support/builds/has_buildah';
-import { hasStaticBusybox } from '../support/builds/images';
 import { buildCli, fileNeedsCli, openHome, type Home } from '../support/cli/svc';
 import { startDeployService, visitHost, type DeployService } from '../support/deployments/deploy';
 import { nodeLocked, procfileApp, pythonApp, staticSite } from '../support/git/repositories';
 import type { GitFiles } from '../support/git/git_server';
-import { named, needs } from '../support/runner/programs';
+import { needs } from '../support/runner/programs';
 
 fileNeedsCli();
 
@@ -88,8 +86,7 @@ test('a Procfile', () => deployTwice('procfile', procfileApp('c1'), /Procfile/, 
 needs('python3').test('Python', () => deployTwice('python', pythonApp('p1'), /Python|Procfile/, 'p1'), UP_MS);
 needs('go').test('Go', () => deployTwice('go', GO, /Go/, 'from Go'), UP_MS);
 
-const canBuild = hasBuildah() && hasStaticBusybox();
-const buildTest = canBuild ? test : (named(test.skip, ' (needs: buildah and a static busybox)') as jest.It);
+const { test: buildTest } = needs('buildah', 'busybox', 'bwrap');
 buildTest(
   'a Dockerfile, whose files are sent whatever .dockerignore says of it',
   async () => {

@@ -1,15 +1,17 @@
 /** @tier heavy @quarter 1 @covers jobs/databases/database/trust.ts */
 // Clients of databases that nobody adapted: the address as it is injected, and the environment of a sandbox, must be
-// enough to connect, encrypted and verified. npm run test:clients installs the clients of npm; those of Python are used
-// where the host has them, and skipped by name where it has not.
+// enough to connect, encrypted and verified. npm run test:clients installs the clients of npm and Go; those of other
+// languages are used where the host has them, and skipped by name where it has not.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { trustVariables, writeTrustFiles } from '../../jobs/databases/database/trust';
+import { newCertificate } from '../support/databases/database_server';
 import { hasEngine, openHall, type Hall } from '../support/databases/database_hall';
 
 const programs = path.join(__dirname, 'programs');
+const GO = 'npm run install:clients';
 const python = process.env.CLIENTS_PYTHON ?? 'python3';
 
 /** Programs by engine. A program prints `encrypted` where its connection is. */
@@ -26,6 +28,18 @@ const clients = {
   },
   redis: { node: ['redis', 'ioredis', 'bullmq'], python: { redis: 'redis', celery: 'celery' } },
 } as const;
+
+/** Of PostgreSQL in other languages: how they are run, and what shows that they are there. */
+const others: Record<string, { command: [string, ...string[]]; probe: [string, ...string[]]; missing: string }> = {
+  'lib/pq of Go': { command: ['go', 'run', '.', 'pq'], probe: ['go', 'list', '-deps', '.'], missing: GO },
+  'pgx of Go': { command: ['go', 'run', '.', 'pgx'], probe: ['go', 'list', '-deps', '.'], missing: GO },
+  'pg of Ruby': { command: ['ruby', 'pg.rb'], probe: ['ruby', '-rpg', '-e', ''], missing: 'apt-get install ruby-pg' },
+  'PDO of PHP': {
+    command: ['php', 'pdo.php'],
+    probe: ['php', '-r', "exit(extension_loaded('pdo_pgsql') ? 0 : 1);"],
+    missing: 'apt-get install php-cli php-pgsql',
+  },
+};
 
 let hall: Hall;
 let directory: string;
@@ -66,6 +80,21 @@ for (const engine of ['postgresql', 'redis'] as const) {
       });
     }
 
+    for (const [name, client] of engine === 'postgresql' ? Object.entries(others) : []) {
+      const isInstalled = runCommand(client.probe, process.env).status === 0;
+      (isInstalled ? test : test.skip)(
+        `${name}${isInstalled ? '' : ` (not installed: ${client.missing})`}`,
+        async () => {
+          const { HOME = '' } = process.env;
+          expect(runCommand(client.command, { ...env, HOME })).toEqual({ stdout: 'encrypted', status: 0, stderr: '' });
+          const another = await writeTrustFiles(path.join(directory, 'another'), newCertificate().certificate);
+          const refusing = { ...env, HOME, ...trustVariables([{ engine }], another) };
+          expect(runCommand(client.command, refusing)).not.toMatchObject({ stdout: 'encrypted' });
+        },
+        120_000,
+      );
+    }
+
     test('without the authority a client that verifies refuses the server', () => {
       const [first] = clients[engine].node;
       const { NODE_EXTRA_CA_CERTS: _, ...without } = env;
@@ -83,17 +112,20 @@ async function environmentOf(id: string, engine: keyof typeof clients): Promise<
   return {
     PATH: process.env.PATH ?? '',
     [engine === 'redis' ? 'REDIS_URL' : 'DATABASE_URL']: address,
-    ...trustVariables([{ engine, pooled: false }], files),
+    ...trustVariables([{ engine }], files),
   };
 }
 
 function run(program: string, file: string, env: Record<string, string>) {
-  const { stdout, stderr, status } = spawnSync(program, [path.join(programs, file)], {
-    encoding: 'utf8',
-    env,
-    timeout: 30_000,
-    cwd: path.join(__dirname),
-  });
+  return outcomeOf(program, [path.join(programs, file)], env, __dirname);
+}
+
+function runCommand([program, ...args]: [string, ...string[]], env: NodeJS.ProcessEnv) {
+  return outcomeOf(program, args, env, path.join(programs, program === 'go' ? 'go' : ''));
+}
+
+function outcomeOf(program: string, args: string[], env: NodeJS.ProcessEnv, cwd: string) {
+  const { stdout, stderr, status } = spawnSync(program, args, { encoding: 'utf8', env, timeout: 60_000, cwd });
   // What Node says of its own, e.g. of a package that is deprecated, is no failure of the client.
-  return { stdout: stdout.trim(), status, stderr: status === 0 ? '' : stderr };
+  return { stdout: (stdout ?? '').trim(), status, stderr: status === 0 ? '' : stderr };
 }

@@ -10,6 +10,9 @@ import path from 'node:path';
 import { trustVariables, writeTrustFiles } from '../../jobs/databases/database/trust';
 import { newCertificate } from '../support/databases/database_server';
 import { hasEngine, openHall, type Hall } from '../support/databases/database_hall';
+import { fileNeeds } from '../support/runner/programs';
+
+fileNeeds('openssl');
 
 const programs = path.join(__dirname, 'mysql');
 const python = process.env.CLIENTS_PYTHON ?? 'python3';
@@ -99,7 +102,7 @@ describeHere(hasEngine('mariadb') ? 'clients of MariaDB' : 'clients of MariaDB (
   /** What a sandbox has, see jobs/databases/database/trust.ts. */
   async function environment(address: string, certificate: string, name: string): Promise<Record<string, string>> {
     const files = await writeTrustFiles(path.join(directory, name), certificate);
-    const variables = trustVariables([{ engine: 'mariadb', pooled: false }], files);
+    const variables = trustVariables([{ engine: 'mariadb' }], files);
     const { PATH = '', HOME = '' } = process.env;
     return { PATH, HOME, DATABASE_URL: address, ...variables };
   }

@@ -1,12 +1,13 @@
 // `describe` for tests on a Kubernetes cluster: that of KUBECONFIG where it is set, else one of this machine.
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { hasProgram, named, needs } from '../support/runner/programs';
+import { hasProgram } from '../support/runner/has_program';
+import { named, needs } from '../support/runner/programs';
 import { builtPrograms } from './build';
 import { startCluster, type ClusterOfMachine, type TestCluster } from './cluster';
 
 /** What a cluster of this machine consists of, beside what is built (core/catalog/optional_programs.json). */
-const PROGRAMS = ['containerd', 'runc', 'etcd', 'iptables', 'ip', 'unshare', 'setpriv', 'flock', 'kubectl'];
+const PROGRAMS = ['containerd', 'runc', 'etcd', 'iptables', 'ip', 'unshare', 'setpriv', 'flock', 'kubectl', 'busybox'];
 /** Runs that may take the quarter of an hour of a first build. */
 const BUILDING_TIERS = ['kubernetes', 'heavy', 'turn', 'ci', 'all'];
 const START_MS = 180_000;

@@ -24,6 +24,9 @@ export function describeCdnCache(name: string, open: () => Promise<CdnEngine> | 
     test('many visitors of one new object cost one request, and all get the whole', () => checkWaiters(bench));
     test('visitors who wait for a new object get its bytes as they come', () => checkStreaming(bench));
     test('a write purges what its response names, of this site', () => checkNamedByWrite(bench));
+    test('a validation in the name of one Origin is not for others', () => checkRenewedForOrigin(bench));
+    test('a purge takes out what is there for each Origin', () => checkPurgeOfOrigins(bench));
+    test('many made-up Origins do not push out what others get', () => checkManyOrigins(bench));
     test('compressed for visitors who can read it, and the same text for others', () => checkCompression(bench));
     test('hits, requests to the origin and bytes are counted', () => checkCounters(bench));
     describeCdnSafety(() => bench);
@@ -134,6 +137,50 @@ async function checkNamedByWrite(bench: CdnBench): Promise<void> {
   await visitAll();
   for (let turn = 0; turn < 2; turn += 1) await bench.visit(host, '/named/write', { method: 'POST' });
   expect(await visitAll()).toEqual(['answer 2', 'answer 2', 'answer 1', 'answer 1']);
+}
+
+async function checkRenewedForOrigin(bench: CdnBench): Promise<void> {
+  const host = await bench.zone('cdn_renewed');
+  const say = (origin: string, age: number): void =>
+    bench.origin('/font', [
+      {
+        headers: { 'cache-control': `max-age=${age}`, etag: '"f1"', 'access-control-allow-origin': origin },
+        validates: true,
+      },
+    ]);
+  const allowedFor = async (origin: string): Promise<unknown> =>
+    (await bench.visit(host, '/font', { headers: { origin } })).headers['access-control-allow-origin'];
+  const [one, two] = ['https://one.example.com', 'https://two.example.com'];
+  say('*', 0);
+  expect(await allowedFor(one)).toBe('*');
+  say(one, 60);
+  expect(await allowedFor(one)).toBe(one);
+  say(two, 60);
+  expect([await allowedFor(two), await allowedFor(one), await allowedFor(two)]).toEqual([two, one, two]);
+}
+
+async function checkPurgeOfOrigins(bench: CdnBench): Promise<void> {
+  const host = await bench.zone('cdn_purged_origins');
+  bench.origin('/purged-font', [MINUTE]);
+  const visits: Record<string, string>[] = [{}, { origin: 'https://one.example.com' }, { origin: 'null' }];
+  const bodies = async (): Promise<string[]> => {
+    const found = [];
+    for (const headers of visits) found.push((await bench.visit(host, '/purged-font', { headers })).body);
+    return found;
+  };
+  const before = ['answer 1', 'answer 2', 'answer 3'];
+  expect([await bodies(), await bodies()]).toEqual([before, before]);
+  await bench.purge('cdn_purged_origins', 'urls', ['/purged-font']);
+  expect(await bodies()).toEqual(['answer 4', 'answer 5', 'answer 6']);
+}
+
+async function checkManyOrigins(bench: CdnBench): Promise<void> {
+  const host = await bench.zone('cdn_many_origins');
+  bench.origin('/logo', [MINUTE]);
+  expect((await bench.visit(host, '/logo')).body).toBe('answer 1');
+  for (let index = 0; index < 60; index += 1)
+    await bench.visit(host, '/logo', { headers: { origin: `https://${index}.example.com` } });
+  expect((await bench.visit(host, '/logo')).body).toBe('answer 1');
 }
 
 async function checkCompression(bench: CdnBench): Promise<void> {

@@ -1,5 +1,80 @@
 // Which stored response is chosen, validated and cut (RFC 9111 §4, RFC 9110 §13 and §14).
-import { answer, cc, ETAG, notKept, rule, type Rule } from './cdn_rule';
+import { answer, cc, ETAG, notKept, rule, type OriginAnswer, type Rule } from './cdn_rule';
+
+const one = { origin: 'https://one.example.com' };
+const two = { origin: 'https://two.example.com' };
+const allow = (origin: string, more: Record<string, string> = {}): OriginAnswer =>
+  cc('max-age=60', { 'access-control-allow-origin': origin, ...more });
+const allowed = (text: string | null): { fields: Record<string, string | null> } => ({
+  fields: { 'access-control-allow-origin': text },
+});
+const FETCH = 'Fetch, CORS protocol and HTTP caches';
+
+const ORIGIN_RULES: Rule[] = [
+  rule(FETCH, 'Vary: Origin counts for visitors without Origin too', cc('max-age=60', { vary: 'Origin' }), [
+    { asked: 1, body: 1 },
+    { asked: 2, body: 2, headers: one },
+    { asked: 2, body: 1 },
+    { asked: 2, body: 2, headers: one },
+  ]),
+  rule(
+    FETCH,
+    'what came without Allow-Origin is not for visitors with Origin',
+    [cc('max-age=60'), allow('*')],
+    [
+      { asked: 1, body: 1, fields: { vary: null } },
+      { asked: 2, body: 2, headers: one, ...allowed('*') },
+      { asked: 2, body: 2, headers: two, ...allowed('*') },
+      { asked: 2 },
+    ],
+  ),
+  rule(
+    FETCH,
+    'what allows one Origin is for this one, without Vary too, and says so',
+    [allow(one.origin), cc('max-age=60'), allow(two.origin)],
+    [
+      { asked: 1, body: 1, headers: one, fields: { 'access-control-allow-origin': one.origin, vary: 'rigin' } },
+      { asked: 2, body: 2, ...allowed(null) },
+      { asked: 3, body: 3, headers: two, ...allowed(two.origin) },
+      { asked: 3, body: 1, headers: one, fields: { 'access-control-allow-origin': one.origin, vary: 'rigin' } },
+    ],
+  ),
+  rule(FETCH, 'what allows all is one object', allow('*'), [
+    { asked: 1, body: 1, headers: one, ...allowed('*') },
+    { asked: 1, body: 1, headers: two, ...allowed('*') },
+    { asked: 1, body: 1, ...allowed('*') },
+  ]),
+  rule(
+    'Resource Timing §4.5',
+    'Timing-Allow-Origin for one Origin is for this one',
+    [allow('*', { 'timing-allow-origin': one.origin }), allow('*', { 'timing-allow-origin': two.origin })],
+    [
+      { asked: 1, body: 1, headers: one },
+      { asked: 2, body: 2, headers: two, fields: { 'timing-allow-origin': two.origin } },
+      { asked: 2, body: 1, headers: one, fields: { 'timing-allow-origin': one.origin } },
+    ],
+  ),
+  rule(
+    FETCH,
+    'a part and a 304 of what is kept allow as the whole does',
+    allow(one.origin, { vary: 'Origin', etag: ETAG, 'access-control-allow-credentials': 'true' }),
+    [
+      { asked: 1, body: 1, headers: one },
+      { asked: 1, status: 206, headers: { ...one, range: 'bytes=0-1' }, ...allowed(one.origin) },
+      { asked: 1, status: 304, headers: { ...one, 'if-none-match': ETAG }, ...allowed(one.origin) },
+      { asked: 1, status: 200, method: 'HEAD', headers: one, ...allowed(one.origin) },
+    ],
+  ),
+  rule(
+    FETCH,
+    'a 404 is for one Origin too',
+    [allow(one.origin, {}), allow(two.origin)].map((each) => ({ ...each, status: 404 })),
+    [
+      { asked: 1, status: 404, headers: one, ...allowed(one.origin) },
+      { asked: 2, status: 404, headers: two, ...allowed(two.origin) },
+    ],
+  ),
+];
 
 export const VARYING_RULES: Rule[] = [
   rule('RFC 9111 §4.1', 'one object for each value of a field of Vary', cc('max-age=60', { vary: 'X-Color' }), [
@@ -16,6 +91,7 @@ export const VARYING_RULES: Rule[] = [
   ]),
   rule('RFC 9111 §4.1', 'Vary: * is never kept', cc('max-age=60', { vary: '*' }), notKept),
   rule('RFC 9111 §4.1', 'a * among others is never kept', cc('max-age=60', { vary: 'x-color, *' }), notKept),
+  ...ORIGIN_RULES,
   rule('RFC 9111 §2', 'scheme is a part of the address', cc('max-age=60'), [
     { asked: 1, body: 1, scheme: 'http' },
     { asked: 2, body: 2, scheme: 'https' },

@@ -48,6 +48,10 @@ describeEngine('redis', () => {
     const renewed: string = rotated.body.endpoints[0].connection_string;
     await expect(redisCommand(address, 'GET', 'greeting')).rejects.toThrow(/WRONGPASS/);
     expect(await redisCommand(renewed, 'GET', 'greeting')).toBe('hello');
+    // Programs that know only a password have the same.
+    const alone = (of: string): string => of.replace(/\/\/[^:]*:/, '//:');
+    expect(await redisCommand(alone(renewed), 'GET', 'greeting')).toBe('hello');
+    await expect(redisCommand(alone(address), 'GET', 'greeting')).rejects.toThrow(/WRONGPASS/);
 
     const users = `/v2/databases/${database.id}/users`;
     const { body: reader } = await hall.call('POST', users, { body: { username: 'reports', access: 'read_only' } });

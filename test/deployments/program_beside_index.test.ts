@@ -104,6 +104,20 @@ const refused: [string, GitFiles, RegExp][] = [
   ['Ruby', { ...index, Gemfile: '' }, /Gemfile \(Ruby\).*Dockerfile/],
   ['Rust', { ...index, 'Cargo.toml': '', 'src/main.rs': '' }, /Cargo\.toml \(Rust\).*Dockerfile/],
   ['Java', { ...index, 'pom.xml': '' }, /pom\.xml \(Java\).*Dockerfile/],
+  [
+    'a server of Node.js in a folder, without a build',
+    { ...index, 'server/index.js': node },
+    /server\/index\.js \(Node\.js\).*package\.json/,
+  ],
+  ['sources of a bundler', { ...index, 'vite.config.js': '', 'src/main.js': '' }, /vite\.config\.js.*package\.json/],
+  [
+    'a build that writes elsewhere',
+    {
+      ...{ ...index, 'src/server.js': node, 'package-lock.json': lock('x') },
+      'package.json': '{"scripts":{"build":"mkdir docs && cp index.html docs"}}',
+    },
+    /The build left no index\.html in dist\/.*root directory holds the sources/,
+  ],
   ['Python without a known start', { ...index, 'tool.py': '' }, /tool\.py \(Python\).*Procfile/],
 ];
 
@@ -113,7 +127,8 @@ test('what nobody knows how to start is refused with the way, before anything is
     application.push(files);
     const ended = await application.ended((await application.ask()).id, PATIENCE_MS);
     expect(ended).toMatchObject({ status: 'failed', status_reason: expect.stringMatching(reason) });
-    for (const place of ['/', '/config.php']) expect((await application.visit(place)).status).toBe(503);
+    for (const place of ['/', '/config.php', '/src/server.js', '/server/index.js'])
+      expect((await application.visit(place)).status).toBe(503);
     application.push(Object.fromEntries(Object.keys(files).map((name) => [name, null])));
   }
 }, 240_000);

@@ -3,7 +3,7 @@
 // image is read by the registry's own API; programs of others do it in test/engines/registries/release_images.test.ts.
 import { createHash } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
-import { busyboxLayer, hasStaticBusybox, pushImage } from '../support/builds/images';
+import { busyboxLayer, pushImage } from '../support/builds/images';
 import { GIVEN_UP_SOON, startDeployService, type DeployService } from '../support/deployments/deploy';
 import { startProgram } from '../support/processes/program';
 import { freePort } from '../support/processes/free_port';
@@ -11,15 +11,15 @@ import { startRegistryClient, type RegistryClient } from '../support/registries/
 import { pullLoginOf } from '../../server/platform/registry_tokens';
 import { startService } from '../support/service';
 import { waitFor } from '../support/wait_for';
+import { fileNeeds } from '../support/runner/programs';
 
 let service: DeployService;
 let port: number;
 let tenant: RegistryClient;
 
-const run = hasStaticBusybox() ? describe : describe.skip;
+fileNeeds('busybox', 'bwrap');
 
 beforeAll(async () => {
-  if (!hasStaticBusybox()) return;
   port = await freePort();
   service = await startDeployService({
     ...{ REGISTRY_PORT: String(port), RELEASE_IMAGES: 'always' },
@@ -86,7 +86,7 @@ async function contentOf(image: string): Promise<{ manifest: Manifest; config: s
   return { manifest, config: (await blob(manifest.config.digest)).toString(), layers };
 }
 
-run('releases as images', () => {
+describe('releases as images', () => {
   it('are published before the version runs, and the log names the digest', async () => {
     const application = await service.application(site('one'));
     const deployment = await application.deploy();

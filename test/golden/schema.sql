@@ -1054,14 +1054,17 @@ create table email_deliveries (
   opened_at timestamp(3) with time zone,
   clicked_at timestamp(3) with time zone,
   complained_at timestamp(3) with time zone,
-  soft boolean not null default false,
+  rejection text,
   constraint email_deliveries_message_id_fkey FOREIGN KEY (message_id) REFERENCES email_messages(id) ON DELETE CASCADE,
   constraint email_deliveries_pkey PRIMARY KEY (message_id, number),
+  constraint email_deliveries_rejection CHECK ((rejection = ANY (ARRAY['mailbox'::text, 'unclear'::text, 'other'::text]))),
   constraint email_deliveries_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'delivered'::text, 'bounced'::text, 'suppressed'::text, 'kept'::text])))
 );
 CREATE INDEX email_deliveries_due ON public.email_deliveries USING btree (next_at) WHERE (next_at IS NOT NULL);
 CREATE INDEX email_deliveries_ended ON public.email_deliveries USING btree (email_relay_zone_id, ended_at) WHERE (ended_at IS NOT NULL);
-CREATE INDEX email_deliveries_soft ON public.email_deliveries USING btree (email_relay_zone_id, recipient, ended_at) WHERE soft;
+CREATE INDEX email_deliveries_refused ON public.email_deliveries USING btree (destination, ended_at) WHERE (rejection IS NOT NULL);
+CREATE INDEX email_deliveries_taken ON public.email_deliveries USING btree (destination, ended_at) WHERE (status = 'delivered'::text);
+CREATE INDEX email_deliveries_unclear ON public.email_deliveries USING btree (email_relay_zone_id, lower(recipient)) WHERE (rejection = 'unclear'::text);
 
 create table email_domains (
   id text collate "C" not null,

@@ -1,15 +1,17 @@
 // A private repository by ssh from its deploy key to a running instance: a key that is made here, a real SSH server
 // that knows nothing else, the pinned key of the host, pushes by webhook, and large files behind the same key.
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { QUICK, startDeployService, visitHost, type DeployService, type Visit } from '../support/deployments/deploy';
 import { addLargeFile } from '../support/builds/lfs_server';
 import { processesWith } from '../support/processes/processes';
 import { startSshGitServer, type SshGitServer } from '../support/git/ssh_git_server';
 import type { Answer } from '../support/service';
 import { waitFor } from '../support/wait_for';
+import { fileNeeds } from '../support/runner/programs';
+
+fileNeeds('ssh');
 
 const WAIT_MS = 60_000;
-const hasSsh = spawnSync('ssh', ['-V']).error === undefined;
 let service: DeployService;
 let ssh: SshGitServer;
 let repository: string;
@@ -35,7 +37,6 @@ const deploy = async (): Promise<Answer['body']> =>
   ended((await call('POST', `/v2/applications/${application.id}/deployments`, {})).id);
 
 beforeAll(async () => {
-  if (!hasSsh) return;
   // No poll comes in the time of the test.
   service = await startDeployService({ GIT_POLL_SECONDS: '3600' });
   ssh = await startSshGitServer(service.git);
@@ -50,7 +51,7 @@ afterAll(async () => {
   await ssh?.close();
 }, 60_000);
 
-(hasSsh ? describe : describe.skip)('a repository with a deploy key (needs the program ssh)', () => {
+describe('a repository with a deploy key', () => {
   test('is deployed once the host knows the key, large files included', async () => {
     const made = await call('POST', '/v2/shared_repositories', { url: ssh.url('shop') });
     repository = `/v2/shared_repositories/${made.id}`;

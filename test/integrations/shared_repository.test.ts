@@ -7,6 +7,9 @@ import { makeDeployKey } from '../../models/integrations/shared_repository/deplo
 import { startGitServer, type GitServer } from '../support/git/git_server';
 import { startService, type Answer, type TestService } from '../support/service';
 import { startSshGitServer, type SshGitServer } from '../support/git/ssh_git_server';
+import { needs } from '../support/runner/programs';
+
+const { test: needsSsh } = needs('ssh', 'ssh-keygen');
 
 let service: TestService;
 let git: GitServer;
@@ -52,7 +55,7 @@ test('getSharedRepository answers everything that is promised', async () => {
   });
 });
 
-test('ssh-keygen reads the keys and agrees on their fingerprints', () => {
+needsSsh('ssh-keygen reads the keys and agrees on their fingerprints', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'deploy-key-'));
   try {
     for (let turn = 0; turn < 10; turn += 1) {
@@ -67,7 +70,7 @@ test('ssh-keygen reads the keys and agrees on their fingerprints', () => {
   }
 });
 
-test('verifySharedRepository reads the repository with the deploy key and pins the key of the host', async () => {
+needsSsh('verifySharedRepository reads the repository with the deploy key and pins the key of the host', async () => {
   const { path: place, body } = await created();
   const refused = await service.call('POST', `${place}/verify`);
   expect([refused.status, refused.body.status]).toEqual([200, 'error']);
@@ -88,7 +91,7 @@ test('verifySharedRepository reads the repository with the deploy key and pins t
   expect((await service.call('POST', `${place}/verify`)).body.status).toBe('error');
 });
 
-test('a host that shows another key than the pinned one is refused', async () => {
+needsSsh('a host that shows another key than the pinned one is refused', async () => {
   const own = await startSshGitServer(git);
   git.makeRepository('pinned', { a: '1' });
   const { body } = await service.call('POST', '/v2/shared_repositories', { body: { url: own.url('pinned') } });

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, realpathSync } from 'node:fs';
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { kubectl } from '../cluster/kubectl';
-import { hasStaticBusybox, tarOf } from '../support/builds/images';
+import { tarOf } from '../support/builds/images';
 import { hasPostgresqlTools, openDatabaseWorkshop } from '../support/databases/database_hall';
 import { makeApplication, type DeployService, type TestApplication } from '../support/deployments/deploy';
 import { hostOfCluster, podsOfCluster, startOnCluster } from '../support/kubernetes/service_on_cluster';
@@ -64,7 +64,7 @@ async function answerOf(application: TestApplication, expected: RegExp): Promise
   );
 }
 
-if (hasStaticBusybox() && hasPostgresqlTools())
+if (hasPostgresqlTools())
   describeOnClusterOfMachine('databases of applications on a cluster', (cluster) => {
     const { test: testWithPsql } = needs('psql');
     beforeAll(async () => {

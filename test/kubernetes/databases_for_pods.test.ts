@@ -4,6 +4,7 @@ import { withAddress } from '../../jobs/applications/workload/databases';
 import { allowedSourcesOf, directEndpoints } from '../../models/databases/database/work';
 import { endpoint } from '../support/databases/database_children';
 import { startService, type TestService } from '../support/service';
+import { needs } from '../support/runner/programs';
 
 describe('variables of a pod', () => {
   const hosts = new Map([['DATABASE', '127.0.0.1']]);
@@ -47,7 +48,7 @@ describe('sources that a server accepts', () => {
   });
   afterAll(() => service.close());
 
-  test('are those of pods while an application is attached, of its endpoint alone', async () => {
+  needs('pgbouncer').test('are those of pods while an application is attached, of its endpoint alone', async () => {
     const { id } = (await service.call('POST', '/v2/databases', { body: { name: 'main', engine: 'postgresql' } })).body;
     await service.sql(`update databases set status = 'available' where id = $1`, [id]);
     const pooled = await endpoint(service, id, { pool_mode: 'session' });

@@ -3,7 +3,6 @@
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { kubectl } from '../cluster/kubectl';
 import { describeWorkloads } from '../conformance/workloads/workloads';
-import { hasStaticBusybox } from '../support/builds/images';
 import { leftOvers, type DeployService } from '../support/deployments/deploy';
 import { addDisk, removeDisk } from '../support/kubernetes/disk';
 import { startOnCluster } from '../support/kubernetes/service_on_cluster';
@@ -13,30 +12,29 @@ const storageClass = `workloads-${process.pid}`;
 
 let service: DeployService;
 
-if (hasStaticBusybox())
-  describeOnClusterOfMachine('workloads of a cluster', (cluster) => {
-    beforeAll(async () => {
-      await addDisk(cluster(), storageClass);
-      service = await startOnCluster(cluster(), { settings: { KUBERNETES_STORAGE_CLASS: storageClass } });
-    }, 60_000);
-    afterAll(async () => {
-      await service?.close();
-      await removeDisk(cluster(), storageClass);
-    }, 180_000);
+describeOnClusterOfMachine('workloads of a cluster', (cluster) => {
+  beforeAll(async () => {
+    await addDisk(cluster(), storageClass);
+    service = await startOnCluster(cluster(), { settings: { KUBERNETES_STORAGE_CLASS: storageClass } });
+  }, 60_000);
+  afterAll(async () => {
+    await service?.close();
+    await removeDisk(cluster(), storageClass);
+  }, 180_000);
 
-    /** Lines of kubectl, each with all labels. */
-    const objects = async (): Promise<string[]> => {
-      const namespace = `${service.platform.config.kubernetesNamespacePrefix}-${service.project.replace('_', '-')}`;
-      const shown = ['--show-labels', '--no-headers'];
-      return (await kubectl(cluster().kubeconfig, 'get', OBJECTS, '-n', namespace, ...shown)).split('\n');
-    };
+  /** Lines of kubectl, each with all labels. */
+  const objects = async (): Promise<string[]> => {
+    const namespace = `${service.platform.config.kubernetesNamespacePrefix}-${service.project.replace('_', '-')}`;
+    const shown = ['--show-labels', '--no-headers'];
+    return (await kubectl(cluster().kubeconfig, 'get', OBJECTS, '-n', namespace, ...shown)).split('\n');
+  };
 
-    describeWorkloads({
-      capabilities: { releaseCommandWritesFiles: false, namesInstances: false },
-      service: () => service,
-      async leftOf(ids) {
-        const found = [...(await objects()), ...leftOvers(service.runtimeDir)];
-        return found.filter((name) => ids.some((id) => name.includes(id) || name.includes(id.replace('_', '-'))));
-      },
-    });
+  describeWorkloads({
+    capabilities: { releaseCommandWritesFiles: false, namesInstances: false },
+    service: () => service,
+    async leftOf(ids) {
+      const found = [...(await objects()), ...leftOvers(service.runtimeDir)];
+      return found.filter((name) => ids.some((id) => name.includes(id) || name.includes(id.replace('_', '-'))));
+    },
   });
+});

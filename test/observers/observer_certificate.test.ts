@@ -73,6 +73,17 @@ test('seven days before it expires notifiers are told, once, and the observer st
   expect(await observers.incidents(id)).toEqual([]);
 });
 
+test('an authority that ends before the certificate is told of by its name', async () => {
+  const between = await authority.intermediate('Shop CA 1', { from: -1, until: 4.5 });
+  const { cert, key } = await between.issue(['127.0.0.1'], { from: -1, until: 60 });
+  const target = await startTarget({ cert: `${cert}\n${between.pem}`, key });
+  targets.push(target);
+  const id = await watch(target, '/between');
+  expect((await observers.check(id)).body.status).toBe('pass');
+  await until(() => told('/between').length > 0);
+  expect(receiver.at('/between')[0]?.body.data.certificate).toMatchObject({ days_left: 4, authority: 'Shop CA 1' });
+});
+
 test('another certificate that expires soon is told of a day later', async () => {
   const first = await startSecure(3.5);
   const id = await watch(first, '/next');

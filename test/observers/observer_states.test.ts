@@ -29,7 +29,12 @@ function outcomeOf(found: Found): CheckOutcome | null {
   if (found === 'silence') return null;
   return {
     ...{ status: found, response_time_ms: null, status_code: null, value: 1, timings: null },
-    ...{ error: found === 'fail' ? 'Too much.' : null, certificate_expires_at: null, unreachable: false },
+    ...{
+      error: found === 'fail' ? 'Too much.' : null,
+      certificate_expires_at: null,
+      certificate_authority: null,
+      unreachable: false,
+    },
   };
 }
 

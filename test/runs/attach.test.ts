@@ -4,6 +4,7 @@ import http from 'node:http';
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';
+import { newBrowser } from '../support/identity/browser';
 import { nodeApp } from '../support/git/repositories';
 import { attach as attachTo, type AttachOptions, type RunClient } from '../support/runs/attach';
 import { runEnded, runIs, runLog, startRun } from '../support/runs/runs';
@@ -219,6 +220,48 @@ describe('a handshake', () => {
       expect((await client.closed).code).toBe(1002);
     }
     expect((await runIs(application, id, 'running')).status).toBe('running');
+  });
+
+  test('what is typed after the key was revoked does not reach the program, and the connection ends', async () => {
+    const shell = await start('while read -r line; do echo "got $line"; done; echo over', INPUT);
+    const owner = await newBrowser(service, 'typist@example.com', 'developer');
+    const { createPersonalKey: made } = await owner.data(
+      'mutation { createPersonalKey(input: { name: "CI", scopes: ["read", "write", "deploy", "logs:read"] }) { key { id } token } }',
+    );
+    const client = await attach(shell, { key: made.token });
+    await client.told('ready');
+    client.type('before\n');
+    await client.shows('got before');
+    await owner.data('mutation ($id: ID!) { revokePersonalKey(id: $id) }', { id: made.key.id });
+    const before = performance.now();
+    client.type('after\n');
+    expect(await client.closed).toMatchObject({ code: 1008, reason: 'token_invalid' });
+    expect(performance.now() - before).toBeLessThan(5_000);
+    const next = await attach(shell);
+    await next.told('ready');
+    next.type('of another\n');
+    next.command({ type: 'close_stdin' });
+    await next.closed;
+    expect(next.stdout()).toBe('got before\ngot of another\nover\n');
+  });
+
+  test('input waits while the right cannot be looked at', async () => {
+    const shell = await start('cat', INPUT);
+    const key = await service.mintKey();
+    const client = await attach(shell, { key });
+    await client.told('ready');
+    await service.sql('alter table api_keys rename to api_keys_away');
+    try {
+      await sleep(2_500);
+      client.type('while it was away\n');
+      await sleep(1_000);
+      expect(client.stdout()).toBe('');
+    } finally {
+      await service.sql('alter table api_keys_away rename to api_keys');
+    }
+    await client.shows('while it was away');
+    client.command({ type: 'close_stdin' });
+    await client.closed;
   });
 
   test('a caller who loses the right is cut off', async () => {

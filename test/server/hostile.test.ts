@@ -6,6 +6,7 @@ import path from 'node:path';
 import { GIVEN_UP_SOON, QUICK, startDeployService, type DeployService } from '../support/deployments/deploy';
 import { nodeApp } from '../support/git/repositories';
 import { waitFor } from '../support/wait_for';
+import { needs } from '../support/runner/programs';
 
 jest.setTimeout(120_000);
 
@@ -41,7 +42,7 @@ test('who takes the port that an instance was given does not get its requests', 
   }
 });
 
-test('a build cannot read the keys of the platform, and neither can what it links to', async () => {
+needs('bwrap').test('a build cannot read the keys of the platform, and neither can what it links to', async () => {
   const { dataDir } = service.platform.config;
   const links = Object.fromEntries(
     ['first-key.json', 'secret-key', 'postgres/password'].map((name, i) => [

@@ -7,11 +7,11 @@ import path from 'node:path';
 import { readSource, repositoryFiles, ROOT } from '../support/runner/repository';
 import {
   bareFiles,
-  bareUserFiles,
   differsByUser,
   everyRun,
   heavyFiles,
   heavyTurn,
+  isBareForUser,
   marksOf,
   QUARTERS,
   testFiles,
@@ -130,25 +130,17 @@ describe('the run as an ordinary user', () => {
     expect(taken).toContain('test/server/demo.test.ts');
   });
 
-  it('takes of the suite one half in turn, and of the other what the change touches most', () => {
-    const [first, second] = [userFiles(1, [], []), userFiles(2, [], [])];
-    expect(first.filter((file) => second.includes(file))).toEqual([]);
-    expect([...new Set([...first, ...userFiles(3, [], [])])].length).toBeGreaterThan(first.length);
-    const one = second.find((file) => !bareUserFiles(1).includes(file)) as string;
+  it('takes of the suite one half in turn where root has the run without optional programs', () => {
+    const [first, third] = [userFiles(1, [], []), userFiles(3, [], [])];
+    expect(first.filter((file) => third.includes(file))).toEqual([]);
+    const all = userFiles(1, everyRun(), []);
+    expect([...first, ...third].sort()).toEqual([...all].sort());
+    expect(all.filter((file) => !bareFiles().includes(file))).toEqual([]);
+    expect(QUARTERS.map(isBareForUser)).toEqual([false, true, false, true]);
+    expect(userFiles(2, [], [])).toEqual([]);
+    const [one = ''] = third;
     expect(userFiles(1, [], [one])).toContain(one);
     expect(userFiles(1, [], files).length).toBe(first.length + TOUCHED_MAX);
-  });
-
-  it('takes each file once, with the optional programs or without, and in four quarters both ways', () => {
-    const differing = QUARTERS.map((quarter) => bareFiles(quarter).filter(differsByUser).sort());
-    const bare = QUARTERS.map(bareUserFiles);
-    const equipped = QUARTERS.map((quarter, at) =>
-      userFiles(quarter, heavyFiles(), []).filter((file) => differing[at]!.includes(file)),
-    );
-    QUARTERS.forEach((_, at) => expect([...bare[at]!, ...equipped[at]!].sort()).toEqual(differing[at]));
-    const all = [...new Set(differing.flat())].sort();
-    expect(equipped.flat().sort()).toEqual(all);
-    expect(Math.max(...equipped.map((files) => files.length))).toBeLessThan(all.length / 2);
   });
 
   // What the program asks at its start; starts are among the tests above.

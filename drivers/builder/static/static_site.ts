@@ -36,8 +36,9 @@ export function siteOfBuild(directories: string[]): Pick<LanguagePlan, 'site' | 
   const tests = directories.map((directory) => `[ -f ${directory}/index.html ]`).join(' || ');
   const none =
     'The build left no index.html in ' +
-    directories.map((directory) => (directory === '.' ? 'the root directory' : `${directory}/`)).join(', ') +
-    '. To run a server instead, add a start script or a Procfile.';
+    directories.map((directory) => `${directory}/`).join(', ') +
+    '. Let it write the site to one of them; the root directory holds the sources, which are not published. ' +
+    'To run a server instead, add a start script or a Procfile.';
   const check: Step = { name: 'Static site', command: `${tests} || { echo "${none}" >&2; exit 1; }` };
   return { site: [check, serverStep(directories)], processes: { web: command(directories) } };
 }

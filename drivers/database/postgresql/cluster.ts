@@ -56,6 +56,8 @@ export const roles = {
   owner: 'platform_owner',
   readers: 'platform_readers',
   writers: 'platform_writers',
+  /** On staging servers of upgrades only (upgrades/loader.ts). */
+  loader: 'platform_loader',
 };
 
 /** Limit of the operating system: a socket path has at most 107 bytes (unix(7)). */

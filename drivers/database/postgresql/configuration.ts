@@ -25,6 +25,8 @@ export interface Mode {
 
 /** Connections reserved for the platform. */
 const reservedConnections = 3;
+/** How long queries of a replica may hold up its replay: that far behind it may be. */
+const STANDBY_DELAY = '10min';
 const configurationFile = 'postgresql.conf';
 
 /** Quotes a value for postgresql.conf, where an unquoted path or address is a syntax error. */
@@ -53,7 +55,7 @@ export async function configure(
     ['server.crt', cluster.spec.tls.certificate],
     ['server.key', cluster.spec.tls.key],
     ['pg_hba.conf', accessRules(cluster, mode)],
-    ['pg_ident.conf', userMap()],
+    ['pg_ident.conf', userMap(mode)],
   ];
   let changed = false;
   for (const [name, text] of files) changed = (await replace(path.join(conf, name), text, owner)) || changed;
@@ -199,6 +201,11 @@ function replication({ spec }: Cluster): Record<string, string | number> {
     primary_slot_name: spec.id,
     recovery_target_timeline: 'latest',
     wal_retrieve_retry_interval: '1s',
+    // Reports take longer than the 30 s after which a server ends what stands in the way of replay. The primary keeps
+    // rows that they still see, as it does for its own queries; what is left, such as ALTER TABLE, waits.
+    hot_standby_feedback: 'on',
+    max_standby_streaming_delay: STANDBY_DELAY,
+    max_standby_archive_delay: STANDBY_DELAY,
   };
 }
 
@@ -218,7 +225,7 @@ function addresses(sources: string[]): string {
 // The first matching line applies (PostgreSQL, "The pg_hba.conf File").
 function accessRules({ spec }: Cluster, { kind }: Mode): string {
   const own = [`local all ${roles.admin} peer map=platform`, `local replication ${roles.admin} peer map=platform`];
-  if (kind !== 'open') return `${own.join('\n')}\n`;
+  if (kind !== 'open') return `${[...own, `local all ${roles.loader} peer map=platform`].join('\n')}\n`;
   const name = spec.database_name ?? 'all';
   const everywhere = ['127.0.0.1/32', '::1/128', ...spec.allowed_sources.map(requireNetwork)];
   return `${[
@@ -228,15 +235,17 @@ function accessRules({ spec }: Cluster, { kind }: Mode): string {
     `local all ${roles.replication} reject`,
     // Poolers: only the user of the server and the platform can reach the socket.
     `local "${name}" all scram-sha-256`,
-    ...everywhere.map((source) => `hostssl "${name}" all ${source} scram-sha-256`),
+    // Which databases a user may connect to is a privilege: admins make further ones.
+    ...everywhere.map((source) => `hostssl all all ${source} scram-sha-256`),
   ].join('\n')}\n`;
 }
 
 // For peer authentication, the server maps the uid of its client with its own /etc/passwd: in a sandbox, the only user
 // is called `app` (drivers/runtime/sandbox/sandbox.ts).
-function userMap(): string {
+function userMap({ kind }: Mode): string {
   const names = process.getuid?.() === 0 ? ['root'] : ['app', ...ownNames()];
-  return names.map((name) => `platform ${name} ${roles.admin}\n`).join('');
+  const mapped = kind === 'open' ? [roles.admin] : [roles.admin, roles.loader];
+  return names.flatMap((name) => mapped.map((role) => `platform ${name} ${role}\n`)).join('');
 }
 
 /** Name of the user of this process; empty where the host has no name for it. */

@@ -156,7 +156,8 @@ async function clone(cluster: Cluster, data: string, ctx: DriverContext): Promis
 const canSync = process.platform === 'linux';
 const leftToUs = canSync ? ['--no-sync'] : [];
 
-async function toDisk(tree: string, ctx: DriverContext): Promise<void> {
+/** Syncs what programs wrote without syncing. */
+export async function toDisk(tree: string, ctx: DriverContext): Promise<void> {
   if (canSync) await run('sync', ['-f', '--', tree], ctx).catch(() => run('sync', [], ctx)); // busybox knows no -f
 }
 
@@ -170,7 +171,7 @@ function primaryOf(engine: PostgresqlContext, spec: DatabaseServer, programs: Pr
   };
 }
 
-/** Arguments for PostgreSQL tools: the socket, and the administrator role. */
-export function connectionOf({ serverDirectory, spec }: Cluster): string[] {
-  return ['-h', socketDirectory(serverDirectory), '-p', String(spec.port), '-U', roles.admin];
+/** Arguments for PostgreSQL tools: the socket, and the role, usually the administrator. */
+export function connectionOf({ serverDirectory, spec }: Cluster, role = roles.admin): string[] {
+  return ['-h', socketDirectory(serverDirectory), '-p', String(spec.port), '-U', role];
 }

@@ -18,10 +18,12 @@ import { readLog } from './log';
 import { inspect, metrics } from './observe';
 import { pooledServer } from './pooled';
 import { programsOf } from './programs';
+import { sessionUserUse } from './second_logins';
+import { inSession } from './session';
 import { restore } from './backups/restore';
 import { stopPostgres, whenReady } from './server';
 import { storeArchives } from './backups/stored_archive';
-import { upgrade } from './upgrade';
+import { upgrade } from './upgrades/upgrade';
 import { windowOf } from './backups/window';
 
 /** `directory`: for the servers of all engines. `gigabyteBytes`: bytes per GB of `storage_gb`, 2^30 except in tests. */
@@ -62,7 +64,9 @@ function stepsOf(engine: PostgresqlContext): ServerSteps<ServerSpec, ObservedSer
 
 function capabilitiesOf(
   engine: PostgresqlContext,
-): Measurable<ServerSpec> & Upgradable<ServerSpec> & Pick<EngineDriver, 'hasData' | 'promote' | 'pooled'> {
+): Measurable<ServerSpec> &
+  Upgradable<ServerSpec> &
+  Pick<EngineDriver, 'hasData' | 'promote' | 'pooled' | 'secondLoginDiffers'> {
   return {
     versions: () => Promise.resolve(versionsOf(engine)),
     upgrade: (r, fromVersion, ctx) =>
@@ -75,6 +79,12 @@ function capabilitiesOf(
     promote: (r, ctx) => asDriverErrors(async () => promote(await presentCluster(engine, r), ctx)),
     pooled: (server) =>
       asDriverErrors(async () => pooledServer(await requireServerDirectory(engine, server.id), server)),
+    secondLoginDiffers: (r) =>
+      asDriverErrors(async () => {
+        const cluster = await presentCluster(engine, r);
+        const { database_name } = cluster.spec;
+        return database_name === null ? null : inSession(cluster, { database: database_name }, sessionUserUse);
+      }),
     metrics: (r) => asDriverErrors(async () => metrics(await presentCluster(engine, r))),
   };
 }

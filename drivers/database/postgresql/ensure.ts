@@ -87,28 +87,36 @@ export async function ensureServer(cluster: Cluster, ctx: DriverContext): Promis
   return {};
 }
 
-/** Ensures users, database and privileges; nothing on a replica. */
-export async function ensureContent(
+/** Ensures users and database; nothing on a replica, which is the result. */
+export function ensureLogins(
   cluster: Cluster,
   ctx: DriverContext,
   which: 'server' | 'staging' = 'server',
-): Promise<void> {
+): Promise<'done' | 'follows'> {
   const { spec, serverDirectory } = cluster;
-  const follows = await whenReady(
+  return whenReady(
     cluster,
     which,
     { data: serverDirectory.data },
     async (session) => {
       const { rows } = await session.query<{ follows: boolean }>('select pg_is_in_recovery() as follows');
-      if (rows[0]?.follows === true) return true;
+      if (rows[0]?.follows === true) return 'follows';
       await ensureUsers(session, spec);
-      return false;
+      return 'done';
     },
     ctx,
   );
-  if (!follows && spec.database_name !== null)
+}
+
+/** Ensures users, database and privileges; nothing on a replica. */
+export async function ensureContent(cluster: Cluster, ctx: DriverContext): Promise<void> {
+  const { spec, serverDirectory } = cluster;
+  const logins = await ensureLogins(cluster, ctx);
+  if (logins === 'done' && spec.database_name !== null)
     await inSession(cluster, { database: spec.database_name, data: serverDirectory.data }, (session) =>
-      ensureRights(session, spec),
+      ensureRights(session, spec, (database, work) =>
+        inSession(cluster, { database, data: serverDirectory.data }, work),
+      ),
     );
 }
 

@@ -6,6 +6,7 @@ import type { ServerDirectory } from '../../hosted_server/server_directory';
 import { socketDirectory } from './cluster';
 import { inSession, isUnavailable } from './session';
 
+const REPORTS_SEARCH_PATH = 180_000;
 const answerWithinMs = 4_000;
 
 export async function pooledServer(
@@ -13,21 +14,27 @@ export async function pooledServer(
   { port }: Pick<DatabaseServer, 'port'>,
 ): Promise<PooledServer> {
   const socket_directory = socketDirectory(serverDirectory);
-  const logins = await loginsOf(serverDirectory, port);
+  const told = await askServer(serverDirectory, port);
   const { dev, ino, birthtimeMs } = await stat(socket_directory);
-  return { socket_directory, socket_key: [dev, ino, birthtimeMs].join('-'), port, logins };
+  return { socket_directory, socket_key: [dev, ino, birthtimeMs].join('-'), port, ...told };
 }
 
-async function loginsOf(serverDirectory: ServerDirectory, port: number): Promise<ServerLogin[]> {
+async function askServer(
+  serverDirectory: ServerDirectory,
+  port: number,
+): Promise<Pick<PooledServer, 'logins' | 'reports_search_path'>> {
   try {
-    const { rows } = await inSession({ serverDirectory, spec: { port } }, { statementMs: answerWithinMs }, (session) =>
-      session.query<ServerLogin>(
+    return await inSession({ serverDirectory, spec: { port } }, { statementMs: answerWithinMs }, async (session) => {
+      const { rows: logins } = await session.query<ServerLogin>(
         `select rolname as username, rolpassword as verifier from pg_authid
        where rolcanlogin and not rolsuper and not rolreplication and rolpassword like 'SCRAM-SHA-256$%'
          order by rolname`,
-      ),
-    );
-    return rows;
+      );
+      const { rows } = await session.query<{ version: number }>(
+        "select current_setting('server_version_num')::int as version",
+      );
+      return { logins, reports_search_path: (rows[0]?.version ?? 0) >= REPORTS_SEARCH_PATH };
+    });
   } catch (error) {
     throw isUnavailable(error) ? new DriverError('transient', 'The server does not answer at the moment.') : error;
   }

@@ -1,9 +1,8 @@
 // PostgreSQL programs of this host, and how they are executed. They end with the control plane: their unfinished output
 // has a temporary name, and is made again.
-import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { access, constants, cp, mkdir, mkdtemp, readFile, rename, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import { isPassable } from '../../../core/directory';
 import type { PostgresqlFound } from '../../../core/catalog/host_facts';
 import { CommandFailed, run } from '../../../core/process/command';
@@ -80,41 +79,6 @@ export function runTool(program: string, args: string[], tool: Tool, ctx: Driver
       );
     });
   });
-}
-
-/** Runs two programs as a pipeline. @throws CommandFailed of the one that failed */
-export async function runPiped(
-  first: [string, ...string[]],
-  second: [string, ...string[]],
-  ctx: DriverContext,
-): Promise<void> {
-  const [from, to] = [
-    started(first, ['ignore', 'pipe', 'pipe'], ctx),
-    started(second, ['pipe', 'ignore', 'pipe'], ctx),
-  ];
-  const flow = pipeline(from.child.stdout!, to.child.stdin!).catch(() => undefined);
-  const ends = await Promise.allSettled([from.ended, to.ended]);
-  await flow;
-  const failed = ends.find((end) => end.status === 'rejected');
-  if (failed !== undefined) throw failed.reason;
-}
-
-function started(
-  [program, ...args]: [string, ...string[]],
-  stdio: ('ignore' | 'pipe')[],
-  ctx: DriverContext,
-): { child: ChildProcess; ended: Promise<void> } {
-  const [file = '', ...all] = [...tethered(), program, ...args];
-  const child: ChildProcess = spawn(file, all, { ...settings({}), stdio, signal: ctx.signal, killSignal: 'SIGKILL' });
-  let words = '';
-  child.stderr?.on('data', (chunk: Buffer) => (words = (words + chunk.toString()).slice(-4_000)));
-  const ended = new Promise<void>((resolve, reject) => {
-    child.on('error', reject);
-    child.on('close', (code) =>
-      code === 0 ? resolve() : reject(new CommandFailed(path.basename(program), code, '', words.trim(), said(words))),
-    );
-  });
-  return { child, ended };
 }
 
 function settings({ env, cwd }: Tool) {

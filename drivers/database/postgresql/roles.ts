@@ -1,11 +1,15 @@
 // Users and their privileges. Everything created by users with full access belongs to the first of them, whose role the
 // others assume at the start of each session; so each can change objects of the others, and default privileges give the
-// remaining users access to future tables (docs/decisions/0161). pg_read_all_data would be simpler, but also grants
+// remaining users access to future tables (docs/decisions/0166). pg_read_all_data would be simpler, but also grants
 // access to pg_authid.
 import type { DatabaseServer, ServerUser } from '../../database';
 import { DriverError } from '../../../core/driver';
 import { roles } from './cluster';
+import { ensureDefaultPrivileges } from './default_privileges';
+import { disownElsewhere, openMaintenanceDatabase, type InDatabase } from './further_databases';
+import { dropEventTriggers, revokeHigherRights } from './rights';
 import { isVerifierOf, verifierOf } from './scram';
+import { ensureSecondLogin, releaseSecondLogins } from './second_logins';
 import { sqlIdentifier, sqlString, type Session } from './session';
 
 interface Role {
@@ -35,38 +39,48 @@ export async function ensureUsers(session: Session, spec: DatabaseServer): Promi
   const bad = spec.users.find(({ username }) => isReservedRole(username));
   if (bad !== undefined)
     throw new DriverError('invalid', `The name ${JSON.stringify(bad.username)} is reserved by the engine.`);
+  await revokeHigherRights(session);
   const present = await presentRoles(session);
   await ensureGroups(session, present);
   await ensurePassword(session, present, roles.replication, spec.admin_password, 'replication');
   for (const user of spec.users) await ensurePassword(session, present, user.username, user.password, 'login');
   if (spec.database_name !== null) await ensureDatabase(session, spec.database_name);
-  const admins = spec.users.filter(({ access }) => access === 'admin').map(({ username }) => username);
-  for (const user of spec.users) await ensureAccess(session, user, admins);
-  if (spec.database_name !== null) await ensureActsAs(session, spec.database_name, spec.users, admins[0] ?? null);
+  const users = spec.users.filter(({ second_of }) => second_of === undefined);
+  const admins = adminsOf(spec);
+  for (const user of users) await ensureAccess(session, user, admins);
+  if (spec.database_name !== null) await ensureActsAs(session, spec.database_name, users, admins[0] ?? null);
+  for (const { username, second_of } of spec.users)
+    if (second_of !== undefined) await ensureSecondLogin(session, username, second_of);
   await endOldSessions(session, spec.allowed_sources);
 }
 
 /**
  * Ensures privileges inside the database, which `session` is in. Undesired users are dropped, and their objects
- * reassigned to the owner role.
+ * reassigned.
  */
-export async function ensureRights(session: Session, spec: DatabaseServer): Promise<void> {
-  const { rows } = await session.query<{ role: string }>(
-    'select distinct defaclrole::regrole::text as role from pg_default_acl',
-  );
-  const done = new Set(rows.map(({ role }) => role.replaceAll('"', '')));
-  if (!done.has(roles.owner)) await openSchemas(session);
-  const makers = [
-    roles.owner,
-    ...spec.users.filter(({ access }) => access === 'admin').map(({ username }) => username),
-  ];
-  for (const maker of makers) if (!done.has(maker)) await openLaterTables(session, maker);
+export async function ensureRights(session: Session, spec: DatabaseServer, inDatabase: InDatabase): Promise<void> {
+  await dropEventTriggers(session);
+  await ensureDefaultPrivileges(session, adminsOf(spec));
+  await releaseSecondLogins(session, spec.users);
   const desired = new Set(spec.users.map(({ username }) => username));
   const { rows: logins } = await session.query<{ rolname: string }>(
     `select rolname from pg_roles where rolcanlogin and not rolsuper and rolname not like 'platform\\_%'
       and rolname not like 'pg\\_%'`,
   );
-  for (const { rolname } of logins) if (!desired.has(rolname)) await dropUser(session, rolname);
+  for (const { rolname } of logins)
+    if (!desired.has(rolname)) await dropUser(session, inDatabase, rolname, heirOf(rolname, desired));
+}
+
+function adminsOf({ users }: DatabaseServer): string[] {
+  return users
+    .filter(({ access, second_of }) => access === 'admin' && second_of === undefined)
+    .map(({ username }) => username);
+}
+
+/** Who gets what a dropped role owns: the user whose second login it was, else the platform's role. */
+function heirOf(role: string, desired: ReadonlySet<string>): string {
+  const first = role.replace(/\.\d+$/, '');
+  return desired.has(first) ? first : roles.owner;
 }
 
 async function presentRoles(session: Session): Promise<Map<string, Role>> {
@@ -80,6 +94,7 @@ async function ensureGroups(session: Session, present: Map<string, Role>): Promi
   if (!present.has(roles.owner))
     await session.query(`grant pg_signal_backend, pg_read_all_stats to ${sqlIdentifier(roles.owner)}`);
   await session.query('revoke connect, temporary on database postgres, template1 from public');
+  await openMaintenanceDatabase(session);
 }
 
 // The role's comment records since when the password is valid. It is set in the same transaction: after a crash before
@@ -138,7 +153,7 @@ async function ensureDatabase(session: Session, database: string): Promise<void>
   await session.query('commit');
 }
 
-/** Membership in the group of the access level, and, for further admins, in the first admin. */
+/** Membership in the group of the access level, and, for further admins, in the first admin. Admins make databases. */
 async function ensureAccess(session: Session, { username, access }: ServerUser, admins: string[]): Promise<void> {
   const [first] = admins;
   const desired = [groupOf[access], ...(access === 'admin' && first && first !== username ? [first] : [])];
@@ -147,6 +162,12 @@ async function ensureAccess(session: Session, { username, access }: ServerUser, 
       join pg_roles u on u.oid = m.member where u.rolname = $1 and g.rolname = any($2)`,
     [username, [...Object.values(groupOf), ...admins]],
   );
+  const { rowCount } = await session.query('select from pg_roles where rolname = $1 and rolcreatedb <> $2', [
+    username,
+    access === 'admin',
+  ]);
+  if (rowCount !== 0)
+    await session.query(`alter role ${sqlIdentifier(username)} ${access === 'admin' ? 'createdb' : 'nocreatedb'}`);
   const present = rows.map(({ role }) => role);
   const change = async (verb: string, names: string[], word: string): Promise<void> => {
     for (const name of names) await session.query(`${verb} ${sqlIdentifier(name)} ${word} ${sqlIdentifier(username)}`);
@@ -163,8 +184,8 @@ async function ensureAccess(session: Session, { username, access }: ServerUser, 
 }
 
 /**
- * The role that sessions assume. Sessions that assumed a former first admin end: that role may be dropped by the next
- * statement.
+ * The role that sessions assume, in all databases. Sessions that assumed a former first admin end: that role may be
+ * dropped by the next statement.
  */
 async function ensureActsAs(
   session: Session,
@@ -172,57 +193,40 @@ async function ensureActsAs(
   users: ServerUser[],
   first: string | null,
 ): Promise<void> {
-  const { rows } = await session.query<{ username: string; role: string }>(
-    `select r.rolname as username, substring(setting from '^role=(.*)') as role
+  const { rows } = await session.query<{ username: string; role: string; here: boolean }>(
+    `select r.rolname as username, substring(setting from '^role=(.*)') as role, s.setdatabase <> 0 as here
       from pg_db_role_setting s join pg_roles r on r.oid = s.setrole, unnest(s.setconfig) setting
-      where s.setdatabase = (select oid from pg_database where datname = $1) and setting like 'role=%'`,
+      where s.setdatabase in (0, (select oid from pg_database where datname = $1)) and setting like 'role=%'`,
     [database],
   );
-  const present = new Map(rows.map(({ username, role }) => [username, role]));
+  const ours = [roles.owner, ...users.map(({ username }) => username)];
   for (const { username, access } of users) {
     const desired = access === 'admin' && username !== first ? first : null;
-    const before = present.get(username) ?? null;
-    if (before === desired) continue;
+    const present = rows.filter((row) => row.username === username);
+    const [before = null] = present.filter(({ here, role }) => !here && ours.includes(role)).map(({ role }) => role);
+    const earlier = present.find(({ here }) => here);
+    if (before === desired && !earlier) continue;
     await session.query('begin');
-    await session.query(
-      `alter role ${sqlIdentifier(username)} in database ${sqlIdentifier(database)} ` +
-        `${desired === null ? 'reset role' : `set role = ${sqlString(desired)}`}`,
-    );
-    if (before !== null && before !== roles.owner)
+    if (before !== desired)
+      await session.query(
+        `alter role ${sqlIdentifier(username)} ${desired === null ? 'reset role' : `set role = ${sqlString(desired)}`}`,
+      );
+    // Servers of before say it of the database.
+    if (earlier)
+      await session.query(`alter role ${sqlIdentifier(username)} in database ${sqlIdentifier(database)} reset role`);
+    const left = [before, earlier?.role].filter((role) => role !== undefined && role !== null && role !== desired);
+    if (left.some((role) => role !== roles.owner))
       await session.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1', [username]);
     await session.query('commit');
   }
 }
 
-async function openSchemas(session: Session): Promise<void> {
-  await session.query('begin');
-  await session.query(`alter schema public owner to ${sqlIdentifier(roles.owner)}`);
-  await session.query('revoke create on schema public from public');
-  await session.query(
-    `grant usage on schema public to ${sqlIdentifier(roles.readers)}, ${sqlIdentifier(roles.writers)}`,
-  );
-  await session.query('commit');
-}
-
-async function openLaterTables(session: Session, maker: string): Promise<void> {
-  const rights = [
-    `usage on schemas to ${sqlIdentifier(roles.readers)}, ${sqlIdentifier(roles.writers)}`,
-    `select on tables to ${sqlIdentifier(roles.readers)}`,
-    `select on sequences to ${sqlIdentifier(roles.readers)}`,
-    `select, insert, update, delete, truncate on tables to ${sqlIdentifier(roles.writers)}`,
-    `usage, select, update on sequences to ${sqlIdentifier(roles.writers)}`,
-  ];
-  await session.query('begin');
-  for (const right of rights)
-    await session.query(`alter default privileges for role ${sqlIdentifier(maker)} grant ${right}`);
-  await session.query('commit');
-}
-
-async function dropUser(session: Session, username: string): Promise<void> {
+async function dropUser(session: Session, inDatabase: InDatabase, username: string, heir: string): Promise<void> {
   await session.query(`alter role ${sqlIdentifier(username)} nologin`);
   await session.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1', [username]);
+  await disownElsewhere(session, inDatabase, username, heir);
   await session.query('begin');
-  await session.query(`reassign owned by ${sqlIdentifier(username)} to ${sqlIdentifier(roles.owner)}`);
+  await session.query(`reassign owned by ${sqlIdentifier(username)} to ${sqlIdentifier(heir)}`);
   await session.query(`drop owned by ${sqlIdentifier(username)}`);
   await session.query(`drop role ${sqlIdentifier(username)}`);
   await session.query('commit');

@@ -17,10 +17,10 @@ const ours = [
   'default_transaction_read_only=off',
   'row_security=on',
   'client_min_messages=warning',
-  'log_min_duration_statement=-1',
+  'check_function_bodies=off',
   'idle_in_transaction_session_timeout=60000',
-  'track_activities=off',
 ];
+const oursAsSuperuser = [...ours, 'log_min_duration_statement=-1', 'track_activities=off'];
 
 /** Parameters of a connection to a server. */
 interface ServerLocation {
@@ -28,11 +28,12 @@ interface ServerLocation {
   spec: Pick<DatabaseServer, 'port'>;
 }
 
-/** `data`: the expected data directory of the server. */
+/** `data`: the expected data directory of the server. `user`: the administrator, or the loader of a staging server. */
 export interface Target {
   database?: string;
   data?: string;
   port?: number;
+  user?: string;
   statementMs?: number;
 }
 
@@ -47,7 +48,8 @@ export async function inSession<T>(
 ): Promise<T> {
   const session = await connect(cluster, target);
   try {
-    await requireOurs(cluster, target, session);
+    // Others than the administrator cannot ask; a staging server is new, and in a directory of its own.
+    if (target.user === undefined) await requireOurs(cluster, target, session);
     return await work(session);
   } finally {
     await session.end().catch(() => undefined);
@@ -75,13 +77,15 @@ export function sqlString(value: string): string {
 
 async function connect(
   cluster: ServerLocation,
-  { database = 'postgres', port, statementMs = 30_000 }: Target,
+  { database = 'postgres', port, user = roles.admin, statementMs = 30_000 }: Target,
 ): Promise<Client> {
-  const options = [...ours, `statement_timeout=${statementMs}`].map((one) => `-c ${one}`).join(' ');
+  const options = [...(user === roles.admin ? oursAsSuperuser : ours), `statement_timeout=${statementMs}`]
+    .map((one) => `-c ${one}`)
+    .join(' ');
   const client = new Client({
     host: socketDirectory(cluster.serverDirectory),
     port: port ?? cluster.spec.port,
-    user: roles.admin,
+    user,
     database,
     options,
     application_name: 'platform',

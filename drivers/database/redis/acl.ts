@@ -1,5 +1,6 @@
-// Accounts of a Redis or Valkey server. The default user is off. The platform's account name contains the id of the
-// server, so that a successful login identifies the server.
+// Accounts of a Redis or Valkey server. `default` is the first user under another name, for programs that know only a
+// password (`AUTH password`, `rediss://:password@host`). The platform's account name contains the id of the server, so
+// that a successful login identifies the server.
 import { createHash } from 'node:crypto';
 import type { DatabaseServer, ServerUser } from '../../database';
 import { DriverError } from '../../../core/driver';
@@ -10,16 +11,22 @@ export interface Account {
   rules: string[];
 }
 
+/** Who logs in with a password alone (redis.io, "AUTH"). */
+const NAMELESS = 'default';
+
 const everything = ['~*', '&*'];
 // Not in @admin, but with effects beyond the data: MIGRATE connects to any host, SCRIPT DEBUG blocks the server.
 const harmful = ['-@admin', '-migrate', '-script|debug'];
 const allAtOnce = ['-flushall', '-flushdb', '-swapdb', '-function'];
 const listening = ['+subscribe', '+psubscribe', '+ssubscribe', '+unsubscribe', '+punsubscribe', '+sunsubscribe'];
 const readingScripts = ['+eval_ro', '+evalsha_ro', '+fcall_ro'];
+// Of @admin, but harmless. CONFIG is not among them: no rule limits it to a parameter, and CONFIG GET shows passwords.
+const harmless = ['+role', '+lastsave'];
+const inspecting = ['+slowlog', '+latency', '+client|list', '+module|list'];
 
 const rulesOf: Record<ServerUser['access'], string[]> = {
-  admin: ['+@all', ...harmful, '+slowlog'],
-  read_write: ['+@all', ...harmful, ...allAtOnce, '+fcall', '+fcall_ro'],
+  admin: ['+@all', ...harmful, ...harmless, ...inspecting],
+  read_write: ['+@all', ...harmful, ...harmless, ...allAtOnce, '+fcall', '+fcall_ro'],
   // INFO, KEYS and SORT_RO are @dangerous; clients send INFO when they connect.
   read_only: [
     '-@all',
@@ -30,6 +37,7 @@ const rulesOf: Record<ServerUser['access'], string[]> = {
     ...readingScripts,
     '-@dangerous',
     ...harmful,
+    ...harmless,
     '+info',
     '+keys',
     '+sort_ro',
@@ -52,20 +60,28 @@ export function accountsOf(spec: DatabaseServer): Account[] {
   return [
     account(adminOf(spec.id), [spec.admin_password], admin),
     account(followerOf(spec.id), [spec.admin_password], follower),
-    ...spec.users.map(({ username, password, previous_password, access }) =>
-      account(requireFree(username), [password, previous_password], [...everything, ...rulesOf[access]]),
-    ),
+    nameless(spec.users[0]),
+    ...spec.users.map((user) => tenantAccount(requireFree(user.username), user)),
   ];
 }
 
 /** Configuration lines; only hashes of passwords are stored. */
 export function aclLines(spec: DatabaseServer): string[] {
-  return ['user default off', ...accountsOf(spec).map(({ username, rules }) => `user ${username} ${rules.join(' ')}`)];
+  return accountsOf(spec).map(({ username, rules }) => `user ${username} ${rules.join(' ')}`);
 }
 
 /** Password hash in the format of the server. */
 export function hashOf(password: string): string {
   return createHash('sha256').update(password).digest('hex');
+}
+
+/** A server always has the user `default`, which is on and without a password unless rules say otherwise. */
+function nameless(first: ServerUser | undefined): Account {
+  return first === undefined ? { username: NAMELESS, rules: ['off'] } : tenantAccount(NAMELESS, first);
+}
+
+function tenantAccount(username: string, { password, previous_password, access }: ServerUser): Account {
+  return account(username, [password, previous_password], [...everything, ...rulesOf[access]]);
 }
 
 function account(username: string, passwords: (string | undefined)[], permissions: string[]): Account {
@@ -74,7 +90,7 @@ function account(username: string, passwords: (string | undefined)[], permission
 }
 
 function requireFree(username: string): string {
-  if (!/^[a-z][a-z0-9_]{0,30}$/.test(username) || username === 'default' || username.startsWith('platform_')) {
+  if (!/^[a-z][a-z0-9_]{0,30}$/.test(username) || username === NAMELESS || username.startsWith('platform_')) {
     throw new DriverError('invalid', `The name ${JSON.stringify(username)} is reserved by the engine.`);
   }
   return username;

@@ -77,10 +77,26 @@ export function settings(spec: DatabaseServer, serverDirectory: ServerDirectory,
   ];
 }
 
+/**
+ * Settings that are applied to a running server too, in the words of CONFIG GET; they follow `settings` and win.
+ * - Events of keys are what programs would set themselves, but no rule limits CONFIG SET to a parameter: these ones, of
+ *   expired, deleted and renamed keys, cost plain writes nothing (docs/decisions/0209).
+ * - RESTORE checks what clients send: a damaged payload would reach the memory of the server.
+ * - A server holds a value twice while a client sends it, and disconnects who needs more than this share of the memory
+ *   for data: with 10 % the smallest package took no value of 10 MB. Beyond a quarter, all clients together could take
+ *   what forks need.
+ */
+export const LIVE_SETTINGS: readonly [name: string, value: string][] = [
+  ['notify-keyspace-events', 'gxE'],
+  ['sanitize-dump-payload', 'clients'],
+  ['maxmemory-clients', '25%'],
+];
+
 /** The complete configuration, with users and passwords. */
 export function configuration(spec: DatabaseServer, serverDirectory: ServerDirectory, engineVersion: string): string {
   const secret = spec.replica_of === null ? [] : [`masterauth ${quoted(spec.replica_of.password)}`];
-  return [...settings(spec, serverDirectory, engineVersion), ...secret, ...aclLines(spec), ''].join('\n');
+  const live = LIVE_SETTINGS.map((setting) => setting.join(' '));
+  return [...settings(spec, serverDirectory, engineVersion), ...live, ...secret, ...aclLines(spec), ''].join('\n');
 }
 
 export function quoted(text: string): string {

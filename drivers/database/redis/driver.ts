@@ -13,7 +13,7 @@ import {
 import { backup, restore, upgrade } from './backup';
 import { infoFieldsOf, withServer, type SendCommand } from './connection';
 import { moveToLargerDisk } from './larger_disk';
-import { ensureRole, ensureStorage, ensureUsers, inspectServer } from './reconcile';
+import { ensureLiveSettings, ensureRole, ensureStorage, ensureUsers, inspectServer } from './reconcile';
 import { hasData, renewCertificate, setUp, start, startedWith, stop, type RedisContext } from './server';
 
 export interface RedisOptions extends ProxiedOptions {
@@ -52,6 +52,7 @@ function stepsOf(engine: RedisContext): ProxiedSteps<SendCommand> {
     configure: async (serverDirectory, server, change, send) => {
       if (change === 'certificate') await renewCertificate(engine, serverDirectory, server, send);
       await ensureUsers(serverDirectory, server, send);
+      await ensureLiveSettings(send);
       await ensureRole(server, send);
       await ensureStorage(engine, serverDirectory, server, send);
     },

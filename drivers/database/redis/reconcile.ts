@@ -14,7 +14,7 @@ import {
 import type { ServerState } from '../proxied';
 import { digest, isOverStorage } from '../proxied_server';
 import { accountsOf, followerOf } from './acl';
-import { dataMemoryBytes } from './config';
+import { dataMemoryBytes, LIVE_SETTINGS } from './config';
 import { infoFieldsOf, type SendCommand } from './connection';
 
 interface UsersNote {
@@ -49,6 +49,7 @@ export async function inspectServer(
   const differs = [
     (await usersDiffer(serverDirectory, spec, send)) ? 'users' : null,
     (await roleDiffers(spec, role, send)) ? 'role' : null,
+    (await liveSettingsDiffer(send)) ? 'settings that need no restart' : null,
     closed === isOverStorage(engine, spec, used, closed) ? null : 'storage limit',
     (await hasHole(serverDirectory)) ? 'zeros in its file' : null,
   ].filter((one) => one !== null);
@@ -79,15 +80,18 @@ export async function ensureUsers(
     if (known.some((hash) => !hashes.includes(hash)))
       await endSessions(send, username, known.includes(hashes[0] ?? '') ? before[username] : undefined);
   }
-  const others = [...present.keys()].filter(
-    (username) => username !== 'default' && !wanted.some((one) => one.username === username),
-  );
+  const others = [...present.keys()].filter((username) => !wanted.some((one) => one.username === username));
   if (others.length > 0) await send('ACL', 'DELUSER', ...others);
   await writeNote(serverDirectory, 'users', {
     desired: desiredDigestOf(spec),
     observed: await foundUsers(send),
     rotations,
   } satisfies UsersNote);
+}
+
+/** Settings of a server that was started before they were as they are now. */
+export async function ensureLiveSettings(send: SendCommand): Promise<void> {
+  if (await liveSettingsDiffer(send)) await send('CONFIG', 'SET', ...LIVE_SETTINGS.flat());
 }
 
 /** Ensures that the server follows its primary, or is a primary. */
@@ -164,6 +168,14 @@ async function isClosed(send: SendCommand): Promise<boolean> {
   return value === noGrowth;
 }
 
+async function liveSettingsDiffer(send: SendCommand): Promise<boolean> {
+  for (const [name, value] of LIVE_SETTINGS) {
+    const [, present] = (await send('CONFIG', 'GET', name)) as string[];
+    if (present !== value) return true;
+  }
+  return false;
+}
+
 async function roleDiffers(spec: DatabaseServer, role: Map<string, string>, send: SendCommand): Promise<boolean> {
   if (spec.replica_of === null) return role.get('role') !== 'master';
   const [, password] = (await send('CONFIG', 'GET', 'masterauth')) as string[];
@@ -206,7 +218,8 @@ async function hashesOf(send: SendCommand): Promise<Map<string, string[]>> {
 async function endSessions(send: SendCommand, username: string, since: number | undefined): Promise<void> {
   if (since === undefined) return void (await send('CLIENT', 'KILL', 'USER', username, 'SKIPME', 'yes'));
   for (const line of String(await send('CLIENT', 'LIST')).split('\n')) {
-    const [, id, user] = /^id=(\d+) .*\buser=(\S+)/.exec(line) ?? [];
+    // A field begins behind a space, which names that clients choose (`lib-name=user=other`) cannot contain.
+    const [, id, user] = /^id=(\d+) .* user=(\S+)/.exec(line) ?? [];
     // The session may have ended by itself.
     if (user === username && Number(id) < since) await send('CLIENT', 'KILL', 'ID', String(id)).catch(() => undefined);
   }

@@ -11,6 +11,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { overrideVariables } from '../../../core/process/variables';
 import type { UserRange } from '../../image/owners';
 import type { EnteredNetwork } from '../../network';
 import type { UnitSpec } from '../../runtime';
@@ -187,7 +188,7 @@ function filterOf(filter: string | null, { image }: UnitSpec): Pick<Inside, 'fil
 
 function unitScript(host: RuntimeHost, runDirectory: string, unit: Unit, spec: UnitSpec): string {
   const { files, env } = baseEnvironment(host, runDirectory, unit);
-  const variables = Object.entries({ ...env, ...spec.env });
+  const variables = Object.entries(overrideVariables(env, spec.env));
   requireVariables(variables);
   const directory = path.posix.join(files, spec.root_directory);
   const missing = `The directory ${spec.root_directory} does not exist.`;

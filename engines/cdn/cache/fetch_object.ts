@@ -67,7 +67,11 @@ async function request(
     }),
   );
   const status = response.statusCode ?? 502;
-  if (status === 304 && stale) return renewed(state, wanted, stale, response);
+  if (status === 304 && stale) {
+    const object = renewed(state, wanted, stale, response);
+    if (object) return { kind: 'renewed', object };
+    return request(state, wanted, null, fetch);
+  }
   fetch.tags = tagsOf(response.headers);
   fetch.hasHead = true;
   const decision = decide(
@@ -83,12 +87,13 @@ async function request(
   return store(state, wanted, response, decision, fetch);
 }
 
+/** Null where the response has come to depend on other fields of requests: it is asked for anew. */
 function renewed(
   state: EmbeddedState,
   { zone, key, headers }: ObjectRequest,
   stale: StoredObject,
   response: IncomingMessage,
-): Fetched {
+): StoredObject | null {
   response.resume();
   const fields = renewedFields(response.headers);
   const merged = { ...stale.headers, ...fields } as IncomingHttpHeaders;
@@ -97,10 +102,14 @@ function renewed(
     zone.spec.cache,
   );
   // The origin confirmed the body for this request; its other headers are not for a shared cache.
-  if (!decision.isStorable) return { kind: 'renewed', object: stale };
+  if (!decision.isStorable) return stale;
+  if (!decision.vary.every((name) => name in stale.vary)) {
+    state.store.drop(stale);
+    return null;
+  }
   const { born_at, fresh_until, stale_while_revalidate, stale_if_error, is_strict } = decision;
   state.store.renew(stale, fields, { born_at, fresh_until, stale_while_revalidate, stale_if_error, is_strict });
-  return { kind: 'renewed', object: stale };
+  return stale;
 }
 
 async function store(

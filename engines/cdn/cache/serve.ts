@@ -28,9 +28,16 @@ const AT_ONCE_BYTES = 16 * 1024;
 export function serveCached(state: EmbeddedState, visit: Visit): Promise<void> | void {
   const { zone, target: key } = visit;
   const address = { site: siteOf(visit), key };
-  const object = state.store.find(zone.id, address, () => objectRequestOf(visit).headers);
+  const object = state.store.find(zone.id, address, fieldsOf(visit));
   if (object && staleSeconds(object) < 0) return sendStored(state, visit, object, 'hit');
   return serveFetched(state, visit, object);
+}
+
+/** Most objects depend on Origin alone, which goes to origins as it comes. */
+function fieldsOf(visit: Visit): (header: string) => unknown {
+  let wanted: Record<string, unknown> | null = null;
+  return (header) =>
+    header === 'origin' ? visit.request.headers.origin : (wanted ??= objectRequestOf(visit).headers)[header];
 }
 
 async function serveFetched(state: EmbeddedState, visit: Visit, object: StoredObject | null): Promise<void> {

@@ -2,7 +2,9 @@
 // files at start. Least recently used objects are evicted first.
 import { randomBytes } from 'node:crypto';
 import { mkdir, rename, rm } from 'node:fs/promises';
+import type { IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
+import { allowsOrigin, varyingFields } from '../edge/vary';
 import type { HeaderFields } from '../edge/headers';
 import type { Freshness } from '../edge/policy';
 import type { PurgeSpec } from '../cdn';
@@ -35,8 +37,8 @@ export interface StoredObject extends Description, StoredBytes {
 export type Address = Pick<Description, 'site' | 'key'>;
 
 export interface ObjectStore {
-  /** @param request header fields, read only for objects with a Vary */
-  find(zoneId: string, address: Address, request: () => Record<string, unknown>): StoredObject | null;
+  /** @param fieldOf a header field of the request, read only where the objects depend on it */
+  find(zoneId: string, address: Address, fieldOf: (header: string) => unknown): StoredObject | null;
   /** Creates a file for a body. */
   create(description: Description): Promise<NewFile>;
   /** A later response of the origin has confirmed the object. */
@@ -96,7 +98,7 @@ export function openObjectStore(directory: string, { bytesMax, objectsMax, memor
   const { listed, ended } = store.saved.load((object) => addSaved(store, object));
   store.listed = listed;
   return {
-    find: (zoneId, address, request) => find(store, nameOf({ zone_id: zoneId, ...address }), request),
+    find: (zoneId, address, fieldOf) => find(store, nameOf({ zone_id: zoneId, ...address }), fieldOf),
     create: (description) => create(store, description),
     renew(object, headers, freshness) {
       Object.assign(object, freshness, { headers: { ...object.headers, ...headers } });
@@ -135,20 +137,15 @@ async function placeFile(store: Store, from: string, to: string, isWanted: () =>
   return false;
 }
 
-function find({ index }: Store, name: string, request: () => Record<string, unknown>): StoredObject | null {
+function find({ index }: Store, name: string, fieldOf: (header: string) => unknown): StoredObject | null {
   const variants = index.variants(name);
   if (!variants.length) return null;
-  const fields = variants.some(({ vary }) => !isEmpty(vary)) ? request() : {};
-  const found = variants.find(({ vary }) =>
-    Object.entries(vary).every(([header, value]) => String(fields[header] ?? '') === value),
-  );
+  const found = variants.find(({ vary }) => {
+    for (const header in vary) if (String(fieldOf(header) ?? '') !== vary[header]) return false;
+    return true;
+  });
   if (found) index.touch(name);
   return found ?? null;
-}
-
-function isEmpty(fields: object): boolean {
-  for (const _ in fields) return false;
-  return true;
 }
 
 function formOf(store: Store, source: FormSource, coding: Coding): Flight {
@@ -206,7 +203,7 @@ const VARIANTS_MAX = 50;
 
 function add(store: Store, object: StoredObject): void {
   const variants = store.index.variants(nameOf(object));
-  const old = sameIn(variants, object) ?? (variants.length >= VARIANTS_MAX ? variants[0] : undefined);
+  const old = sameIn(variants, object) ?? (variants.length >= VARIANTS_MAX ? leastNeeded(variants) : undefined);
   store.texts.share(object);
   store.index.add(object);
   store.objects += 1;
@@ -214,9 +211,19 @@ function add(store: Store, object: StoredObject): void {
   count(store, object.start + object.size, object);
 }
 
+/** Visitors make up values of Origin; most send none. */
+function leastNeeded(variants: readonly StoredObject[]): StoredObject | undefined {
+  return variants.find(({ vary }) => vary.origin !== '') ?? variants[0];
+}
+
 /** Adds an object of the last run. Objects stored since the start are newer. */
 function addSaved(store: Store, object: StoredObject): void {
-  if (sameIn(store.index.variants(nameOf(object)), object)) void removeFile(object);
+  const headers = object.headers as IncomingHttpHeaders;
+  // Earlier versions gave what does not allow all to everybody; for which Origin it came is not known.
+  const isForOrigin = !('origin' in object.vary) && varyingFields(headers).includes('origin');
+  if (isForOrigin) object.vary = { ...object.vary, origin: '' };
+  const isUnknown = isForOrigin && allowsOrigin(headers);
+  if (isUnknown || sameIn(store.index.variants(nameOf(object)), object)) void removeFile(object);
   else add(store, object);
 }
 

@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { HOP_BY_HOP } from '../../../core/protocols/hop_by_hop';
 import { EDGE_FIELD } from '../cdn';
+import { lacksOrigin } from './vary';
 
 export type HeaderFields = Record<string, string | string[]>;
 
@@ -45,7 +46,9 @@ function isUnkeyed(name: string): boolean {
 
 /** Response fields forwarded to visitors. */
 export function responseFields(headers: IncomingHttpHeaders): HeaderFields {
-  return pick(headers, () => true);
+  const fields = pick(headers, () => true);
+  if (lacksOrigin(headers)) fields.vary = [fields.vary ?? []].flat().concat('Origin').join(', ');
+  return fields;
 }
 
 /** Fields of the stored body, which a 304 confirms: they keep their values (RFC 9111 §3.2). */

@@ -40,8 +40,8 @@ export function openOriginClient(outbound: Outbound, token: string): OriginClien
       const address = await addressOf(outbound, origin, host);
       const options: https.RequestOptions = {
         ...{
-          method: origin.bucket ? 'GET' : method,
-          path: origin.bucket ? signedTarget(origin, target) : target,
+          method: origin.bucket && method !== PREFLIGHT ? 'GET' : method,
+          path: origin.bucket ? bucketTarget(origin, method, target) : target,
           signal,
           host,
           agent: isSecure ? agents.https : agents.http,
@@ -70,6 +70,14 @@ export function openOriginClient(outbound: Outbound, token: string): OriginClien
 
 const SIGNED_SECONDS = 60;
 const INDEX = 'index.html';
+
+const PREFLIGHT = 'OPTIONS';
+
+/** Browsers do not authenticate preflights, so that object storages answer those without a signature. */
+function bucketTarget(origin: CdnOriginSpec, method: string, target: string): string {
+  const signed = signedTarget(origin, target);
+  return method === PREFLIGHT ? (signed.split('?', 1)[0] ?? signed) : signed;
+}
 
 /**
  * Signed path of an object. Query strings of visitors are dropped: the object storage would treat them as operations.

@@ -6,6 +6,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { parseHttpDate } from '../../../core/protocols/http_date';
 import type { CdnCacheRules } from '../cdn';
 import { formatDirectives, parseAge, parseCacheControl, parseTargeted, secondsOf, type Directives } from './directives';
+import { varyingFields } from './vary';
 
 export interface Decision extends Freshness {
   isStorable: boolean;
@@ -49,7 +50,7 @@ const LIVE = /^(?:text\/event-stream|multipart\/x-mixed-replace)/i;
 
 export function decide({ key, request, status, response }: Exchange, rules: CdnCacheRules): Decision {
   const { directives, isExplicit } = effectiveDirectives(status, response, rules);
-  const vary = varyNames(response.vary);
+  const vary = varyingFields(response);
   const isExpiring = rules.respect_origin_headers && !directives.has('max-age');
   const headers = libraryHeaders(response, directives, isExpiring);
   const policy = new CachePolicy(cacheRequest(key, request), { status, headers }, { shared: true, cacheHeuristic: 0 });
@@ -163,12 +164,4 @@ function hasExplicitLifetime(directives: Directives, { expires }: IncomingHttpHe
 
 function fieldOf(response: IncomingHttpHeaders, name: string): string | undefined {
   return response[name] === undefined ? undefined : String(response[name]);
-}
-
-function varyNames(vary: string | undefined): string[] {
-  return (vary ?? '')
-    .toLowerCase()
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name && name !== 'accept-encoding');
 }

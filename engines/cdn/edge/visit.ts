@@ -51,14 +51,20 @@ export function handleVisit(
   if (!zone.spec.enabled) return sendRefusal(response, 503, 'This address is switched off.');
   if (isLoop(visit)) return sendRefusal(response, 508, 'The origin leads back to this address.');
   const isRead = request.method === 'GET' || request.method === 'HEAD';
-  if (!isRead && zone.spec.origin.bucket)
-    return sendRefusal(response, 405, 'Only GET and HEAD are allowed at ' + 'this address.');
+  if (!isRead && !isPreflight(request) && zone.spec.origin.bucket)
+    return sendRefusal(response, 405, 'Only GET and HEAD are allowed at this address.');
   try {
     const work = isRead && !hasBody(request) ? state.cache.serve(visit) : passThrough(visit);
     work?.catch((error: unknown) => fail(visit, error));
   } catch (error) {
     fail(visit, error);
   }
+}
+
+/** A question of a browser (Fetch standard, CORS-preflight request), which the rules of a bucket answer. */
+function isPreflight({ method, url, headers }: IncomingMessage): boolean {
+  const isAsked = headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
+  return method === 'OPTIONS' && url !== '*' && isAsked;
 }
 
 function sendRedirect(response: ServerResponse, location: string): void {

@@ -5,14 +5,22 @@ import type { ServedBucket } from '../catalog';
 import { S3Error } from '../errors';
 import { headerOf, type S3Request } from '../request';
 
-/** CORS response headers; empty where no rule matches. */
+const ANY = '*';
+
+/**
+ * CORS response headers. Caches store what they get and give it to others (Fetch standard, CORS protocol and HTTP
+ * caches): a rule for all origins answers requests without Origin too, and where rules are for some, Vary says so
+ * whether or not one of them matches.
+ */
 export function corsHeaders(bucket: ServedBucket, request: S3Request): Record<string, string> {
-  const origin = headerOf(request, 'origin');
-  const rule = origin === undefined ? undefined : bucket.cors.find((one) => allows(one, origin, request.method));
-  if (!rule || origin === undefined) return {};
+  const rules = bucket.cors.filter(({ allowed_methods }) => allowed_methods.includes(request.method));
+  const origin = headerOf(request, 'origin') ?? ANY;
+  const rule = rules.find((one) => allows(one, origin, request.method));
+  const isForAll = rules[0]?.allowed_origins.includes(ANY) ?? true;
   return {
-    ...originHeaders(rule, origin),
-    ...(rule.expose_headers.length && { 'access-control-expose-headers': rule.expose_headers.join(', ') }),
+    ...(rule && originHeaders(rule, origin)),
+    ...(rule?.expose_headers.length && { 'access-control-expose-headers': rule.expose_headers.join(', ') }),
+    ...(!isForAll && { vary: 'Origin' }),
   };
 }
 
@@ -37,6 +45,7 @@ export function preflightHeaders(bucket: ServedBucket, request: S3Request): Reco
   if (!rule) throw new S3Error('AccessDenied', 'No CORS rule of the bucket allows this request.');
   return {
     ...originHeaders(rule, origin),
+    vary: 'Origin, Access-Control-Request-Method, Access-Control-Request-Headers',
     'access-control-allow-methods': rule.allowed_methods.join(', '),
     ...(wanted.length && { 'access-control-allow-headers': wanted.join(', ') }),
     'access-control-max-age': String(rule.max_age_seconds),
@@ -48,6 +57,6 @@ function allows({ allowed_origins, allowed_methods }: CorsRule, origin: string, 
 }
 
 function originHeaders({ allowed_origins }: CorsRule, origin: string): Record<string, string> {
-  if (allowed_origins.includes('*')) return { 'access-control-allow-origin': '*' };
-  return { 'access-control-allow-origin': origin, 'access-control-allow-credentials': 'true', vary: 'Origin' };
+  if (allowed_origins.includes(ANY)) return { 'access-control-allow-origin': ANY };
+  return { 'access-control-allow-origin': origin, 'access-control-allow-credentials': 'true' };
 }

@@ -1,6 +1,7 @@
 // starting: the unit is started, and waited for until it is healthy. Also of a crashed instance, now and then.
 import { databaseTrust } from '../../databases/database/trust';
 import { DriverError } from '../../../core/driver';
+import { overrideVariables } from '../../../core/process/variables';
 import type { Handle, UnitSpec } from '../../../drivers/runtime';
 import { applicationUrl } from '../../../models/applications/application/url';
 import { platformVariables } from '../../../models/deployments/deployment_plan';
@@ -160,7 +161,10 @@ async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobCo
     image: image && { ...image, ...(health_check && { health_check }) },
     root_directory: launch.settings.root_directory,
     mounts: row.preview_id === null ? await requireMounts(ctx.sql, row.application_id) : [],
-    env: { ...trust.env, ...variablesFor(row, launch, exposed ?? port, ctx) },
+    env: overrideVariables(
+      { ...launch.planned_variables, ...trust.env },
+      variablesFor(row, launch, exposed ?? port, ctx),
+    ),
     readable: trust.readable,
     tenant: launch.tenant,
     ...(image && { user_range: rangeDirectory(row.application_id, ctx) }),

@@ -1,6 +1,7 @@
 // Databases of this host for programs that a cluster runs: another address than on the host, and certificates of the
 // authority in files that come with the program.
 import { DriverError } from '../../../core/driver';
+import { overrideVariables } from '../../../core/process/variables';
 import type { Workload } from '../../../drivers/workload';
 import type { AttachedDatabase } from '../../../models/databases/database_attachment/work';
 import { endpointHost } from '../../../models/databases/database/credentials';
@@ -35,7 +36,7 @@ export async function podDatabases(
   const texts = await trustTexts((await databaseAuthority(ctx)).certificate);
   const hosts = new Map(databases.map(({ env_prefix, access }) => [env_prefix, endpointHost(ctx.config, access)]));
   return {
-    env: { ...trustVariables(databases, files), ...withAddress(variables, hosts, address) },
+    env: overrideVariables(trustVariables(databases, files), withAddress(variables, hosts, address)),
     documents: [
       { path: files.authority, text: texts.authority },
       { path: files.bundle, text: texts.bundle },

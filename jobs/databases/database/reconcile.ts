@@ -4,7 +4,7 @@ import { toSentence } from '../../../core/sentence';
 import { DriverError, StillRunning, isUpToDate, type Observation } from '../../../core/driver';
 import type { EngineDriver, ObservedServer } from '../../../drivers/database';
 import { markEndpointsApplied, markUsersApplied } from '../../../models/databases/database/work';
-import { endRotations } from '../../../models/databases/database_user/rotation';
+import { cutRotations, endRotations } from '../../../models/databases/database_user/rotation';
 import { restartForUsers } from '../../../models/databases/database_attachment/restart';
 import { refreshPools } from '../database_endpoint/refresh_pools';
 import { jittered, progressing, settled, type JobContext, type Outcome, type Values } from '../../job';
@@ -34,6 +34,8 @@ export async function reconcileServer(row: DatabaseRow, ctx: JobContext): Promis
   // A stopped one has nothing that could drift.
   if (!row.running && isUpToDate(before) && row.observed?.generation === row.generation)
     return settleServer(row, wanted, before.observed, engine, ctx);
+  const cut = await cutRotationThatShows(row, wanted, engine, before, ctx);
+  if (cut) return cut;
   const { requeueMs, failure } = await ensureServer(engine, wanted, before, ctx);
   if (requeueMs !== undefined)
     return progressing(requeueMs, { driver: row.engine, ...(failure && unfinished(row, failure)) });
@@ -52,6 +54,28 @@ async function moveFromTakenPort(
   const isUp = before.state === 'present' && ['running', 'starting'].includes(before.observed.state);
   if (isUp || !row.running) return null;
   return leaveTakenPort({ kind: 'database', id: row.id, database_id: row.id }, row, ctx);
+}
+
+/** A second login must be equal to its user. Where code of the tenant would tell them apart, there is none. */
+async function cutRotationThatShows(
+  row: DatabaseRow,
+  desired: DesiredServer,
+  engine: EngineDriver,
+  before: Observation<ObservedServer>,
+  ctx: JobContext,
+): Promise<Outcome | null> {
+  const begins = desired.users.some(
+    (user) => user.is_pending && user.login !== null && user.previous_password !== null,
+  );
+  if (!begins || !engine.secondLoginDiffers || !isRunning(before)) return null;
+  const why = await engine.secondLoginDiffers(desired, ctx);
+  if (why === null) return null;
+  const names = await cutRotations(ctx.sql, row.id);
+  if (!names.length) return null;
+  const status_reason =
+    `The previous password of ${names.join(', ')} ended at once instead of when all applications have the new one, ` +
+    `because ${why}.`;
+  return progressing(0, { status_reason });
 }
 
 /** The first failure may be a server that is slow; of the next one, the owner learns the reason. */

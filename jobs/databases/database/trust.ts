@@ -65,11 +65,12 @@ export async function trustTexts(certificate: string): Promise<TrustFiles> {
  * NODE_EXTRA_CA_CERTS adds to the authorities that Node knows; SSL_CERT_FILE (OpenSSL, and with it Python, Ruby, Go)
  * and PGSSLROOTCERT (libpq) replace the system's authorities. With a root certificate, libpq verifies the server even
  * under `sslmode=require` (PostgreSQL, "SSL Support" of libpq). PGSSLMODE is for clients that drop the parameters of
- * the address. A pooler has no channel binding. Clients of MariaDB read none of these: their code has to use
- * DATABASE_CA_FILE. MYSQL_ATTR_SSL_CA is the variable of Laravel's default configuration.
+ * the address. PGCHANNELBINDING is not among them: lib/pq of Go refuses to connect where it is set, and with `prefer`,
+ * its default, a server that offers channel binding notices who takes the offer out. Clients of MariaDB read none of
+ * these: their code has to use DATABASE_CA_FILE. MYSQL_ATTR_SSL_CA is the variable of Laravel's default configuration.
  */
 export function trustVariables(
-  databases: readonly Pick<AttachedDatabase, 'engine' | 'pooled'>[],
+  databases: readonly Pick<AttachedDatabase, 'engine'>[],
   { authority, bundle }: TrustFiles,
 ): Record<string, string> {
   const postgresql = databases.filter(({ engine }) => engine === 'postgresql');
@@ -79,7 +80,6 @@ export function trustVariables(
     DATABASE_CA_FILE: authority,
     ...(databases.some(({ engine }) => engine === 'mariadb') && { MYSQL_ATTR_SSL_CA: authority }),
     ...(postgresql.length > 0 && { PGSSLROOTCERT: bundle, PGSSLMODE: 'require' }),
-    ...(postgresql.length > 0 && postgresql.every(({ pooled }) => !pooled) && { PGCHANNELBINDING: 'require' }),
   };
 }
 

@@ -7,6 +7,7 @@ import { hasBuild } from '../../../drivers/builder';
 import { readStepFailure } from '../../../drivers/builder/command_failure';
 import { readFailure } from '../../../drivers/builder/dockerfile/dockerfile_failure';
 import { DriverError, asDriverErrors } from '../../../core/driver';
+import { overrideVariables } from '../../../core/process/variables';
 import type { UnitLimits } from '../../../drivers/runtime';
 import { SourceError, type Commit } from '../../../drivers/source';
 import { unpackSource } from '../../../drivers/source/archive/unpack';
@@ -201,10 +202,7 @@ function buildTask(row: DeploymentRow, plan: StoredPlan, ctx: JobContext): Task 
         root_directory: plan.root_directory ?? '.',
         mounts: [{ source: place.cache, target: place.cache }],
         env: {
-          ...defaults,
-          ...plan.env,
-          ...trust.env,
-          ...variables,
+          ...overrideVariables({ ...defaults, ...plan.env, ...trust.env }, variables),
           ...planning.platformVariables(row),
           ...env,
           ...forImages,

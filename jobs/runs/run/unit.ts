@@ -1,6 +1,7 @@
 // The unit of a run: as an instance of its release would be, without a port, and with the command of the run.
 import { stat } from 'node:fs/promises';
 import { DriverError } from '../../../core/driver';
+import { overrideVariables } from '../../../core/process/variables';
 import type { UnitSpec } from '../../../drivers/runtime';
 import { applicationUrl } from '../../../models/applications/application/url';
 import { platformVariables } from '../../../models/deployments/deployment_plan';
@@ -37,7 +38,7 @@ export async function unitSpecOf(row: RunRow, ctx: JobContext): Promise<UnitSpec
     image,
     root_directory: launch.settings.root_directory,
     mounts: row.preview_id === null ? await requireMounts(ctx.sql, row.application_id) : [],
-    env: { ...trust.env, ...variablesFor(row, launch, ctx) },
+    env: overrideVariables({ ...launch.planned_variables, ...trust.env }, variablesFor(row, launch, ctx)),
     readable: trust.readable,
     tenant: launch.tenant,
     ...(image && { user_range: rangeDirectory(row.application_id, ctx) }),

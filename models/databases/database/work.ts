@@ -17,10 +17,13 @@ export interface DesiredUser {
   login: string | null;
   previous_password: string | null;
   previous_login: string | null;
+  /** Its password is not in the server yet. */
+  is_pending: boolean;
 }
 
 const USERS = named(
-  `select id, version, username, access, password, login, previous_password, previous_login
+  `select id, version, username, access, password, login, previous_password, previous_login,
+      applied_version < version as is_pending
     from database_users where database_id = $1
     order by is_default desc, id`,
 );

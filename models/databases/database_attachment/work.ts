@@ -5,14 +5,12 @@ import type { DatabaseEndpointAccess } from '../../../schema/types';
 
 export interface AttachedDatabase {
   engine: string;
-  /** Connections come through a pooler. */
-  pooled: boolean;
   env_prefix: string;
   access: DatabaseEndpointAccess;
   port: number;
 }
 
-const ATTACHED = named(`select d.engine, e.pool_mode is not null as pooled, a.env_prefix, e.access, e.port
+const ATTACHED = named(`select d.engine, a.env_prefix, e.access, e.port
   from database_attachments a
   join databases d on d.id = a.database_id join database_endpoints e on e.id = a.endpoint_id
   where a.application_id = $1 order by a.id`);

@@ -18,6 +18,8 @@ interface ServerLogin<Access> {
   access: Access;
   /** Valid too. */
   previous_password?: string;
+  /** The user of which this is a second login, equal to the first in everything. */
+  second_of?: string;
 }
 
 /** The login of the present password. After a rotation, the user's own name accepts it too. */
@@ -35,7 +37,10 @@ export function nextLogin(engine: string, { username, login }: Pick<Rotation, 'u
 export function serverLogins<Access>(user: Rotation & { access: Access }): ServerLogin<Access>[] {
   const { username, password, login, access, previous_password, previous_login } = user;
   const named = (names: (string | null)[], secret: string): ServerLogin<Access>[] =>
-    names.flatMap((name) => (name === null ? [] : [{ username: name, password: secret, access }]));
+    names.flatMap((name) => {
+      if (name === null) return [];
+      return [{ username: name, password: secret, access, ...(name !== username && { second_of: username }) }];
+    });
   if (previous_password === null) return named([username, login], password);
   if (login === null) return [{ username, password, access, previous_password }];
   return [...named([username, previous_login], previous_password), ...named([login], password)];

@@ -17,6 +17,17 @@ const ENDED = named(`update database_users u set previous_password = null, previ
           and d.deleted_at is null and d.created_at < u.applied_at))))
   returning u.id`);
 
+const CUT = named(`update database_users set previous_password = null, previous_login = null, previous_until = null
+  where database_id = $1 and previous_password is not null and applied_version < version returning username`);
+
+/**
+ * Ends rotations that have not reached the server: the new password takes the place of the previous one at once, for
+ * the user's own login. @returns names of the users
+ */
+export async function cutRotations(sql: Session, databaseId: string): Promise<string[]> {
+  return (await sql.query<{ username: string }>(CUT, [databaseId])).map(({ username }) => username);
+}
+
 /**
  * Takes previous passwords out of the rows that no attached application runs with any more; the job of the database
  * takes them out of the server. Answers whether a rotation is still under way.

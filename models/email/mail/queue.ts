@@ -3,11 +3,11 @@ import type { Sql } from '../../../core/context';
 import type { DkimRecord } from '../../../core/protocols/dkim';
 import { named } from '../../../db/statement';
 import type { ControlDatabase } from '../../../db/control_database';
-import { wakeRows } from '../../../db/loop_rows';
-import { mintId } from '../../../core/ids';
+import type { RejectionKind } from '../../../core/mail/rejection';
 import type { EmailFindings } from '../email_domain/instructions';
 import { addMetricPoints } from '../../applications/metric_point';
 import { forgetBodies, mailPoints } from './accept';
+import { forgiveRecipients, suppressBounced } from './suppress';
 
 /** A recipient whose turn has come, with what the delivery needs of message and domain. */
 export interface ClaimedDelivery {
@@ -53,8 +53,8 @@ export interface AttemptEnd {
   response: string;
   /** Of another attempt. */
   retry_in_ms: number | null;
-  /** The address does not exist: nothing more is sent to it. */
-  hard: boolean;
+  /** Why it has bounced. */
+  rejection: RejectionKind | null;
   /** Attempts that a busy destination has put off count for nothing. */
   counts: boolean;
 }
@@ -91,30 +91,19 @@ const RELEASE =
 const END = named(`update email_deliveries d set claimed = false, status = r.status, last_response = r.response,
     next_at = case when r.status = 'queued' then now() + make_interval(secs => r.retry_in_ms / 1000.0) end,
     ended_at = case when r.status = 'queued' then null else now() end,
-    soft = r.status = 'bounced' and not r.hard,
+    rejection = r.rejection,
     attempts = case when r.counts then d.attempts else greatest(d.attempts - 1, 0) end
   from jsonb_to_recordset($1::jsonb) as r (message_id text, number integer, fence bigint, status text, response text,
-    retry_in_ms float8, hard boolean, counts boolean)
+    retry_in_ms float8, rejection text, counts boolean)
   where d.message_id = r.message_id and d.number = r.number and d.fence = r.fence and d.status = 'queued'
-  returning d.message_id, d.number, d.recipient, d.email_relay_zone_id, d.status, r.hard, r.response`);
+  returning d.message_id, d.number, d.recipient, d.destination, d.email_relay_zone_id, d.status,
+    r.rejection, r.response`);
 const FINISHED = named(`update email_messages m set finished_at = now()
   where id = any($1) and finished_at is null
     and not exists (select 1 from email_deliveries d where d.message_id = m.id and d.status = 'queued')
   returning m.id, m.file`);
 const OF_MESSAGES = named(`select id, project_id, email_relay_zone_id, email_domain_id from email_messages
   where id = any($1)`);
-const SUPPRESS = named(`insert into email_suppressions (id, project_id, email_relay_zone_id, email, reason, detail,
-    created_at, updated_at)
-  select r.id, r.project_id, r.zone, r.email, r.reason, r.detail, now(), now()
-  from jsonb_to_recordset($1::jsonb) as r (id text, project_id text, zone text, email text, reason text, detail text)
-  join email_relay_zones z on z.id = r.zone on conflict (email_relay_zone_id, email) do nothing`);
-/** Refused so often within two weeks, and never taken since. */
-const SOFT_BOUNCES = 3;
-const SOFT_DAYS = 14;
-const SOFT = named(`select r.zone, r.email from jsonb_to_recordset($1::jsonb) as r (zone text, email text)
-  where (select count(*) from email_deliveries d where d.email_relay_zone_id = r.zone and lower(d.recipient) = r.email
-    and d.soft and d.ended_at > now() - make_interval(days => ${SOFT_DAYS})) >= ${SOFT_BOUNCES}`);
-
 /** How many each destination takes now. */
 export interface Room {
   /** Those that take none. */
@@ -138,9 +127,10 @@ interface Ended {
   message_id: string;
   number: number;
   recipient: string;
+  destination: string;
   email_relay_zone_id: string | null;
   status: AttemptEnd['status'];
-  hard: boolean;
+  rejection: RejectionKind | null;
   response: string;
 }
 
@@ -181,54 +171,14 @@ async function afterEnds(sql: Sql, ids: readonly string[], done: readonly Ended[
     return message && status !== 'kept' ? mailPoints(message, status === 'delivered' ? 'delivered' : 'bounced') : [];
   });
   await addMetricPoints(sql, points);
-  const bounced = done.flatMap((end) => {
+  const ofZones = done.flatMap(({ email_relay_zone_id: zone, ...end }) => {
     const project_id = byId.get(end.message_id)?.project_id;
-    return end.status === 'bounced' && end.email_relay_zone_id && project_id ? [{ ...end, project_id }] : [];
+    return zone && project_id ? [{ ...end, zone, project_id }] : [];
   });
-  if (!bounced.length) return;
-  await suppressBounced(
+  await forgiveRecipients(
     sql,
-    bounced.map(({ email_relay_zone_id, ...end }) => ({ ...end, zone: email_relay_zone_id as string })),
+    ofZones.filter(({ status }) => status === 'delivered'),
   );
-}
-
-interface BouncedRecipient {
-  project_id: string;
-  zone: string;
-  recipient: string;
-  hard: boolean;
-  response: string;
-}
-
-/** Hard bounces at once, soft ones after some of them; and has the zones reviewed. */
-export async function suppressBounced(sql: Sql, bounced: readonly BouncedRecipient[]): Promise<void> {
-  const soft = bounced.filter(({ hard }) => !hard);
-  const candidates = soft.map(({ zone, recipient }) => ({ zone, email: recipient.toLowerCase() }));
-  const repeated = candidates.length
-    ? await sql.query<{ zone: string; email: string }>(SOFT, [JSON.stringify(candidates)])
-    : [];
-  const isRepeated = new Set(repeated.map(({ zone, email }) => `${zone} ${email}`));
-  const due = bounced.filter((each) => each.hard || isRepeated.has(`${each.zone} ${each.recipient.toLowerCase()}`));
-  await suppress(
-    sql,
-    due.map((each) => ({ ...each, reason: 'bounce' as const })),
-  );
-  const zones = [...new Set(bounced.map(({ zone }) => zone))];
-  await wakeRows(sql, { table: 'email_relay_zones', where: 'id = any($1)', values: [zones] });
-}
-
-const DETAIL_CHARACTERS = 500;
-
-export async function suppress(
-  sql: Sql,
-  recipients: readonly (Pick<BouncedRecipient, 'project_id' | 'zone' | 'recipient' | 'response'> & {
-    reason: 'bounce' | 'complaint';
-  })[],
-): Promise<void> {
-  if (!recipients.length) return;
-  const rows = recipients.map(({ project_id, zone, recipient, reason, response }) => {
-    const email = recipient.toLowerCase();
-    return { id: mintId('sup'), project_id, zone, email, reason, detail: response.slice(0, DETAIL_CHARACTERS) };
-  });
-  await sql.query(SUPPRESS, [JSON.stringify(rows)]);
+  const bounced = ofZones.filter(({ status }) => status === 'bounced');
+  if (bounced.length) await suppressBounced(sql, bounced);
 }

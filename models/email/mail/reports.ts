@@ -5,10 +5,13 @@ import type { ControlDatabase } from '../../../db/control_database';
 import type { MailReference } from '../../../core/mail/mail_reference';
 import { addMetricPoints } from '../../applications/metric_point';
 import { mailPoints } from './accept';
-import { finishMessages, suppress, suppressBounced } from './queue';
+import type { RejectionKind } from '../../../core/mail/rejection';
+import { finishMessages } from './queue';
+import { suppress, suppressBounced } from './suppress';
 
 interface Reported {
   recipient: string;
+  destination: string;
   status: string;
   project_id: string | null;
   email_relay_zone_id: string | null;
@@ -19,10 +22,11 @@ const SENDER_DOMAIN = named(`select e.name from email_messages m join email_doma
   where m.id = $1`);
 // A server that had taken the message gives it back: it counts as bounced, once.
 const BOUNCE = named(`update email_deliveries d set status = 'bounced', ended_at = now(), next_at = null,
-    last_response = $3, soft = not $4::boolean
+    last_response = $3, rejection = $4
   from email_messages m where m.id = d.message_id and d.message_id = $1 and d.number = $2
     and d.status in ('delivered', 'queued')
-  returning d.message_id, d.recipient, d.status, m.project_id, m.email_relay_zone_id, m.email_domain_id`);
+  returning d.message_id, d.recipient, d.destination, d.status, m.project_id, m.email_relay_zone_id,
+    m.email_domain_id`);
 const COMPLAINT = named(`update email_deliveries d set complained_at = now()
   from email_messages m where m.id = d.message_id and d.message_id = $1 and d.number = $2 and d.complained_at is null
   returning d.recipient, d.status, m.project_id, m.email_relay_zone_id, m.email_domain_id`);
@@ -36,19 +40,33 @@ export async function findSenderDomain(
   return found?.name ?? null;
 }
 
+const RECIPIENT = named('select recipient from email_deliveries where message_id = $1 and number = $2');
+
+/** Null for a message that is no longer known. */
+export async function findRecipient(
+  database: ControlDatabase,
+  { message_id, number }: MailReference,
+): Promise<string | null> {
+  const [found] = await database.query<{ recipient: string }>(RECIPIENT, [message_id, number]);
+  return found?.recipient ?? null;
+}
+
 export async function recordBounce(
   database: ControlDatabase,
   { message_id, number }: MailReference,
-  { hard, response }: { hard: boolean; response: string },
+  { rejection, response }: { rejection: RejectionKind; response: string },
 ): Promise<void> {
   await database.transaction(async (sql) => {
-    const [found] = await sql.query<Reported & { message_id: string }>(BOUNCE, [message_id, number, response, hard]);
+    const [found] = await sql.query<Reported & { message_id: string }>(BOUNCE, [
+      ...[message_id, number, response, rejection],
+    ]);
     if (!found) return;
     // The report may precede the end of the delivery that it is about. The upkeep deletes the file.
     await finishMessages(sql, [found.message_id]);
     await addMetricPoints(sql, mailPoints(found, 'bounced'));
-    const { project_id, email_relay_zone_id: zone, recipient } = found;
-    if (project_id && zone) await suppressBounced(sql, [{ project_id, zone, recipient, hard, response }]);
+    const { project_id, email_relay_zone_id: zone, recipient, destination } = found;
+    if (project_id && zone)
+      await suppressBounced(sql, [{ project_id, zone, recipient, destination, rejection, response }]);
   });
 }
 

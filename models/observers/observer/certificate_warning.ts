@@ -1,6 +1,7 @@
 // Warnings about certificates of targets that expire soon: once per certificate, and at most once a day, since servers
 // behind one name may have several. The check itself still passes and counts as passed.
 import type { Sql } from '../../../core/context';
+import type { CheckOutcome } from '../../../core/protocols/checks';
 import { queueCertificateMessage } from '../notification/outbox';
 import type { StoredUptime } from './fields';
 import { observerOf, type Alerting } from './incident_moves';
@@ -17,18 +18,21 @@ export type Watching = Omit<Alerting, 'uptime'> &
 
 const DAY_MS = 86_400_000;
 
-/** @param expires_at of the certificate that a check has seen; null: it has seen none */
+/** Of the certificate that a check has seen, if it has seen one. */
 export async function warnOfCertificate(
   sql: Sql,
   observer: Watching,
-  expires_at: string | null,
+  {
+    certificate_expires_at: expires_at,
+    certificate_authority: authority,
+  }: Pick<CheckOutcome, 'certificate_expires_at' | 'certificate_authority'>,
   checkedAt: Date,
 ): Promise<void> {
   if (expires_at === null || !isDue(observer, expires_at, checkedAt)) return;
   const days_left = Math.floor((Date.parse(expires_at) - checkedAt.getTime()) / DAY_MS);
   await queueCertificateMessage(sql, observer, {
     observer: observerOf(observer),
-    certificate: { expires_at, days_left },
+    certificate: { expires_at, days_left, authority },
   });
   observer.warned_certificate = expires_at;
   observer.certificate_warned_at = checkedAt.toISOString();

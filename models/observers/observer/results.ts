@@ -82,7 +82,7 @@ async function applyOne(sql: Sql, batch: Batch, finding: Finding): Promise<void>
   await move(sql, observer, status, finding);
   batch.changed.add(observer.id);
   if (!outcome) return;
-  await warnOfCertificate(sql, observer, outcome.certificate_expires_at, checked_at);
+  await warnOfCertificate(sql, observer, outcome, checked_at);
   const result = resultOf(observer, finding, outcome);
   observer.last_result = result;
   if (observer.metric) observer.data_at = checked_at.toISOString();
@@ -112,7 +112,7 @@ async function move(sql: Sql, observer: Row, status: ObserverStatus, { outcome, 
 }
 
 function resultOf(observer: Row, { region, checked_at }: Finding, outcome: CheckOutcome): CheckResult {
-  const { unreachable: _, ...found } = outcome;
+  const { unreachable: _, certificate_authority: __, ...found } = outcome;
   return {
     id: mintId('chk'),
     observer_id: observer.id,

@@ -20,6 +20,8 @@ export interface RunLaunch {
   settings: ReleaseSettings;
   /** Of the release; sealed. */
   variables: string;
+  /** What the build plan sets, unless the owner does otherwise. */
+  planned_variables: Record<string, string>;
   databases: AttachedDatabase[];
   /** `apps/app_…@sha256:…`: also of a release before it with the same files; null where there is none. */
   image: string | null;
@@ -27,7 +29,8 @@ export interface RunLaunch {
 
 const LAUNCH = named(`select a.name as application_name, a.region, a.tenant,
     coalesce(v.hostname, a.default_hostname) as hostname, d.commit_sha, coalesce(d.artifact_id, d.id) as artifact_id,
-    r.settings, r.variables, r.databases, coalesce(r.image, (select o.image from releases o
+    r.settings, r.variables, coalesce(d.plan -> 'env', '{}') as planned_variables, r.databases,
+    coalesce(r.image, (select o.image from releases o
       where o.deployment_id = r.deployment_id and o.image is not null order by o.id desc limit 1)) as image
   from runs join releases r on r.id = runs.release_id join deployments d on d.id = runs.deployment_id
     join applications a on a.id = runs.application_id left join previews v on v.id = runs.preview_id

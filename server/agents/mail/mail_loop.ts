@@ -9,7 +9,7 @@ import type { ControlDatabase } from '../../../db/control_database';
 import type { SigningIdentity } from '../../../engines/mail/message/dkim_signature';
 import { outgoingMessage } from '../../../engines/mail/outgoing';
 import type { Route } from '../../../engines/mail/route';
-import { isHardBounce } from '../../../engines/mail/hard_bounce';
+import { classifyRejection } from '../../../engines/mail/rejection';
 import type { HopResult, Outbound, Transport } from '../../../engines/mail/transport';
 import { startClaimLoop } from '../../../jobs/claim_loop';
 import { openWakeSignal, type WakeSignal } from '../../../jobs/wake_signal';
@@ -137,36 +137,42 @@ async function start(state: State, work: Work, delivery: ClaimedDelivery): Promi
 
 async function deliver(state: State, delivery: ClaimedDelivery): Promise<AttemptEnd> {
   const { message_id, number, fence } = delivery;
-  const common = { message_id, number, fence, retry_in_ms: null, hard: false, counts: true };
+  const common = { message_id, number, fence, retry_in_ms: null, rejection: null, counts: true };
   if (state.config.mailMode === 'sink') return { ...common, status: 'kept', response: 'Kept in the sink.' };
   const result = await attempt(state, delivery).catch((error: NodeJS.ErrnoException): HopResult => {
     state.log.error({ err: error, message: message_id }, 'a message could not be sent');
     const isGone = error.code === 'ENOENT';
     const response = isGone ? 'The file of the message is gone.' : 'The platform met an internal error.';
-    return { kind: isGone ? 'never' : 'later', code: null, response, isUnreachable: false };
+    return { kind: isGone ? 'never' : 'later', code: null, response, stage: 'other', isUnreachable: false };
   });
   return { ...common, ...endOf(delivery, result), response: result.response };
 }
 
-function endOf(delivery: ClaimedDelivery, { kind, code, response }: HopResult) {
-  if (kind === 'delivered') return { status: 'delivered' as const };
-  if (kind === 'never') return { status: 'bounced' as const, hard: isHardBounce(code, response) };
+function endOf(delivery: ClaimedDelivery, result: HopResult) {
+  if (result.kind === 'delivered') return { status: 'delivered' as const };
+  const bounced = { status: 'bounced' as const, rejection: classifyRejection({ ...result, ...delivery }) };
+  if (result.kind === 'never') return bounced;
   const minutes = RETRY_MINUTES[Math.min(delivery.attempts, RETRY_MINUTES.length) - 1] ?? 2;
   const retry_in_ms = Math.round(minutes * MINUTE_MS * (0.9 + Math.random() * 0.2));
-  if (Date.now() + retry_in_ms >= Date.parse(delivery.expires_at)) return { status: 'bounced' as const };
+  if (Date.now() + retry_in_ms >= Date.parse(delivery.expires_at)) return bounced;
   return { status: 'queued' as const, retry_in_ms };
 }
+
+const UNTRIED: HopResult = {
+  ...{ kind: 'later', code: null, response: 'No server.', stage: 'other', isUnreachable: true },
+};
 
 /** One server after the other, until one of them has answered. */
 async function attempt(state: State, delivery: ClaimedDelivery): Promise<HopResult> {
   const { destinations, transport } = state;
   const route = await state.routeOf(delivery.destination);
-  if (route.kind === 'none') return { kind: 'never', code: 550, response: route.response, isUnreachable: false };
-  if (route.kind === 'later') return { kind: 'later', code: null, response: route.response, isUnreachable: true };
+  if (route.kind === 'none')
+    return { ...UNTRIED, kind: 'never', code: 550, response: route.response, stage: 'rcpt', isUnreachable: false };
+  if (route.kind === 'later') return { ...UNTRIED, response: route.response };
   const message = await messageFor(state, delivery);
   const release = await destinations.enter(delivery.destination);
   try {
-    let last: HopResult = { kind: 'later', code: null, response: 'No server.', isUnreachable: true };
+    let last = UNTRIED;
     const until = Date.now() + ATTEMPT_MS;
     for (const hop of route.hops) {
       last = await transport.send(hop, message);
@@ -184,7 +190,8 @@ async function messageFor(state: State, delivery: ClaimedDelivery): Promise<Outb
   const { domain, recipient: to, body_hash, body_offset, size_bytes } = delivery;
   const identities = domain ? identitiesOf(state, domain) : [];
   const local = returnPathLocal(secrets, delivery);
-  const from = domain ? `${local}@${returnPathOf(domain)}` : delivery.sender;
+  // What answers automatically gets no answer (RFC 3834 §3.1.4, RFC 8098 §3).
+  const from = domain && delivery.sender ? `${local}@${returnPathOf(domain)}` : delivery.sender;
   const tracked = await state.tracked(delivery, identities, from);
   if (tracked) return tracked;
   const text = store.textOf(delivery);

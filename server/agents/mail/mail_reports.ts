@@ -5,8 +5,10 @@ import type { Logger } from '../../../core/log/log';
 import type { SecretBox } from '../../../core/secrets';
 import type { ControlDatabase } from '../../../db/control_database';
 import type { BounceRules } from '../../../engines/mail/bounce_server';
-import { isHardBounce } from '../../../engines/mail/hard_bounce';
-import { findSenderDomain, recordBounce, recordComplaint } from '../../../models/email/mail/reports';
+import { classifyRejection } from '../../../engines/mail/rejection';
+import type { MailReport } from '../../../engines/mail/report';
+import { failureFor } from '../../../engines/mail/report/delivery_status';
+import { findRecipient, findSenderDomain, recordBounce, recordComplaint } from '../../../models/email/mail/reports';
 
 /** Receivers of complaints, as feedback loops are registered (RFC 2142); a postmaster may have no domain. */
 const COMPLAINTS = /^(abuse|fbl|postmaster)$/i;
@@ -34,11 +36,25 @@ export function bounceRules(parts: {
       const about: MailReference | undefined = addressed[0] ?? (report.kind === 'complaint' ? quoted[0] : undefined);
       if (!about) return log.info({ kind: report.kind }, 'a report is about no message of this installation');
       if (report.kind === 'complaint') return recordComplaint(database, about);
-      const [failure] = report.failures;
-      const response = `${failure?.status ?? ''} ${failure?.diagnostic ?? ''}`.trim() || 'The message came back.';
-      await recordBounce(database, about, { hard: isHardBounce(null, response), response });
+      await takeBounce(database, about, report);
     },
   };
+}
+
+/** A report may be about several recipients; only what it says of ours counts. */
+async function takeBounce(database: ControlDatabase, about: MailReference, { outcomes }: MailReport): Promise<void> {
+  const recipient = await findRecipient(database, about);
+  const failure = recipient === null ? null : failureFor(outcomes, recipient);
+  if (recipient === null || !failure) return;
+  const { status, diagnostic, stage, isElsewhere } = failure;
+  const response = [diagnostic.includes(status) ? '' : status, diagnostic].join(' ').trim() || 'The message came back.';
+  const kind = classifyRejection({ stage, code: null, response: answerIn(status, diagnostic), recipient });
+  await recordBounce(database, about, { rejection: isElsewhere && kind === 'mailbox' ? 'other' : kind, response });
+}
+
+/** The status of a report is often a general one; the answer that it quotes may have its own. */
+function answerIn(status: string, diagnostic: string): string {
+  return /\b[45]\.\d{1,3}\.\d{1,3}\b/.test(diagnostic) ? diagnostic : `${status} ${diagnostic}`;
 }
 
 /** The return path of a sending domain is below it. It may have been another name when the message went out. */

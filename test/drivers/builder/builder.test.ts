@@ -159,7 +159,7 @@ describe('others', () => {
     });
     const site = await detect({ 'config.toml': '' }, { build_command });
     expect(site.steps.map(({ name }) => name)).toEqual(['Build command', 'Web server for files']);
-    expect(site.processes.web).toMatch(/static_server\.cjs dist build out public _site \.$/);
+    expect(site.processes.web).toMatch(/static_server\.cjs dist build out public _site$/);
   });
 
   test('a Dockerfile, honestly', async () => {

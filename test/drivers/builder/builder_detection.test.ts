@@ -105,9 +105,9 @@ describe('a site', () => {
     expect((await detect({ ...index, 'vendor/x/y.rb': '', 'node_modules/x/y.rb': '' })).notes).toBeUndefined();
   });
 
-  test('of a build script beside the source of a program is what the script made, not the source', async () => {
+  test('of a build script is what the script made, not the source, which may be that of a program', async () => {
     const built = { 'package.json': { scripts: { build: 'x' } }, ...index };
-    expect((await detect(built)).processes.web).toMatch(/_site \.$/);
+    expect((await detect(built)).processes.web).toMatch(/_site$/);
     const mixed = await detect({ ...built, Gemfile: '' });
     expect(mixed.processes.web).toMatch(/ dist build out public _site$/);
     expect(mixed.notes).toEqual([expect.stringMatching(/^Gemfile \(Ruby\) does not run/)]);
@@ -121,7 +121,7 @@ describe('a site', () => {
     const build_command = 'make site';
     const web = async (files: Record<string, string>): Promise<string | undefined> =>
       (await detect(files, { build_command })).processes.web;
-    expect(await web(index)).toMatch(/ dist build out public _site \.$/);
+    expect(await web(index)).toMatch(/ dist build out public _site$/);
     for (const [name, text] of [
       ['config.php', ''],
       ['requirements.txt', 'mkdocs'],

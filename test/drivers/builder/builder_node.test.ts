@@ -88,7 +88,7 @@ describe('Node.js', () => {
       'Static site',
       'Web server for files',
     ]);
-    expect(plan.processes.web).toBe('node .platform/static_server.cjs dist build out public _site .');
+    expect(plan.processes.web).toBe('node .platform/static_server.cjs dist build out public _site');
   });
 
   test.each([

@@ -14,6 +14,9 @@ import {
 } from '../../support/databases/mariadb_trial';
 import { processesWith } from '../../support/processes/processes';
 import { until, type Trial } from '../../support/builds/runtime';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
 
 jest.setTimeout(60_000);
 

@@ -9,6 +9,9 @@ import { ctx, openServerTrial, settle, specOf } from '../../support/databases/da
 import { mariadbServers, type Servers } from '../../support/databases/hosted_servers';
 import { describeMariadb } from '../../support/databases/mariadb_trial';
 import { until, type Trial } from '../../support/builds/runtime';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
 
 jest.setTimeout(60_000);
 

@@ -13,6 +13,9 @@ import { ctx, settle } from '../../support/databases/database_server';
 import { asUser, from, openEngineTrial, postgresqlSpec, refusal, rows, type EngineTrial } from '../../support/engines';
 import { processesWith, signalAll } from '../../support/processes/processes';
 import { until } from '../../support/builds/runtime';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
 
 const id = 'dbe_pool';
 const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(process.env.CI);

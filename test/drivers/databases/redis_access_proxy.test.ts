@@ -9,6 +9,9 @@ import { hostFacts } from '../../../drivers/host';
 import { ctx, openServerTrial, settle, specOf } from '../../support/databases/database_server';
 import { until, type Trial } from '../../support/builds/runtime';
 import { redisServers, type Servers } from '../../support/databases/hosted_servers';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
 
 const hasLoopbackNet = process.platform === 'linux';
 const there = (spawnSync('redis-server', ['--version']).status === 0 && hasLoopbackNet) || process.env.CI !== undefined;

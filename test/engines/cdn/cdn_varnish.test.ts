@@ -7,11 +7,12 @@ import { startCdnOrigin, type CdnOrigin } from '../../support/cdn/cdn_origin';
 import { testEdgeOptions } from '../../support/cdn/cdn_bench';
 import { freePort } from '../../support/processes/free_port';
 import { startService, type Answer, type TestService } from '../../support/service';
-import { hasVarnish, startVarnish, type Varnish } from '../../support/cdn/varnish';
+import { startVarnish, type Varnish } from '../../support/cdn/varnish';
 import { waitFor } from '../../support/wait_for';
+import { needs } from '../../support/runner/programs';
 
 jest.setTimeout(120_000);
-const described = hasVarnish ? describe : describe.skip;
+const { describe: described } = needs('varnishd');
 
 described('Varnish', () => {
   const running: Varnish[] = [];

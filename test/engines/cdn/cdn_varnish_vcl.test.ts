@@ -9,11 +9,12 @@ import { startCdnBench, testEdgeOptions, type CdnBench } from '../../support/cdn
 import { startCdnOrigin, type CdnOrigin } from '../../support/cdn/cdn_origin';
 import { freePort } from '../../support/processes/free_port';
 import { startService, type TestService } from '../../support/service';
-import { hasVarnish, startVarnish, type Varnish } from '../../support/cdn/varnish';
+import { startVarnish, type Varnish } from '../../support/cdn/varnish';
 import { waitFor } from '../../support/wait_for';
+import { needs } from '../../support/runner/programs';
 
 jest.setTimeout(120_000);
-const described = hasVarnish ? describe : describe.skip;
+const { describe: described } = needs('varnishd');
 const CLI_WITHIN_MS = 30_000;
 /** What would end a string, a command, a comment or a sub of VCL, and an expression of a ban. */
 const HOSTILE = [

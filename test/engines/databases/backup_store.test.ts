@@ -28,6 +28,9 @@ import { openEngineTrial, postgresqlSpec, rows, untilDone, type EngineTrial } fr
 import { redisServers } from '../../support/databases/hosted_servers';
 import { kill, spawnProgram } from '../../support/processes/processes';
 import { restoreMariadbElsewhere } from '../../support/databases/stored_mariadb';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
 
 jest.setTimeout(300_000);
 

@@ -6,6 +6,9 @@ import type { Desired } from '../../../core/driver';
 import type { ServerSpec } from '../../../drivers/database';
 import { describeEngine } from '../../support/databases/database_hall';
 import { asUser } from '../../support/engines';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
 
 for (const [name, network] of placesForSuite('postgresql')) {
   describeEngine('postgresql', () =>

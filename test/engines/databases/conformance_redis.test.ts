@@ -6,6 +6,9 @@ import { describeResourceDriver } from '../../conformance/resource_driver';
 import type { Desired } from '../../../core/driver';
 import type { ServerSpec } from '../../../drivers/database';
 import { describeEngine } from '../../support/databases/database_hall';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
 
 const variants = [
   ...placesForSuite('redis').map((place) => ['redis', ...place] as const),

@@ -14,6 +14,9 @@ import { mariadbServers, redisServers, type Servers } from '../../support/databa
 import { answersFor, connectAs } from '../../support/databases/mariadb_trial';
 import { processesWith } from '../../support/processes/processes';
 import type { Trial } from '../../support/builds/runtime';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
 
 jest.setTimeout(240_000);
 

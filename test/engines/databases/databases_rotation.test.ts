@@ -117,6 +117,31 @@ describeEngine('postgresql', () => {
     }
   }, 180_000);
 
+  test('where code would tell a second login from its user, there is none, and the reason is told', async () => {
+    const send = async (text: string): Promise<void> => {
+      const client = new pg.Client({
+        connectionString: (await address()).replace('?sslmode=require', ''),
+        ssl: { rejectUnauthorized: false },
+      });
+      await client.connect();
+      await client.query(text).finally(() => client.end());
+    };
+    await send('create view who as select session_user');
+    const { body } = await rotate();
+    expect((await credentials()).previous_password_valid_until).toBeNull();
+    expect(await actsAs(body.endpoints[0].connection_string)).toBe('app');
+    expect((await service.call('GET', database)).body.status_reason).toContain(
+      'The previous password of app ended at once instead of when all applications have the new one, because ' +
+        'the view public.who asks for session_user',
+    );
+    const current = await address();
+    await waitFor('the own login in the application', async () =>
+      (await application.visit()).body === current ? true : null,
+    );
+    expect(new URL(current).username).toBe('app');
+    await send('drop view who');
+  }, 60_000);
+
   test('a password that has leaked ends at once', async () => {
     const [old, running] = [await address(), (await application.visit()).body];
     const { body } = await rotate({ immediate: true });

@@ -15,6 +15,9 @@ import {
 } from '../../support/databases/mariadb_trial';
 import { spawnProgram } from '../../support/processes/processes';
 import { until, type Trial } from '../../support/builds/runtime';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
 
 jest.setTimeout(60_000);
 

@@ -14,6 +14,9 @@ import { ctx } from '../../support/databases/database_server';
 import { openEngineTrial, postgresqlSpec, rows, untilDone, type EngineTrial } from '../../support/engines';
 import { kill, processesWith, spawnProgram } from '../../support/processes/processes';
 import { until } from '../../support/builds/runtime';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
 
 jest.setTimeout(240_000);
 
@@ -149,8 +152,13 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
   test('in the middle of an upgrade', async () => {
     const old = { ...postgresqlSpec(version, port + 6), id: 'db_old', tenant: 17 };
     await ensure(old);
-    await rows(old, "create table notes (note text); insert into notes values ('kept')");
-    for (const ms of [300, 1_500, 2_500])
+    // It does not load as it is: a second way follows the first one.
+    await rows(
+      old,
+      `create table notes (note text, at timestamptz, check (at > now()));
+        insert into notes values ('kept', now() + interval '1 second')`,
+    );
+    for (const ms of [300, 1_500, 2_500, 4_000, 5_500])
       await killedAfter(`upgrade({ ...spec, version: '18' }, '${version}', driverContext(30000))`, old, ms);
     const newer = { ...old, version: '18' };
     await untilDone((context) => one.driver.upgrade(newer, version, context));

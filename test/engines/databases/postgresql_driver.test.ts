@@ -20,6 +20,9 @@ import {
 } from '../../support/engines';
 import { processesWith } from '../../support/processes/processes';
 import { until } from '../../support/builds/runtime';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
 
 jest.setTimeout(240_000);
 

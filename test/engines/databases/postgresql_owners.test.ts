@@ -4,6 +4,9 @@ import { inSession } from '../../../drivers/database/postgresql/session';
 import { serverDirectoryOf } from '../../../drivers/hosted_server/server_directory';
 import { ctx } from '../../support/databases/database_server';
 import { openEngineTrial, postgresqlSpec, refusal, rows, untilDone, type EngineTrial } from '../../support/engines';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
 
 jest.setTimeout(120_000);
 

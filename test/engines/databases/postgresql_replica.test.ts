@@ -3,9 +3,20 @@
 import { existsSync } from 'node:fs';
 import type { DatabaseServer } from '../../../drivers/database';
 import { ctx } from '../../support/databases/database_server';
-import { openEngineTrial, postgresqlSpec, refusal, rows, untilDone, type EngineTrial } from '../../support/engines';
+import {
+  asUser,
+  openEngineTrial,
+  postgresqlSpec,
+  refusal,
+  rows,
+  untilDone,
+  type EngineTrial,
+} from '../../support/engines';
 import { until } from '../../support/builds/runtime';
 import { postgresqlServers } from '../../support/databases/hosted_servers';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
 
 jest.setTimeout(240_000);
 
@@ -69,6 +80,56 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
     await one.driver.remove('rep_postgresql', ctx());
   });
 
+  test('owners make all extensions that PostgreSQL trusts, and no others', async () => {
+    const found = await rows(
+      spec,
+      `select name, bool_or(trusted) as trusted, bool_or(requires is not null) as builds_on
+        from pg_available_extension_versions where name <> 'plpgsql' group by name order by name`,
+    );
+    const made = found.filter(({ builds_on }) => builds_on === false);
+    for (const { name, trusted } of made) {
+      const code = await refusal(spec, {}, `create extension "${String(name)}"`);
+      expect([name, code]).toEqual([name, trusted === true ? null : '42501']);
+      if (code === null) await rows(spec, `drop extension "${String(name)}"`);
+    }
+    expect(made.filter(({ trusted }) => trusted === true).length).toBeGreaterThan(15);
+  });
+
+  test('a long query on a replica goes on while its primary vacuums, and does not hold up replay', async () => {
+    const primary = { ...spec, replicas: ['rep_reports'] };
+    const replica: DatabaseServer = {
+      ...{ ...spec, id: 'rep_reports', tenant: 15, port: port + 4, archive: false, replicas: undefined },
+      replica_of: { server_id: spec.id, port, password: spec.admin_password },
+    };
+    await ensure(primary);
+    await ensure(replica);
+    await rows(
+      spec,
+      'create table sales (id int, amount int); insert into sales select g, 1 from generate_series(1, 5000) g',
+    );
+    const count = async (): Promise<number> => Number((await rows(replica, 'select count(*) from sales'))[0]?.count);
+    await until(async () => (await count().catch(() => 0)) === 5000, 60_000);
+    await asUser(replica, {}, async (report) => {
+      await report.query('begin isolation level repeatable read');
+      const sum = async (): Promise<string> =>
+        (await report.query<{ sum: string }>('select sum(amount) from sales')).rows[0]!.sum;
+      expect(await sum()).toBe('5000');
+      const heldBack = `select 1 from pg_replication_slots where slot_name = 'rep_reports' and xmin is not null`;
+      await until(async () => (await rows(spec, heldBack)).length > 0, 60_000);
+      await rows(spec, 'update sales set amount = 2');
+      await rows(spec, 'delete from sales where id > 10');
+      await rows(spec, 'vacuum sales');
+      await until(async () => (await count()) === 10, 20_000);
+      expect(await sum()).toBe('5000');
+      await report.query('commit');
+    });
+    expect(await rows(replica, `select current_setting('max_standby_streaming_delay') as delay`)).toEqual([
+      { delay: '10min' },
+    ]);
+    await one.driver.remove('rep_reports', ctx());
+    await ensure(spec);
+  });
+
   test('an upgrade keeps data, users and rights; what it cannot do it says', async () => {
     const other = { ...postgresqlSpec(version, port + 3), id: 'db_old', tenant: 14 };
     other.users.push({ username: 'reader', password: 'readers-word', access: 'read_only' });
@@ -99,6 +160,18 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
       message: expect.stringContaining('postgresql-client-18') as unknown,
     });
     await one.driver.remove(other.id, ctx());
+  });
+
+  test('an upgrade that would leave a further database behind does not begin', async () => {
+    const other = { ...postgresqlSpec(version, port + 5), id: 'db_further', tenant: 16 };
+    await ensure(other);
+    await rows(other, 'create database kept');
+    await expect(
+      untilDone((context) => one.driver.upgrade({ ...other, version: '18' }, version, context)),
+    ).rejects.toMatchObject({ reason: 'invalid', message: expect.stringContaining('a further database, "kept"') });
+    await ensure(other);
+    expect(await rows(other, 'select 1 as one', { database: 'kept' })).toEqual([{ one: 1 }]);
+    await one.driver.remove('db_further', ctx());
   });
 
   test('an upgrade that fails leaves the old version with its data', async () => {

@@ -15,6 +15,9 @@ import { ctx, newCertificate, openServerTrial, settle, specOf } from '../../supp
 import { processesWith, spawnProgram } from '../../support/processes/processes';
 import { until, type Trial } from '../../support/builds/runtime';
 import { redisServers, type Servers } from '../../support/databases/hosted_servers';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
 
 const there = spawnSync('redis-server', ['--version']).status === 0 || process.env.CI !== undefined;
 const describeServer = there ? describe : describe.skip;

@@ -8,13 +8,15 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { startPlant, type Plant } from '../../support/processes/bad_days_program';
 import { configuredApplication, type TestApplication } from '../../support/deployments/deploy';
-import { hasDistribution, openDistribution, type Distribution } from '../../support/registries/distribution';
+import { openDistribution, type Distribution } from '../../support/registries/distribution';
 import { freePort } from '../../support/processes/free_port';
-import { busyboxLayer, hasStaticBusybox, sha256, siteLayer, SERVE, tarOf } from '../../support/builds/images';
+import { busyboxLayer, sha256, siteLayer, SERVE, tarOf } from '../../support/builds/images';
 import { waitFor } from '../../support/wait_for';
+import { needs } from '../../support/runner/programs';
 
 const run = promisify(execFile);
-const describeImages = hasStaticBusybox() ? describe : describe.skip;
+const { describe: describeImages } = needs('busybox', 'bwrap', 'skopeo');
+const { test: withDistribution } = needs('docker-registry');
 
 let plant: Plant;
 let port: number;
@@ -122,7 +124,7 @@ describeImages('images that other programs pushed', () => {
     await waitFor('an orderly store', () => Promise.resolve(readdirSync(store).every((name) => !name.startsWith('.'))));
   }, 240_000);
 
-  (hasDistribution ? test : test.skip)(
+  withDistribution(
     'a tag in a registry of others is followed',
     async () => {
       elsewhere = await openDistribution();

@@ -11,12 +11,12 @@ import {
 } from '../../support/deployments/deploy';
 import { freePort } from '../../support/processes/free_port';
 import type { GitFiles } from '../../support/git/git_server';
-import { hasBuildah } from '../../support/builds/has_buildah';
-import { busyboxLayer, hasStaticBusybox, pushImage, siteLayer } from '../../support/builds/images';
+import { busyboxLayer, pushImage, siteLayer } from '../../support/builds/images';
 import { startRegistryClient } from '../../support/registries/registry_client';
 import { waitFor } from '../../support/wait_for';
+import { needs } from '../../support/runner/programs';
 
-const describeBuilds = hasBuildah() && hasStaticBusybox() ? describe : describe.skip;
+const { describe: describeBuilds } = needs('buildah', 'busybox', 'bwrap');
 
 const DOCKERFILE = `FROM scratch AS base
 COPY busybox /bin/busybox

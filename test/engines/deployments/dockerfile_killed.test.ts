@@ -8,12 +8,12 @@ import { nothingOrphaned } from '../../support/processes/bad_days';
 import { startPlant, type Plant } from '../../support/processes/bad_days_program';
 import type { TestApplication } from '../../support/deployments/deploy';
 import { freePort } from '../../support/processes/free_port';
-import { hasBuildah } from '../../support/builds/has_buildah';
-import { busyboxLayer, hasStaticBusybox, pushImage } from '../../support/builds/images';
+import { busyboxLayer, pushImage } from '../../support/builds/images';
 import { startRegistryClient } from '../../support/registries/registry_client';
 import { waitFor } from '../../support/wait_for';
+import { needs } from '../../support/runner/programs';
 
-const describeBuilds = hasBuildah() && hasStaticBusybox() ? describe : describe.skip;
+const { describe: describeBuilds } = needs('buildah', 'busybox', 'bwrap');
 const RANGES = '/var/lib/platform-api/user-id-ranges';
 const WITHIN_MS = 240_000;
 

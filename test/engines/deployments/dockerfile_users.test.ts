@@ -6,14 +6,14 @@ import path from 'node:path';
 import { startDeployService, type DeployService, type TestApplication } from '../../support/deployments/deploy';
 import { debianLayer, debianObstacle } from '../../support/builds/debian_image';
 import { freePort } from '../../support/processes/free_port';
-import { hasBuildah } from '../../support/builds/has_buildah';
-import { busyboxLayer, hasStaticBusybox, pushImage } from '../../support/builds/images';
+import { busyboxLayer, pushImage } from '../../support/builds/images';
 import { startRegistryClient, type RegistryClient } from '../../support/registries/registry_client';
 import { waitFor } from '../../support/wait_for';
+import { needs } from '../../support/runner/programs';
 
 const isRoot = process.getuid?.() === 0;
-const obstacle = hasBuildah() && hasStaticBusybox() ? debianObstacle() : 'buildah or a static busybox is missing';
-const describeBuilds = obstacle === null ? describe : describe.skip;
+const obstacle = debianObstacle();
+const describeBuilds = obstacle === null ? needs('buildah', 'busybox', 'bwrap').describe : describe.skip;
 const SERVE = 'CMD ["/bin/busybox", "sh", "-c", "exec /bin/busybox httpd -f -p $PORT -h /www"]';
 
 describeBuilds(`Dockerfiles with several users${obstacle === null ? '' : ` (skipped: ${obstacle})`}`, () => {

@@ -4,11 +4,12 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { startDnsParent, type DnsParent } from '../../support/dns/dns_parent';
 import { freePort } from '../../support/processes/free_port';
-import { hasPowerdns, startPowerdns, type Powerdns } from '../../support/dns/powerdns';
+import { startPowerdns, type Powerdns } from '../../support/dns/powerdns';
 import { startService, type Answer, type TestService } from '../../support/service';
+import { needs } from '../../support/runner/programs';
 
 const run = promisify(execFile);
-const described = hasPowerdns ? describe : describe.skip;
+const { describe: described } = needs('pdns_server');
 jest.setTimeout(120_000);
 
 described('with PowerDNS', () => {

@@ -10,7 +10,6 @@ import type { ZoneRecord, ZoneSpec } from '../../../engines/dns/nameserver';
 import { openEmbeddedNameserver, type EmbeddedNameserver } from '../../../engines/dns/driver';
 import {
   ask,
-  hasDnsPrograms,
   run,
   startBindSecondary,
   startNsdSecondary,
@@ -18,9 +17,10 @@ import {
   type Program,
 } from '../../support/dns/dns_programs';
 import { freePort } from '../../support/processes/free_port';
+import { needs } from '../../support/runner/programs';
 
 jest.setTimeout(120_000);
-const described = hasDnsPrograms ? describe : describe.skip;
+const { describe: described } = needs('named', 'nsd', 'unbound', 'dig');
 
 const newKey = (role: SigningKey['role']): SigningKey => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });

@@ -10,18 +10,12 @@ import { delegationSigner, type SigningKey } from '../../../core/protocols/dnsse
 import { driverContext } from '../../../core/driver';
 import type { ZoneRecord, ZoneSpec } from '../../../engines/dns/nameserver';
 import { openEmbeddedNameserver, type EmbeddedNameserver } from '../../../engines/dns/driver';
-import {
-  ask,
-  hasDnsPrograms,
-  run,
-  startBindResolver,
-  startUnbound,
-  type Program,
-} from '../../support/dns/dns_programs';
+import { ask, run, startBindResolver, startUnbound, type Program } from '../../support/dns/dns_programs';
 import { freePort } from '../../support/processes/free_port';
+import { needs } from '../../support/runner/programs';
 
 jest.setTimeout(120_000);
-const described = hasDnsPrograms ? describe : describe.skip;
+const { describe: described } = needs('named', 'nsd', 'unbound', 'dig');
 
 const ZONE = 'signed.example.com';
 const newKey = (role: SigningKey['role']): SigningKey => {

@@ -15,9 +15,12 @@ import { openPowerdns } from '../../../drivers/powerdns/driver';
 import { describeResourceDriver, type ResourceFixture } from '../../conformance/resource_driver';
 import { isHeavyRun } from '../../support/processes/kills';
 import { openFiles } from '../../support/dns/nameservers';
-import { hasPowerdns, startPowerdns, type Powerdns } from '../../support/dns/powerdns';
+import { startPowerdns, type Powerdns } from '../../support/dns/powerdns';
+import { fileNeeds, named, needs } from '../../support/runner/programs';
 
 const run = promisify(execFile);
+
+fileNeeds('dig');
 
 const record = (type: ZoneRecord['type'], name: string, value: string, more: Partial<ZoneRecord> = {}): ZoneRecord => ({
   ...{ type, name, value, ttl: null },
@@ -119,11 +122,11 @@ describeResourceDriver<ZoneSpec, ZoneObserved>('embedded', async () => {
   return fixture;
 });
 
-const runsPowerdns = hasPowerdns && isHeavyRun();
-const needs = isHeavyRun() ? 'needs: pdns-server and pdns-backend-sqlite3' : 'in the heavy tier';
+const describePowerdns = isHeavyRun()
+  ? needs('pdns_server').describe
+  : (named(describe.skip, ' (in the heavy tier)') as jest.Describe);
 
-if (runsPowerdns) describeResourceDriver<ZoneSpec, ZoneObserved>('powerdns', makePowerdnsFixture);
-else test.skip(`PowerDNS by the rules of all drivers (${needs})`, () => {});
+describePowerdns('PowerDNS', () => describeResourceDriver<ZoneSpec, ZoneObserved>('powerdns', makePowerdnsFixture));
 
 async function makePowerdnsFixture(): Promise<ResourceFixture<ZoneSpec, ZoneObserved>> {
   const server: Powerdns = await startPowerdns();
@@ -170,9 +173,7 @@ async function makePowerdnsFixture(): Promise<ResourceFixture<ZoneSpec, ZoneObse
   };
 }
 
-const described = runsPowerdns ? describe : (name: string) => test.skip(name, () => {});
-
-described(`PowerDNS (${needs})`, () => {
+describePowerdns('PowerDNS and its API', () => {
   let server: Powerdns;
   let driver: NameserverDriver;
   const r = { id: 'res_bad', spec: specOf(SPEC, 'res_bad') };

@@ -9,6 +9,13 @@ import { hasPostfix, startPostfix, type Postfix } from '../../../tools/bench/ema
 
 jest.setTimeout(120_000);
 
+const refusals: Record<string, [number, string]> = {
+  'rcpt listed': [550, 'Blocked - see https://www.spamhaus.org/query/ip/192.0.2.1'],
+  'rcpt gone': [550, '5.1.1 User unknown'],
+  'data filtered': [550, '5.1.1 User unknown'],
+  'data spam': [554, '5.7.1 Message rejected as spam'],
+};
+
 const withPostfix = hasPostfix ? describe : describe.skip;
 
 withPostfix('Postfix as the smarthost (needs postfix, as root)', () => {
@@ -19,13 +26,16 @@ withPostfix('Postfix as the smarthost (needs postfix, as root)', () => {
   let zone: { id: string; smtp_username: string; smtp_password: string };
 
   beforeAll(async () => {
-    receiver = await startMailReceiver();
+    receiver = await startMailReceiver({
+      refuse: (address, stage) => refusals[`${stage} ${address.split('@', 1)[0]}`],
+    });
     const [mxPort, relayPort] = [await freePort(), await freePort()];
     port = await freePort();
     postfix = await startPostfix({
       ...{ port: relayPort, relayhost: `[127.0.0.1]:${receiver.port}` },
       // As the MX of the return path would lead there.
       transports: { 'bounce.relayed.example': `[127.0.0.1]:${mxPort}` },
+      settings: { virtual_alias_maps: 'inline:{ forwards@receiver.example=gone@receiver.example }' },
     });
     bench = await openMailBench({
       worker: true,
@@ -81,6 +91,34 @@ withPostfix('Postfix as the smarthost (needs postfix, as root)', () => {
       ]);
     }, 30_000);
     expect(postfix.queued()).toBe(0);
+  });
+
+  test('what Postfix gives back for other reasons does not', async () => {
+    const recipients = ['listed', 'forwards', 'filtered', 'spam'].map((local) => `${local}@receiver.example`);
+    for (const to of recipients) await send(to);
+    await retryCheck(async () => {
+      const rows = await bench.service.sql(
+        `select recipient, last_response, rejection from email_deliveries
+          where status = 'bounced' and recipient = any($1) order by recipient`,
+        [recipients],
+      );
+      expect(rows).toEqual([
+        {
+          recipient: 'filtered@receiver.example',
+          last_response: expect.stringContaining('5.1.1'),
+          rejection: 'unclear',
+        },
+        { recipient: 'forwards@receiver.example', last_response: expect.stringContaining('5.1.1'), rejection: 'other' },
+        {
+          recipient: 'listed@receiver.example',
+          last_response: expect.stringContaining('spamhaus'),
+          rejection: 'other',
+        },
+        { recipient: 'spam@receiver.example', last_response: expect.stringContaining('5.7.1'), rejection: 'other' },
+      ]);
+    }, 30_000);
+    const { body } = await bench.service.call('GET', `/v2/email_relay_zones/${zone.id}/suppressions`);
+    expect(body.data.map(({ email }: { email: string }) => email)).toEqual(['hard-9@receiver.example']);
   });
 
   test('leading dots and lines of bytes come through with their signatures', async () => {

@@ -1,21 +1,21 @@
 /** @tier heavy @quarter 3 @covers engines/registry/registry models/registries/registry */
 // What holds for every engine of container registries: the embedded one, and Debian's docker-registry with our tokens.
-import { spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { configuredApplication, startDeployService, type DeployService } from '../../support/deployments/deploy';
-import { hasDistribution, openDistribution, type Distribution } from '../../support/registries/distribution';
+import { openDistribution, type Distribution } from '../../support/registries/distribution';
 import { freePort } from '../../support/processes/free_port';
-import { busyboxLayer, hasStaticBusybox, pushImage, siteLayer } from '../../support/builds/images';
+import { busyboxLayer, pushImage, siteLayer } from '../../support/builds/images';
 import { startRegistryClient, type RegistryClient } from '../../support/registries/registry_client';
 import type { Answer } from '../../support/service';
 import { waitFor } from '../../support/wait_for';
+import { hasProgram } from '../../support/runner/has_program';
+import { needs } from '../../support/runner/programs';
 
-const ENGINES = ['embedded', ...(hasDistribution ? ['distribution'] : [])] as const;
-const runsImages = hasStaticBusybox() ? test : test.skip;
-const hasBuildah = spawnSync('buildah', ['--version']).status === 0;
-const buildsImages = hasBuildah && hasStaticBusybox() ? test : test.skip;
+const ENGINES = ['embedded', ...(hasProgram('docker-registry') ? ['distribution'] : [])] as const;
+const { test: runsImages } = needs('busybox', 'bwrap');
+const { test: buildsImages } = needs('buildah', 'busybox', 'bwrap');
 
 describe.each(ENGINES)('the registry engine %s', (engine) => {
   let service: DeployService;
@@ -98,6 +98,30 @@ describe.each(ENGINES)('the registry engine %s', (engine) => {
     expect(deleted.status).toBe(202);
     await waitFor('its end', async () => (await get(id)).image_count === 1);
     expect((await client.pull(`${name}/shop`, '2')).status).toBe(404);
+  });
+
+  test('a cache of BuildKit, an index of layers, is listed and counted with them', async () => {
+    const { id, name } = await activeRegistry();
+    const { client } = await robot(['pull', 'push', 'delete']);
+    const type = 'application/vnd.oci.image.index.v1+json';
+    const contents = {
+      'vnd.oci.image.layer.v1.tar+gzip': randomBytes(4000),
+      'vnd.buildkit.cacheconfig.v0': randomBytes(50),
+    };
+    const manifests: object[] = [];
+    for (const [kind, content] of Object.entries(contents)) {
+      const digest = await client.pushBlob(`${name}/shop`, content);
+      manifests.push({ mediaType: `application/${kind}`, digest, size: content.length });
+    }
+    const cache = Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType: type, manifests }));
+    const path = `/v2/${name}/shop/manifests/cache`;
+    expect((await client.call('PUT', path, cache, { 'Content-Type': type })).status).toBe(201);
+    await waitFor('the counts', async () => {
+      const { image_count, size_bytes } = await get(id);
+      return image_count === 1 && size_bytes === 4050 + cache.length;
+    });
+    expect(await images(id)).toMatchObject([{ tag: 'cache', media_type: type, size_bytes: 4050 + cache.length }]);
+    expect((await client.call('GET', path, undefined, { Accept: type })).body.equals(cache)).toBe(true);
   });
 
   test('a layer comes in chunks, and not with another digest', async () => {

@@ -3,13 +3,14 @@
 import { createHash, randomBytes } from 'node:crypto';
 import path from 'node:path';
 import * as s3 from '@aws-sdk/client-s3';
-import { hasDistribution, openDistribution, type Distribution } from '../../support/registries/distribution';
+import { openDistribution, type Distribution } from '../../support/registries/distribution';
 import { freePort } from '../../support/processes/free_port';
 import { startRegistryClient } from '../../support/registries/registry_client';
 import { startS3, type S3Service } from '../../support/object_storage/s3';
 import { waitFor } from '../../support/wait_for';
+import { needs } from '../../support/runner/programs';
 
-const describeOnS3 = hasDistribution ? describe : describe.skip;
+const { describe: describeOnS3 } = needs('docker-registry');
 
 describeOnS3('docker-registry on our object storage', () => {
   let world: S3Service;

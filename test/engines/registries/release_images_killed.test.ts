@@ -5,18 +5,19 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { busyboxLayer, hasStaticBusybox, pushImage } from '../../support/builds/images';
+import { busyboxLayer, pushImage } from '../../support/builds/images';
 import { startPlant, type Plant } from '../../support/processes/bad_days_program';
 import { freePort } from '../../support/processes/free_port';
 import { isHeavyRun } from '../../support/processes/kills';
 import { startRegistryClient } from '../../support/registries/registry_client';
 import { waitFor } from '../../support/wait_for';
+import { needs } from '../../support/runner/programs';
 
 const KILLS = isHeavyRun() ? 10 : 3;
 const WITHIN_MS = 400_000;
 /** Takes about a second to compress. */
 const BYTES = 24 * 2 ** 20;
-const describeHere = hasStaticBusybox() ? describe : describe.skip;
+const { describe: describeHere } = needs('busybox');
 
 describeHere('releases that are published while the control plane is killed', () => {
   let plant: Plant;

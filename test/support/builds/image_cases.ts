@@ -6,7 +6,8 @@ import {
   type TestApplication,
 } from '../deployments/deploy';
 import { freePort } from '../processes/free_port';
-import { busyboxLayer, hasStaticBusybox } from './images';
+import { busyboxLayer } from './images';
+import { needs } from '../runner/programs';
 import { startRegistryClient, type RegistryClient } from '../registries/registry_client';
 
 export type ImageApplication = Omit<TestApplication, 'push'>;
@@ -17,10 +18,9 @@ export let registryPort: number;
 /** The layer that all images begin with. */
 export let base: Buffer;
 
-/** Skips by name where nothing can be run from an image: there is no program to put in one. */
+/** For images that are made of busybox and run on this host. */
 export function describeImages(name: string, work: () => void): void {
-  if (hasStaticBusybox()) describe(name, work);
-  else describe.skip(`${name} (no static busybox on this machine)`, work);
+  needs('busybox', 'bwrap').describe(name, work);
 }
 
 /** To be called where tests are declared. */

@@ -1,7 +1,7 @@
 // Images that tests make by hand: layers are archives of what a test names, the program in them is Debian's static
 // busybox.
 import { createHash } from 'node:crypto';
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { pack, type Header } from 'tar-stream';
 import type { RegistryClient } from '../registries/registry_client';
@@ -10,15 +10,7 @@ import type { RegistryClient } from '../registries/registry_client';
 export type Entry = Partial<Header> & { name: string; content?: string | Buffer };
 
 const BUSYBOX = '/bin/busybox';
-/** Where a program names its loader. */
-const HEADERS_BYTES = 4096;
 const APPLETS = ['sh', 'httpd', 'cat', 'echo', 'id', 'ls', 'mkdir', 'sleep', 'wget', 'env', 'pwd', 'test', 'touch'];
-
-/** Whether this machine has a busybox that needs no library. */
-export function hasStaticBusybox(): boolean {
-  const found = statSync(BUSYBOX, { throwIfNoEntry: false });
-  return found !== undefined && !readFileSync(BUSYBOX).subarray(0, HEADERS_BYTES).includes('ld-linux');
-}
 
 export async function tarOf(entries: readonly Entry[]): Promise<Buffer> {
   const archive = pack();

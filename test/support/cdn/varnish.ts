@@ -1,6 +1,6 @@
 // A real Varnish on loopback, managed over its port.
 import { spawn, type ChildProcess } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -10,9 +10,6 @@ import { freePort } from '../processes/free_port';
 const PROGRAM = '/usr/sbin/varnishd';
 const UP_WITHIN_MS = 30_000;
 const EVERY_MS = 50;
-
-/** It compiles its configuration, and so needs a compiler too. */
-export const hasVarnish = existsSync(PROGRAM) && ['/usr/bin/gcc', '/usr/bin/cc'].some((file) => existsSync(file));
 
 export interface Varnish {
   host: string;

@@ -1,14 +1,12 @@
 // Programs of others that judge what our name server says: secondaries, resolvers and verifiers of Debian.
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { freePort } from '../processes/free_port';
 
 export const run = promisify(execFile);
-
-export const hasDnsPrograms = ['named', 'nsd', 'unbound'].every((name) => existsSync(`/usr/sbin/${name}`));
 
 export interface Program {
   port: number;

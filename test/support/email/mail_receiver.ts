@@ -45,9 +45,11 @@ export async function startMailReceiver(
     tls?: { key: string; cert: string };
     hideSMTPUTF8?: boolean;
     hide8BITMIME?: boolean;
+    /** Code and text for a recipient, or for a message to it. */
+    refuse?(address: string, stage: 'rcpt' | 'data'): readonly [number, string] | undefined;
   } = {},
 ): Promise<MailReceiver> {
-  const { host = '127.0.0.1', port = 0, tls, hideSMTPUTF8 = false, hide8BITMIME = false } = options;
+  const { host = '127.0.0.1', port = 0, tls, hideSMTPUTF8 = false, hide8BITMIME = false, refuse } = options;
   const mails: ReceivedMail[] = [];
   const tries = new Map<string, number>();
   const server = new SMTPServer({
@@ -57,7 +59,7 @@ export async function startMailReceiver(
       tries.set(address, (tries.get(address) ?? 0) + 1);
       const [local = ''] = address.split(/[-@]/);
       const again = local === 'greylisted' && tries.get(address) === 1 ? [451, '4.7.1 Come back later'] : undefined;
-      const [code, text] = (again ?? REPLIES[local] ?? []) as [number?, string?];
+      const [code, text] = (refuse?.(address, 'rcpt') ?? again ?? REPLIES[local] ?? []) as [number?, string?];
       if (!code) return callback();
       callback(Object.assign(new Error(text), { responseCode: code }));
     },
@@ -68,6 +70,8 @@ export async function startMailReceiver(
       const to = rcptTo.map(({ address }) => address);
       stream.on('data', (chunk: Buffer) => chunks.push(chunk));
       stream.on('end', () => {
+        const [code, text] = to.map((each) => refuse?.(each, 'data')).find((answer) => answer) ?? [];
+        if (code) return callback(Object.assign(new Error(text), { responseCode: code }));
         const raw = Buffer.concat(chunks).toString('latin1');
         for (const each of to) mails.push({ from, to: each, raw, secure: session.secure, smtpUtf8, bodyType });
         callback();

@@ -1,13 +1,14 @@
 // A Ceph cluster of one machine in memory, with its RADOS Gateway on loopback: one monitor, one OSD, no manager.
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { RgwOptions } from '../../../drivers/rgw/api';
 import { freePort } from '../processes/free_port';
+import { hasProgram } from '../runner/has_program';
 
 const run = promisify(execFile);
 const PROGRAMS = ['ceph', 'ceph-mon', 'ceph-osd', 'monmaptool', 'radosgw', 'radosgw-admin'];
@@ -15,7 +16,7 @@ const START_MS = 120_000;
 const ADMIN = { accessKeyId: 'TESTADMIN', secretAccessKey: 'secret-of-the-admin' };
 
 /** Its servers drop their rights, so root has to start them; absent on most machines. */
-export const hasCeph = PROGRAMS.every((program) => existsSync(`/usr/bin/${program}`));
+export const hasCeph = PROGRAMS.every(hasProgram);
 
 export interface Ceph {
   options: RgwOptions;

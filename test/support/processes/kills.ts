@@ -4,7 +4,7 @@ import path from 'node:path';
 export const killsAll = process.env.CONFORMANCE_KILLS === 'all';
 
 const ROOT = path.join(__dirname, '../../..');
-const SUITE = ['every', 'user', 'bare', 'bare_user'];
+const SUITE = ['every', 'user', 'bare'];
 
 /**
  * Whether the file that runs takes more kills and more made-up input, of a new seed, than in every run:

@@ -1,6 +1,6 @@
 // Debian's docker-registry on loopback, which trusts the tokens of a service and tells it what happens.
 import { spawn, type ChildProcess } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { freePort } from '../processes/free_port';
@@ -8,8 +8,6 @@ import { waitFor } from '../wait_for';
 
 const PROGRAM = '/usr/bin/docker-registry';
 const UP_WITHIN_MS = 30_000;
-
-export const hasDistribution = existsSync(PROGRAM);
 
 export interface Distribution {
   url: string;

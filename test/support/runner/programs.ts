@@ -1,20 +1,6 @@
 // Programs that tests call, and that a machine need not have (core/catalog/optional_programs.json names their
 // packages).
-import { accessSync, constants } from 'node:fs';
-import path from 'node:path';
-
-const PLACES = [...(process.env.PATH ?? '').split(':'), '/usr/local/sbin', '/usr/sbin', '/sbin'].filter(Boolean);
-
-export function hasProgram(name: string): boolean {
-  return PLACES.some((place) => {
-    try {
-      accessSync(path.join(place, name), constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
-}
+import { hasProgram } from './has_program';
 
 /**
  * `test` and `describe` for what needs programs. Where one is missing they skip by name, with the reason in the name;

@@ -1,15 +1,15 @@
 // The test files of a run, by TEST_TIER, and what git knows of the change. As a program it prints the files of a tier,
-// the quarter, or the commit that the change is compared with:
+// the quarter, as whom it runs without optional programs, or the commit that the change is compared with:
 //   node --require ./test/support/runner/typescript.js test/support/runner/selection.ts turn
 import { execFileSync } from 'node:child_process';
 import { memoize } from '../../../core/memoize';
 import {
   bareFiles,
-  bareUserFiles,
   everyRun,
   heavyFiles,
   heavyOf,
   heavyTurn,
+  isBareForUser,
   QUARTERS,
   testFiles,
   userFiles,
@@ -21,8 +21,7 @@ const COMMITS_OF_A_LANDING = 12;
 
 export const selections: Record<string, () => readonly string[]> = {
   every: everyRun,
-  bare: () => bareFiles(quarterOfRun()),
-  bare_user: () => bareUserFiles(quarterOfRun()),
+  bare: bareFiles,
   user: () => userFiles(quarterOfRun(), describedTurn().files, changeOfRun().files),
   heavy: heavyFiles,
   turn: () => describedTurn().files,
@@ -111,6 +110,7 @@ if (require.main === module) {
   const [, , word = 'turn'] = process.argv;
   const printed: Record<string, () => string> = {
     quarter: () => String(quarterOfRun()),
+    bare_as: () => (isBareForUser(quarterOfRun()) ? 'user' : 'root'),
     base: () => baseOfChange().commit,
   };
   process.stdout.write(`${(printed[word] ?? (() => selectedFiles(word).join('\n')))()}\n`);

@@ -1,7 +1,6 @@
 // Which test files a run takes: docs/decisions/0160. A file that is too slow for every run says so in its first line:
 //   /** @tier heavy @quarter 2 @covers drivers/database jobs/databases/database */
 import path from 'node:path';
-import { optionalPrograms } from '../../../core/catalog/missing_programs';
 import { importsOf, resolveImport } from './imports';
 import { readSource, repositoryFiles } from './repository';
 
@@ -67,16 +66,15 @@ export const heavyFiles = (): string[] => testFiles.filter((file) => marksOf(fil
 export const heavyOf = (quarter: number): string[] => heavyFiles().filter((file) => marksOf(file).quarter === quarter);
 
 /**
- * Files that can differ for an ordinary user, and that this quarter does not run for that user where no optional
- * program is installed: these heavy ones, of the suite the half of this quarter, and of the other half up to
- * TOUCHED_MAX that the change touches most.
+ * Files that can differ for an ordinary user: these heavy ones, and of the suite those that the change touches most, up
+ * to TOUCHED_MAX. Where root has the run without optional programs, a half of the suite, too; the other run of that
+ * kind has the other half.
  */
 export function userFiles(quarter: number, heavy: readonly string[], changed: readonly string[]): string[] {
-  const bare = bareUserFiles(quarter);
   const differing = (files: readonly string[]): string[] =>
-    files.filter((file) => !isOfOneUser(file) && differsByUser(file) && !bare.includes(file));
+    files.filter((file) => !isOfOneUser(file) && differsByUser(file));
   const suite = differing(everyRun());
-  const half = suite.filter((file) => quarterOf(file) % 2 === quarter % 2);
+  const half = isBareForUser(quarter) ? [] : suite.filter((file) => halfOf(quarterOf(file)) === halfOf(quarter));
   const touched = mostTouched(
     suite.filter((file) => !half.includes(file)),
     changed,
@@ -84,10 +82,10 @@ export function userFiles(quarter: number, heavy: readonly string[], changed: re
   return [...new Set([...half, ...touched.slice(0, TOUCHED_MAX), ...differing(heavy)])];
 }
 
-/** Of the bare files, those that can differ for an ordinary user, but the quarter that userFiles has with programs. */
-export function bareUserFiles(quarter: number): string[] {
-  return bareFiles(quarter).filter((file) => differsByUser(file) && quarterOf(file) !== quarter);
-}
+/** Whether the suite runs without optional programs as an ordinary user in this quarter; else it does as root. */
+export const isBareForUser = (quarter: number): boolean => quarter % 2 === 0;
+
+const halfOf = (quarter: number): number => Math.ceil(quarter / 2);
 
 /** That of its mark; without one, by its name. */
 function quarterOf(file: string): number {
@@ -95,29 +93,9 @@ function quarterOf(file: string): number {
   return marksOf(file).quarter ?? (sum % QUARTERS.length) + 1;
 }
 
-/** Heavy ones that do not run bare: steps that are killed are the same there, and the demo runs by itself. */
-const NOT_BARE = /_killed\.test\.ts$|^test\/server\/demo\.test\.ts$/;
-
-/**
- * What runs on a machine with Node and git alone: starts, heavy ones too, and files of every run and of this quarter
- * that call an optional program, themselves or through a file of the tests that they import.
- */
-export function bareFiles(quarter: number): string[] {
-  const names = optionalPrograms.filter(({ base }) => !base).flatMap(({ programs }) => programs);
-  const pattern = names.map((name) => name.replaceAll('.', '\\.')).join('|');
-  // As an argument of a call, or as a path.
-  const call = new RegExp(`(['"\`]|/s?bin/)(?:${pattern})(?=['"\`\\s])`);
-  const starts = testFiles.filter((file) => /^test\/server\/(npm_)?start/.test(file));
-  const ofQuarter = heavyOf(quarter).filter((file) => !NOT_BARE.test(file));
-  const calling = [...everyRun(), ...ofQuarter].filter((file) => {
-    const imported = importsOf(file)
-      .filter(({ target, typeOnly }) => target.startsWith('.') && !typeOnly)
-      .map(({ target }) => resolveImport(file, target, known))
-      .filter((target) => known.has(target) && target.startsWith('test/'));
-    const callsOne = [file, ...imported].some((one) => call.test(readSource(one)));
-    return callsOne && !isOfOneUser(file);
-  });
-  return [...new Set([...starts, ...calling])];
+/** The suite, as `npm test` runs it, and starts: what a machine with Node and git alone has to do. */
+export function bareFiles(): string[] {
+  return [...new Set([...everyRun(), ...testFiles.filter((file) => /^test\/server\/(npm_)?start/.test(file))])];
 }
 
 /** What a file is about cannot differ, though it reaches a room that can: plans, caches, the loop. */

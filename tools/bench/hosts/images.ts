@@ -12,7 +12,8 @@ import { processesWith } from '../../demo/traces';
 import { visit } from '../../demo/visitors';
 import { openEmbedded } from '../../../server/platform/embedded';
 import { freePort } from '../../../test/support/processes/free_port';
-import { busyboxLayer, hasStaticBusybox, pushImage, siteLayer } from '../../../test/support/builds/images';
+import { busyboxLayer, pushImage, siteLayer } from '../../../test/support/builds/images';
+import { hasProgram } from '../../../test/support/runner/has_program';
 import { startRegistryClient } from '../../../test/support/registries/registry_client';
 import { median } from '../measure';
 import { requirePrograms, runBench } from '../run';
@@ -143,7 +144,7 @@ async function main(): Promise<void> {
     await push(ours, large);
     await pull(ours, large);
     console.log(`a layer of ${values['large-mb']} MB: memory at most ${peakOf(service)} MB, before it ${before} MB`);
-    if (hasStaticBusybox()) await deployments(service, directory, { registryPort, ingressPort });
+    if (hasProgram('busybox')) await deployments(service, directory, { registryPort, ingressPort });
   } finally {
     other.kill('SIGKILL');
     await service.stop();

@@ -1,0 +1,14 @@
+// Variables of programs: those that the platform sets, and those of the owner of an application.
+
+/**
+ * The owner's win. An empty value of a variable that the platform sets takes it away: some programs refuse to start
+ * while a variable is there at all.
+ */
+export function overrideVariables(
+  platform: Readonly<Record<string, string>>,
+  own: Readonly<Record<string, string>>,
+): Record<string, string> {
+  const kept = Object.entries(own).filter(([key, value]) => value !== '' || !(key in platform));
+  const left = Object.entries(platform).filter(([key]) => !(key in own));
+  return Object.fromEntries([...left, ...kept]);
+}

@@ -1,0 +1,65 @@
+// Databases that admins make beside the one of the platform: for tests, for the shadow of a migration. They are the
+// tenant's alone: backups of the server hold them, dumps and pools do not.
+import { DriverError } from '../../../core/driver';
+import { roles, type Cluster } from './cluster';
+import { inSession, sqlIdentifier, type Session } from './session';
+
+/** Runs `work` in a database of the same server. */
+export type InDatabase = <T>(database: string, work: (session: Session) => Promise<T>) => Promise<T>;
+
+const OURS = ['postgres', 'template0', 'template1'];
+
+/** Tools such as createdb, Django and Rails connect to `postgres` first; nothing can be made there. */
+export async function openMaintenanceDatabase(session: Session): Promise<void> {
+  const { rows } = await session.query<{ open: boolean }>(
+    `select has_database_privilege($1, 'postgres', 'connect') and not exists (select from pg_namespace n,
+      aclexplode(n.nspacl) a where nspname = 'public' and grantee = 0 and privilege_type = 'CREATE') as open`,
+    [roles.owner],
+  );
+  if (rows[0]?.open === true) return;
+  await session.query(`grant connect on database postgres to ${sqlIdentifier(roles.owner)}`);
+  await session.query('revoke create on schema public from public');
+}
+
+/** Hands over what the role owns in other databases; without it, it could not be dropped. */
+export async function disownElsewhere(
+  session: Session,
+  inDatabase: InDatabase,
+  role: string,
+  heir: string,
+): Promise<void> {
+  const { rows } = await session.query<{ datname: string; datallowconn: boolean; is_half_dropped: boolean }>(
+    `select distinct datname, datallowconn, datconnlimit = -2 as is_half_dropped from pg_shdepend join pg_database d on d.oid = dbid
+      where refclassid = 'pg_authid'::regclass and refobjid = $1::regrole and datname <> current_database()`,
+    [sqlIdentifier(role)],
+  );
+  for (const { datname, datallowconn, is_half_dropped } of rows) {
+    // An interrupted DROP DATABASE leaves one that can only be dropped.
+    if (is_half_dropped) {
+      await session.query(`drop database ${sqlIdentifier(datname)}`);
+      continue;
+    }
+    if (!datallowconn) await session.query(`alter database ${sqlIdentifier(datname)} allow_connections true`);
+    await inDatabase(datname, async (elsewhere) => {
+      await elsewhere.query(`reassign owned by ${sqlIdentifier(role)} to ${sqlIdentifier(heir)}`);
+      await elsewhere.query(`drop owned by ${sqlIdentifier(role)}`);
+    });
+  }
+}
+
+/** An upgrade copies the database of the platform alone. @throws DriverError invalid where there are others */
+export async function requireNoFurtherDatabases(cluster: Cluster): Promise<void> {
+  const { rows } = await inSession(cluster, {}, (session) =>
+    session.query<{ datname: string }>(
+      'select datname from pg_database where datname <> all($1) and datname <> $2 order by datname',
+      [OURS, cluster.spec.database_name ?? 'postgres'],
+    ),
+  );
+  if (rows.length === 0) return;
+  const [first, ...more] = rows.map(({ datname }) => JSON.stringify(datname));
+  const names = more.length === 0 ? `a further database, ${first}` : `further databases, such as ${first}`;
+  throw new DriverError(
+    'invalid',
+    `The server has ${names}, which an upgrade would not copy. Dump what you need of it, and drop it.`,
+  );
+}

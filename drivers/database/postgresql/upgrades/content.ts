@@ -1,0 +1,160 @@
+// The content of a database, dumped from the old server and loaded into the staging server by its loader.
+import { rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { DatabaseError } from 'pg';
+import { CommandFailed } from '../../../../core/process/command';
+import { DriverError } from '../../../../core/driver';
+import type { DriverContext } from '../../../../core/driver';
+import { roles, type Cluster } from '../cluster';
+import { connectionOf } from '../data';
+import { runTool } from '../programs';
+import { isUnavailable } from '../session';
+import { putChecksBack, setChecksAside } from './checks';
+import { asLoader, closeSchemas, openLoader } from './loader';
+import { dropPinning, pinSearchPaths, type SearchPaths } from './search_paths';
+
+/** `bin`: directory of pg_dump and pg_restore. */
+export interface Content {
+  staging: Cluster;
+  database: string;
+  bin: string;
+}
+
+/** Privileges: loaded after all objects. Refreshing a materialized view may need them. */
+const privileges = ['ACL', 'DEFAULT ACL'];
+const refreshed = ['MATERIALIZED VIEW DATA'];
+const partMax = 200;
+
+/** Dumps the database of the old server, beside the staging server. `more`: further options of pg_dump. */
+export async function dumpContent(old: Cluster, content: Content, more: string[], ctx: DriverContext): Promise<void> {
+  const options = ['-w', '-Fc', '-Z', '1', ...more, '-f', dumpOf(content), '-d', content.database];
+  await runTool(path.join(content.bin, 'pg_dump'), [...connectionOf(old), ...options], {}, ctx);
+}
+
+/** Loads the dump into the empty database. @throws CommandFailed */
+export async function loadContent(content: Content, ctx: DriverContext): Promise<void> {
+  await loadWith(content, (entries) => restoreEntries(content, entries, [], ctx), ctx);
+}
+
+/**
+ * The same for content that does not load as it is: functions get `paths` as search paths, and rows are not held
+ * against the checks of their tables.
+ */
+export async function loadOddContent(content: Content, paths: SearchPaths, ctx: DriverContext): Promise<void> {
+  const { staging, database } = content;
+  const load = async (entries: string[]): Promise<void> => {
+    await pinSearchPaths(staging, database, paths);
+    await restoreEntries(content, entries, ['--section=pre-data'], ctx);
+    const checks = await setChecksAside(staging, database);
+    await restoreEntries(content, entries, ['--section=data', '--section=post-data'], ctx);
+    await putChecksBack(staging, database, checks);
+    await dropPinning(staging, database);
+  };
+  await loadWith(content, load, ctx);
+}
+
+async function loadWith(
+  content: Content,
+  load: (entries: string[]) => Promise<void>,
+  ctx: DriverContext,
+): Promise<void> {
+  const { staging, database } = content;
+  await openLoader(staging, database);
+  const entries = (await restoreTool(content, ['-l', dumpOf(content)], ctx)).split('\n');
+  const isOne = (kinds: string[]) => (line: string) => kinds.some((kind) => isOfKind(line, kind));
+  const isLater = isOne([...privileges, ...refreshed]);
+  await load(entries.filter((line) => !isLater(line)));
+  await closeSchemas(staging, database);
+  await restorePrivileges(content, entries.filter(isOne(privileges)), ctx);
+  const views = entries.filter(isOne(refreshed));
+  if (views.length > 0) await restoreEntries(content, views, [], ctx);
+  await analyze(content);
+}
+
+/** What failed, in the words of pg_restore: its error, and the statement. Neither rows, options nor paths. */
+function failureInWords(stderr: string): string {
+  const error = /error: (?:could not execute query: )?(.+)/.exec(stderr)?.[1] ?? '';
+  const command = /Command was: ([^]+?)(?:\n\n|\npg_restore: |$)/.exec(stderr)?.[1] ?? '';
+  const [statement = ''] = command.replaceAll(/\s+/g, ' ').split(/ OPTIONS\b/i);
+  return [shortened(error.replaceAll(/\bERROR: +/g, '')), shortened(statement)].filter(Boolean).join(', at: ');
+}
+
+function shortened(words: string): string {
+  const shown = words
+    .replaceAll(/(?<![\w.])\/(?:[\w.+-]+\/)+[\w.+-]*/g, '…')
+    .replaceAll(/\p{Cc}/gu, ' ')
+    .trim();
+  return shown.length > partMax ? `${shown.slice(0, partMax)}…` : shown;
+}
+
+// A line of the list: its number, two OIDs, the kind, the schema, the name, the owner.
+function isOfKind(line: string, kind: string): boolean {
+  return /^\d+; \d+ \d+ (.*)/.exec(line)?.[1]?.startsWith(`${kind} `) ?? false;
+}
+
+async function restoreEntries(
+  content: Content,
+  entries: string[],
+  sections: string[],
+  ctx: DriverContext,
+): Promise<void> {
+  const list = await writeList(content, entries);
+  const jobs = String(Math.max(1, Math.floor(content.staging.spec.size.cpus)));
+  const options = ['-w', '--exit-on-error', '-j', jobs, ...sections, '-L', list, '-d', content.database];
+  await restoreTool(content, [...connectionOf(content.staging, roles.loader), ...options, dumpOf(content)], ctx);
+}
+
+// pg_restore would assume the role of a grantor as only a superuser can. The loader assumes it as its member.
+async function restorePrivileges(content: Content, entries: string[], ctx: DriverContext): Promise<void> {
+  if (entries.length === 0) return;
+  const list = await writeList(content, entries);
+  const script = (await restoreTool(content, ['-L', list, '-f', '-', dumpOf(content)], ctx))
+    .replaceAll(/^\\(un)?restrict .*$/gm, '')
+    .replaceAll(/^SET SESSION AUTHORIZATION (.+);$/gm, 'SET ROLE $1;')
+    .replaceAll(/^RESET SESSION AUTHORIZATION;$/gm, 'RESET ROLE;');
+  await asLoader(content.staging, content.database, (session) => session.query(script));
+}
+
+async function writeList(content: Content, entries: string[]): Promise<string> {
+  const list = `${dumpOf(content)}.list`;
+  await rm(list, { force: true });
+  await writeFile(list, `${entries.join('\n')}\n`, { mode: 0o600 });
+  return list;
+}
+
+function restoreTool({ bin }: Content, args: string[], ctx: DriverContext): Promise<string> {
+  return runTool(path.join(bin, 'pg_restore'), args, {}, ctx);
+}
+
+// As the loader, table by table: one whose functions fail has no statistics, as before.
+async function analyze({ staging, database }: Content): Promise<void> {
+  await asLoader(staging, database, async (session) => {
+    const { rows } = await session.query<{ analyzing: string }>(
+      `select pg_catalog.format('analyze %I.%I', n.nspname, c.relname) as analyzing from pg_catalog.pg_class c
+        join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+        where c.relkind in ('r', 'm', 'p') and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'`,
+    );
+    for (const { analyzing } of rows) await session.query(analyzing).catch(() => undefined);
+  });
+}
+
+function dumpOf({ staging }: Content): string {
+  return path.join(staging.serverDirectory.path, 'dump');
+}
+
+/** The error of an upgrade whose cause stays: a retry would fail again. Others are returned as they are. */
+export function contentError(cause: unknown): unknown {
+  const isRefused = cause instanceof DatabaseError && !isUnavailable(cause);
+  if (!isRefused && !(cause instanceof CommandFailed)) return cause;
+  const isOurs = cause instanceof CommandFailed && !/^pg_(dump|restore)$/.test(cause.program);
+  const failure = cause instanceof CommandFailed && !isOurs ? failureInWords(cause.stderr) : shortened(cause.message);
+  const advice = isOurs ? '' : ' Change what is named, then upgrade again.';
+  return Object.assign(
+    new DriverError(
+      'invalid',
+      `The data of this database could not be copied to the new version (${failure}). The database is back on the ` +
+        `old version.${advice}`,
+    ),
+    { cause },
+  );
+}
