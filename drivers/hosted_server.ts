@@ -63,10 +63,11 @@ export interface Upgradable<S> {
 /** A backup has its own directory below the backups of the platform, and outlives the server. */
 export interface BackupMade {
   size_bytes: number;
-  /** Metadata for a restore: version, time, position. Plain JSON without secrets. */
+  /**
+   * Metadata for a restore: version, time, position. Plain JSON without secrets. `missing`: sentences for users on what
+   * the backup does not hold.
+   */
   manifest: Record<string, string | number>;
-  /** What it lacks, as a sentence for users; it can be restored all the same. */
-  lacking?: string;
 }
 
 /** Source of a restore: a backup and, with `until`, the changes after it. */

@@ -5,8 +5,9 @@ test.each([
   ['', null],
   ['\n\n', null],
   [
-    'pg_dump: warning: there are circular foreign-key constraints\npg_dump: error: query failed: ERROR:  out of shared memory\n' +
-      'HINT:  You might need to increase max_locks_per_transaction.\npg_dump: detail: Query was: LOCK TABLE a.b\nmore',
+    'pg_dump: warning: there are circular foreign-key constraints\npg_dump: error: query failed: ' +
+      'ERROR:  out of shared memory\nHINT:  You might need to increase max_locks_per_transaction.\n' +
+      'pg_dump: detail: Query was: LOCK TABLE a.b\nmore',
     'pg_dump: error: query failed: ERROR: out of shared memory HINT: You might need to increase ' +
       'max_locks_per_transaction. pg_dump: detail: Query was: LOCK TABLE a.b',
   ],

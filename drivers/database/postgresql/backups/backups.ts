@@ -119,8 +119,8 @@ async function pruneArchive(engine: PostgresqlContext, serverDirectory: ServerDi
 
 function toBackupMade({ size_bytes, dump_reason, ...manifest }: Manifest): BackupMade {
   if (dump_reason === undefined) return { size_bytes, manifest };
-  const lacking = `The dump for downloads could not be made; the backup can be restored. ${dump_reason}`;
-  return { size_bytes, manifest: { ...manifest, dump_reason }, lacking };
+  const missing = `The dump for downloads could not be made; the backup can be restored. ${dump_reason}`;
+  return { size_bytes, manifest: { ...manifest, dump_reason, missing } };
 }
 
 async function isBeingTaken(engine: PostgresqlContext, serverId: string): Promise<boolean> {

@@ -87,7 +87,7 @@ describePostgresqlWithTools(() => {
     await blocker.query('commit');
     await blocker.end();
     const made = await second;
-    expect([made.lacking, made.manifest.dump]).toEqual([undefined, undefined]);
+    expect([made.manifest.missing, made.manifest.dump]).toEqual([undefined, undefined]);
     expect(baseOf('bkp_kept')).toBe(base);
     expect(existsSync(path.join(placeOf('bkp_kept'), 'dump'))).toBe(true);
     expect(readdirSync(placeOf('bkp_kept')).filter((name) => /new|temporary/.test(name))).toEqual([]);
@@ -100,7 +100,7 @@ describePostgresqlWithTools(() => {
       echo 'pg_dump: detail: Query was: LOCK TABLE "/var/lib/x/y" password=hunter2' >&2; exit 1`,
     );
     const made = await untilDone((context) => driver.backup(spec, 'bkp_bare', context));
-    expect(made.lacking).toBe(
+    expect(made.manifest.missing).toBe(
       'The dump for downloads could not be made; the backup can be restored. pg_dump: error: query failed: ERROR: ' +
         'out of shared memory HINT: You might need to increase max_locks_per_transaction. ' +
         'pg_dump: detail: Query was: LOCK TABLE "…" password=…',
@@ -122,6 +122,6 @@ describePostgresqlWithTools(() => {
       driver.restore(spec, { id: 'v2', server_id: spec.id, backup_id: 'bkp_kept', until: null }, context),
     );
     const made = await untilDone((context) => driver.backup(spec, 'bkp_before', context));
-    expect(made.lacking).toMatch(/The database was restored or upgraded before it was made\.$/);
+    expect(made.manifest.missing).toMatch(/The database was restored or upgraded before it was made\.$/);
   });
 });
