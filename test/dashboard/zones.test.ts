@@ -64,6 +64,14 @@ test('a zone is created, and a record of each shape added, changed and deleted',
   await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
   await page.getByRole('dialog').waitFor({ state: 'detached' });
   expect((await records()).filter(({ type }) => type === 'MX')).toEqual([]);
+  await page.getByRole('button', { name: 'Add a record' }).click();
+  await page.getByLabel('Record type').selectOption('HTTPS');
+  await page.getByLabel('Value', { exact: true }).fill('1 . colour=red');
+  await page.getByRole('button', { name: 'Add the record' }).click();
+  await page.locator('.field small.problem', { hasText: 'known parameters' }).waitFor();
+  await page.getByLabel('Value', { exact: true }).fill('1 . alpn=h2');
+  await page.getByRole('button', { name: 'Add the record' }).click();
+  await page.locator('td', { hasText: '1 . alpn=h2' }).waitFor();
 });
 
 test('a zone file is imported after a look at what it changes, and exported', async () => {
