@@ -133,6 +133,16 @@ const OLD_CHECKSUMS = { requestChecksumCalculation: 'WHEN_REQUIRED' } as const;
     rmSync(directory, { recursive: true });
   });
 
+  test('a policy with a condition is refused, since the gateway would decide by itself', async () => {
+    const bucket = await gateway.bucket();
+    const conditions = [{ operator: 'IpAddress', key: 'aws:SourceIp', values: ['192.0.2.0/24'] }];
+    const statement = { effect: 'allow', principals: ['*'], actions: ['s3:GetObject'], resources: ['*'] };
+    const put = async (one: object) =>
+      (await gateway.service.call('PUT', `/v2/buckets/${bucket.id}/policy`, { body: { statements: [one] } })).body.code;
+    expect(await put({ ...statement, conditions })).toBe('engine_unavailable');
+    expect(await put({ ...statement, conditions: [] })).toBeUndefined();
+  });
+
   test('rights end when they are taken away, a quota holds, and websites are not promised', async () => {
     const bucket = await gateway.bucket({ quota_gb: 1 });
     const key = await gateway.key({ grants: [{ bucket_id: bucket.id, permission: 'read_write' }] });
