@@ -25,20 +25,18 @@ export async function backup(
   toolOf(found, 'mariadb-dump');
   const serverDirectory = await requireServerDirectory(engine, spec.id);
   await waitUntilReady(engine, serverDirectory, spec, ctx);
-  const made = await makeBackup(
+  return makeBackup(
     engine,
     spec.id,
     backupId,
     dumpName,
     async (file) => {
       const taken = new Date().toISOString();
-      const lacking = await dump(serverDirectory, spec, found, file, ctx);
-      return { version: found.version, series: spec.version, taken_at: taken, ...(lacking !== null && { lacking }) };
+      const missing = await dump(serverDirectory, spec, found, file, ctx);
+      return { version: found.version, series: spec.version, taken_at: taken, ...(missing !== null && { missing }) };
     },
     ctx,
   );
-  const { lacking } = made.manifest;
-  return typeof lacking === 'string' ? { ...made, lacking } : made;
 }
 
 /** @throws DriverError unsupported for a point in time, invalid where the dump cannot be loaded */

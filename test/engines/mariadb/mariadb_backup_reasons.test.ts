@@ -63,7 +63,7 @@ describeEngine('mariadb', () => {
     });
     renameSync(away, there);
     expect(running.status).toBe('running');
-    expect(running.status_reason).toMatch(/^The database could not be dumped\. .*notes.* The platform tries again\.$/);
+    expect(running.status_reason).toMatch(/^The database could not be dumped\. .*notes.* The backup is tried again\.$/);
     expect(running.status_reason).not.toContain(hall.databaseDir);
     await waitFor('the backup', async () =>
       (await hall.call('GET', backup)).body.status === 'completed' ? true : null,

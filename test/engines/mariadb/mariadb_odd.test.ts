@@ -62,7 +62,7 @@ describeMariadb('oddities of mariadb', () => {
 
   test('a restore in place brings back what was there', async () => {
     const { manifest } = await mariadb.driver.backup(spec, 'bkp_odd', ctx());
-    expect(manifest.lacking).toBeUndefined();
+    expect(manifest.missing).toBeUndefined();
     await mariadb.driver.restore(
       spec,
       { id: 'restore_odd', server_id: spec.id, backup_id: 'bkp_odd', until: null },
@@ -149,7 +149,7 @@ describeMariadb('oddities of mariadb', () => {
       'DROP TABLE gone',
     );
     const { manifest } = await mariadb.driver.backup(spec, 'bkp_gone', ctx());
-    expect(manifest.lacking).toBe(
+    expect(manifest.missing).toBe(
       'Left out: the views `on `gone`, `on_that`, `over_gone`, which refer to something that does not exist or may ' +
         'not be read.',
     );
@@ -170,7 +170,7 @@ describeMariadb('oddities of mariadb', () => {
         e BIGINT UNSIGNED GENERATED ALWAYS AS ROW END, PERIOD FOR SYSTEM_TIME (s, e)) WITH SYSTEM VERSIONING`,
     );
     const { manifest } = await mariadb.driver.backup(spec, 'bkp_precise', ctx());
-    expect(manifest.lacking).toMatch(/the history of all tables, .* of the table `precise`\.$/);
+    expect(manifest.missing).toMatch(/the history of all tables, .* of the table `precise`\.$/);
   });
 
   test('a thousand tables', async () => {
