@@ -165,7 +165,7 @@ export async function requireUpload({ catalog, bucket, key, request }: ObjectExc
 }
 
 export async function completeUpload(exchange: ObjectExchange): Promise<void> {
-  const { request, bucket, catalog, key } = exchange;
+  const { request, bucket, catalog } = exchange;
   const upload = await requireGrantedUpload(exchange);
   const listed = listedParts(parseXml(await receiveText(exchange, XML_BYTES_MAX, 'of the object'), COMPLETE));
   if (!upload) return repeated(exchange, queryOf(request, 'uploadId') ?? '');
