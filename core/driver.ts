@@ -1,6 +1,6 @@
 // Common interface of resource drivers. A driver manages one kind of external object. Its parameters are plain values,
 // and calls are repeated with the same values after a crash. It does not know rows, HTTP and tenants.
-import { said } from './process/said';
+import { failureTextOf } from './process/failure_text';
 
 /** Reference to the object. `name` derives from the id of its owner, so a repeated creation finds the same object. */
 export interface ExternalRef {
@@ -173,8 +173,10 @@ export function diskFull(): DriverError {
 function toDriverError(error: unknown): DriverError {
   // Of a PostgreSQL server: its owner reads it.
   const { severity, message } = error as { severity?: string; message: string };
-  if (severity !== undefined)
-    return Object.assign(new DriverError('transient', `The server reported: ${said(message)}`), { cause: error });
+  if (severity !== undefined) {
+    const failure = new DriverError('transient', `The server reported: ${failureTextOf(message)}`);
+    return Object.assign(failure, { cause: error });
+  }
   const code = String((error as NodeJS.ErrnoException).code ?? (error as Error).name);
   if (code === 'ENOSPC' || code === 'EDQUOT') return Object.assign(diskFull(), { cause: error });
   return Object.assign(new DriverError(reasonByErrno[code] ?? 'transient', `The host reported the error ${code}.`), {

@@ -1,7 +1,12 @@
 // Grants, public access and bucket policy as an AWS policy for the gateway. Bucket settings are changed through the
 // platform's API only, so no key gets those actions.
-import { isListAction, isObjectAction, permittedActions, PUBLIC_ACTIONS } from '../../core/protocols/bucket_actions';
-import { arnOfBucket, expandActions, isArn } from '../../core/protocols/bucket_policy';
+import {
+  isListAction,
+  isObjectAction,
+  permittedActions,
+  PUBLIC_ACTIONS,
+} from '../../core/protocols/buckets/bucket_actions';
+import { arnOfBucket, expandActions, isArn } from '../../core/protocols/buckets/bucket_policy';
 import type { BucketSpec } from '../../engines/object_storage/object_storage';
 
 interface AwsStatement {

@@ -1,5 +1,5 @@
 // CreateBucket and DeleteBucket, by access keys that may.
-import { mayCreateBuckets, permissionIn } from '../../core/protocols/bucket_access';
+import { mayCreateBuckets, permissionIn } from '../../core/protocols/buckets/bucket_access';
 import type { ServedBucket } from './catalog';
 import { requireGranted, type EndpointContext, type Exchange } from './endpoint_context';
 import { S3Error } from './errors';

@@ -1,7 +1,7 @@
 // The database interface of the endpoint, implemented by models/object_storage/bucket_object/catalog.ts. Every write
 // and its change of the bucket's usage are one transaction. Writes throw ObjectRefused.
-import type { Grant, ObjectOwnership, PublicAccessBlock } from '../../core/protocols/bucket_access';
-import type { PolicyStatement } from '../../core/protocols/bucket_policy';
+import type { Grant, ObjectOwnership, PublicAccessBlock } from '../../core/protocols/buckets/bucket_access';
+import type { PolicyStatement } from '../../core/protocols/buckets/bucket_policy';
 import type {
   BucketSetting,
   DefaultRetention,

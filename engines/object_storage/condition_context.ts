@@ -1,6 +1,6 @@
 // What conditions of policies know of a request.
-import { isListAction, type BucketAction } from '../../core/protocols/bucket_actions';
-import { plainAddress, type ConditionContext } from '../../core/protocols/policy_conditions';
+import { isListAction, type BucketAction } from '../../core/protocols/buckets/bucket_actions';
+import { plainAddress, type ConditionContext } from '../../core/protocols/buckets/policy_conditions';
 import { headerOf, queryOf, type S3Request } from './request';
 
 export function conditionContext(request: S3Request, action: BucketAction): ConditionContext {

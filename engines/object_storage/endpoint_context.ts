@@ -1,7 +1,7 @@
 // Context of the handlers of the endpoint.
-import { isAllowed, permissionIn } from '../../core/protocols/bucket_access';
+import { isAllowed, permissionIn } from '../../core/protocols/buckets/bucket_access';
 import { conditionContext } from './condition_context';
-import type { BucketAction } from '../../core/protocols/bucket_actions';
+import type { BucketAction } from '../../core/protocols/buckets/bucket_actions';
 import type { BlobStore } from './files/blobs';
 import type { ObjectCatalog, ServedBucket } from './catalog';
 import { S3Error } from './errors';

@@ -3,7 +3,7 @@ import { GROUP, LAST_VERSION, type ListedVersion } from '../../core/protocols/ob
 import { uriEncodePath } from '../../core/protocols/sigv4';
 import { requireGranted, type EndpointContext, type Exchange } from './endpoint_context';
 import { S3Error } from './errors';
-import { permissionIn } from '../../core/protocols/bucket_access';
+import { permissionIn } from '../../core/protocols/buckets/bucket_access';
 import { numberInQuery, queryOf, type S3Request } from './request';
 import { sendXml } from './respond';
 import type { Caller } from './signature';

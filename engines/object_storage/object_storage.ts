@@ -1,7 +1,7 @@
 // Object storage over the S3 protocol. Engines: engines/object_storage, an endpoint of this host with files on its
 // disk; drivers/rgw, a Ceph RADOS Gateway.
-import type { Permission } from '../../core/protocols/bucket_actions';
-import type { PolicyStatement } from '../../core/protocols/bucket_policy';
+import type { Permission } from '../../core/protocols/buckets/bucket_actions';
+import type { PolicyStatement } from '../../core/protocols/buckets/bucket_policy';
 import type { ListedObject, ObjectsQuestion } from '../../core/protocols/objects';
 import type { Credentials } from '../../core/protocols/sigv4';
 import type { DriverContext, ResourceDriver } from '../../core/driver';

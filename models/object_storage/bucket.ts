@@ -1,7 +1,7 @@
 import type { Context } from '../../core/context';
 import { problem, validationFailed } from '../../core/errors';
-import type { ObjectOwnership, PublicAccessBlock } from '../../core/protocols/bucket_access';
-import type { PolicyStatement } from '../../core/protocols/bucket_policy';
+import type { ObjectOwnership, PublicAccessBlock } from '../../core/protocols/buckets/bucket_access';
+import type { PolicyStatement } from '../../core/protocols/buckets/bucket_policy';
 import type { DefaultRetention } from '../../core/protocols/objects';
 import { changeRows, NEW_VERSION } from '../../db/loop_rows';
 import { named } from '../../db/statement';

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Grant } from '../../core/protocols/bucket_access';
+import type { Grant } from '../../core/protocols/buckets/bucket_access';
 import type { Context } from '../../core/context';
 import { validationFailed, type FieldError } from '../../core/errors';
 import { mintId, timeOfId } from '../../core/ids';

@@ -32,7 +32,7 @@ import { openGitProviders } from '../../drivers/git_provider/open';
 import { openNameserver } from './nameserver';
 import { reportIsolation } from './isolation';
 import { logNetworks, openNetworksOf } from './networks';
-import { openObjectStorageAgent } from './object_storage';
+import { openObjectStorageAgent } from './object_storage/object_storage';
 import { openRegistry } from './registry';
 import { withReported } from './reported_traffic';
 import { openUnchecked, releaseImagesOf, toolchainDirectory } from './release_images';

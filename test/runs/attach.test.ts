@@ -226,7 +226,8 @@ describe('a handshake', () => {
     const shell = await start('while read -r line; do echo "got $line"; done; echo over', INPUT);
     const owner = await newBrowser(service, 'typist@example.com', 'developer');
     const { createPersonalKey: made } = await owner.data(
-      'mutation { createPersonalKey(input: { name: "CI", scopes: ["read", "write", "deploy", "logs:read"] }) { key { id } token } }',
+      `mutation { createPersonalKey(input: { name: "CI", scopes: ["read", "write", "deploy", "logs:read"] })
+        { key { id } token } }`,
     );
     const client = await attach(shell, { key: made.token });
     await client.told('ready');

@@ -29,7 +29,8 @@ export async function disownElsewhere(
   heir: string,
 ): Promise<void> {
   const { rows } = await session.query<{ datname: string; datallowconn: boolean; is_half_dropped: boolean }>(
-    `select distinct datname, datallowconn, datconnlimit = -2 as is_half_dropped from pg_shdepend join pg_database d on d.oid = dbid
+    `select distinct datname, datallowconn, datconnlimit = -2 as is_half_dropped
+      from pg_shdepend join pg_database d on d.oid = dbid
       where refclassid = 'pg_authid'::regclass and refobjid = $1::regrole and datname <> current_database()`,
     [sqlIdentifier(role)],
   );

@@ -2,7 +2,7 @@
 import { open, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { LogChunk } from '../../runtime';
-import { said } from '../../../core/process/said';
+import { failureTextOf } from '../../../core/process/failure_text';
 import type { ServerDirectory } from '../../hosted_server/server_directory';
 import { placeOfData } from '../../hosted_server/server_disk';
 import { logDirectory, roles } from './cluster';
@@ -49,7 +49,7 @@ export async function lastFailure(serverDirectory: ServerDirectory): Promise<str
     }
     ({ position, more } = chunk);
   }
-  return last === null ? null : said(last);
+  return last === null ? null : failureTextOf(last);
 }
 
 /** Removes the oldest files. */

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { isPassable } from '../../../core/directory';
 import type { PostgresqlFound } from '../../../core/catalog/host_facts';
 import { CommandFailed, run } from '../../../core/process/command';
-import { said } from '../../../core/process/said';
+import { failureTextOf } from '../../../core/process/failure_text';
 import { DriverError } from '../../../core/driver';
 import type { DriverContext } from '../../../core/driver';
 import { exists, type Owner } from '../../hosted_server/server_directory';
@@ -74,7 +74,7 @@ export function runTool(program: string, args: string[], tool: Tool, ctx: Driver
           typeof error.code === 'number' ? error.code : null,
           stdout,
           stderr.trim(),
-          said(stderr),
+          failureTextOf(stderr),
         ),
       );
     });

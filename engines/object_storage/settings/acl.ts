@@ -1,6 +1,6 @@
 // ACLs. Two of them mean something here: the owner alone, and everybody may read. They come as canned ACL, as grants in
 // headers, or as a document; everything else is refused.
-import type { BucketRules } from '../../../core/protocols/bucket_access';
+import type { BucketRules } from '../../../core/protocols/buckets/bucket_access';
 import type { ServedBucket } from '../catalog';
 import type { Exchange } from '../endpoint_context';
 import { S3Error } from '../errors';

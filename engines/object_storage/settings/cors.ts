@@ -1,5 +1,5 @@
 // CORS (Fetch standard, §3.2).
-import { wildcardMatches } from '../../../core/protocols/bucket_policy';
+import { wildcardMatches } from '../../../core/protocols/buckets/bucket_policy';
 import type { CorsRule } from '../object_storage';
 import type { ServedBucket } from '../catalog';
 import { S3Error } from '../errors';

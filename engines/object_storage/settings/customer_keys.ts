@@ -1,5 +1,6 @@
 // Encryption with keys of clients (SSE-C; Amazon S3 User Guide, "Using server-side encryption with customer-provided
-// keys"). A key is used during its request, and is neither stored nor logged; stored is a salted hash that recognises it.
+// keys"). A key is used during its request, and is neither stored nor logged; stored is a salted hash that recognises
+// it.
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { ObjectMetadata } from '../../../core/protocols/objects';
 import type { Encrypted } from '../files/blobs';

@@ -1,6 +1,6 @@
 // Server-side encryption (SSE-S3, SSE-C). Each file has its own key, which is stored at its start, sealed with the key
-// of the installation or encrypted with that of a client; the content follows in AES-256-CTR, so that ranges can be read directly. A copy is a hard link and
-// needs no new key.
+// of the installation or encrypted with that of a client; the content follows in AES-256-CTR, so that ranges can be
+// read directly. A copy is a hard link and needs no new key.
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import type { SecretBox } from '../../../core/secrets';

@@ -1,7 +1,7 @@
 // The element Condition of AWS policies: to conditions of statements, and back.
-import { isListAction } from '../../../core/protocols/bucket_actions';
-import { expandActions, isArn } from '../../../core/protocols/bucket_policy';
-import { conditionMistake, type PolicyCondition } from '../../../core/protocols/policy_conditions';
+import { isListAction } from '../../../core/protocols/buckets/bucket_actions';
+import { expandActions, isArn } from '../../../core/protocols/buckets/bucket_policy';
+import { conditionMistake, type PolicyCondition } from '../../../core/protocols/buckets/policy_conditions';
 import { S3Error } from '../errors';
 
 export type AwsCondition = Record<string, Record<string, string[]>>;

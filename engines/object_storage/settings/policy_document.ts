@@ -1,6 +1,6 @@
 // Bucket policies in the AWS policy language (Amazon S3 User Guide, "Policies and permissions in Amazon S3"), limited
 // to the statements that the API supports. Other elements are rejected, never dropped.
-import { isListAction, isObjectAction } from '../../../core/protocols/bucket_actions';
+import { isListAction, isObjectAction } from '../../../core/protocols/buckets/bucket_actions';
 import {
   arnOfBucket,
   expandActions,
@@ -8,7 +8,7 @@ import {
   isArnOf,
   wildcardMatches,
   type PolicyStatement,
-} from '../../../core/protocols/bucket_policy';
+} from '../../../core/protocols/buckets/bucket_policy';
 import { S3Error } from '../errors';
 import { awsConditions, parseConditions, prefixesOf, type AwsCondition } from './policy_conditions';
 

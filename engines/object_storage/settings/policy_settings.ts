@@ -1,5 +1,5 @@
 // The bucket policy over S3. The document of the client is stored beside its statements and returned unmodified.
-import { isPublicPolicy, policyMistake } from '../../../core/protocols/bucket_policy';
+import { isPublicPolicy, policyMistake } from '../../../core/protocols/buckets/bucket_policy';
 import { changeBucketSettings } from './change_settings';
 import { requireGranted, type Exchange } from '../endpoint_context';
 import { S3Error } from '../errors';

@@ -1,6 +1,6 @@
 // Public access block and ownership controls (Amazon S3 User Guide, "Blocking public access to your Amazon S3 storage"
 // and "Controlling ownership of objects").
-import type { ObjectOwnership, PublicAccessBlock } from '../../../core/protocols/bucket_access';
+import type { ObjectOwnership, PublicAccessBlock } from '../../../core/protocols/buckets/bucket_access';
 import { requireGranted, type Exchange } from '../endpoint_context';
 import { S3Error } from '../errors';
 import { sendXml } from '../respond';

@@ -1,5 +1,5 @@
 // The documents of a bucket that are replaced as a whole: CORS, lifecycle and policy.
-import { isPublicPolicy, policyMistake, type PolicyStatement } from '../../../core/protocols/bucket_policy';
+import { isPublicPolicy, policyMistake, type PolicyStatement } from '../../../core/protocols/buckets/bucket_policy';
 import type { Context } from '../../../core/context';
 import { problem, validationFailed, type FieldError } from '../../../core/errors';
 import { named } from '../../../db/statement';

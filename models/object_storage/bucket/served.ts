@@ -1,5 +1,5 @@
 // Queries of the S3 endpoint for buckets and keys, and its updates: traffic, key usage, settings, garbage.
-import type { Grant } from '../../../core/protocols/bucket_access';
+import type { Grant } from '../../../core/protocols/buckets/bucket_access';
 import type { Sql } from '../../../core/context';
 import type { BucketSetting } from '../../../core/protocols/objects';
 import type { SecretBox } from '../../../core/secrets';

@@ -1,6 +1,6 @@
 // What the jobs of buckets and access keys read and write beside their own rows.
-import { permissionIn, type Grant } from '../../../core/protocols/bucket_access';
-import type { Permission } from '../../../core/protocols/bucket_actions';
+import { permissionIn, type Grant } from '../../../core/protocols/buckets/bucket_access';
+import type { Permission } from '../../../core/protocols/buckets/bucket_actions';
 import type { Sql } from '../../../core/context';
 import { named } from '../../../db/statement';
 

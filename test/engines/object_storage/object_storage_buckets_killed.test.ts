@@ -1,6 +1,6 @@
-/** @tier heavy @quarter 2 @covers engines/object_storage models/object_storage server/agents/bucket_requests */
-// SIGKILL within CreateBucket, DeleteBucket and parts that a key of a client encrypts: a bucket is there as a whole, with
-// its entry in the activity, or not at all, and a request that is sent again succeeds.
+/** @tier heavy @quarter 2 @covers engines/object_storage models/object_storage server/agents/object_storage */
+// SIGKILL within CreateBucket, DeleteBucket and parts that a key of a client encrypts: a bucket is there as a whole,
+// with its entry in the activity, or not at all, and a request that is sent again succeeds.
 import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import * as s3 from '@aws-sdk/client-s3';
 import pg from 'pg';
-import { removeOrphans } from '../../../server/agents/object_storage';
+import { removeOrphans } from '../../../server/agents/object_storage/object_storage';
 import { openControlDatabase } from '../../../db/control_database';
 import { openBlobStore } from '../../../engines/object_storage/files/blobs';
 import { createTestDatabase, type TestDatabase } from '../../support/databases/database';

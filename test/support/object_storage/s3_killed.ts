@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
-import { removeOrphans } from '../../../server/agents/object_storage';
+import { removeOrphans } from '../../../server/agents/object_storage/object_storage';
 import { EMPTY_SHA256, signedHeaders, type Credentials } from '../../../core/protocols/sigv4';
 import { named } from '../../../db/statement';
 import { openBlobStore } from '../../../engines/object_storage/files/blobs';

@@ -28,7 +28,7 @@ export async function sendSigned(
   return { status: response.status, code: /<Code>(\w+)<\/Code>/.exec(text)?.[1] ?? null };
 }
 
-/** A URL that is signed in its query, with the headers of the call, which have to be sent too. @param more of the query */
+/** A URL that is signed in its query, with the headers of the call, which are sent too. @param more of the query */
 export function presignedUrl(
   { endpoint, credentials }: { endpoint: string; credentials: Credentials },
   [method, path, own = {}]: Call,

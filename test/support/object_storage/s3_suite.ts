@@ -1,7 +1,7 @@
 // What ceph/s3-tests needs beside an S3 endpoint. The suite takes new buckets to be as they were before April 2023,
-// without a public access block and with ACLs: a proxy in front of the endpoint takes both away, as accounts of AWS that
-// run the suite have to. With a gateway, and for buckets with a canned ACL, it turns CreateBucket into a call of the
-// API of the platform. Everything else goes through.
+// without a public access block and with ACLs: a proxy in front of the endpoint takes both away, as accounts of AWS
+// that run the suite have to. With a gateway, and for buckets with a canned ACL, it turns CreateBucket into a call of
+// the API of the platform. Everything else goes through.
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { createServer, request as send, type IncomingMessage, type ServerResponse } from 'node:http';

@@ -8,7 +8,7 @@ import { absentIsNull, replaceFileDurably } from '../../../../core/files';
 import { DriverError, checkpoint } from '../../../../core/driver';
 import type { DriverContext } from '../../../../core/driver';
 import { CommandFailed } from '../../../../core/process/command';
-import { said } from '../../../../core/process/said';
+import { failureTextOf } from '../../../../core/process/failure_text';
 import { removeServerTree } from '../../../hosted_server/server_directory';
 import { backupsOf, systemIdentifierOf, type Cluster } from '../cluster';
 import { connectionOf } from '../data';
@@ -125,7 +125,7 @@ async function makeDump(
 }
 
 async function reasonOf(cluster: Cluster, error: CommandFailed): Promise<string> {
-  const words = said(error.stderr) ?? error.message;
+  const words = failureTextOf(error.stderr) ?? error.message;
   const waits = await inSession(cluster, {}, async (session) => {
     const { rows } = await session.query<{ waits: boolean }>(
       "select pending_restart as waits from pg_settings where name = 'max_locks_per_transaction'",

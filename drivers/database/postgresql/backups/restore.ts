@@ -3,7 +3,7 @@
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CommandFailed, run } from '../../../../core/process/command';
-import { said } from '../../../../core/process/said';
+import { failureTextOf } from '../../../../core/process/failure_text';
 import type { RestoreFrom } from '../../../database';
 import { DriverError, checkpoint, driverContext } from '../../../../core/driver';
 import type { DriverContext } from '../../../../core/driver';
@@ -143,7 +143,7 @@ async function replay(cluster: Cluster, plan: RestorePlan, temporary: string, ct
 async function unpack(file: string, to: string, ctx: DriverContext): Promise<void> {
   await run('tar', ['-xzf', file, '-C', to], ctx).catch((error: unknown) => {
     if (!(error instanceof CommandFailed) || error.code === null) throw error;
-    const words = `The file ${path.basename(file)} of the backup is damaged. ${said(error.stderr) ?? ''}`;
+    const words = `The file ${path.basename(file)} of the backup is damaged. ${failureTextOf(error.stderr) ?? ''}`;
     throw Object.assign(new DriverError('invalid', words.trim()), { cause: error });
   });
 }

@@ -8,7 +8,7 @@ const MORE = /^(\S+: )?(detail|hint|context):/i;
  * The first error with its details, without paths of the host and without passwords; null where nothing was printed.
  * @param text stderr, or a line of a log
  */
-export function said(text: string): string | null {
+export function failureTextOf(text: string): string | null {
   const lines = text
     .split(/\r?\n/)
     .map((line) => line.trim())

@@ -1,18 +1,18 @@
 // The embedded S3 endpoint of this host: its view of the database, its counters, and the sweep of its files.
 import type { IncomingMessage } from 'node:http';
-import { repeatWork } from '../../core/process/repeated_work';
-import { endOfPrefix } from '../../core/protocols/objects';
-import type { ControlDatabase } from '../../db/control_database';
-import { openBlobStore, type BlobStore } from '../../engines/object_storage/files/blobs';
-import type { ObjectCatalog, ServedBucket, ServedKey } from '../../engines/object_storage/catalog';
-import type { S3Client } from '../../engines/object_storage/request';
-import { openEndpoint } from '../../engines/object_storage/endpoint';
-import { ownerCredentials } from '../../models/object_storage/bucket/presign';
-import * as served from '../../models/object_storage/bucket/served';
-import * as objects from '../../models/object_storage/bucket_object/catalog';
-import { queryObjects } from '../../models/object_storage/bucket_object/list';
-import { clientAddress } from '../platform/context';
-import type { Platform } from '../platform/platform';
+import { repeatWork } from '../../../core/process/repeated_work';
+import { endOfPrefix } from '../../../core/protocols/objects';
+import type { ControlDatabase } from '../../../db/control_database';
+import { openBlobStore, type BlobStore } from '../../../engines/object_storage/files/blobs';
+import type { ObjectCatalog, ServedBucket, ServedKey } from '../../../engines/object_storage/catalog';
+import type { S3Client } from '../../../engines/object_storage/request';
+import { openEndpoint } from '../../../engines/object_storage/endpoint';
+import { ownerCredentials } from '../../../models/object_storage/bucket/presign';
+import * as served from '../../../models/object_storage/bucket/served';
+import * as objects from '../../../models/object_storage/bucket_object/catalog';
+import { queryObjects } from '../../../models/object_storage/bucket_object/list';
+import { clientAddress } from '../../platform/context';
+import type { Platform } from '../../platform/platform';
 import { openBucketRequests } from './bucket_requests';
 
 /** Rights that were taken away end this much later at most. */

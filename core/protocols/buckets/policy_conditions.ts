@@ -1,7 +1,7 @@
 // Conditions of policy statements, evaluated as IAM does (AWS IAM User Guide, "IAM JSON policy elements: Condition
 // operators"). Unknown keys and operators are rejected when a policy is written, never passed over.
 import { BlockList, isIP, SocketAddress } from 'node:net';
-import { wildcardMatches } from './wildcards';
+import { wildcardMatches } from '../wildcards';
 
 export interface PolicyCondition {
   /** `StringLike`, `NotIpAddress`, `BoolIfExists`, … */

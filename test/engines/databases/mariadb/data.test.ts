@@ -3,19 +3,19 @@
 import { once } from 'node:events';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { EngineFound } from '../../../core/catalog/host_facts';
-import type { DatabaseServer } from '../../../drivers/database';
-import { ctx, settle, specOf } from '../../support/databases/database_server';
-import { mariadbServers, type Servers } from '../../support/databases/hosted_servers';
+import type { EngineFound } from '../../../../core/catalog/host_facts';
+import type { DatabaseServer } from '../../../../drivers/database';
+import { ctx, settle, specOf } from '../../../support/databases/database_server';
+import { mariadbServers, type Servers } from '../../../support/databases/hosted_servers';
 import {
   answersFor,
   describeMariadb,
   openMariadbTrial,
   type MariadbTrial,
-} from '../../support/databases/mariadb_trial';
-import { spawnProgram } from '../../support/processes/processes';
-import { until, type Trial } from '../../support/builds/runtime';
-import { fileNeeds } from '../../support/runner/programs';
+} from '../../../support/databases/mariadb_trial';
+import { spawnProgram } from '../../../support/processes/processes';
+import { until, type Trial } from '../../../support/builds/runtime';
+import { fileNeeds } from '../../../support/runner/programs';
 
 fileNeeds('openssl');
 
@@ -143,9 +143,9 @@ describeMariadb('data of mariadb', () => {
 
 // Makes the server and restores into it, without end.
 const killedProgram = `
-  const { openLocalRuntime } = require('./drivers/runtime/local.ts');
-  const { mariadbServers } = require('./test/support/databases/hosted_servers.ts');
-  const { driverContext } = require('./core/driver.ts');
+  const { openLocalRuntime } = require('../drivers/runtime/local.ts');
+  const { mariadbServers } = require('../test/support/databases/hosted_servers.ts');
+  const { driverContext } = require('../core/driver.ts');
   const { options, found, spec, directory, backupOf } = JSON.parse(process.argv[1]);
   (async () => {
     const runtime = await openLocalRuntime(options);

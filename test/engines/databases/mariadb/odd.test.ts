@@ -4,23 +4,23 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { createConnection } from 'mysql2/promise';
-import { driverContext } from '../../../core/driver';
-import type { DatabaseServer, ServerUser } from '../../../drivers/database';
-import { settle, specOf } from '../../support/databases/database_server';
-import { oddObjects } from '../../support/databases/mariadb_oddities';
+import { driverContext } from '../../../../core/driver';
+import type { DatabaseServer, ServerUser } from '../../../../drivers/database';
+import { settle, specOf } from '../../../support/databases/database_server';
+import { oddObjects } from '../../../support/databases/mariadb_oddities';
 import {
   answersFor,
   describeMariadb,
   openMariadbTrial,
   type MariadbTrial,
-} from '../../support/databases/mariadb_trial';
+} from '../../../support/databases/mariadb_trial';
 import {
   contentOf,
   openStockMariadb,
   reachedAsAdmin,
   runClient,
   type Content,
-} from '../../support/databases/stock_mariadb';
+} from '../../../support/databases/stock_mariadb';
 
 jest.setTimeout(600_000);
 

@@ -4,10 +4,10 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { DatabaseServer } from '../../../drivers/database';
-import { ctx } from '../../support/databases/database_server';
-import { openEngineTrial, postgresqlSpec, refusal, rows, untilDone, type EngineTrial } from '../../support/engines';
-import { fileNeeds } from '../../support/runner/programs';
+import type { DatabaseServer } from '../../../../drivers/database';
+import { ctx } from '../../../support/databases/database_server';
+import { openEngineTrial, postgresqlSpec, refusal, rows, untilDone, type EngineTrial } from '../../../support/engines';
+import { fileNeeds } from '../../../support/runner/programs';
 
 fileNeeds('openssl');
 

@@ -4,17 +4,17 @@ import { spawnSync, type ChildProcess } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { DatabaseServer } from '../../../drivers/database';
-import { postgresqlContext, systemIdentifierOf, type Cluster } from '../../../drivers/database/postgresql/cluster';
-import { configure } from '../../../drivers/database/postgresql/configuration';
-import { clusterOf } from '../../../drivers/database/postgresql/ensure';
-import { startPostgres, stopPostgres } from '../../../drivers/database/postgresql/server';
-import { ownerOf, serverDirectoryOf } from '../../../drivers/hosted_server/server_directory';
-import { ctx } from '../../support/databases/database_server';
-import { openEngineTrial, postgresqlSpec, rows, untilDone, type EngineTrial } from '../../support/engines';
-import { kill, processesWith, spawnProgram } from '../../support/processes/processes';
-import { until } from '../../support/builds/runtime';
-import { fileNeeds } from '../../support/runner/programs';
+import type { DatabaseServer } from '../../../../drivers/database';
+import { postgresqlContext, systemIdentifierOf, type Cluster } from '../../../../drivers/database/postgresql/cluster';
+import { configure } from '../../../../drivers/database/postgresql/configuration';
+import { clusterOf } from '../../../../drivers/database/postgresql/ensure';
+import { startPostgres, stopPostgres } from '../../../../drivers/database/postgresql/server';
+import { ownerOf, serverDirectoryOf } from '../../../../drivers/hosted_server/server_directory';
+import { ctx } from '../../../support/databases/database_server';
+import { openEngineTrial, postgresqlSpec, rows, untilDone, type EngineTrial } from '../../../support/engines';
+import { kill, processesWith, spawnProgram } from '../../../support/processes/processes';
+import { until } from '../../../support/builds/runtime';
+import { fileNeeds } from '../../../support/runner/programs';
 
 fileNeeds('openssl');
 
@@ -64,10 +64,10 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
   });
 
   const program = (call: string) => `
-    const { openLocalRuntime } = require('./drivers/runtime/local');
-    const { postgresqlServers } = require('./test/support/databases/hosted_servers');
-    const { hostFacts } = require('./drivers/host');
-    const { driverContext } = require('./core/driver');
+    const { openLocalRuntime } = require('../drivers/runtime/local');
+    const { postgresqlServers } = require('../test/support/databases/hosted_servers');
+    const { hostFacts } = require('../drivers/host');
+    const { driverContext } = require('../core/driver');
     const [runtimeOptions, directory, spec] = process.argv.slice(1).map((one) => JSON.parse(one));
     void (async () => {
       const runtime = await openLocalRuntime(runtimeOptions);

@@ -1,8 +1,8 @@
 /** @tier heavy @quarter 1 @covers drivers/database/postgresql */
 // Replicas and upgrades of real PostgreSQL servers.
 import { existsSync } from 'node:fs';
-import type { DatabaseServer } from '../../../drivers/database';
-import { ctx } from '../../support/databases/database_server';
+import type { DatabaseServer } from '../../../../drivers/database';
+import { ctx } from '../../../support/databases/database_server';
 import {
   asUser,
   openEngineTrial,
@@ -11,10 +11,10 @@ import {
   rows,
   untilDone,
   type EngineTrial,
-} from '../../support/engines';
-import { until } from '../../support/builds/runtime';
-import { postgresqlServers } from '../../support/databases/hosted_servers';
-import { fileNeeds } from '../../support/runner/programs';
+} from '../../../support/engines';
+import { until } from '../../../support/builds/runtime';
+import { postgresqlServers } from '../../../support/databases/hosted_servers';
+import { fileNeeds } from '../../../support/runner/programs';
 
 fileNeeds('openssl');
 

@@ -1,16 +1,16 @@
 /** @tier heavy @quarter 4 @covers drivers/database/postgresql */
 // Upgrades of databases as people have them, compared object by object and row by row.
 import { existsSync } from 'node:fs';
-import type { DatabaseServer } from '../../../drivers/database';
+import type { DatabaseServer } from '../../../../drivers/database';
 import {
   differencesOf,
   oddName,
   odditiesOfSecond,
   odditiesSql,
   portraitOf,
-} from '../../support/databases/postgresql_oddities';
-import { ctx } from '../../support/databases/database_server';
-import { openEngineTrial, postgresqlSpec, refusal, rows, untilDone, type EngineTrial } from '../../support/engines';
+} from '../../../support/databases/postgresql_oddities';
+import { ctx } from '../../../support/databases/database_server';
+import { openEngineTrial, postgresqlSpec, refusal, rows, untilDone, type EngineTrial } from '../../../support/engines';
 
 jest.setTimeout(240_000);
 

@@ -1,14 +1,14 @@
 // Buckets that access keys create and delete over S3: by the rules of the API, in the project and the name of the key.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Context, ProjectAccess } from '../../core/context';
-import { Problem } from '../../core/errors';
-import { ObjectRefused, type Refusal } from '../../core/protocols/objects';
-import { named } from '../../db/statement';
-import type { ObjectCatalog, ServedKey } from '../../engines/object_storage/catalog';
-import { Bucket } from '../../models/object_storage/bucket';
-import { recordProjectEvent } from '../../models/projects/activity';
-import { makeContext } from '../platform/context';
-import type { Platform } from '../platform/platform';
+import type { Context, ProjectAccess } from '../../../core/context';
+import { Problem } from '../../../core/errors';
+import { ObjectRefused, type Refusal } from '../../../core/protocols/objects';
+import { named } from '../../../db/statement';
+import type { ObjectCatalog, ServedKey } from '../../../engines/object_storage/catalog';
+import { Bucket } from '../../../models/object_storage/bucket';
+import { recordProjectEvent } from '../../../models/projects/activity';
+import { makeContext } from '../../platform/context';
+import type { Platform } from '../../platform/platform';
 
 const PROJECT = named(`select p.id, p.name, p.account_id, p.default_region, a.status as account_status
   from projects p join accounts a on a.id = p.account_id where p.id = $1 and p.deleted_at is null`);

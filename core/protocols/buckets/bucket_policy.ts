@@ -7,7 +7,7 @@ import {
   type ConditionContext,
   type PolicyCondition,
 } from './policy_conditions';
-import { wildcardMatches } from './wildcards';
+import { wildcardMatches } from '../wildcards';
 
 export { wildcardMatches };
 

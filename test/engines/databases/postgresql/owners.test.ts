@@ -1,10 +1,10 @@
 // To whom the tables of PostgreSQL belong, on servers of now and of before.
-import type { DatabaseServer } from '../../../drivers/database';
-import { inSession } from '../../../drivers/database/postgresql/session';
-import { serverDirectoryOf } from '../../../drivers/hosted_server/server_directory';
-import { ctx } from '../../support/databases/database_server';
-import { openEngineTrial, postgresqlSpec, refusal, rows, untilDone, type EngineTrial } from '../../support/engines';
-import { fileNeeds } from '../../support/runner/programs';
+import type { DatabaseServer } from '../../../../drivers/database';
+import { inSession } from '../../../../drivers/database/postgresql/session';
+import { serverDirectoryOf } from '../../../../drivers/hosted_server/server_directory';
+import { ctx } from '../../../support/databases/database_server';
+import { openEngineTrial, postgresqlSpec, refusal, rows, untilDone, type EngineTrial } from '../../../support/engines';
+import { fileNeeds } from '../../../support/runner/programs';
 
 fileNeeds('openssl');
 

@@ -1,8 +1,8 @@
 // Databases that admins make beside the one of the platform.
-import type { DatabaseServer } from '../../../drivers/database';
-import { inSession } from '../../../drivers/database/postgresql/session';
-import { serverDirectoryOf } from '../../../drivers/hosted_server/server_directory';
-import { ctx } from '../../support/databases/database_server';
+import type { DatabaseServer } from '../../../../drivers/database';
+import { inSession } from '../../../../drivers/database/postgresql/session';
+import { serverDirectoryOf } from '../../../../drivers/hosted_server/server_directory';
+import { ctx } from '../../../support/databases/database_server';
 import {
   asUser,
   openEngineTrial,
@@ -11,7 +11,7 @@ import {
   rows,
   untilDone,
   type EngineTrial,
-} from '../../support/engines';
+} from '../../../support/engines';
 
 jest.setTimeout(120_000);
 

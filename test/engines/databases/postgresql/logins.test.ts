@@ -1,10 +1,10 @@
 // The second login that a user of PostgreSQL has for a new password: whether it is equal to the first.
-import type { DatabaseServer, ServerUser } from '../../../drivers/database';
-import { sessionUserUse } from '../../../drivers/database/postgresql/second_logins';
-import { inSession } from '../../../drivers/database/postgresql/session';
-import { serverDirectoryOf } from '../../../drivers/hosted_server/server_directory';
-import { serverLogins } from '../../../models/databases/database_user/logins';
-import { ctx } from '../../support/databases/database_server';
+import type { DatabaseServer, ServerUser } from '../../../../drivers/database';
+import { sessionUserUse } from '../../../../drivers/database/postgresql/second_logins';
+import { inSession } from '../../../../drivers/database/postgresql/session';
+import { serverDirectoryOf } from '../../../../drivers/hosted_server/server_directory';
+import { serverLogins } from '../../../../models/databases/database_user/logins';
+import { ctx } from '../../../support/databases/database_server';
 import {
   asUser,
   openEngineTrial,
@@ -13,7 +13,7 @@ import {
   rows,
   untilDone,
   type EngineTrial,
-} from '../../support/engines';
+} from '../../../support/engines';
 
 jest.setTimeout(120_000);
 

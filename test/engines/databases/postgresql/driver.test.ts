@@ -4,10 +4,10 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync, readdirSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { DatabaseServer } from '../../../drivers/database';
-import { parseLogLine } from '../../../drivers/database/postgresql/log';
-import { serverDirectoryOf } from '../../../drivers/hosted_server/server_directory';
-import { ctx } from '../../support/databases/database_server';
+import type { DatabaseServer } from '../../../../drivers/database';
+import { parseLogLine } from '../../../../drivers/database/postgresql/log';
+import { serverDirectoryOf } from '../../../../drivers/hosted_server/server_directory';
+import { ctx } from '../../../support/databases/database_server';
 import {
   asUser,
   from,
@@ -17,10 +17,10 @@ import {
   rows,
   untilDone,
   type EngineTrial,
-} from '../../support/engines';
-import { processesWith } from '../../support/processes/processes';
-import { until } from '../../support/builds/runtime';
-import { fileNeeds } from '../../support/runner/programs';
+} from '../../../support/engines';
+import { processesWith } from '../../../support/processes/processes';
+import { until } from '../../../support/builds/runtime';
+import { fileNeeds } from '../../../support/runner/programs';
 
 fileNeeds('openssl');
 

@@ -1,5 +1,5 @@
 // What programs print about their failures, as tenants read it.
-import { said } from '../../core/process/said';
+import { failureTextOf } from '../../core/process/failure_text';
 
 test.each([
   ['', null],
@@ -23,11 +23,11 @@ test.each([
   ['ERROR: password authentication failed for user "app"', 'ERROR: password authentication failed for user "app"'],
   ['ERROR: relation "a/b" of 1/2 rows', 'ERROR: relation "a/b" of 1/2 rows'],
 ])('%j', (text, expected) => {
-  if (expected instanceof RegExp) expect(said(text)).toMatch(expected);
-  else expect(said(text)).toBe(expected);
+  if (expected instanceof RegExp) expect(failureTextOf(text)).toMatch(expected);
+  else expect(failureTextOf(text)).toBe(expected);
 });
 
 test('is one line of 300 characters at most', () => {
-  const words = said(`ERROR: ${'x'.repeat(1_000)}\nDETAIL: ${'y'.repeat(1_000)}`)!;
+  const words = failureTextOf(`ERROR: ${'x'.repeat(1_000)}\nDETAIL: ${'y'.repeat(1_000)}`)!;
   expect([words.length, words.endsWith('…'), words.includes('\n')]).toEqual([300, true, false]);
 });

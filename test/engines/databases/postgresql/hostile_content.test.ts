@@ -2,11 +2,11 @@
 // A tenant whose names, values and code try to gain rights at each moment at which the platform works in its server.
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import type { DatabaseServer } from '../../../drivers/database';
-import { ctx } from '../../support/databases/database_server';
-import { inSession } from '../../../drivers/database/postgresql/session';
-import { serverDirectoryOf } from '../../../drivers/hosted_server/server_directory';
-import { openEngineTrial, postgresqlSpec, rows, untilDone, type EngineTrial } from '../../support/engines';
+import type { DatabaseServer } from '../../../../drivers/database';
+import { ctx } from '../../../support/databases/database_server';
+import { inSession } from '../../../../drivers/database/postgresql/session';
+import { serverDirectoryOf } from '../../../../drivers/hosted_server/server_directory';
+import { openEngineTrial, postgresqlSpec, rows, untilDone, type EngineTrial } from '../../../support/engines';
 
 jest.setTimeout(240_000);
 

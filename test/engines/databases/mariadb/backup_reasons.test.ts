@@ -3,8 +3,8 @@
 import { readdirSync, renameSync } from 'node:fs';
 import path from 'node:path';
 import { createConnection } from 'mysql2/promise';
-import { describeEngine, openHall, type Hall } from '../../support/databases/database_hall';
-import { waitFor } from '../../support/wait_for';
+import { describeEngine, openHall, type Hall } from '../../../support/databases/database_hall';
+import { waitFor } from '../../../support/wait_for';
 
 jest.setTimeout(180_000);
 

@@ -4,15 +4,15 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { createConnection } from 'mysql2/promise';
-import type { DatabaseServer } from '../../../drivers/database';
-import { ctx, settle, specOf } from '../../support/databases/database_server';
+import type { DatabaseServer } from '../../../../drivers/database';
+import { ctx, settle, specOf } from '../../../support/databases/database_server';
 import {
   answersFor,
   describeMariadb,
   openMariadbTrial,
   type MariadbTrial,
-} from '../../support/databases/mariadb_trial';
-import { reachedAsAdmin, runClient } from '../../support/databases/stock_mariadb';
+} from '../../../support/databases/mariadb_trial';
+import { reachedAsAdmin, runClient } from '../../../support/databases/stock_mariadb';
 
 jest.setTimeout(300_000);
 
