@@ -22,7 +22,7 @@ export async function openMaintenanceDatabase(session: Session): Promise<void> {
 }
 
 /** Hands over what the role owns in other databases; without it, it could not be dropped. */
-export async function disownElsewhere(
+export async function reassignInOtherDatabases(
   session: Session,
   inDatabase: InDatabase,
   role: string,

@@ -4,7 +4,7 @@ import { toSentence } from '../../../core/sentence';
 import { DriverError, StillRunning, isUpToDate, type Observation } from '../../../core/driver';
 import type { EngineDriver, ObservedServer } from '../../../drivers/database';
 import { markEndpointsApplied, markUsersApplied } from '../../../models/databases/database/work';
-import { cutRotations, endRotations } from '../../../models/databases/database_user/rotation';
+import { endUnappliedRotations, endRotations } from '../../../models/databases/database_user/rotation';
 import { restartForUsers } from '../../../models/databases/database_attachment/restart';
 import { refreshPools } from '../database_endpoint/refresh_pools';
 import { jittered, progressing, settled, type JobContext, type Outcome, type Values } from '../../job';
@@ -70,7 +70,7 @@ async function cutRotationThatShows(
   if (!begins || !engine.secondLoginDiffers || !isRunning(before)) return null;
   const why = await engine.secondLoginDiffers(desired, ctx);
   if (why === null) return null;
-  const names = await cutRotations(ctx.sql, row.id);
+  const names = await endUnappliedRotations(ctx.sql, row.id);
   if (!names.length) return null;
   const status_reason =
     `The previous password of ${names.join(', ')} ended at once instead of when all applications have the new one, ` +

@@ -24,7 +24,7 @@ const CUT = named(`update database_users set previous_password = null, previous_
  * Ends rotations that have not reached the server: the new password takes the place of the previous one at once, for
  * the user's own login. @returns names of the users
  */
-export async function cutRotations(sql: Session, databaseId: string): Promise<string[]> {
+export async function endUnappliedRotations(sql: Session, databaseId: string): Promise<string[]> {
   return (await sql.query<{ username: string }>(CUT, [databaseId])).map(({ username }) => username);
 }
 

@@ -46,10 +46,12 @@ export async function makeBackup(cluster: Cluster, backupId: string, ctx: Driver
   return whole;
 }
 
+/** A new name for a directory of a backup that is being made, or removed. */
 export function temporaryDirectoryOf(directory: string, backupId: string): string {
   return path.join(directory, `.temporary-${backupId}-${randomBytes(6).toString('hex')}`);
 }
 
+/** Removes what an interrupted creation or removal of the backup has left. */
 export async function clearTemporary(directory: string, backupId: string, ctx: DriverContext): Promise<void> {
   for (const entry of (await readdir(directory).catch(absentIsNull)) ?? []) {
     if (entry.startsWith(`.temporary-${backupId}-`)) await removeServerTree(path.join(directory, entry), ctx);
