@@ -8,7 +8,7 @@ import {
   NO_MAILBOX,
   NOT_THE_MAILBOX,
   REPUTATION_LIST,
-} from './rejection_words';
+} from './rejection_patterns';
 
 export interface Rejection {
   /** `rcpt`: the answer to a recipient. `other`: before or after it, for example after the text of the message. */

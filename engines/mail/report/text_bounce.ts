@@ -13,6 +13,7 @@ const OTHER_STAGE = /(?:in reply to|after) (?:end of |initial )?(?:data|mail fro
 const REASON_LINES = 10;
 const DIAGNOSTIC_CHARACTERS = 500;
 
+/** Recipients of a bounce that has no machine-readable part (RFC 3464). */
 export function textBounceOf(parts: readonly ReportPart[]): RecipientOutcome[] {
   const header = parts[0]?.header;
   const body = parts.find(({ type, text }) => type.startsWith('text/plain') && text.trim())?.text;

@@ -20,7 +20,7 @@ const SUPPRESS = named(`insert into email_suppressions (id, project_id, email_re
   select r.id, r.project_id, r.zone, r.email, r.reason, r.detail, now(), now()
   from jsonb_to_recordset($1::jsonb) as r (id text, project_id text, zone text, email text, reason text, detail text)
   join email_relay_zones z on z.id = r.zone on conflict (email_relay_zone_id, email) do nothing`);
-/** Refused without a clear reason so often within two weeks, and not taken since (`forgiveRecipients`). */
+/** Refused without a clear reason so often within two weeks, and not taken since (`resetUnclearRejections`). */
 const UNCLEAR_MAX = 3;
 const UNCLEAR_DAYS = 14;
 const REPEATED = named(`select r.zone, r.email from jsonb_to_recordset($1::jsonb) as r (zone text, email text)
@@ -60,7 +60,10 @@ export async function suppressBounced(sql: Sql, bounced: readonly BouncedRecipie
 }
 
 /** A mailbox that takes a message again was full for a time only. */
-export async function forgiveRecipients(sql: Sql, delivered: readonly Pick<BouncedRecipient, 'zone' | 'recipient'>[]) {
+export async function resetUnclearRejections(
+  sql: Sql,
+  delivered: readonly Pick<BouncedRecipient, 'zone' | 'recipient'>[],
+) {
   if (delivered.length) await sql.query(FORGIVE, [JSON.stringify(delivered.map(candidateOf))]);
 }
 
@@ -78,6 +81,7 @@ function keyOf({ zone, recipient }: Pick<BouncedRecipient, 'zone' | 'recipient'>
 
 const DETAIL_CHARACTERS = 500;
 
+/** Adds recipients to the suppression lists of their zones; those that are there stay as they are. */
 export async function suppress(
   sql: Sql,
   recipients: readonly (Pick<BouncedRecipient, 'project_id' | 'zone' | 'recipient' | 'response'> & {
