@@ -12,10 +12,10 @@ type Data = Omit<RecordFields, 'name'>;
 /** @returns an error message where the data do not fit the type */
 export function readData(type: DnsType, tokens: Token[], origin: string): Data | string {
   try {
-    const words = unknownFormTokens(type, tokens) ?? tokens;
+    const plain = unknownFormTokens(type, tokens) ?? tokens;
     return isRdataType(type)
-      ? { ...NONE, type, value: readRdata(type, words, origin) }
-      : readPlain(type, words, origin);
+      ? { ...NONE, type, value: readRdata(type, plain, origin) }
+      : readPlain(type, plain, origin);
   } catch (error) {
     if (error instanceof InvalidRdata) return `The value of the ${type} record ${error.message}.`;
     throw error;

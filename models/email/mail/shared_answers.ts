@@ -34,7 +34,7 @@ export async function sharedAnswers(sql: Sql, bounced: readonly { destination: s
   const refused = await sql.query<Refused>(REFUSED, [destinations]);
   const groups = new Map<string, Refused[]>();
   for (const each of refused) {
-    const key = `${each.destination} ${wordsOf(each)}`;
+    const key = `${each.destination} ${commonTextOf(each)}`;
     groups.set(key, [...(groups.get(key) ?? []), each]);
   }
   const shared = [...groups.values()].filter((group) => distinct(group) >= RECIPIENTS_MIN).flat();
@@ -46,7 +46,7 @@ function distinct(group: readonly Refused[]): number {
 }
 
 /** Without what differs from one answer to the next: the recipient, addresses, identifiers and numbers. */
-function wordsOf({ last_response, recipient }: Refused): string {
+function commonTextOf({ last_response, recipient }: Refused): string {
   const local = recipient.slice(0, recipient.lastIndexOf('@')).toLowerCase();
   return last_response
     .toLowerCase()

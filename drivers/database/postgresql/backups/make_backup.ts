@@ -127,16 +127,16 @@ async function makeDump(
 }
 
 async function reasonOf(cluster: Cluster, error: CommandFailed): Promise<string> {
-  const words = failureTextOf(error.stderr) ?? error.message;
+  const reason = failureTextOf(error.stderr) ?? error.message;
   const waits = await inSession(cluster, {}, async (session) => {
     const { rows } = await session.query<{ waits: boolean }>(
       "select pending_restart as waits from pg_settings where name = 'max_locks_per_transaction'",
     );
     return rows[0]?.waits === true;
   }).catch(() => false);
-  return waits && /max_locks_per_transaction/.test(words)
-    ? `${words} A restart of the database raises the limit.`
-    : words;
+  return waits && /max_locks_per_transaction/.test(reason)
+    ? `${reason} A restart of the database raises the limit.`
+    : reason;
 }
 
 function databaseOf({ spec }: Cluster): string {

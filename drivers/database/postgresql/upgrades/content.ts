@@ -156,8 +156,7 @@ export function contentError(cause: unknown): unknown {
   return Object.assign(
     new DriverError(
       'invalid',
-      `The data of this database could not be copied to the new version (${failure}). The database is back on the ` +
-        `old version.${advice}`,
+      `The data of this database could not be copied to the new version (${failure}).${advice}`,
     ),
     { cause },
   );

@@ -5,6 +5,7 @@ import type { DatabaseServer } from '../../../../drivers/database';
 import { ctx } from '../../../support/databases/database_server';
 import {
   asUser,
+  notesOf,
   openEngineTrial,
   postgresqlSpec,
   refusal,
@@ -29,8 +30,6 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
   let port: number;
   const ensure = (wanted: DatabaseServer) =>
     untilDone((context) => one.driver.ensure(wanted, context), wanted.replica_of ? spec : undefined);
-  const notes = async (of: DatabaseServer) =>
-    (await rows(of, 'select note from notes order by note')).map(({ note }) => note);
 
   beforeAll(async () => {
     one = await openEngineTrial();
@@ -58,7 +57,7 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
     await ensure(primary);
     await ensure(replica);
     await rows(spec, "insert into notes values ('streamed')");
-    await until(async () => (await notes(replica)).includes('streamed'), 60_000);
+    await until(async () => (await notesOf(replica)).includes('streamed'), 60_000);
     expect(await one.driver.observe(replica, ctx())).toMatchObject({
       state: 'running',
       differs: null,
@@ -71,7 +70,7 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
     await ensure(promoted);
     await ensure(spec);
     await rows(promoted, "insert into notes values ('alone')");
-    expect(await notes(spec)).not.toContain('alone');
+    expect(await notesOf(spec)).not.toContain('alone');
     expect(await one.driver.observe(promoted, ctx())).toMatchObject({
       state: 'running',
       differs: null,
@@ -189,7 +188,7 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
     await expect(
       untilDone((context) => lacking.upgrade({ ...broken, version: '18' }, version, context)),
     ).rejects.toMatchObject({ reason: 'invalid' });
-    expect(await notes(broken)).toEqual(['1']);
+    expect(await notesOf(broken)).toEqual(['1']);
     await one.driver.remove(broken.id, ctx());
   });
 });
