@@ -6,6 +6,7 @@ import { createGzip } from 'node:zlib';
 import type { EngineFound } from '../../../core/catalog/host_facts';
 import type { DatabaseServer } from '../../database';
 import type { DriverContext } from '../../../core/driver';
+import { isAtLeast } from '../../../core/process/version_output';
 import type { ServerDirectory } from '../../hosted_server/server_directory';
 import { identifier, withLogin, withServer, type Query } from './connection';
 import { dumpText } from './dump_text';
@@ -195,9 +196,4 @@ function named(kind: string, names: string[]): string {
   const shown = names.slice(0, namesShown).map((name) => `\`${name}\``);
   const more = names.length > namesShown ? ` and ${names.length - namesShown} more` : '';
   return `${kind}${names.length === 1 ? '' : 's'} ${shown.join(', ')}${more}`;
-}
-
-function isAtLeast(version: string, major: number, minor: number): boolean {
-  const [first = 0, second = 0] = version.split('.').map(Number);
-  return first > major || (first === major && second >= minor);
 }

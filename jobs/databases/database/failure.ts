@@ -64,8 +64,13 @@ export async function recordFailure(
   { columns = {}, again = AGAIN }: { columns?: Values; again?: string } = {},
 ): Promise<never> {
   if (error instanceof DriverError && !(error instanceof StillRunning) && !ctx.signal.aborted)
-    await ctx.record({ status_reason: `${toSentence(error.message)} ${again}`, ...columns });
+    await ctx.record({ status_reason: retryReasonOf(error, again), ...columns });
   throw error;
+}
+
+/** What the owner reads of a failure after which work is tried again. `again`: what follows, as a sentence. */
+export function retryReasonOf(error: DriverError, again = AGAIN): string {
+  return `${toSentence(error.message)} ${again}`;
 }
 
 /** Records failures of the work from the third attempt on. @throws the error of the work */

@@ -1,6 +1,5 @@
 // The server is brought to what its row wants, started again when it has ended, and looked at now and then.
 import { isDeepStrictEqual } from 'node:util';
-import { toSentence } from '../../../core/sentence';
 import { DriverError, StillRunning, isUpToDate, type Observation } from '../../../core/driver';
 import type { EngineDriver, ObservedServer } from '../../../drivers/database';
 import { markEndpointsApplied, markUsersApplied } from '../../../models/databases/database/work';
@@ -9,6 +8,7 @@ import { restartForUsers } from '../../../models/databases/database_attachment/r
 import { refreshPools } from '../database_endpoint/refresh_pools';
 import { jittered, progressing, settled, type JobContext, type Outcome, type Values } from '../../job';
 import { backoffAfterExit } from './exits';
+import { retryReasonOf } from './failure';
 import { measureServer } from './measure';
 import { leaveTakenPort } from './port';
 import { requireEngineDriver, isPastDeadline, type DatabaseRow } from './row';
@@ -80,7 +80,7 @@ async function cutRotationThatShows(
 
 /** The first failure may be a server that is slow; of the next one, the owner learns the reason. */
 function unfinished({ observed }: DatabaseRow, failure: DriverError): Values {
-  const status_reason = `${toSentence(failure.message)} The platform tries again.`;
+  const status_reason = retryReasonOf(failure);
   return { observed: { ...observed, unfinished: true }, ...(observed?.unfinished && { status_reason }) };
 }
 
