@@ -35,8 +35,8 @@ const options = [
   `--max-allowed-packet=${PACKET_BYTES_MAX}`,
 ];
 const namesShown = 5;
-// They say nothing about a view.
-const PASSING = new Set([
+// Errors of the server or the session, which say nothing about a view.
+const TRANSIENT_ERRORS = new Set([
   'ER_LOCK_WAIT_TIMEOUT',
   'ER_LOCK_DEADLOCK',
   'ER_QUERY_INTERRUPTED',
@@ -127,7 +127,7 @@ async function brokenViews(spec: DatabaseServer, query: Query): Promise<string[]
       (reason: NodeJS.ErrnoException & { sqlState?: string }) => reason,
     );
     if (error === null) continue;
-    if (error.sqlState === undefined || PASSING.has(String(error.code))) throw error;
+    if (error.sqlState === undefined || TRANSIENT_ERRORS.has(String(error.code))) throw error;
     // A table that cannot be read for another reason may have rows: the dump fails, and says why.
     if (type === 'VIEW' || error.code === 'ER_WRONG_MRG_TABLE') broken.push(String(name));
   }

@@ -85,7 +85,8 @@ export function requireToolSuccess(child: ChildProcess, failure: string): Promis
     });
     child.once('close', (code, signal) => {
       if (code === 0) return resolve();
-      const reason = reasonOf(stderr) ?? (signal === null ? `It ended with code ${code}.` : `${signal} ended it.`);
+      const reason =
+        reasonOf(stderr) ?? (signal === null ? `The program ended with code ${code}.` : `${signal} ended the program.`);
       reject(new DriverError('transient', `${failure} ${reason}`));
     });
   });

@@ -58,9 +58,10 @@ export async function requireNoFurtherDatabases(cluster: Cluster): Promise<void>
   );
   if (rows.length === 0) return;
   const [first, ...more] = rows.map(({ datname }) => JSON.stringify(datname));
-  const names = more.length === 0 ? `a further database, ${first}` : `further databases, such as ${first}`;
+  const [names, them] =
+    more.length === 0 ? [`a further database, ${first}`, 'it'] : [`further databases, such as ${first}`, 'them'];
   throw new DriverError(
     'invalid',
-    `The server has ${names}, which an upgrade would not copy. Dump what you need of it, and drop it.`,
+    `The server has ${names}, which an upgrade would not copy. Dump what you need of ${them}, and drop ${them}.`,
   );
 }

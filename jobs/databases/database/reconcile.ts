@@ -34,7 +34,7 @@ export async function reconcileServer(row: DatabaseRow, ctx: JobContext): Promis
   // A stopped one has nothing that could drift.
   if (!row.running && isUpToDate(before) && row.observed?.generation === row.generation)
     return settleServer(row, wanted, before.observed, engine, ctx);
-  const cut = await cutRotationThatShows(row, wanted, engine, before, ctx);
+  const cut = await endRotationWhereLoginsDiffer(row, wanted, engine, before, ctx);
   if (cut) return cut;
   const { requeueMs, failure } = await ensureServer(engine, wanted, before, ctx);
   if (requeueMs !== undefined)
@@ -57,7 +57,7 @@ async function moveFromTakenPort(
 }
 
 /** A second login must be equal to its user. Where code of the tenant would tell them apart, there is none. */
-async function cutRotationThatShows(
+async function endRotationWhereLoginsDiffer(
   row: DatabaseRow,
   desired: DesiredServer,
   engine: EngineDriver,

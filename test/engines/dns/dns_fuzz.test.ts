@@ -15,7 +15,7 @@ import { SERVED_TYPES } from '../../../core/protocols/dns_records/types';
 import { UnreadableZoneFile } from '../../../core/protocols/dns_records/tokens';
 import type { RecordFields } from '../../../models/dns/dns_record/rules';
 import type { DnsZone } from '../../../models/dns/dns_zone';
-import { fit } from '../../../models/dns/dns_zone/import';
+import { fitRecord } from '../../../models/dns/dns_zone/import';
 import { parseZoneFile, writeZoneFile, type ParsedZone } from '../../../models/dns/dns_zone/zone_file';
 import { TRICKY_ZONE_FILE } from '../../support/dns/zone_files';
 import { isHeavyRun } from '../../support/processes/kills';
@@ -124,7 +124,7 @@ test('damaged bytes of a record are refused with a message, or come back from th
 /** Those that the zone may have. */
 function recordsOf(parsed: ParsedZone | null): RecordFields[] {
   return (parsed?.records ?? []).flatMap(({ record, fqdn }) => {
-    const fitted = record && fit(record, fqdn, { name: 'example.com' } as DnsZone);
+    const fitted = record && fitRecord(record, fqdn, { name: 'example.com' } as DnsZone);
     return fitted && fitted.message === null ? fitted.fields : [];
   });
 }

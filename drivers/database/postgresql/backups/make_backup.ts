@@ -101,7 +101,7 @@ async function makeDump(
     spec.version === manifest.version &&
     (await systemIdentifierOf(serverDirectory.data)) === manifest.system_identifier &&
     (await timelineIn(serverDirectory.data)) === manifest.timeline;
-  if (!isSame) return 'The database was restored or upgraded before it was made.';
+  if (!isSame) return 'The database was restored or upgraded before the dump was made.';
   const temporary = `${file}.new`;
   const args = [...connectionOf(cluster), '-Fc', '-Z', '1', '-w', `--lock-wait-timeout=${lockedWithin}`];
   for (let tries = 0; ; tries += 1) {
