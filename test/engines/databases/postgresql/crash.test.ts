@@ -54,10 +54,10 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
   });
 
   const program = (call: string) => `
-    const { openLocalRuntime } = require('../drivers/runtime/local');
-    const { postgresqlServers } = require('../test/support/databases/hosted_servers');
-    const { hostFacts } = require('../drivers/host');
-    const { driverContext } = require('../core/driver');
+    const { openLocalRuntime } = require('./drivers/runtime/local');
+    const { postgresqlServers } = require('./test/support/databases/hosted_servers');
+    const { hostFacts } = require('./drivers/host');
+    const { driverContext } = require('./core/driver');
     const [runtimeOptions, directory, spec] = process.argv.slice(1).map((one) => JSON.parse(one));
     void (async () => {
       const runtime = await openLocalRuntime(runtimeOptions);
