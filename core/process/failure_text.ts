@@ -1,5 +1,7 @@
 // What a program printed about its failure, in a form that a tenant may read.
 const CHARACTERS_MAX = 300;
+/** More is not looked at: a tenant may have a say in the text, and patterns take longer the longer it is. */
+const LINE_CHARACTERS_MAX = 1_000;
 const FAILURE = /\b(error|ERROR|fatal|FATAL|PANIC):/;
 /** Lines that go with the one before. */
 const MORE = /^(\S+: )?(detail|hint|context):/i;
@@ -20,9 +22,16 @@ export function failureTextOf(text: string): string | null {
   const [line, ...rest] = lines.slice(first);
   if (line === undefined) return null;
   const end = rest.findIndex((one) => !MORE.test(one));
-  const words = [line, ...rest.slice(0, end < 0 ? 2 : Math.min(end, 2))].join(' ');
-  const clean = withoutSecrets(words).replaceAll(/\s+/g, ' ');
+  const words = [line, ...rest.slice(0, end < 0 ? 2 : Math.min(end, 2))].map(shortLine).join(' ');
+  const clean = withoutSecrets(words);
   return clean.length > CHARACTERS_MAX ? `${clean.slice(0, CHARACTERS_MAX - 1)}…` : clean;
+}
+
+/** An address at the cut is left out: the sign after its password may be missing. */
+function shortLine(line: string): string {
+  const text = line.slice(0, 8 * LINE_CHARACTERS_MAX).replaceAll(/\s+/g, ' ');
+  if (text.length <= LINE_CHARACTERS_MAX) return text;
+  return `${text.slice(0, LINE_CHARACTERS_MAX).replace(/\S+:\/\/\S*$/, '')}…`;
 }
 
 function withoutSecrets(words: string): string {
