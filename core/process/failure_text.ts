@@ -2,6 +2,8 @@
 import { cutText } from '../log/failure_excerpt';
 
 const CHARACTERS_MAX = 300;
+/** More is not looked at: a tenant may have a say in the text, and patterns take longer the longer it is. */
+const LINE_CHARACTERS_MAX = 1_000;
 const FAILURE = /\b(error|ERROR|fatal|FATAL|PANIC):/;
 /** Lines that go with the one before. */
 const MORE = /^(\S+: )?(detail|hint|context):/i;
@@ -25,9 +27,16 @@ export function failureTextOf(text: string): string | null {
   return cleanFailureText([line, ...rest.slice(0, end < 0 ? 2 : Math.min(end, 2))].join(' '));
 }
 
+/** An address at the cut is left out: the sign after its password may be missing. */
+function shortLine(line: string): string {
+  const text = line.slice(0, 8 * LINE_CHARACTERS_MAX).replaceAll(/\s+/g, ' ');
+  if (text.length <= LINE_CHARACTERS_MAX) return text;
+  return `${text.slice(0, LINE_CHARACTERS_MAX).replace(/\S+:\/\/\S*$/, '')}…`;
+}
+
 /** The text on one line, without paths of the host, passwords and control characters. */
 export function cleanFailureText(text: string, max = CHARACTERS_MAX): string {
-  const clean = text
+  const clean = shortLine(text)
     .replaceAll(/\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@]*@/gi, '$1…@')
     .replaceAll(/\b(password|passwd|secret|token)(\s*[=:]?\s*)('[^']*'|"[^"]*"|(?<=[=:]\s*)\S+)/gi, '$1$2…')
     .replaceAll(/(^|[\s"'(=:])\/(?!\/)[^\s"'():,;]+/g, '$1…')

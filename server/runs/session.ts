@@ -187,8 +187,10 @@ async function exchange(
   ws.send(controlMessage({ type: 'ready', writer: writer !== null, tty: run.tty }));
   const receiver = { writer, attachment, run, end, mayStillWrite };
   let turn = Promise.resolve();
-  // In their order: what is typed after a change of the size finds it done.
+  // In their order: what is typed after a change of the size finds it done. None is read while another is looked at.
   ws.on('message', (data: RawData, isBinary: boolean) => {
+    if (ws.readyState !== ws.OPEN) return;
+    ws.pause();
     turn = turn.then(() => receive(ws, data, isBinary, receiver));
   });
   ws.resume();
@@ -204,6 +206,8 @@ async function exchange(
       await send(ws, frame(part.value.stream, part.value.bytes));
     }
   } finally {
+    // What the client sent before it went is still for the program.
+    await Promise.race([turn, sleep(CLOSE_WITHIN_MS, undefined, { ref: false })]);
     await writer?.leave();
   }
 }
@@ -255,29 +259,30 @@ interface Receiver extends Pick<Checks, 'mayStillWrite'> {
   end: End;
 }
 
+/** Has the next message read, unless the program has to read first or the connection ends. */
 async function receive(ws: WebSocket, data: RawData, isBinary: boolean, receiver: Receiver): Promise<void> {
   const message = isBinary ? parseFrame(data as Buffer) : null;
   if (message === null) return receiver.end(CODES.protocol, 'The message is none of the protocol.');
   const { writer } = receiver;
-  if (writer === null)
-    return ws.send(controlMessage({ type: 'error', message: 'This client only reads: the run has another writer.' }));
+  if (writer === null) {
+    await send(ws, controlMessage({ type: 'error', message: ONLY_READS }));
+    return ws.resume();
+  }
   if (!(await receiver.mayStillWrite())) return;
   if ('input' in message) {
-    if (writer.input.destroyed || writer.input.writableEnded || !message.input.length) return;
-    // The client is read again when the program has read.
-    if (writer.input.write(message.input)) ws.resume();
-    else ws.pause();
-    return;
+    const isRead = !writer.input.destroyed && !writer.input.writableEnded && message.input.length > 0;
+    if (isRead) writer.input.write(message.input);
+  } else {
+    await obey(message.command, writer, receiver).catch((error: unknown) => {
+      const known = error instanceof DriverError ? error.message : null;
+      const text = known ?? `The platform could not do what ${message.command.type} asks for.`;
+      ws.send(controlMessage({ type: 'error', message: text }));
+    });
   }
-  ws.pause();
-  await obey(message.command, writer, receiver).catch((error: unknown) => {
-    const known = error instanceof DriverError ? error.message : null;
-    const text = known ?? `The platform could not do what ${message.command.type} asks for.`;
-    ws.send(controlMessage({ type: 'error', message: text }));
-  });
   if (!writer.input.writableNeedDrain) ws.resume();
 }
 
+const ONLY_READS = 'This client only reads: the run has another writer.';
 const END_OF_TRANSMISSION = '\u0004';
 
 async function obey(command: Command, { input }: Writer, { attachment, run }: Receiver): Promise<void> {

@@ -141,6 +141,12 @@ export const STATUSES_RULES: Rule[] = [
 
 export const PEOPLE_RULES: Rule[] = [
   rule('safety', 'a response that sets a cookie is not kept', cc('max-age=60', { 'set-cookie': 'a=1' }), notKept),
+  rule(
+    'safety',
+    'an object of S3 that a key of a visitor has opened is not kept',
+    cc('public, max-age=60', { 'x-amz-server-side-encryption-customer-algorithm': 'AES256' }),
+    notKept,
+  ),
   rule('RFC 9111 §3.5', 'a response to Authorization is not kept', cc('max-age=60'), [
     { asked: 1, body: 1, headers: { authorization: 'Bearer a' } },
     { asked: 2, body: 2 },

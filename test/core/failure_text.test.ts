@@ -32,3 +32,18 @@ test('is one line of 300 characters at most', () => {
   const words = failureTextOf(`ERROR: ${'x'.repeat(1_000)}\nDETAIL: ${'y'.repeat(1_000)}`)!;
   expect([words.length, words.endsWith('…'), words.includes('\n')]).toEqual([300, true, false]);
 });
+
+test.each([
+  ['blanks', `ERROR: password${' '.repeat(60_000)}x`],
+  ['names', `ERROR: ${'a.'.repeat(30_000)}`],
+  ['lines', `${`detail: secret${' '.repeat(200)}`.repeat(300)}\n`.repeat(3)],
+])('%s of a tenant take no time', (_, text) => {
+  const since = performance.now();
+  expect(failureTextOf(text)!.length).toBeLessThanOrEqual(300);
+  expect(performance.now() - since).toBeLessThan(200);
+});
+
+test('an address that is cut shows no password', () => {
+  const address = `postgres://app:${'hunter2'.repeat(20)}`;
+  expect(failureTextOf(`ERROR: ${'/a '.repeat(300)}${address}@db.example.com`)).not.toContain('hunter');
+});

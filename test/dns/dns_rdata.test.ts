@@ -150,3 +150,24 @@ test.each(UNKNOWN)('%s %s is read as of an unknown type (RFC 3597 §5)', (type, 
   if (words) expect(read()).toEqual(words);
   else expect(read).toThrow(InvalidRdata);
 });
+
+test.each([
+  ['/{dns}', true],
+  ['/a{b}{?x,dns*}', true],
+  ['/{{dns}', true],
+  ['/dns{?q}', false],
+  ['/{?dnsx}', false],
+  ['/{?dns', false],
+  ['/}dns{', false],
+  ['q{?dns}', false],
+])('the path %s has the variable dns: %s', (path, isPath) => {
+  const read = (): Buffer => encode('SVCB', `1 . dohpath="${path}"`);
+  if (isPath) expect(read().length).toBeGreaterThan(0);
+  else expect(read).toThrow(InvalidRdata);
+});
+
+test('a value of a tenant takes no time', () => {
+  const since = performance.now();
+  expect(() => encode('SVCB', `1 . dohpath="/${'{dns,'.repeat(800)}"`)).toThrow(InvalidRdata);
+  expect(performance.now() - since).toBeLessThan(200);
+});

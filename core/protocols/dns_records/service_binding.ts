@@ -241,7 +241,18 @@ function readBase64(value: Buffer): Buffer {
 /** A relative URI template in UTF-8 with the variable `dns`. */
 function readPath(value: Buffer): Buffer {
   const text = value.toString();
-  if (!Buffer.from(text).equals(value) || !/^\/.*\{[^}]*\bdns\b[^}]*\}/.test(text))
+  if (!Buffer.from(text).equals(value) || !text.startsWith('/') || !hasVariable(text, 'dns'))
     throw new InvalidRdata('with a path that has the variable dns, such as /dns-query{?dns}');
   return value;
+}
+
+/** Whether an expression in braces names the variable (RFC 6570 §2.2). */
+function hasVariable(template: string, name: string): boolean {
+  return template
+    .split('}')
+    .slice(0, -1)
+    .some((part) => {
+      const [, ...opened] = part.split('{');
+      return opened.join('{').split(/\W+/).includes(name);
+    });
 }

@@ -10,7 +10,7 @@ import { isAtLeast } from '../../../core/process/version_output';
 import type { ServerDirectory } from '../../hosted_server/server_directory';
 import { identifier, withLogin, withServer, type Query } from './connection';
 import { dumpText } from './dump_text';
-import { databaseOf } from './privileges';
+import { databaseOf, grantedDatabase } from './privileges';
 import { toolOf } from './server';
 import {
   closeToolAccount,
@@ -60,9 +60,7 @@ export async function dump(
   const asAdmin = <T>(work: (query: Query) => Promise<T>): Promise<T> => withServer(serverDirectory, spec, work, ctx);
   const account = await asAdmin(async (query) => {
     const made = await openToolAccount(serverDirectory, spec.id, 'dump', query);
-    await query(
-      `GRANT SELECT, EXECUTE, SHOW VIEW, TRIGGER, EVENT ON ${identifier(databaseOf(spec))}.* TO ${made.name}`,
-    );
+    await query(`GRANT SELECT, EXECUTE, SHOW VIEW, TRIGGER, EVENT ON ${grantedDatabase(spec)}.* TO ${made.name}`);
     await query(`GRANT SELECT ON mysql.proc TO ${made.name}`);
     return made;
   });

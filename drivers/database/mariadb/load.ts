@@ -14,7 +14,7 @@ import { identifier, withServer, type Query } from './connection';
 import { lockDefiner } from './definers';
 import { loadSettings } from './dump';
 import { loadText } from './dump_text';
-import { databaseOf } from './privileges';
+import { databaseOf, grantedDatabase } from './privileges';
 import { toolOf } from './server';
 import { ensureTimeZones } from './time_zones';
 import {
@@ -48,7 +48,7 @@ export async function load(
     // Events may name one.
     await ensureTimeZones(serverDirectory, found, query);
     const account = await openToolAccount(serverDirectory, spec.id, 'load', query);
-    await query(`GRANT ALL PRIVILEGES ON ${name}.* TO ${account.name}`);
+    await query(`GRANT ALL PRIVILEGES ON ${grantedDatabase(spec)}.* TO ${account.name}`);
     await query(`GRANT SET USER ON *.* TO ${account.name}`);
     try {
       await withoutAdminRights(spec, query, () => run(serverDirectory, spec, { tool, account, file }, query, ctx));

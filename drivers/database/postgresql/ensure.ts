@@ -114,8 +114,8 @@ export async function ensureContent(cluster: Cluster, ctx: DriverContext): Promi
   const logins = await ensureLogins(cluster, ctx);
   if (logins === 'done' && spec.database_name !== null)
     await inSession(cluster, { database: spec.database_name, data: serverDirectory.data }, (session) =>
-      ensureRights(session, spec, (database, work) =>
-        inSession(cluster, { database, data: serverDirectory.data }, work),
+      ensureRights(session, spec, (database, settings, work) =>
+        inSession(cluster, { database, settings, data: serverDirectory.data }, work),
       ),
     );
 }

@@ -4,8 +4,15 @@ import { DriverError } from '../../../core/driver';
 import { roles, type Cluster } from './cluster';
 import { inSession, sqlIdentifier, type Session } from './session';
 
-/** Runs `work` in a database of the same server. */
-export type InDatabase = <T>(database: string, work: (session: Session) => Promise<T>) => Promise<T>;
+/** Runs `work` in a database of the same server, with the settings. */
+export type InDatabase = <T>(
+  database: string,
+  settings: readonly string[],
+  work: (session: Session) => Promise<T>,
+) => Promise<T>;
+
+/** Their owners may set limits that no session of the platform could keep. Not all versions have all of them. */
+const LIMITS = ['transaction_timeout', 'idle_session_timeout'];
 
 const OURS = ['postgres', 'template0', 'template1'];
 
@@ -34,6 +41,8 @@ export async function reassignInOtherDatabases(
       where refclassid = 'pg_authid'::regclass and refobjid = $1::regrole and datname <> current_database()`,
     [sqlIdentifier(role)],
   );
+  const known = await session.query<{ name: string }>('select name from pg_settings where name = any($1)', [LIMITS]);
+  const settings = known.rows.map(({ name }) => `${name}=0`);
   for (const { datname, datallowconn, is_half_dropped } of rows) {
     // An interrupted DROP DATABASE leaves one that can only be dropped.
     if (is_half_dropped) {
@@ -41,7 +50,7 @@ export async function reassignInOtherDatabases(
       continue;
     }
     if (!datallowconn) await session.query(`alter database ${sqlIdentifier(datname)} allow_connections true`);
-    await inDatabase(datname, async (elsewhere) => {
+    await inDatabase(datname, settings, async (elsewhere) => {
       await elsewhere.query(`reassign owned by ${sqlIdentifier(role)} to ${sqlIdentifier(heir)}`);
       await elsewhere.query(`drop owned by ${sqlIdentifier(role)}`);
     });

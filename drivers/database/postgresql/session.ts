@@ -28,12 +28,16 @@ interface ServerLocation {
   spec: Pick<DatabaseServer, 'port'>;
 }
 
-/** `data`: the expected data directory of the server. `user`: the administrator, or the loader of a staging server. */
+/**
+ * `data`: the expected data directory of the server. `user`: the administrator, or the loader of a staging server.
+ * `settings`: further ones, as `name=value`, which win over those of the database.
+ */
 export interface Target {
   database?: string;
   data?: string;
   port?: number;
   user?: string;
+  settings?: readonly string[];
   statementMs?: number;
 }
 
@@ -77,11 +81,10 @@ export function sqlString(value: string): string {
 
 async function connect(
   cluster: ServerLocation,
-  { database = 'postgres', port, user = roles.admin, statementMs = 30_000 }: Target,
+  { database = 'postgres', port, user = roles.admin, settings = [], statementMs = 30_000 }: Target,
 ): Promise<Client> {
-  const options = [...(user === roles.admin ? oursAsSuperuser : ours), `statement_timeout=${statementMs}`]
-    .map((one) => `-c ${one}`)
-    .join(' ');
+  const own = user === roles.admin ? oursAsSuperuser : ours;
+  const options = [...own, ...settings, `statement_timeout=${statementMs}`].map((one) => `-c ${one}`).join(' ');
   const client = new Client({
     host: socketDirectory(cluster.serverDirectory),
     port: port ?? cluster.spec.port,

@@ -45,6 +45,8 @@ const NEGATIVE = new Set([404, 410]);
 const SHARED_DIRECTIVES = ['public', 's-maxage', 'must-revalidate'];
 /** Request fields that identify the visitor. */
 const RECOGNISING = ['cookie', 'authorization', 'x-api-key', 'api-key', 'x-auth-token', 'x-access-token'];
+/** Of S3: the visitor has sent the key that opens the object. */
+const OPENED = 'x-amz-server-side-encryption-customer-algorithm';
 /** Streams that continue for as long as the client is connected: each client needs its own. */
 const LIVE = /^(?:text\/event-stream|multipart\/x-mixed-replace)/i;
 
@@ -60,6 +62,7 @@ export function decide({ key, request, status, response }: Exchange, rules: CdnC
     (CACHEABLE.has(status) || (CACHEABLE_IF_EXPLICIT.has(status) && isExplicit)) &&
     !vary.includes('*') &&
     response['set-cookie'] === undefined &&
+    response[OPENED] === undefined &&
     !isPersonal &&
     !LIVE.test(response['content-type'] ?? '') &&
     policy.storable() &&

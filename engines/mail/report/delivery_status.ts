@@ -63,9 +63,14 @@ function outcomeOf(group: string): RecipientOutcome | null {
   };
 }
 
+/** Without the type before the semicolon. No pattern: a report comes from anybody, and may be long. */
 function addressIn(group: string, name: string): string | null {
-  const [, address] = /^(?:[^;]*;)?\s*<?([^<>]*)>?\s*$/.exec(fieldOf(group, name)) ?? [];
-  return address?.trim().toLowerCase() || null;
+  const field = fieldOf(group, name);
+  const address = field
+    .slice(field.indexOf(';') + 1)
+    .trim()
+    .replace(/^<|>$/g, '');
+  return /[<>]/.test(address) ? null : address.trim().toLowerCase() || null;
 }
 
 function fieldOf(group: string, name: string): string {

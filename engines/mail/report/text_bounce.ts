@@ -5,12 +5,13 @@ import type { RecipientOutcome } from './delivery_status';
 
 const SYSTEM = /mailer-?daemon|postmaster|mail delivery (?:system|subsystem)|mail administrator|microsoft exchange/i;
 /** What comes after is the message that was sent. */
-const COPY = /^-{3,} ?(?:below|original|this is a copy|unsent|returned|.*copy of)/im;
+const COPY = /^-{3,}(?!-) ?(?:below|original|this is a copy|unsent|returned|.*copy of)/im;
 const DELAY = /\bwarning\b|will be retried|will continue to (?:try|be)|still trying|delayed|not yet been delivered/i;
 /** A line with a permanent error, from where it begins. */
-const REPLY = /(?:^|[^\d.])(5\d\d(?:[ :-]|$).*)|(.*[^\d.]5\.\d{1,3}\.\d{1,3}\b.*)/;
+const REPLY = /(?:^|[^\d.])(5\d\d(?:[ :-]|$).*)|^(.*[^\d.]5\.\d{1,3}\.\d{1,3}\b.*)/;
 const OTHER_STAGE = /(?:in reply to|after) (?:end of |initial )?(?:data|mail from|bdat|helo|ehlo|connection)\b/i;
 const REASON_LINES = 10;
+const RECIPIENTS_MAX = 100;
 const DIAGNOSTIC_CHARACTERS = 500;
 
 /** Recipients of a bounce that has no machine-readable part (RFC 3464). */
@@ -23,7 +24,10 @@ export function textBounceOf(parts: readonly ReportPart[]): RecipientOutcome[] {
   if (DELAY.test(`${header.get('subject')} ${notice}`)) return [];
   if (/^\s*Hi\. (?:This is|The) /.test(notice)) return paragraphsOf(notice);
   const failed = header.get('x-failed-recipients');
-  if (failed) return failed.split(',').flatMap((address, _, all) => eximOutcome(address.trim(), notice, all.length));
+  if (failed) {
+    const addresses = failed.split(',').slice(0, RECIPIENTS_MAX);
+    return addresses.flatMap((address) => eximOutcome(address.trim(), notice, addresses.length));
+  }
   if (!SYSTEM.test(header.get('from') ?? '')) return [];
   const paragraphs = paragraphsOf(notice).filter(({ diagnostic }) => REPLY.test(diagnostic));
   return paragraphs.length ? paragraphs : quotedReply(notice);

@@ -65,6 +65,10 @@ describe('further databases of a PostgreSQL server', () => {
     await asUser(spec, boss, async (client) => {
       await client.query('set role none');
       await client.query('create database closed allow_connections false');
+      await client.query('create database hasty');
+      await rows(spec, 'set role none; select lo_create(0)', { ...boss, database: 'hasty' });
+      for (const name of ['transaction_timeout', 'idle_session_timeout', 'statement_timeout', 'lock_timeout'])
+        await client.query(`alter database hasty set ${name} = '1ms'`);
     });
     await rows(spec, 'create database half_dropped');
     await rows(spec, 'set role none; select lo_create(0)', { ...boss, database: 'half_dropped' });
@@ -77,6 +81,7 @@ describe('further databases of a PostgreSQL server', () => {
     expect(await rows(spec, `select 1 from pg_roles where rolname = 'boss'`)).toEqual([]);
     await rows(spec, 'drop table mine', { database: 'left_over' });
     await rows(spec, 'drop database closed');
+    await rows(spec, 'drop database hasty');
     await rows(spec, 'drop database left_over');
   });
 });
