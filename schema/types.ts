@@ -6084,7 +6084,7 @@ export type DnsImport = {
   /** Lines that could not become a record. */
   errors: Array<DnsImportError>;
   /**
-   * Lines that were imported otherwise than they are written, such as TTLs outside of 60 to 86400 and a CNAME of the apex,
+   * Lines that were imported with a change, such as TTLs outside of 60 to 86400 and a CNAME of the apex,
    * which becomes ALIAS, and lines that may not mean what they say, such as full names without a dot at their end.
    */
   notes: Array<DnsImportError>;
@@ -6519,7 +6519,7 @@ export type EnvironmentVariableAvailability =
 export type SetEnvironmentVariableInput = {
   /**
    * Value, at most 32768 bytes of UTF-8. It may be empty. An empty value of a variable that the platform sets by itself,
-   * such as `CI` or `NODE_ENV`, takes that variable away.
+   * such as `CI` or `NODE_ENV`, removes that variable.
    */
   value: Scalars['String']['input'];
   /** When the variable is available. Defaults to `both` for a new variable and to the current value on an update. */

@@ -9,7 +9,7 @@ const SENT_MAX = 8;
 export type Roots = ReadonlyMap<string, readonly X509Certificate[]>;
 
 /** Certificates as a server has sent them, its own first. */
-export function sentCertificates(own: X509Certificate | undefined): X509Certificate[] {
+export function presentedCertificates(own: X509Certificate | undefined): X509Certificate[] {
   const chain: X509Certificate[] = [];
   for (let one = own; one && chain.length < SENT_MAX; one = one.issuerCertificate) chain.push(one);
   return chain;
@@ -19,7 +19,7 @@ export function sentCertificates(own: X509Certificate | undefined): X509Certific
  * Of the path to a root that stays valid longest, the certificate that ends first: until then a client that tries all
  * paths trusts the server. Of a path, root included (RFC 5280 §6.1.3). null: no path leads to one of these roots.
  */
-export function firstToEnd(sent: readonly X509Certificate[], roots: Roots): X509Certificate | null {
+export function firstToExpire(sent: readonly X509Certificate[], roots: Roots): X509Certificate | null {
   const edges = sent.map((one) => ({
     one,
     roots: (roots.get(one.issuer) ?? []).filter((root) => isIssuedBy(one, root)),
@@ -33,7 +33,7 @@ export function firstToEnd(sent: readonly X509Certificate[], roots: Roots): X509
         earlier(one, limit),
       );
       const best = ends.reduce<X509Certificate | undefined>(
-        (a, b) => (a && certificateEndOf(a) >= certificateEndOf(b) ? a : b),
+        (a, b) => (a && certificateExpiryOf(a) >= certificateExpiryOf(b) ? a : b),
         undefined,
       );
       if (best) first.set(one, best);
@@ -43,7 +43,7 @@ export function firstToEnd(sent: readonly X509Certificate[], roots: Roots): X509
 }
 
 /** When a certificate ends, in milliseconds; NaN where that is no time. */
-export function certificateEndOf({ validTo }: X509Certificate): number {
+export function certificateExpiryOf({ validTo }: X509Certificate): number {
   return Date.parse(validTo);
 }
 
@@ -56,7 +56,7 @@ export function subjectOf({ subject }: X509Certificate): string {
 }
 
 function earlier(a: X509Certificate, b: X509Certificate): X509Certificate {
-  return certificateEndOf(b) < certificateEndOf(a) ? b : a;
+  return certificateExpiryOf(b) < certificateExpiryOf(a) ? b : a;
 }
 
 function isIssuedBy(one: X509Certificate, issuer: X509Certificate): boolean {

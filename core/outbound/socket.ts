@@ -3,7 +3,7 @@ import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { bareHost } from '../protocols/addresses';
 import type { Outbound } from '../outbound';
-import { certificateEndOf, firstToEnd, sentCertificates, subjectOf } from './certificate_path';
+import { certificateExpiryOf, firstToExpire, presentedCertificates, subjectOf } from './certificate_path';
 import { OutboundError, timed, type Trace } from './trace';
 
 export interface Destination {
@@ -84,12 +84,12 @@ export async function secure(
 
 /** The end of the path that was validated; where none was, of the certificate alone. */
 function traceCertificate(outbound: Outbound, secured: TLSSocket, trace: Trace): void {
-  const sent = sentCertificates(secured.getPeerX509Certificate());
+  const sent = presentedCertificates(secured.getPeerX509Certificate());
   const [own] = sent;
   if (!own) return;
   const isTrusted = secured.authorized || String(secured.authorizationError).includes('CERT_HAS_EXPIRED');
-  const first = (isTrusted && firstToEnd(sent, outbound.roots())) || own;
-  const end = certificateEndOf(first);
+  const first = (isTrusted && firstToExpire(sent, outbound.roots())) || own;
+  const end = certificateExpiryOf(first);
   trace.certificate_expires_at = Number.isNaN(end) ? null : new Date(end).toISOString();
   trace.certificate_authority = first === own ? null : subjectOf(first);
 }

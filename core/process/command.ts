@@ -10,11 +10,11 @@ export class CommandFailed extends DriverError {
     readonly code: number | null,
     readonly stdout: string,
     readonly stderr: string,
-    /** What it said, for users (said.ts). */
-    words: string | null = null,
+    /** For users (failure_text.ts). */
+    reason: string | null = null,
   ) {
     const end = code === null ? 'was ended by a signal' : `failed with code ${code}`;
-    super('transient', `The program ${program} ${end}${words === null ? '.' : `: ${words}`}`);
+    super('transient', `The program ${program} ${end}${reason === null ? '.' : `: ${reason}`}`);
   }
 }
 

@@ -1,4 +1,6 @@
 // What a program printed about its failure, in a form that a tenant may read.
+import { cutText } from '../log/failure_excerpt';
+
 const CHARACTERS_MAX = 300;
 /** More is not looked at: a tenant may have a say in the text, and patterns take longer the longer it is. */
 const LINE_CHARACTERS_MAX = 1_000;
@@ -22,9 +24,7 @@ export function failureTextOf(text: string): string | null {
   const [line, ...rest] = lines.slice(first);
   if (line === undefined) return null;
   const end = rest.findIndex((one) => !MORE.test(one));
-  const words = [line, ...rest.slice(0, end < 0 ? 2 : Math.min(end, 2))].map(shortLine).join(' ');
-  const clean = withoutSecrets(words);
-  return clean.length > CHARACTERS_MAX ? `${clean.slice(0, CHARACTERS_MAX - 1)}…` : clean;
+  return cleanFailureText([line, ...rest.slice(0, end < 0 ? 2 : Math.min(end, 2))].join(' '));
 }
 
 /** An address at the cut is left out: the sign after its password may be missing. */
@@ -34,9 +34,13 @@ function shortLine(line: string): string {
   return `${text.slice(0, LINE_CHARACTERS_MAX).replace(/\S+:\/\/\S*$/, '')}…`;
 }
 
-function withoutSecrets(words: string): string {
-  return words
+/** The text on one line, without paths of the host, passwords and control characters. */
+export function cleanFailureText(text: string, max = CHARACTERS_MAX): string {
+  const clean = shortLine(text)
     .replaceAll(/\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@]*@/gi, '$1…@')
     .replaceAll(/\b(password|passwd|secret|token)(\s*[=:]?\s*)('[^']*'|"[^"]*"|(?<=[=:]\s*)\S+)/gi, '$1$2…')
-    .replaceAll(/(^|[\s"'(=:])\/(?!\/)[^\s"'():,;]+/g, '$1…');
+    .replaceAll(/(^|[\s"'(=:])\/(?!\/)[^\s"'():,;]+/g, '$1…')
+    .replaceAll(/[\s\p{Cc}]+/gu, ' ')
+    .trim();
+  return cutText(clean, max);
 }

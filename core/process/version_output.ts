@@ -42,3 +42,9 @@ async function identityOf(file: string): Promise<string> {
   const { dev, ino, size, mtimeMs, ctimeMs } = await stat(file).catch(() => ({}) as Record<string, undefined>);
   return [dev, ino, size, mtimeMs, ctimeMs].join(' ');
 }
+
+/** Whether a version, such as `7.0.15`, is `major.minor` or newer. */
+export function isAtLeast(version: string, major: number, minor: number): boolean {
+  const [first = 0, second = 0] = version.split('.').map(Number);
+  return first > major || (first === major && second >= minor);
+}

@@ -6,6 +6,7 @@ import { requireNetwork } from '../allowed_source';
 import type { PooledServer } from '../database';
 import type { ServerDirectory } from '../hosted_server/server_directory';
 import { DriverError } from '../../core/driver';
+import { isAtLeast } from '../../core/process/version_output';
 import type { PoolDriver, PoolSpec } from '../endpoint';
 import { openListener, type ListenerOptions } from './listener';
 import type { ListenerProgram } from './program';
@@ -117,8 +118,7 @@ function settings(serverDirectory: ServerDirectory, spec: PoolSpec, version: str
 // A pool can hold for each client what servers report when it changes. What they do not report would go to other
 // clients with the connection.
 function trackedParameters({ reports_search_path }: PooledServer, version: string): Record<string, string> {
-  const [major = 0, minor = 0] = version.split('.').map(Number);
-  if (major < 1 || (major === 1 && minor < 20)) return {};
+  if (!isAtLeast(version, 1, 20)) return {};
   return { track_extra_parameters: reports_search_path ? 'IntervalStyle, search_path' : 'IntervalStyle' };
 }
 

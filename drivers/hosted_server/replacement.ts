@@ -70,9 +70,9 @@ export async function replaceData(
     await stop();
     await restorePreviousData(serverDirectory, ctx);
     await rollBack();
-    const words = error instanceof DriverError ? `${toSentence(error.message)} ` : '';
+    const reason = error instanceof DriverError ? `${toSentence(error.message)} ` : '';
     throw Object.assign(
-      new DriverError('invalid', `The server did not start with the new data. ${words}The data from before are back.`),
+      new DriverError('invalid', `The server did not start with the new data. ${reason}The data from before are back.`),
       { cause: error },
     );
   }

@@ -77,7 +77,7 @@ async function request(url: string, init: RequestInit): Promise<{ status: number
 const ERROR_CHARACTERS_MAX = 300;
 
 /** A refused record, and its value as PowerDNS would write it. */
-export class RefusedForm extends DriverError {
+export class UnexpectedContent extends DriverError {
   constructor(
     error: string,
     readonly content: string,
@@ -101,7 +101,7 @@ function refusal({ status, text }: { status: number; text: string }): DriverErro
   const reason = REASONS[status] ?? 'transient';
   const error = errorOf(text);
   const [, content, expected] = REFUSED_FORM.exec(error) ?? [];
-  if (content !== undefined && expected !== undefined) return new RefusedForm(error, content, expected);
+  if (content !== undefined && expected !== undefined) return new UnexpectedContent(error, content, expected);
   // PowerDNS names the rejected record.
   const record = error.startsWith('Record ') ? `: ${error.slice(0, ERROR_CHARACTERS_MAX)}` : '';
   const messages: Partial<Record<DriverErrorReason, string>> = {

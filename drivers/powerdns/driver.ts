@@ -5,7 +5,7 @@ import { asDriverErrors, checkpoint, DriverError } from '../../core/driver';
 import type { NameserverDriver, ZoneObserved, ZoneSpec } from '../../engines/dns/nameserver';
 import {
   openPowerdnsApi,
-  RefusedForm,
+  UnexpectedContent,
   type ApiRrset,
   type ApiZone,
   type PowerdnsApi,
@@ -13,7 +13,7 @@ import {
 } from './api';
 import { openCounters } from './counters';
 import { isAsDesired, readKeyState, writeKeys, type KeyState } from './keys';
-import { adoptForm, changesBetween, rrsetsOf, type RrsetChange } from './rrsets';
+import { adoptExpectedContent, changesBetween, rrsetsOf, type RrsetChange } from './rrsets';
 
 const NAME = 'powerdns';
 const ACCOUNT_PREFIX = 'platform:';
@@ -119,7 +119,7 @@ async function writeSets(api: PowerdnsApi, spec: ZoneSpec, rrsets: RrsetChange[]
       await api.call('PATCH', pathOf(spec), ctx, { rrsets });
       return;
     } catch (error) {
-      if (!(error instanceof RefusedForm) || !adoptForm(rrsets, error)) throw error;
+      if (!(error instanceof UnexpectedContent) || !adoptExpectedContent(rrsets, error)) throw error;
     }
   }
 }

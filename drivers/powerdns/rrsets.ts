@@ -3,7 +3,7 @@ import ipaddr from 'ipaddr.js';
 import { groupBy } from '../../core/group_by';
 import { localPartText } from '../../core/protocols/mailbox';
 import { presentationOf, rdataOfValue } from '../../core/protocols/dns_records/presentation';
-import { isRdataType, RdataMistake, type RdataType } from '../../core/protocols/dns_records/rdata';
+import { isRdataType, InvalidRdata, type RdataType } from '../../core/protocols/dns_records/rdata';
 import { joinedText, textStrings } from '../../core/protocols/text_strings';
 import type { ZoneRecord, ZoneSpec } from '../../engines/dns/nameserver';
 import type { ApiRrset } from './api';
@@ -95,7 +95,7 @@ function normalContent(type: string, content: string): string {
 }
 
 /** Writes records in the form that PowerDNS expects. @returns false where that is another value, or no record has it */
-export function adoptForm(
+export function adoptExpectedContent(
   changes: RrsetChange[],
   { content, expected }: { content: string; expected: string },
 ): boolean {
@@ -114,7 +114,7 @@ function normalRdata(type: RdataType, content: string): string {
     return rdataOfValue(type, content).toString('hex');
   } catch (error) {
     // Written by somebody else: replaced.
-    if (error instanceof RdataMistake) return content;
+    if (error instanceof InvalidRdata) return content;
     throw error;
   }
 }

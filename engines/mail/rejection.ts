@@ -8,7 +8,7 @@ import {
   NO_MAILBOX,
   NOT_THE_MAILBOX,
   REPUTATION_LIST,
-} from './rejection_words';
+} from './rejection_patterns';
 
 export interface Rejection {
   /** `rcpt`: the answer to a recipient. `other`: before or after it, for example after the text of the message. */
@@ -33,7 +33,7 @@ export function classifyRejection(rejection: Rejection): RejectionKind {
   const lower = rejection.response.toLowerCase();
   const [, grade, subject, detail] = ENHANCED.exec(lower) ?? [];
   const enhanced = grade === undefined ? '' : `${subject}.${detail}`;
-  const words = wordsIn(lower);
+  const words = normalizeResponse(lower);
   const kind = kindOf(rejection, words, enhanced);
   if (stage === 'rcpt' && grade !== '4' && (code === null || code >= 500)) return kind;
   const isMailbox = kind === 'mailbox' || enhanced.startsWith('2.') || MAILBOX_FULL.test(words);
@@ -58,7 +58,7 @@ function kindOf({ response, recipient }: Rejection, words: string, enhanced: str
 }
 
 /** Without names of addresses and hosts: `spam-reports@` is no word about spam. */
-function wordsIn(lower: string): string {
+function normalizeResponse(lower: string): string {
   return withoutAddresses(lower)
     .replaceAll('’', "'")
     .replace(/\b(?:mail ?from|rcpt to):? ?@/g, ' ')

@@ -75,6 +75,7 @@ function isTrue(request: S3Request, header: string): boolean {
   return value === 'true';
 }
 
+/** DeleteBucket. */
 export async function deleteBucket(exchange: Exchange): Promise<void> {
   const { request, caller, bucket, catalog } = exchange;
   requireGranted(exchange, 's3:DeleteBucket', '');

@@ -3,6 +3,7 @@ import { isListAction, type BucketAction } from '../../core/protocols/buckets/bu
 import { plainAddress, type ConditionContext } from '../../core/protocols/buckets/policy_conditions';
 import { headerOf, queryOf, type S3Request } from './request';
 
+/** What a request gives for the keys of conditions. */
 export function conditionContext(request: S3Request, action: BucketAction): ConditionContext {
   return (key) => {
     switch (key) {

@@ -95,6 +95,7 @@ const LOCKS = {
   RetainUntilPast: ['InvalidArgument', 'The end of the retention is not in the future.'],
 } as const satisfies Partial<Record<Refusal, readonly [S3Code, string]>>;
 
+/** The error that S3 has for a refusal of the platform. `sentence`: a message in place of the usual one. */
 export function refusalError(refusal: Refusal, sentence?: string): S3Error {
   if (refusal in LOCKS) {
     const [code, message] = LOCKS[refusal as keyof typeof LOCKS];

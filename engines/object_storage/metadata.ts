@@ -103,6 +103,7 @@ export function objectHeaders(object: StoredObject, request: S3Request, isSigned
   return headers;
 }
 
+/** Header fields of a response that say how the object is encrypted. */
 export function encryptionHeaders(metadata: ObjectMetadata, request: S3Request): Record<string, string> {
   const { encryption } = metadata;
   return { ...(encryption && { [ENCRYPTION]: encryption }), ...customerKeyHeaders(request, metadata) };

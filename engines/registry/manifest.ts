@@ -11,7 +11,7 @@ const INDEXES = [
   'application/vnd.oci.image.index.v1+json',
   'application/vnd.docker.distribution.manifest.list.v2+json',
 ];
-const SCHEMA_1 = 'Images of schema 1 are not taken: push with a newer client.';
+const SCHEMA_1 = 'Images of schema 1 are not accepted: push with a newer client.';
 /** Manifests that are not taken: a client that pushes one learns what to do. */
 const REFUSED = new Map([
   ['application/vnd.docker.distribution.manifest.v1+json', SCHEMA_1],

@@ -1,11 +1,10 @@
 // Backups: taken from the server of a database, and taken away.
-import { DriverError } from '../../core/driver';
-import { toSentence } from '../../core/sentence';
 import { DatabaseBackup } from '../../models/databases/database_backup';
 import { findDatabase } from '../../models/databases/database_backup/work';
 import { releaseAllLeases } from '../../db/lease';
 import { wakeDatabase } from '../../models/databases/database/wake';
 import { failed, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from '../job';
+import { recordFailure } from './database/failure';
 import { isDataMissing, MISSING_DATA } from './database/missing_data';
 import { requireEngineDriver, type DatabaseRow } from './database/row';
 import { desiredServer } from './database/spec';
@@ -21,7 +20,6 @@ interface BackupRow extends LoopRow {
 
 const MINUTE_MS = 60_000;
 const WAIT_MS = 2_000;
-const RETRY_OF_FAILURES_MS = 5_000;
 /** The database reaches a stable status by itself. */
 const BUSY = new Set(['provisioning', 'updating', 'upgrading', 'restoring', 'restarting', 'starting']);
 
@@ -47,7 +45,7 @@ async function takeBackup(row: BackupRow, ctx: JobContext): Promise<Outcome> {
   const desired = await desiredServer(database, { ...ctx, record: rejectRecord });
   const { size_bytes, manifest } = await requireEngineDriver(ctx, database.engine)
     .backup(desired, row.id, ctx)
-    .catch((error: unknown) => recordReason(row, error, ctx));
+    .catch((error: unknown) => recordFailure(error, ctx, { again: 'The backup is tried again.' }));
   // The restore window has changed.
   await wakeDatabase(ctx.sql, database.id);
   return settled({
@@ -58,18 +56,6 @@ async function takeBackup(row: BackupRow, ctx: JobContext): Promise<Outcome> {
     manifest,
     finished_at: now(),
   });
-}
-
-/** A failure is known at once, not only when it is no longer tried again. @throws the error */
-async function recordReason(row: BackupRow, error: unknown, ctx: JobContext): Promise<never> {
-  // A server that is only busy, or about to start, is asked again soon.
-  const isFailure =
-    error instanceof DriverError && (error.retryAfterMs ?? RETRY_OF_FAILURES_MS) >= RETRY_OF_FAILURES_MS;
-  if (isFailure && !ctx.signal.aborted) {
-    const status_reason = `${toSentence(error.message)} The backup is tried again.`;
-    if (status_reason !== row.status_reason) await ctx.record({ status_reason });
-  }
-  throw error;
 }
 
 // Columns of the database are written by its own job only.

@@ -26,7 +26,7 @@ import {
 import type { Leftovers } from '../declarations';
 import { leaveTakenPort } from './database/port';
 import { backoffAfterExit } from './database/exits';
-import { tellingFailures } from './database/failure';
+import { recordingFailures } from './database/failure';
 
 const MINUTE_MS = 60_000;
 const POLL_MS = 30_000;
@@ -57,7 +57,7 @@ export const job: Job<EndpointRow> = {
   prepare,
   reconcile: (row, ctx) =>
     withEndpointLock(row.id, () =>
-      row.deleted_at ? tearDown(row, ctx) : tellingFailures(row, ctx, () => reconcileEndpoint(row, ctx)),
+      row.deleted_at ? tearDown(row, ctx) : recordingFailures(row, ctx, () => reconcileEndpoint(row, ctx)),
     ),
 };
 

@@ -19,7 +19,7 @@ import { serverLogins } from '../../models/databases/database_user/logins';
 import { jittered, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from '../job';
 import { ensureCertificate } from './database/certificate';
 import { backoffAfterExit } from './database/exits';
-import { tellingFailures } from './database/failure';
+import { recordingFailures } from './database/failure';
 import { measureServer } from './database/measure';
 import { leaveTakenPort } from './database/port';
 import { requireEngineDriver, serverSizeOf, type DatabaseRow, type ServerProgress } from './database/row';
@@ -55,7 +55,7 @@ export const job: Job<ReplicaRow> = {
   deadlineMs: 30 * MINUTE_MS,
   watchFailedMs: MINUTE_MS,
   prepare,
-  reconcile: (row, ctx) => tellingFailures(row, ctx, () => reconcile(row, ctx)),
+  reconcile: (row, ctx) => recordingFailures(row, ctx, () => reconcile(row, ctx)),
 };
 
 async function prepare(sql: Session): Promise<void> {

@@ -8,8 +8,8 @@ import {
   formatRdata,
   isRdataType,
   normalRdata,
-  RdataMistake,
-  wordsOfValue,
+  InvalidRdata,
+  tokenizeValue,
   type RdataType,
 } from '../../core/protocols/dns_records/rdata';
 import { TYPE_NUMBERS, typeOfWord } from '../../core/protocols/dns_records/types';
@@ -104,14 +104,14 @@ function toRdataRecord(answer: packet.Answer, record: Omit<FoundRecord, 'value'>
   try {
     return { ...record, type, value: rdataValueOf(type, answer) };
   } catch (error) {
-    if (error instanceof RdataMistake) return { ...record, type, value: '' };
+    if (error instanceof InvalidRdata) return { ...record, type, value: '' };
     throw error;
   }
 }
 
 function rdataValueOf(type: RdataType, answer: packet.Answer): string {
   if ('data' in answer && Buffer.isBuffer(answer.data)) return formatRdata(type, answer.data);
-  return normalRdata(type, wordsOfValue(textOf(answer)), absoluteHostOf);
+  return normalRdata(type, tokenizeValue(textOf(answer)), absoluteHostOf);
 }
 
 function textOf(answer: packet.Answer): string {

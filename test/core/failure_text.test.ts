@@ -22,6 +22,7 @@ test.each([
   ["ERROR: syntax error in alter role app password 'hunter2'", 'ERROR: syntax error in alter role app password …'],
   ['ERROR: password authentication failed for user "app"', 'ERROR: password authentication failed for user "app"'],
   ['ERROR: relation "a/b" of 1/2 rows', 'ERROR: relation "a/b" of 1/2 rows'],
+  ['ERROR: a\u0000b\u001b[31m c', 'ERROR: a b [31m c'],
 ])('%j', (text, expected) => {
   if (expected instanceof RegExp) expect(failureTextOf(text)).toMatch(expected);
   else expect(failureTextOf(text)).toBe(expected);

@@ -1,16 +1,16 @@
 // The presentation format and the bytes of record types, against vectors of others: RFC 9460 appendix D, RFC 4034 §5.4,
 // RFC 4255 §4, and tests of BIND and PowerDNS.
-import { absoluteHostOf, presentationOf, unknownFormWords } from '../../core/protocols/dns_records/presentation';
+import { absoluteHostOf, presentationOf, unknownFormTokens } from '../../core/protocols/dns_records/presentation';
 import {
   encodeRdata,
   formatRdata,
-  RdataMistake,
-  wordsOfValue,
+  InvalidRdata,
+  tokenizeValue,
   type RdataType,
 } from '../../core/protocols/dns_records/rdata';
 import { typeOfWord } from '../../core/protocols/dns_records/types';
 
-const encode = (type: RdataType, value: string): Buffer => encodeRdata(type, wordsOfValue(value), absoluteHostOf);
+const encode = (type: RdataType, value: string): Buffer => encodeRdata(type, tokenizeValue(value), absoluteHostOf);
 const FOO = '03666f6f076578616d706c6503636f6d00';
 const FOO_ORG = '03666f6f076578616d706c65036f726700';
 const ALPN_WIRE = `0010${FOO_ORG}0001000c08665c6f6f2c626172026832`;
@@ -78,7 +78,7 @@ describe.each(Object.entries(VECTORS) as [RdataType, [string, string, string?][]
     expect([data.toString('hex'), formatRdata(type, data)]).toEqual([bytes, normal]);
     // What a zone file has, and the form of unknown types (RFC 3597 §5), are the same bytes.
     expect(encode(type, presentationOf({ type, value }))).toEqual(data);
-    const unknown = unknownFormWords(type, wordsOfValue(`\\# ${data.length} ${bytes}`));
+    const unknown = unknownFormTokens(type, tokenizeValue(`\\# ${data.length} ${bytes}`));
     expect(encodeRdata(type, unknown ?? [], absoluteHostOf)).toEqual(data);
   });
 });
@@ -119,7 +119,7 @@ const MISTAKES: [RdataType, string, string][] = [
 ];
 
 test.each(MISTAKES)('%s %s is refused', (type, value, message) => {
-  expect(() => encode(type, value)).toThrow(RdataMistake);
+  expect(() => encode(type, value)).toThrow(InvalidRdata);
   expect(() => encode(type, value)).toThrow(message);
 });
 
@@ -146,9 +146,9 @@ const UNKNOWN: [string, string, string[] | null][] = [
 
 test.each(UNKNOWN)('%s %s is read as of an unknown type (RFC 3597 §5)', (type, value, words) => {
   const read = (): string[] | undefined =>
-    unknownFormWords(type, wordsOfValue(value))?.map(({ bytes }) => bytes.toString());
+    unknownFormTokens(type, tokenizeValue(value))?.map(({ bytes }) => bytes.toString());
   if (words) expect(read()).toEqual(words);
-  else expect(read).toThrow(RdataMistake);
+  else expect(read).toThrow(InvalidRdata);
 });
 
 test.each([
@@ -163,11 +163,11 @@ test.each([
 ])('the path %s has the variable dns: %s', (path, isPath) => {
   const read = (): Buffer => encode('SVCB', `1 . dohpath="${path}"`);
   if (isPath) expect(read().length).toBeGreaterThan(0);
-  else expect(read).toThrow(RdataMistake);
+  else expect(read).toThrow(InvalidRdata);
 });
 
 test('a value of a tenant takes no time', () => {
   const since = performance.now();
-  expect(() => encode('SVCB', `1 . dohpath="/${'{dns,'.repeat(800)}"`)).toThrow(RdataMistake);
+  expect(() => encode('SVCB', `1 . dohpath="/${'{dns,'.repeat(800)}"`)).toThrow(InvalidRdata);
   expect(performance.now() - since).toBeLessThan(200);
 });

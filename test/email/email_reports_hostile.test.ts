@@ -2,7 +2,7 @@
 // process, which serves all tenants, busy.
 import { Readable } from 'node:stream';
 import { readReport, type MailReport } from '../../engines/mail/report';
-import { comparedWords } from '../../models/email/mail/shared_answers';
+import { commonTextOf } from '../../models/email/mail/shared_answers';
 
 const LENGTH = 60_000;
 const WITHIN_MS = 1_500;
@@ -54,7 +54,7 @@ test.each([
 test.each(['a', '[', ']', '1', '@', '[a', 'a '])('a thousand answers of %s are compared in no time', (piece) => {
   const last_response = `550 ${piece.repeat(500 / piece.length)}`.slice(0, 500);
   const since = performance.now();
-  for (let read = 0; read < 1_000; read += 1) comparedWords({ last_response, recipient: 'bcd@x.example' });
+  for (let read = 0; read < 1_000; read += 1) commonTextOf({ last_response, recipient: 'bcd@x.example' });
   expect(performance.now() - since).toBeLessThan(500);
 });
 
@@ -62,6 +62,6 @@ test('what differs between answers is not compared', () => {
   const answers = [
     ['550 5.1.1 <ada@b.example>: unknown user ada [id 4x] (q2w3) by mx1.b.example', 'ada@b.example'],
     ['550 5.1.1 <bob@b.example>: unknown user bob [id 77] (z9) by mx2.b.example', 'bob@b.example'],
-  ].map(([last_response = '', recipient = '']) => comparedWords({ last_response, recipient }));
+  ].map(([last_response = '', recipient = '']) => commonTextOf({ last_response, recipient }));
   expect(answers).toEqual(['unknown user by', 'unknown user by']);
 });

@@ -7,7 +7,7 @@ import { Socket, type TcpSocketConnectOpts } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PostgresqlFound } from '../../core/catalog/host_facts';
 import type { BackupStore } from '../../drivers/backup_store';
-import type { DatabaseServer } from '../../drivers/database';
+import type { DatabaseServer, RestoreFrom } from '../../drivers/database';
 import { driverContext, type DriverContext } from '../../core/driver';
 import { hostFacts } from '../../drivers/host';
 import { claimPorts } from './processes/claimed_ports';
@@ -157,4 +157,22 @@ export async function rows(
   more: ClientConfig = {},
 ): Promise<Record<string, unknown>[]> {
   return asUser(spec, more, async (client) => (await client.query<Record<string, unknown>>(sql)).rows);
+}
+
+/** What the tests of backups and replicas write. */
+export async function notesOf(spec: DatabaseServer): Promise<unknown[]> {
+  return (await rows(spec, 'select note from notes order by note')).map(({ note }) => note);
+}
+
+/** A moment after all that the server has done until now, by its own clock. */
+export async function serverTime(spec: DatabaseServer): Promise<string> {
+  await sleep(30);
+  const format = `'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`;
+  const [row] = await rows(spec, `select to_char(clock_timestamp() at time zone 'utc', ${format}) as now`);
+  return String(row?.now);
+}
+
+/** A restore from the server `spec`, to what `more` names. */
+export function restoreFrom(spec: DatabaseServer, id: string, more: Partial<RestoreFrom>): RestoreFrom {
+  return { id, server_id: spec.id, backup_id: null, until: null, ...more };
 }

@@ -1,7 +1,7 @@
 // Bucket policies: evaluation and validation.
 import { bucketActions, isListAction, isObjectAction, objectActions, type BucketAction } from './bucket_actions';
 import {
-  conditionMistake,
+  validateCondition,
   conditionsHold,
   isForFixedAddresses,
   type ConditionContext,
@@ -135,7 +135,7 @@ function statementMistake(
 }
 
 function conditionsMistake(conditions: readonly PolicyCondition[], resources: readonly string[]): string | null {
-  const mistake = conditions.map(conditionMistake).find((one) => one !== null);
+  const mistake = conditions.map(validateCondition).find((one) => one !== null);
   if (mistake) return mistake;
   const names = conditions.map(({ operator, key }) => `${operator} of ${key.toLowerCase()}`);
   const repeated = names.find((name, index) => names.indexOf(name) < index);

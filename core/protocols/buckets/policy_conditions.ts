@@ -17,22 +17,22 @@ export type ConditionContext = (key: string) => string | undefined;
 
 type KeyType = 'text' | 'boolean' | 'address';
 
+const KEY_TYPES: Readonly<Record<string, KeyType>> = {
+  'aws:SourceIp': 'address',
+  'aws:SecureTransport': 'boolean',
+  'aws:Referer': 'text',
+  'aws:UserAgent': 'text',
+  's3:prefix': 'text',
+  's3:delimiter': 'text',
+  's3:x-amz-acl': 'text',
+  's3:x-amz-server-side-encryption': 'text',
+  's3:x-amz-server-side-encryption-customer-algorithm': 'text',
+};
+const CONDITION_KEYS = Object.keys(KEY_TYPES);
 /** By key in lower case. */
-const KEYS: ReadonlyMap<string, KeyType> = new Map([
-  ['aws:sourceip', 'address'],
-  ['aws:securetransport', 'boolean'],
-  ['aws:referer', 'text'],
-  ['aws:useragent', 'text'],
-  ['s3:prefix', 'text'],
-  ['s3:delimiter', 'text'],
-  ['s3:x-amz-acl', 'text'],
-  ['s3:x-amz-server-side-encryption', 'text'],
-  ['s3:x-amz-server-side-encryption-customer-algorithm', 'text'],
-]);
-export const CONDITION_KEYS = [
-  ...['aws:SourceIp', 'aws:SecureTransport', 'aws:Referer', 'aws:UserAgent', 's3:prefix', 's3:delimiter'],
-  ...['s3:x-amz-acl', 's3:x-amz-server-side-encryption', 's3:x-amz-server-side-encryption-customer-algorithm'],
-];
+const KEYS: ReadonlyMap<string, KeyType> = new Map(
+  Object.entries(KEY_TYPES).map(([key, type]) => [key.toLowerCase(), type]),
+);
 
 interface Operator {
   type: KeyType;
@@ -73,7 +73,7 @@ function holds({ operator: name, key, values }: PolicyCondition, context: Condit
 }
 
 /** The error in a condition, as a sentence; null for a valid one. */
-export function conditionMistake({ operator: name, key, values }: PolicyCondition): string | null {
+export function validateCondition({ operator: name, key, values }: PolicyCondition): string | null {
   const type = KEYS.get(key.toLowerCase());
   if (!type) return `\`${key}\` is not offered in conditions. Offered are ${CONDITION_KEYS.join(', ')}.`;
   const operator = OPERATORS.get(name.replace(IF_EXISTS, ''));

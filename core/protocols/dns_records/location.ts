@@ -1,5 +1,5 @@
 // RDATA of LOC (RFC 1876): degrees, minutes and seconds, altitude, size and precision in metres.
-import { RdataMistake, shortenedWord, takeBytes, takeWord, type Field, type Words } from './fields';
+import { InvalidRdata, shortenedToken, readBytes, readToken, type Field, type TokenReader } from './fields';
 
 const BYTES = 16;
 /** Latitude and longitude count thousandths of a second of arc from here (RFC 1876 §2). */
@@ -14,25 +14,25 @@ const DEFAULTS_CM = [100, 1_000_000, 1000];
 const SIZES = ['size', 'horizontal precision', 'vertical precision'];
 
 export const location: Field = {
-  read(words) {
-    const latitude = readAngle(words, { what: 'latitude', degreesMax: 90, signs: { N: 1, S: -1 } });
-    const longitude = readAngle(words, { what: 'longitude', degreesMax: 180, signs: { E: 1, W: -1 } });
-    const altitude = readCentimetres(words, 'altitude') + BASE_CM;
+  read(reader) {
+    const latitude = readAngle(reader, { what: 'latitude', degreesMax: 90, signs: { N: 1, S: -1 } });
+    const longitude = readAngle(reader, { what: 'longitude', degreesMax: 180, signs: { E: 1, W: -1 } });
+    const altitude = readCentimetres(reader, 'altitude') + BASE_CM;
     if (altitude < 0 || altitude > ALTITUDE_CM_MAX)
-      throw new RdataMistake('must have an altitude from -100000.00m to 42849672.95m');
+      throw new InvalidRdata('must have an altitude from -100000.00m to 42849672.95m');
     const data = Buffer.alloc(BYTES);
     SIZES.forEach((what, index) => {
-      const isGiven = words.at < words.tokens.length;
-      const size = isGiven ? readCentimetres(words, what) : (DEFAULTS_CM[index] as number);
-      if (size < 0 || size > SIZE_CM_MAX) throw new RdataMistake(`must have a ${what} from 0m to 90000000m`);
+      const isGiven = reader.at < reader.tokens.length;
+      const size = isGiven ? readCentimetres(reader, what) : (DEFAULTS_CM[index] as number);
+      if (size < 0 || size > SIZE_CM_MAX) throw new InvalidRdata(`must have a ${what} from 0m to 90000000m`);
       data.writeUInt8(encodeSize(size), 1 + index);
     });
     [latitude, longitude, altitude].forEach((value, index) => data.writeUInt32BE(value, 4 + index * 4));
     return data;
   },
   write(bytes) {
-    const data = takeBytes(bytes, BYTES, 'location');
-    if (data[0] !== 0) throw new RdataMistake('must have version 0 of the format (RFC 1876)');
+    const data = readBytes(bytes, BYTES, 'location');
+    if (data[0] !== 0) throw new InvalidRdata('must have version 0 of the format (RFC 1876)');
     const [latitude, longitude, altitude] = [4, 8, 12].map((at) => data.readUInt32BE(at)) as [number, number, number];
     const sizes = [1, 2, 3].map((at) => metres(decodeSize(data[at] as number)));
     const angles = [writeAngle(latitude, 90, 'N', 'S'), writeAngle(longitude, 180, 'E', 'W')];
@@ -47,11 +47,11 @@ interface Angle {
 }
 
 /** Degrees, minutes and seconds, of which the last ones may be left out, and the direction. */
-function readAngle(words: Words, { what, degreesMax, signs }: Angle): number {
+function readAngle(reader: TokenReader, { what, degreesMax, signs }: Angle): number {
   const parts: string[] = [];
   let sign: 1 | -1 | undefined;
   while (sign === undefined) {
-    const { raw } = takeWord(words, what);
+    const { raw } = readToken(reader, what);
     sign = signs[raw.toUpperCase()];
     if (sign === undefined) parts.push(raw);
   }
@@ -64,7 +64,7 @@ function readAngle(words: Words, { what, degreesMax, signs }: Angle): number {
   // PowerDNS writes 9' as 8' 60.000" where a fraction is rounded up.
   const value = (Number(degrees) * 60 + Number(minutes)) * 60_000 + Math.round(Number(seconds) * 1000);
   if (!isAngle || Number(minutes) > 59 || Number(seconds) > 60 || value > degreesMax * 3_600_000)
-    throw new RdataMistake(
+    throw new InvalidRdata(
       `must have a ${what} as degrees (at most ${degreesMax}), minutes and seconds, then ` +
         Object.keys(signs).join(' or '),
     );
@@ -73,17 +73,17 @@ function readAngle(words: Words, { what, degreesMax, signs }: Angle): number {
 
 function writeAngle(value: number, degreesMax: number, positive: string, negative: string): string {
   const distance = Math.abs(value - EQUATOR);
-  if (distance > degreesMax * 3_600_000) throw new RdataMistake(`must have at most ${degreesMax} degrees`);
+  if (distance > degreesMax * 3_600_000) throw new InvalidRdata(`must have at most ${degreesMax} degrees`);
   const seconds = ((distance % 60_000) / 1000).toFixed(3);
   const minutes = Math.floor(distance / 60_000) % 60;
   return `${Math.floor(distance / 3_600_000)} ${minutes} ${seconds} ${value < EQUATOR ? negative : positive}`;
 }
 
-function readCentimetres(words: Words, what: string): number {
-  const { raw } = takeWord(words, what);
+function readCentimetres(reader: TokenReader, what: string): number {
+  const { raw } = readToken(reader, what);
   const [, sign, whole, part = ''] = /^(-?)(\d{1,8})(?:\.(\d{0,2}))?m?$/i.exec(raw) ?? [];
   if (whole === undefined)
-    throw new RdataMistake(`must have a ${what} in metres, such as 10.00m, not ${shortenedWord(raw)}`);
+    throw new InvalidRdata(`must have a ${what} in metres, such as 10.00m, not ${shortenedToken(raw)}`);
   return (sign ? -1 : 1) * (Number(whole) * 100 + Number(part.padEnd(2, '0')));
 }
 
@@ -95,7 +95,7 @@ function encodeSize(centimetres: number): number {
 
 function decodeSize(byte: number): number {
   const [base, exponent] = [byte >> 4, byte & 0xf];
-  if (base > 9 || exponent > 9) throw new RdataMistake('must have sizes of one decimal digit and a power of ten');
+  if (base > 9 || exponent > 9) throw new InvalidRdata('must have sizes of one decimal digit and a power of ten');
   return base * 10 ** exponent;
 }
 

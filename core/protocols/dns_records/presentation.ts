@@ -1,8 +1,8 @@
 // Records as zone files have them (RFC 1035 §5.1), also those of types whose numbers are fields in the API.
 import ipaddr from 'ipaddr.js';
 import { quoteString, textStrings } from '../text_strings';
-import { name, number, RdataMistake, string, takeBytes, type Bytes, type Field } from './fields';
-import { encodeRdata, formatRdata, isRdataType, wordsOfValue, ZONE_FILE, type RdataType } from './rdata';
+import { name, number, InvalidRdata, string, readBytes, type Bytes, type Field } from './fields';
+import { encodeRdata, formatRdata, isRdataType, tokenizeValue, ZONE_FILE, type RdataType } from './rdata';
 import type { Token } from './tokens';
 
 /** What of a record its value in a zone file is made of; names as in the API. */
@@ -29,9 +29,9 @@ export function presentationOf(record: RecordData, style = ZONE_FILE): string {
   return host;
 }
 
-/** RDATA of a value that the API has taken. @throws RdataMistake for others */
+/** RDATA of a value that the API has taken. @throws InvalidRdata for others */
 export function rdataOfValue(type: RdataType, value: string): Buffer {
-  return encodeRdata(type, wordsOfValue(value), absoluteHostOf);
+  return encodeRdata(type, tokenizeValue(value), absoluteHostOf);
 }
 
 /** A name that is absolute, with or without its final dot. */
@@ -49,31 +49,31 @@ const FIELDS: Record<string, readonly Written[]> = {
 };
 
 /**
- * The words of a value in the form of unknown types, `\# 4 c0000201` (RFC 3597 §5).
- * @returns null where the value has another form @throws RdataMistake
+ * The tokens of a value in the form of unknown types, `\# 4 c0000201` (RFC 3597 §5).
+ * @returns null where the value has another form @throws InvalidRdata
  */
-export function unknownFormWords(type: string, tokens: readonly Token[]): Token[] | null {
-  const [mark, length, ...words] = tokens;
+export function unknownFormTokens(type: string, tokens: readonly Token[]): Token[] | null {
+  const [mark, length, ...rest] = tokens;
   if (mark?.raw !== '\\#' || mark.isQuoted) return null;
-  const digits = words.map(({ raw }) => raw).join('');
+  const digits = rest.map(({ raw }) => raw).join('');
   const data = Buffer.from(digits, 'hex');
   if (!/^(?:[0-9a-f]{2})*$/i.test(digits) || String(data.length) !== length?.raw)
-    throw new RdataMistake('must have as many bytes after \\# as its length says, two hexadecimal digits for each');
-  return wordsOfValue(textOfRdata(type, data));
+    throw new InvalidRdata('must have as many bytes after \\# as its length says, two hexadecimal digits for each');
+  return tokenizeValue(textOfRdata(type, data));
 }
 
 function textOfRdata(type: string, data: Buffer): string {
   if (isRdataType(type)) return formatRdata(type, data, ZONE_FILE);
   const bytes: Bytes = { data, at: 0, ...ZONE_FILE };
   const text = (FIELDS[type] ?? []).map((field) => field.write(bytes)).join(' ');
-  if (bytes.at < data.length) throw new RdataMistake('must end after its last field');
+  if (bytes.at < data.length) throw new InvalidRdata('must end after its last field');
   return text;
 }
 
 type Written = Pick<Field, 'write'>;
 
 function address(length: 4 | 16): Written {
-  return { write: (bytes) => ipaddr.fromByteArray([...takeBytes(bytes, length, 'address')]).toString() };
+  return { write: (bytes) => ipaddr.fromByteArray([...readBytes(bytes, length, 'address')]).toString() };
 }
 
 function strings(): Written {
@@ -93,5 +93,5 @@ function tag(): Written {
 }
 
 function rest(): Written {
-  return { write: (bytes) => quoteString(takeBytes(bytes, bytes.data.length - bytes.at, 'value')) };
+  return { write: (bytes) => quoteString(readBytes(bytes, bytes.data.length - bytes.at, 'value')) };
 }

@@ -5,19 +5,19 @@ import {
   name,
   number,
   RDATA_BYTES_MAX,
-  RdataMistake,
-  shortenedWord,
+  InvalidRdata,
+  shortenedToken,
   string,
   type Bytes,
   type Field,
   type Style,
-  type Words,
+  type TokenReader,
 } from './fields';
 import { location } from './location';
 import { serviceParameters } from './service_binding';
 import { UnreadableZoneFile, zoneFileEntries, type Token } from './tokens';
 
-export { RdataMistake } from './fields';
+export { InvalidRdata } from './fields';
 
 interface RdataFormat {
   number: number;
@@ -98,29 +98,29 @@ export function isRdataType(type: string): type is RdataType {
 }
 
 /**
- * RDATA of the words of a zone file.
- * @param hostOf the host name that a word stands for, without a final dot; `.` is the root, null no name
- * @throws RdataMistake
+ * RDATA of the tokens of a zone file.
+ * @param hostOf the host name that a token stands for, without a final dot; `.` is the root, null no name
+ * @throws InvalidRdata
  */
-export function encodeRdata(type: RdataType, tokens: readonly Token[], hostOf: Words['hostOf']): Buffer {
-  const data = readWords(type, tokens, hostOf);
+export function encodeRdata(type: RdataType, tokens: readonly Token[], hostOf: TokenReader['hostOf']): Buffer {
+  const data = readFields(type, tokens, hostOf);
   formatRdata(type, data);
   return data;
 }
 
-/** The value that the words of a zone file have in the API. @param hostOf as of `encodeRdata` @throws RdataMistake */
-export function normalRdata(type: RdataType, tokens: readonly Token[], hostOf: Words['hostOf']): string {
-  return formatRdata(type, readWords(type, tokens, hostOf));
+/** The value that the tokens of a zone file have in the API. @param hostOf as of `encodeRdata` @throws InvalidRdata */
+export function normalRdata(type: RdataType, tokens: readonly Token[], hostOf: TokenReader['hostOf']): string {
+  return formatRdata(type, readFields(type, tokens, hostOf));
 }
 
 /** Most mistakes are found where the fields are written. */
-function readWords(type: RdataType, tokens: readonly Token[], hostOf: Words['hostOf']): Buffer {
+function readFields(type: RdataType, tokens: readonly Token[], hostOf: TokenReader['hostOf']): Buffer {
   const format: RdataFormat = FORMATS[type];
-  const words: Words = { tokens, at: 0, hostOf };
-  const data = Buffer.concat(format.fields.map((field) => field.read(words)));
-  const surplus = tokens[words.at];
-  if (surplus) throw new RdataMistake(`must end before ${shortenedWord(surplus.raw)}`);
-  if (data.length > RDATA_BYTES_MAX) throw new RdataMistake(`must have at most ${RDATA_BYTES_MAX} bytes`);
+  const reader: TokenReader = { tokens, at: 0, hostOf };
+  const data = Buffer.concat(format.fields.map((field) => field.read(reader)));
+  const surplus = tokens[reader.at];
+  if (surplus) throw new InvalidRdata(`must end before ${shortenedToken(surplus.raw)}`);
+  if (data.length > RDATA_BYTES_MAX) throw new InvalidRdata(`must have at most ${RDATA_BYTES_MAX} bytes`);
   return data;
 }
 
@@ -128,25 +128,25 @@ const API: Style = { finalDot: '', keyMax: Infinity };
 /** BIND 9.18, NSD 4.6 and ldns 1.8 know parameters up to `dohpath`, and miekg/dns takes known ones by name only. */
 export const ZONE_FILE: Style = { finalDot: '.', keyMax: 7 };
 
-/** The value of a record, as the API has it where no other style is wanted. @throws RdataMistake */
+/** The value of a record, as the API has it where no other style is wanted. @throws InvalidRdata */
 export function formatRdata(type: RdataType, data: Buffer, style: Style = API): string {
   const format: RdataFormat = FORMATS[type];
   const bytes: Bytes = { data, at: 0, ...style };
   const text = format.fields.map((field) => field.write(bytes)).filter(Boolean);
   const message = format.mistake?.(data);
-  if (message) throw new RdataMistake(message);
+  if (message) throw new InvalidRdata(message);
   return text.join(' ');
 }
 
-/** The words of a value that is not a line of a zone file. @throws RdataMistake */
-export function wordsOfValue(value: string): Token[] {
-  if (/\p{Cc}|\p{Surrogate}/u.test(value)) throw new RdataMistake('must be without control characters');
+/** The tokens of a value that is not a line of a zone file. @throws InvalidRdata */
+export function tokenizeValue(value: string): Token[] {
+  if (/\p{Cc}|\p{Surrogate}/u.test(value)) throw new InvalidRdata('must be without control characters');
   try {
     const [entry] = [...zoneFileEntries(value)];
-    if (entry?.comment) throw new RdataMistake('must have a semicolon in quotation marks only');
+    if (entry?.comment) throw new InvalidRdata('must have a semicolon in quotation marks only');
     return entry?.tokens ?? [];
   } catch (error) {
-    if (error instanceof UnreadableZoneFile) throw new RdataMistake('must have both ends of quotes and parentheses');
+    if (error instanceof UnreadableZoneFile) throw new InvalidRdata('must have both ends of quotes and parentheses');
     throw error;
   }
 }

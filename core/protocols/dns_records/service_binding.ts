@@ -2,7 +2,7 @@
 import ipaddr from 'ipaddr.js';
 import { isIPv4, isIPv6 } from 'node:net';
 import { quoteString } from '../text_strings';
-import { RDATA_BYTES_MAX, RdataMistake, shortenedWord, type Bytes, type Field, type Words } from './fields';
+import { RDATA_BYTES_MAX, InvalidRdata, shortenedToken, type Bytes, type Field, type TokenReader } from './fields';
 import type { Token } from './tokens';
 
 interface Parameter {
@@ -33,16 +33,16 @@ const PARAMETERS: Record<string, Parameter> = {
 const NAMES = new Map(Object.entries(PARAMETERS).map(([key, { number }]) => [number, key]));
 
 export const serviceParameters: Field = {
-  read(words) {
+  read(reader) {
     const found = new Map<number, Buffer>();
-    while (words.at < words.tokens.length) {
-      const { key, value } = takeParameter(words);
+    while (reader.at < reader.tokens.length) {
+      const { key, value } = takeParameter(reader);
       const number = numberOfKey(key);
-      if (found.has(number)) throw new RdataMistake(`must have the parameter ${key} once`);
+      if (found.has(number)) throw new InvalidRdata(`must have the parameter ${key} once`);
       const known = PARAMETERS[key];
       const data = known ? named(key, () => known.read(value)) : value;
       if (data.length > RDATA_BYTES_MAX)
-        throw new RdataMistake(`must have the parameter ${key} with at most ${RDATA_BYTES_MAX} bytes`);
+        throw new InvalidRdata(`must have the parameter ${key} with at most ${RDATA_BYTES_MAX} bytes`);
       found.set(number, data);
     }
     const ordered = [...found].sort(([a], [b]) => a - b);
@@ -63,20 +63,20 @@ export const serviceParameters: Field = {
 };
 
 /** `key`, `key=value` or `key="value"`, of which the last one is two tokens. */
-function takeParameter(words: Words): { key: string; value: Buffer } {
-  const { bytes, isQuoted } = words.tokens[words.at] as Token;
-  words.at += 1;
+function takeParameter(reader: TokenReader): { key: string; value: Buffer } {
+  const { bytes, isQuoted } = reader.tokens[reader.at] as Token;
+  reader.at += 1;
   const equals = isQuoted ? -1 : bytes.indexOf('=');
   const key = bytes.toString('latin1', 0, equals < 0 ? undefined : equals).toLowerCase();
   if (isQuoted || !/^[a-z0-9-]+$/.test(key))
-    throw new RdataMistake(`must have parameters such as alpn=h2, not ${shortenedWord(bytes.toString())}`);
-  const next = words.tokens[words.at];
+    throw new InvalidRdata(`must have parameters such as alpn=h2, not ${shortenedToken(bytes.toString())}`);
+  const next = reader.tokens[reader.at];
   const isOpen = equals === bytes.length - 1;
   if (next?.isAdjoining && !(isOpen && next.isQuoted))
-    throw new RdataMistake(`must have a space after the parameter ${shortenedWord(key)}`);
+    throw new InvalidRdata(`must have a space after the parameter ${shortenedToken(key)}`);
   if (!next?.isAdjoining) return { key, value: equals < 0 ? Buffer.alloc(0) : bytes.subarray(equals + 1) };
-  words.at += 1;
-  if (words.tokens[words.at]?.isAdjoining) throw new RdataMistake(`must have a space after the parameter ${key}`);
+  reader.at += 1;
+  if (reader.tokens[reader.at]?.isAdjoining) throw new InvalidRdata(`must have a space after the parameter ${key}`);
   return { key, value: next.bytes };
 }
 
@@ -85,7 +85,7 @@ function numberOfKey(key: string): number {
   if (known !== undefined) return known;
   const [, digits] = /^key(0|[1-9]\d{0,4})$/.exec(key) ?? [];
   if (digits === undefined || Number(digits) > KEY_MAX)
-    throw new RdataMistake(`must have known parameters, or key0 to key${KEY_MAX}, not ${shortenedWord(key)}`);
+    throw new InvalidRdata(`must have known parameters, or key0 to key${KEY_MAX}, not ${shortenedToken(key)}`);
   return Number(digits);
 }
 
@@ -93,11 +93,11 @@ function parametersIn({ data, at }: Bytes): [number, Buffer][] {
   const found: [number, Buffer][] = [];
   let position = at;
   while (position < data.length) {
-    if (position + 4 > data.length) throw new RdataMistake('ends within a parameter');
+    if (position + 4 > data.length) throw new InvalidRdata('ends within a parameter');
     const [number, length] = [data.readUInt16BE(position), data.readUInt16BE(position + 2)];
     position += 4;
-    if (position + length > data.length) throw new RdataMistake('ends within a parameter');
-    if (number <= (found.at(-1)?.[0] ?? -1)) throw new RdataMistake('must have its parameters in order');
+    if (position + length > data.length) throw new InvalidRdata('ends within a parameter');
+    if (number <= (found.at(-1)?.[0] ?? -1)) throw new InvalidRdata('must have its parameters in order');
     found.push([number, data.subarray(position, position + length)]);
     position += length;
   }
@@ -108,11 +108,11 @@ function parametersIn({ data, at }: Bytes): [number, Buffer][] {
 function requireComplete(parameters: readonly [number, Buffer][]): void {
   const present = new Map(parameters);
   if (present.has(NO_DEFAULT_ALPN) && !present.has(ALPN))
-    throw new RdataMistake('must have alpn where it has no-default-alpn');
+    throw new InvalidRdata('must have alpn where it has no-default-alpn');
   const mandatory = present.get(MANDATORY) ?? Buffer.alloc(0);
   for (let at = 0; at + 1 < mandatory.length; at += 2) {
     const number = mandatory.readUInt16BE(at);
-    if (!present.has(number)) throw new RdataMistake(`must have the parameter ${keyOf(number)}, which is mandatory`);
+    if (!present.has(number)) throw new InvalidRdata(`must have the parameter ${keyOf(number)}, which is mandatory`);
   }
 }
 
@@ -137,7 +137,7 @@ function named<T>(key: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw error instanceof RdataMistake ? new RdataMistake(`must have the parameter ${key} ${error.message}`) : error;
+    throw error instanceof InvalidRdata ? new InvalidRdata(`must have the parameter ${key} ${error.message}`) : error;
   }
 }
 
@@ -151,17 +151,17 @@ function itemsOf(value: Buffer): Buffer[] {
       if (byte === 0x5c) at += 1;
       const meant = value[at];
       if (meant === undefined || (byte === 0x5c && meant !== 0x5c && meant !== 0x2c))
-        throw new RdataMistake('with a comma or a backslash after each backslash');
+        throw new InvalidRdata('with a comma or a backslash after each backslash');
       items.at(-1)?.push(meant);
     }
   }
-  if (items.some((item) => !item.length)) throw new RdataMistake('with a value, and none that is empty in a list');
+  if (items.some((item) => !item.length)) throw new InvalidRdata('with a value, and none that is empty in a list');
   return items.map((item) => Buffer.from(item));
 }
 
 function readProtocols(value: Buffer): Buffer {
   const items = itemsOf(value);
-  if (items.some(({ length }) => length > 255)) throw new RdataMistake('with protocols of at most 255 bytes');
+  if (items.some(({ length }) => length > 255)) throw new InvalidRdata('with protocols of at most 255 bytes');
   return Buffer.concat(items.flatMap((item) => [Buffer.from([item.length]), item]));
 }
 
@@ -169,10 +169,10 @@ function writeProtocols(data: Buffer): Buffer {
   const items: string[] = [];
   for (let at = 0; at < data.length; at += 1 + (data[at] as number)) {
     const item = data.toString('latin1', at + 1, at + 1 + (data[at] as number));
-    if (!item || item.length < (data[at] as number)) throw new RdataMistake('with protocols that are not empty');
+    if (!item || item.length < (data[at] as number)) throw new InvalidRdata('with protocols that are not empty');
     items.push(item.replace(/[\\,]/g, '\\$&'));
   }
-  if (!items.length) throw new RdataMistake('with at least one protocol');
+  if (!items.length) throw new InvalidRdata('with at least one protocol');
   return Buffer.from(items.join(','), 'latin1');
 }
 
@@ -180,22 +180,22 @@ function readMandatory(value: Buffer): Buffer {
   const numbers = itemsOf(value).map((item) => numberOfKey(item.toString('latin1').toLowerCase()));
   const ordered = [...new Set(numbers)].sort((a, b) => a - b);
   if (ordered.length < numbers.length || ordered.includes(MANDATORY))
-    throw new RdataMistake('with each key once, and not itself');
+    throw new InvalidRdata('with each key once, and not itself');
   const data = Buffer.alloc(ordered.length * 2);
   ordered.forEach((number, index) => data.writeUInt16BE(number, index * 2));
   return data;
 }
 
 function writeMandatory(data: Buffer): Buffer {
-  if (!data.length || data.length % 2) throw new RdataMistake('with a list of keys');
+  if (!data.length || data.length % 2) throw new InvalidRdata('with a list of keys');
   const numbers = Array.from({ length: data.length / 2 }, (_, index) => data.readUInt16BE(index * 2));
   if (numbers.some((number, index) => number <= (numbers[index - 1] ?? MANDATORY)))
-    throw new RdataMistake('with each key once, in order, and not itself');
+    throw new InvalidRdata('with each key once, in order, and not itself');
   return Buffer.from(numbers.map(keyOf).join(','));
 }
 
 function readNothing(value: Buffer): Buffer {
-  if (value.length) throw new RdataMistake('without a value');
+  if (value.length) throw new InvalidRdata('without a value');
   return value;
 }
 
@@ -205,12 +205,12 @@ function writeNothing(data: Buffer): Buffer {
 
 function readPort(value: Buffer): Buffer {
   const port = /^\d{1,5}$/.test(value.toString('latin1')) ? Number(value.toString('latin1')) : NaN;
-  if (!(port <= 65_535)) throw new RdataMistake('from 0 to 65535');
+  if (!(port <= 65_535)) throw new InvalidRdata('from 0 to 65535');
   return Buffer.from([port >> 8, port & 0xff]);
 }
 
 function writePort(data: Buffer): Buffer {
-  if (data.length !== 2) throw new RdataMistake('of two bytes');
+  if (data.length !== 2) throw new InvalidRdata('of two bytes');
   return Buffer.from(String(data.readUInt16BE(0)));
 }
 
@@ -219,11 +219,11 @@ function addresses(isAddress: (text: string) => boolean, bytes: 4 | 16): Pick<Pa
   return {
     read(value) {
       const texts = value.toString('latin1').split(',');
-      if (!texts.every(isAddress)) throw new RdataMistake(`with ${kind} addresses, separated by commas`);
+      if (!texts.every(isAddress)) throw new InvalidRdata(`with ${kind} addresses, separated by commas`);
       return Buffer.concat(texts.map((text) => Buffer.from(ipaddr.parse(text).toByteArray())));
     },
     write(data) {
-      if (!data.length || data.length % bytes) throw new RdataMistake(`with ${kind} addresses`);
+      if (!data.length || data.length % bytes) throw new InvalidRdata(`with ${kind} addresses`);
       const count = data.length / bytes;
       const parts = Array.from({ length: count }, (_, index) => data.subarray(index * bytes, (index + 1) * bytes));
       return Buffer.from(parts.map((part) => ipaddr.fromByteArray([...part]).toString()).join(','));
@@ -234,7 +234,7 @@ function addresses(isAddress: (text: string) => boolean, bytes: 4 | 16): Pick<Pa
 function readBase64(value: Buffer): Buffer {
   const text = value.toString('latin1');
   const data = Buffer.from(text, 'base64');
-  if (!data.length || data.toString('base64') !== text) throw new RdataMistake('in base64');
+  if (!data.length || data.toString('base64') !== text) throw new InvalidRdata('in base64');
   return data;
 }
 
@@ -242,7 +242,7 @@ function readBase64(value: Buffer): Buffer {
 function readPath(value: Buffer): Buffer {
   const text = value.toString();
   if (!Buffer.from(text).equals(value) || !text.startsWith('/') || !hasVariable(text, 'dns'))
-    throw new RdataMistake('with a path that has the variable dns, such as /dns-query{?dns}');
+    throw new InvalidRdata('with a path that has the variable dns, such as /dns-query{?dns}');
   return value;
 }
 

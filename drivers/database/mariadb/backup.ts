@@ -58,7 +58,7 @@ export async function restore(
       {
         key: `restore ${from.id}`,
         disk: await nextDisk(engine, serverDirectory, spec),
-        now: roomy(spec),
+        now: withLoadMemory(spec),
         before: spec,
         fill: setUp,
         start: (server) => start(engine, serverDirectory, server, ctx),
@@ -74,6 +74,6 @@ export async function restore(
 
 // A statement with a value of 64 MB takes more than the smallest package has. `ensure` starts the server with its own
 // size again.
-function roomy(spec: DatabaseServer): DatabaseServer {
+function withLoadMemory(spec: DatabaseServer): DatabaseServer {
   return { ...spec, size: { ...spec.size, memory_mb: Math.max(spec.size.memory_mb, loadMemoryMb) } };
 }

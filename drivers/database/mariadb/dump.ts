@@ -6,6 +6,7 @@ import { createGzip } from 'node:zlib';
 import type { EngineFound } from '../../../core/catalog/host_facts';
 import type { DatabaseServer } from '../../database';
 import type { DriverContext } from '../../../core/driver';
+import { isAtLeast } from '../../../core/process/version_output';
 import type { ServerDirectory } from '../../hosted_server/server_directory';
 import { identifier, withLogin, withServer, type Query } from './connection';
 import { dumpText } from './dump_text';
@@ -34,8 +35,8 @@ const options = [
   `--max-allowed-packet=${PACKET_BYTES_MAX}`,
 ];
 const namesShown = 5;
-// They say nothing about a view.
-const PASSING = new Set([
+// Errors of the server or the session, which say nothing about a view.
+const TRANSIENT_ERRORS = new Set([
   'ER_LOCK_WAIT_TIMEOUT',
   'ER_LOCK_DEADLOCK',
   'ER_QUERY_INTERRUPTED',
@@ -124,7 +125,7 @@ async function brokenViews(spec: DatabaseServer, query: Query): Promise<string[]
       (reason: NodeJS.ErrnoException & { sqlState?: string }) => reason,
     );
     if (error === null) continue;
-    if (error.sqlState === undefined || PASSING.has(String(error.code))) throw error;
+    if (error.sqlState === undefined || TRANSIENT_ERRORS.has(String(error.code))) throw error;
     // A table that cannot be read for another reason may have rows: the dump fails, and says why.
     if (type === 'VIEW' || error.code === 'ER_WRONG_MRG_TABLE') broken.push(String(name));
   }
@@ -193,9 +194,4 @@ function named(kind: string, names: string[]): string {
   const shown = names.slice(0, namesShown).map((name) => `\`${name}\``);
   const more = names.length > namesShown ? ` and ${names.length - namesShown} more` : '';
   return `${kind}${names.length === 1 ? '' : 's'} ${shown.join(', ')}${more}`;
-}
-
-function isAtLeast(version: string, major: number, minor: number): boolean {
-  const [first = 0, second = 0] = version.split('.').map(Number);
-  return first > major || (first === major && second >= minor);
 }

@@ -51,7 +51,7 @@ export async function load(
     await query(`GRANT ALL PRIVILEGES ON ${grantedDatabase(spec)}.* TO ${account.name}`);
     await query(`GRANT SET USER ON *.* TO ${account.name}`);
     try {
-      await withoutPowers(spec, query, () => run(serverDirectory, spec, { tool, account, file }, query, ctx));
+      await withoutAdminRights(spec, query, () => run(serverDirectory, spec, { tool, account, file }, query, ctx));
     } finally {
       await closeToolAccount(account, (end) => end(query));
     }
@@ -64,7 +64,7 @@ export async function load(
  * This session keeps the rights that its account had when it began; the account has none until the end. If the platform
  * is killed, the server is started anew before the next attempt, which gives them back (`firstStatements`).
  */
-async function withoutPowers(spec: DatabaseServer, query: Query, work: () => Promise<void>): Promise<void> {
+async function withoutAdminRights(spec: DatabaseServer, query: Query, work: () => Promise<void>): Promise<void> {
   const [packet] = await query('SELECT @@GLOBAL.max_allowed_packet AS bytes');
   const admin = `'${adminOf(spec.id)}'@'localhost'`;
   const others = await query(

@@ -6,12 +6,15 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { DriverError } from '../../../core/driver';
 import type { DriverContext } from '../../../core/driver';
+import { endSentence } from '../../../core/log/failure_excerpt';
+import { cleanFailureText } from '../../../core/process/failure_text';
 import { ownerOf, writeFileFor, type ServerDirectory } from '../../hosted_server/server_directory';
 import { clientConfiguration, hashOf, toolAccountOf, type ToolPurpose } from './config';
 import type { Login, Query } from './connection';
 
 /** Values of 64 MB take twice as much in a statement. The largest that the protocol allows. */
 export const PACKET_BYTES_MAX = 2 ** 30;
+const STDERR_CHARACTERS_MAX = 20_000;
 
 /** An account for one run of a program: its name in SQL, its login, and the file with it. */
 export interface ToolAccount extends Login {
@@ -70,8 +73,10 @@ export async function spawnTool(
 
 /** Waits for its end. `failure`: what failed, as a sentence. @throws DriverError transient with the reason */
 export function requireToolSuccess(child: ChildProcess, failure: string): Promise<void> {
-  let complaint = '';
-  child.stderr!.setEncoding('utf8').on('data', (text: string) => (complaint = (complaint + text).slice(-20_000)));
+  let stderr = '';
+  child
+    .stderr!.setEncoding('utf8')
+    .on('data', (text: string) => (stderr = (stderr + text).slice(-STDERR_CHARACTERS_MAX)));
   return new Promise((resolve, reject) => {
     child.once('error', (error) => {
       const isOver = error.name === 'AbortError';
@@ -80,7 +85,8 @@ export function requireToolSuccess(child: ChildProcess, failure: string): Promis
     });
     child.once('close', (code, signal) => {
       if (code === 0) return resolve();
-      const reason = reasonOf(complaint) ?? (signal === null ? `It ended with code ${code}.` : `${signal} ended it.`);
+      const reason =
+        reasonOf(stderr) ?? (signal === null ? `The program ended with code ${code}.` : `${signal} ended the program.`);
       reject(new DriverError('transient', `${failure} ${reason}`));
     });
   });
@@ -90,17 +96,13 @@ export function requireToolSuccess(child: ChildProcess, failure: string): Promis
  * The line with the error. Programs print the statement before it, which may hold rows: neither they nor values within
  * the line, nor paths of the host are shown.
  */
-function reasonOf(complaint: string): string | null {
-  const lines = complaint.split('\n').filter((line) => /^(ERROR \d|mariadb-dump: |mysqldump: )/.test(line));
+function reasonOf(stderr: string): string | null {
+  const lines = stderr.split('\n').filter((line) => /^(ERROR \d|mariadb-dump: |mysqldump: )/.test(line));
   const line = lines.at(-1);
   if (line === undefined) return null;
   const text = line
     .replace(/^(mariadb-dump|mysqldump): /, '')
     .replace(/ near '.*$/, '')
-    .replace(/(Duplicate entry|value:?) '.*'(?= for )/, "$1 '…'")
-    .replace(/(^|[\s'"(])\/[^\s'")]+/g, '$1…')
-    .replace(/[\u0000-\u001f\u007f]/g, ' ')
-    .trim();
-  const short = text.length > 300 ? `${text.slice(0, 300)}…` : text;
-  return /[.!?…]$/.test(short) ? short : `${short}.`;
+    .replace(/(Duplicate entry|value:?) '.*'(?= for )/, "$1 '…'");
+  return endSentence(cleanFailureText(text));
 }

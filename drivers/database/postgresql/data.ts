@@ -118,7 +118,7 @@ export async function initialize(cluster: Cluster, data: string, ctx: DriverCont
   ];
   await runTool(path.join(programs.bin, 'initdb'), [...args, ...leftToUs], { as: initdbUser }, ctx);
   await assignOwner(cluster, data, ctx);
-  await toDisk(data, ctx);
+  await syncTree(data, ctx);
 }
 
 // The builtin provider sorts identically on every machine, and after every upgrade of the C library; it exists since
@@ -148,7 +148,7 @@ async function clone(cluster: Cluster, data: string, ctx: DriverContext): Promis
   );
   await assignOwner(cluster, data, ctx);
   await writeFileFor(path.join(data, 'standby.signal'), '', await ownerOf({ ...cluster.serverDirectory, data }));
-  await toDisk(data, ctx);
+  await syncTree(data, ctx);
 }
 
 // The tools sync a thousand files one by one, which takes minutes on a busy disk. sync(1) syncs the whole file system
@@ -157,7 +157,7 @@ const canSync = process.platform === 'linux';
 const leftToUs = canSync ? ['--no-sync'] : [];
 
 /** Syncs what programs wrote without syncing. */
-export async function toDisk(tree: string, ctx: DriverContext): Promise<void> {
+export async function syncTree(tree: string, ctx: DriverContext): Promise<void> {
   if (canSync) await run('sync', ['-f', '--', tree], ctx).catch(() => run('sync', [], ctx)); // busybox knows no -f
 }
 

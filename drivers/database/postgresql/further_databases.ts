@@ -29,7 +29,7 @@ export async function openMaintenanceDatabase(session: Session): Promise<void> {
 }
 
 /** Hands over what the role owns in other databases; without it, it could not be dropped. */
-export async function disownElsewhere(
+export async function reassignInOtherDatabases(
   session: Session,
   inDatabase: InDatabase,
   role: string,
@@ -67,9 +67,10 @@ export async function requireNoFurtherDatabases(cluster: Cluster): Promise<void>
   );
   if (rows.length === 0) return;
   const [first, ...more] = rows.map(({ datname }) => JSON.stringify(datname));
-  const names = more.length === 0 ? `a further database, ${first}` : `further databases, such as ${first}`;
+  const [names, them] =
+    more.length === 0 ? [`a further database, ${first}`, 'it'] : [`further databases, such as ${first}`, 'them'];
   throw new DriverError(
     'invalid',
-    `The server has ${names}, which an upgrade would not copy. Dump what you need of it, and drop it.`,
+    `The server has ${names}, which an upgrade would not copy. Dump what you need of ${them}, and drop ${them}.`,
   );
 }

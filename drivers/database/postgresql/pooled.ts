@@ -14,9 +14,9 @@ export async function pooledServer(
   { port }: Pick<DatabaseServer, 'port'>,
 ): Promise<PooledServer> {
   const socket_directory = socketDirectory(serverDirectory);
-  const told = await askServer(serverDirectory, port);
+  const answer = await askServer(serverDirectory, port);
   const { dev, ino, birthtimeMs } = await stat(socket_directory);
-  return { socket_directory, socket_key: [dev, ino, birthtimeMs].join('-'), port, ...told };
+  return { socket_directory, socket_key: [dev, ino, birthtimeMs].join('-'), port, ...answer };
 }
 
 async function askServer(

@@ -6,7 +6,7 @@ import type { DatabaseServer, ServerUser } from '../../database';
 import { DriverError } from '../../../core/driver';
 import { roles } from './cluster';
 import { ensureDefaultPrivileges } from './default_privileges';
-import { disownElsewhere, openMaintenanceDatabase, type InDatabase } from './further_databases';
+import { reassignInOtherDatabases, openMaintenanceDatabase, type InDatabase } from './further_databases';
 import { dropEventTriggers, revokeHigherRights } from './rights';
 import { isVerifierOf, verifierOf } from './scram';
 import { ensureSecondLogin, releaseSecondLogins } from './second_logins';
@@ -224,7 +224,7 @@ async function ensureActsAs(
 async function dropUser(session: Session, inDatabase: InDatabase, username: string, heir: string): Promise<void> {
   await session.query(`alter role ${sqlIdentifier(username)} nologin`);
   await session.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1', [username]);
-  await disownElsewhere(session, inDatabase, username, heir);
+  await reassignInOtherDatabases(session, inDatabase, username, heir);
   await session.query('begin');
   await session.query(`reassign owned by ${sqlIdentifier(username)} to ${sqlIdentifier(heir)}`);
   await session.query(`drop owned by ${sqlIdentifier(username)}`);

@@ -12,7 +12,7 @@ export interface Account {
 }
 
 /** Who logs in with a password alone (redis.io, "AUTH"). */
-const NAMELESS = 'default';
+const DEFAULT_USER = 'default';
 
 const everything = ['~*', '&*'];
 // Not in @admin, but with effects beyond the data: MIGRATE connects to any host, SCRIPT DEBUG blocks the server.
@@ -60,7 +60,7 @@ export function accountsOf(spec: DatabaseServer): Account[] {
   return [
     account(adminOf(spec.id), [spec.admin_password], admin),
     account(followerOf(spec.id), [spec.admin_password], follower),
-    nameless(spec.users[0]),
+    defaultUser(spec.users[0]),
     ...spec.users.map((user) => tenantAccount(requireFree(user.username), user)),
   ];
 }
@@ -76,8 +76,8 @@ export function hashOf(password: string): string {
 }
 
 /** A server always has the user `default`, which is on and without a password unless rules say otherwise. */
-function nameless(first: ServerUser | undefined): Account {
-  return first === undefined ? { username: NAMELESS, rules: ['off'] } : tenantAccount(NAMELESS, first);
+function defaultUser(first: ServerUser | undefined): Account {
+  return first === undefined ? { username: DEFAULT_USER, rules: ['off'] } : tenantAccount(DEFAULT_USER, first);
 }
 
 function tenantAccount(username: string, { password, previous_password, access }: ServerUser): Account {
@@ -90,7 +90,7 @@ function account(username: string, passwords: (string | undefined)[], permission
 }
 
 function requireFree(username: string): string {
-  if (!/^[a-z][a-z0-9_]{0,30}$/.test(username) || username === NAMELESS || username.startsWith('platform_')) {
+  if (!/^[a-z][a-z0-9_]{0,30}$/.test(username) || username === DEFAULT_USER || username.startsWith('platform_')) {
     throw new DriverError('invalid', `The name ${JSON.stringify(username)} is reserved by the engine.`);
   }
   return username;

@@ -1,6 +1,7 @@
 // Startup configuration of a server, written before each start; the server never edits it.
 import { existsSync } from 'node:fs';
 import path from 'node:path';
+import { isAtLeast } from '../../../core/process/version_output';
 import type { DatabaseServer } from '../../database';
 import { socketOf, type ServerDirectory } from '../../hosted_server/server_directory';
 import { certificateFiles } from '../proxied_server';
@@ -108,8 +109,7 @@ export function quoted(text: string): string {
 // Remote clients connect through the access proxy, which listens on the other addresses of the host. The prefix -
 // (since 6.2) makes an address optional.
 function loopback(engineVersion: string): string {
-  const [major = 0, minor = 0] = engineVersion.split('.').map(Number);
-  return major > 6 || (major === 6 && minor >= 2) ? '127.0.0.1 -::1' : '127.0.0.1';
+  return isAtLeast(engineVersion, 6, 2) ? '127.0.0.1 -::1' : '127.0.0.1';
 }
 
 // The certificate of the primary is pinned; public authorities are trusted as usual.

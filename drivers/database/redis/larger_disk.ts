@@ -6,6 +6,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { commandEnvironment } from '../../../core/process/command';
 import type { DatabaseServer } from '../../database';
+import { isAtLeast } from '../../../core/process/version_output';
 import { DriverError } from '../../../core/driver';
 import type { DriverContext } from '../../../core/driver';
 import type { NextDisk } from '../../hosted_server/replacement';
@@ -61,9 +62,8 @@ async function withWritesPaused(
   ctx: DriverContext,
   work: () => Promise<void>,
 ): Promise<void> {
-  const [major = 0, minor = 0] = version.split('.').map(Number);
   const command = (...words: string[]) => withServer(serverDirectory, spec, (send) => send('CLIENT', ...words), ctx);
-  const canPause = major > 6 || (major === 6 && minor >= 2);
+  const canPause = isAtLeast(version, 6, 2);
   if (canPause) await command('PAUSE', String(Math.max(1, ctx.deadline - Date.now())), 'WRITE');
   try {
     await work();

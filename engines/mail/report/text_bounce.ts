@@ -14,6 +14,7 @@ const REASON_LINES = 10;
 const RECIPIENTS_MAX = 100;
 const DIAGNOSTIC_CHARACTERS = 500;
 
+/** Recipients of a bounce that has no machine-readable part (RFC 3464). */
 export function textBounceOf(parts: readonly ReportPart[]): RecipientOutcome[] {
   const header = parts[0]?.header;
   const body = parts.find(({ type, text }) => type.startsWith('text/plain') && text.trim())?.text;

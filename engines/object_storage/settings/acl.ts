@@ -138,10 +138,12 @@ function notHonoured(bucket: Owning, sentence: string): S3Error {
     : new S3Error('NotImplemented', `This ACL is not offered. ${sentence}`);
 }
 
+/** Whether the bucket has no ACLs (`BucketOwnerEnforced`). */
 export function hasNoAcls({ object_ownership }: Pick<BucketRules, 'object_ownership'>): boolean {
   return object_ownership === 'BucketOwnerEnforced';
 }
 
+/** The document of GetBucketAcl and GetObjectAcl. */
 export function aclOf({ bucket }: Exchange, isPublic: boolean): XmlElements {
   const grant = (grantee: XmlElements, Permission: string): XmlElements => ({ Grantee: grantee, Permission });
   const Grant = [

@@ -1,7 +1,7 @@
 // The element Condition of AWS policies: to conditions of statements, and back.
 import { isListAction } from '../../../core/protocols/buckets/bucket_actions';
 import { expandActions, isArn } from '../../../core/protocols/buckets/bucket_policy';
-import { conditionMistake, type PolicyCondition } from '../../../core/protocols/buckets/policy_conditions';
+import { validateCondition, type PolicyCondition } from '../../../core/protocols/buckets/policy_conditions';
 import { S3Error } from '../errors';
 
 export type AwsCondition = Record<string, Record<string, string[]>>;
@@ -19,7 +19,7 @@ export function parseConditions(condition: unknown, malformed: (message: string)
   const conditions = entriesOf(condition, 'Condition').flatMap(([operator, tests]) =>
     entriesOf(tests, operator).map(([key, value]) => ({ operator, key, values: valuesOf(value, key, malformed) })),
   );
-  const mistake = conditions.map(conditionMistake).find((one) => one !== null);
+  const mistake = conditions.map(validateCondition).find((one) => one !== null);
   if (mistake) throw new S3Error('NotImplemented', mistake);
   return conditions;
 }

@@ -18,6 +18,7 @@ const MEMBERS = {
   RestrictPublicBuckets: 'restrict_public_buckets',
 } as const satisfies Record<string, keyof PublicAccessBlock>;
 
+/** GetPublicAccessBlock. */
 export function getPublicAccessBlock(exchange: Exchange): void {
   requireGranted(exchange, 's3:GetBucketPublicAccessBlock', '');
   const block = exchange.bucket.public_access_block;
@@ -45,10 +46,12 @@ export function putPublicAccessBlock(exchange: Exchange): Promise<void> {
   });
 }
 
+/** DeletePublicAccessBlock. */
 export function deletePublicAccessBlock(exchange: Exchange): Promise<void> {
   return changeBucketSettings(exchange, 's3:PutBucketPublicAccessBlock', { public_access_block: null }, 204);
 }
 
+/** GetBucketOwnershipControls. */
 export function getOwnershipControls(exchange: Exchange): void {
   requireGranted(exchange, 's3:GetBucketOwnershipControls', '');
   const { object_ownership: ObjectOwnership } = exchange.bucket;
@@ -56,6 +59,7 @@ export function getOwnershipControls(exchange: Exchange): void {
   sendXml(exchange, 'OwnershipControls', { Rule: { ObjectOwnership } });
 }
 
+/** PutBucketOwnershipControls. */
 export function putOwnershipControls(exchange: Exchange): Promise<void> {
   return changeBucketSettings(exchange, 's3:PutBucketOwnershipControls', async () => {
     const document = parseXml(await receiveText(exchange, XML_BYTES_MAX), 'OwnershipControls');
@@ -72,6 +76,7 @@ export function putOwnershipControls(exchange: Exchange): Promise<void> {
   });
 }
 
+/** DeleteBucketOwnershipControls. */
 export function deleteOwnershipControls(exchange: Exchange): Promise<void> {
   return changeBucketSettings(exchange, 's3:PutBucketOwnershipControls', { object_ownership: null }, 204);
 }

@@ -9,8 +9,8 @@ import { isPastDeadline, requireEngineDriver, type DatabaseRow } from './row';
 
 /** Pauses of a promotion that fails: the replica has the data, and has to become a database. */
 const PROMOTE_AGAIN_MS = 60_000;
-/** A start that is slow at first is no news. */
-const TOLD_AFTER_ATTEMPTS = 2;
+/** A start that is only slow is not reported. */
+const REPORTED_AFTER_ATTEMPTS = 2;
 const AGAIN = 'The platform tries again.';
 const UNFINISHED = 'The last change of the database is not complete yet. The platform goes on with it.';
 
@@ -31,8 +31,8 @@ export async function afterFailure(row: DatabaseRow, error: unknown, ctx: JobCon
     const isFailed = isFinal(row, error) && (row.status === 'provisioning' || row.status === 'failed');
     // Of a restore or an upgrade at once.
     const isAwaited = row.restoring_from || row.wanted_version || (row.restore_from && !row.observed?.begun);
-    if (isFailed || (!isAwaited && row.attempts < TOLD_AFTER_ATTEMPTS)) throw error;
-    return tellFailure(error, ctx, { observed: { ...row.observed, unfinished: true } });
+    if (isFailed || (!isAwaited && row.attempts < REPORTED_AFTER_ATTEMPTS)) throw error;
+    return recordFailure(error, ctx, { columns: { observed: { ...row.observed, unfinished: true } } });
   }
   ctx.log.warn({ err: error, status: row.status }, 'a change of a database failed');
   return progressing(columns.status === undefined ? PROMOTE_AGAIN_MS : 0, columns);
@@ -44,8 +44,8 @@ export function withinDeadline(row: DatabaseRow, outcome: Outcome): Outcome {
   if (row.restoring_from || row.wanted_version || !(row.status === 'restoring' || row.status in CHANGES))
     return outcome;
   const { observed = row.observed, ...columns } = outcome.columns;
-  const said = CHANGES[row.status] ?? UNFINISHED;
-  const status_reason = [said, columns.status_reason ?? row.status_reason].filter(Boolean).join(' ');
+  const change = CHANGES[row.status] ?? UNFINISHED;
+  const status_reason = [change, columns.status_reason ?? row.status_reason].filter(Boolean).join(' ');
   return {
     ...outcome,
     columns: {
@@ -57,20 +57,29 @@ export function withinDeadline(row: DatabaseRow, outcome: Outcome): Outcome {
   };
 }
 
-/** The owner learns why something is not done yet. @throws error */
-export async function tellFailure(error: unknown, ctx: JobContext, columns: Values = {}): Promise<never> {
+/** Writes the reason into the row, unless the work only goes on. `again`: what follows, as a sentence. @throws error */
+export async function recordFailure(
+  error: unknown,
+  ctx: JobContext,
+  { columns = {}, again = AGAIN }: { columns?: Values; again?: string } = {},
+): Promise<never> {
   if (error instanceof DriverError && !(error instanceof StillRunning) && !ctx.signal.aborted)
-    await ctx.record({ status_reason: `${toSentence(error.message)} ${AGAIN}`, ...columns });
+    await ctx.record({ status_reason: retryReasonOf(error, again), ...columns });
   throw error;
 }
 
-/** A start that is slow at first is no news. @throws the error of the work */
-export async function tellingFailures<T>(row: LoopRow, ctx: JobContext, work: () => Promise<T>): Promise<T> {
+/** What the owner reads of a failure after which work is tried again. `again`: what follows, as a sentence. */
+export function retryReasonOf(error: DriverError, again = AGAIN): string {
+  return `${toSentence(error.message)} ${again}`;
+}
+
+/** Records failures of the work from the third attempt on. @throws the error of the work */
+export async function recordingFailures<T>(row: LoopRow, ctx: JobContext, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    if (row.deleted_at !== null || row.attempts < TOLD_AFTER_ATTEMPTS) throw error;
-    return tellFailure(error, ctx);
+    if (row.deleted_at !== null || row.attempts < REPORTED_AFTER_ATTEMPTS) throw error;
+    return recordFailure(error, ctx);
   }
 }
 
@@ -78,8 +87,8 @@ export async function tellingFailures<T>(row: LoopRow, ctx: JobContext, work: ()
 async function columnsAfter(row: DatabaseRow, reason: string, ctx: JobContext): Promise<Values | null> {
   const retried = { observed: { ...row.observed, unfinished: true } };
   if (row.status === 'upgrading' && row.wanted_version) {
-    const said = `The upgrade to ${row.wanted_version} failed. ${reason}`;
-    const status_reason = `${said} The database still runs version ${row.engine_version}.`;
+    const failure = `The upgrade to ${row.wanted_version} failed. ${reason}`;
+    const status_reason = `${failure} The database still runs version ${row.engine_version}.`;
     return { status: 'available', wanted_version: null, status_reason };
   }
   if (row.status === 'restoring' && row.restoring_from) {
@@ -87,8 +96,8 @@ async function columnsAfter(row: DatabaseRow, reason: string, ctx: JobContext): 
     const status_reason = `The restore failed. ${reason} ${isThere ? 'The data are as before.' : MISSING_DATA}`;
     return { status: 'available', restoring_from: null, status_reason };
   }
-  const said = CHANGES[row.status] ?? (row.status === 'restoring' || row.status === 'upgrading' ? UNFINISHED : null);
-  if (said !== null) return { ...retried, status: 'available', status_reason: `${said} ${reason} ${AGAIN}` };
+  const change = CHANGES[row.status] ?? (row.status === 'restoring' || row.status === 'upgrading' ? UNFINISHED : null);
+  if (change !== null) return { ...retried, status: 'available', status_reason: `${change} ${reason} ${AGAIN}` };
   const isPromoted = row.status === 'provisioning' && row.server_id !== row.id;
   return isPromoted ? { ...retried, status_reason: `The replica could not be promoted. ${reason} ${AGAIN}` } : null;
 }

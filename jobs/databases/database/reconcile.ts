@@ -1,14 +1,14 @@
 // The server is brought to what its row wants, started again when it has ended, and looked at now and then.
 import { isDeepStrictEqual } from 'node:util';
-import { toSentence } from '../../../core/sentence';
 import { DriverError, StillRunning, isUpToDate, type Observation } from '../../../core/driver';
 import type { EngineDriver, ObservedServer } from '../../../drivers/database';
 import { markEndpointsApplied, markUsersApplied } from '../../../models/databases/database/work';
-import { cutRotations, endRotations } from '../../../models/databases/database_user/rotation';
+import { endUnappliedRotations, endRotations } from '../../../models/databases/database_user/rotation';
 import { restartForUsers } from '../../../models/databases/database_attachment/restart';
 import { refreshPools } from '../database_endpoint/refresh_pools';
 import { jittered, progressing, settled, type JobContext, type Outcome, type Values } from '../../job';
 import { backoffAfterExit } from './exits';
+import { retryReasonOf } from './failure';
 import { measureServer } from './measure';
 import { leaveTakenPort } from './port';
 import { requireEngineDriver, isPastDeadline, type DatabaseRow } from './row';
@@ -34,7 +34,7 @@ export async function reconcileServer(row: DatabaseRow, ctx: JobContext): Promis
   // A stopped one has nothing that could drift.
   if (!row.running && isUpToDate(before) && row.observed?.generation === row.generation)
     return settleServer(row, wanted, before.observed, engine, ctx);
-  const cut = await cutRotationThatShows(row, wanted, engine, before, ctx);
+  const cut = await endRotationWhereLoginsDiffer(row, wanted, engine, before, ctx);
   if (cut) return cut;
   const { requeueMs, failure } = await ensureServer(engine, wanted, before, ctx);
   if (requeueMs !== undefined)
@@ -57,7 +57,7 @@ async function moveFromTakenPort(
 }
 
 /** A second login must be equal to its user. Where code of the tenant would tell them apart, there is none. */
-async function cutRotationThatShows(
+async function endRotationWhereLoginsDiffer(
   row: DatabaseRow,
   desired: DesiredServer,
   engine: EngineDriver,
@@ -70,7 +70,7 @@ async function cutRotationThatShows(
   if (!begins || !engine.secondLoginDiffers || !isRunning(before)) return null;
   const why = await engine.secondLoginDiffers(desired, ctx);
   if (why === null) return null;
-  const names = await cutRotations(ctx.sql, row.id);
+  const names = await endUnappliedRotations(ctx.sql, row.id);
   if (!names.length) return null;
   const status_reason =
     `The previous password of ${names.join(', ')} ended at once instead of when all applications have the new one, ` +
@@ -80,7 +80,7 @@ async function cutRotationThatShows(
 
 /** The first failure may be a server that is slow; of the next one, the owner learns the reason. */
 function unfinished({ observed }: DatabaseRow, failure: DriverError): Values {
-  const status_reason = `${toSentence(failure.message)} The platform tries again.`;
+  const status_reason = retryReasonOf(failure);
   return { observed: { ...observed, unfinished: true }, ...(observed?.unfinished && { status_reason }) };
 }
 

@@ -17,15 +17,16 @@ const ENDED = named(`update database_users u set previous_password = null, previ
           and d.deleted_at is null and d.created_at < u.applied_at))))
   returning u.id`);
 
-const CUT = named(`update database_users set previous_password = null, previous_login = null, previous_until = null
+const UNAPPLIED =
+  named(`update database_users set previous_password = null, previous_login = null, previous_until = null
   where database_id = $1 and previous_password is not null and applied_version < version returning username`);
 
 /**
  * Ends rotations that have not reached the server: the new password takes the place of the previous one at once, for
  * the user's own login. @returns names of the users
  */
-export async function cutRotations(sql: Session, databaseId: string): Promise<string[]> {
-  return (await sql.query<{ username: string }>(CUT, [databaseId])).map(({ username }) => username);
+export async function endUnappliedRotations(sql: Session, databaseId: string): Promise<string[]> {
+  return (await sql.query<{ username: string }>(UNAPPLIED, [databaseId])).map(({ username }) => username);
 }
 
 /**

@@ -6,8 +6,8 @@ import { asciiNameOf, hostNameOf, internationalMistake, isRecordLabel } from '..
 import {
   isRdataType,
   normalRdata,
-  RdataMistake,
-  wordsOfValue,
+  InvalidRdata,
+  tokenizeValue,
   type RdataType,
 } from '../../../core/protocols/dns_records/rdata';
 import { isQuotedText, joinedText, textStrings, valueOfStrings } from '../../../core/protocols/text_strings';
@@ -122,11 +122,11 @@ function normalizeValue(type: DnsType, value: string): { value: string | null; d
 
 function normalizeRdata(type: RdataType, value: string): { value: string | null; detail: string } {
   try {
-    const normal = normalRdata(type, wordsOfValue(value), hostOrRoot);
+    const normal = normalRdata(type, tokenizeValue(value), hostOrRoot);
     const isTooLong = normal.length > TEXT_BYTES_MAX;
     return { value: isTooLong ? null : normal, detail: `must have at most ${TEXT_BYTES_MAX} characters` };
   } catch (error) {
-    if (error instanceof RdataMistake) return { value: null, detail: error.message };
+    if (error instanceof InvalidRdata) return { value: null, detail: error.message };
     throw error;
   }
 }

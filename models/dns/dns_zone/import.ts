@@ -25,7 +25,7 @@ export async function importZone(ctx: Context, zone: DnsZone, input: ImportDnsZo
   for (const { line, record, type, fqdn } of parsed.records) {
     if (!record || (type === 'NS' && fqdn === zone.name)) skipped += 1;
     else {
-      const { fields, message, note } = fit(record, fqdn, zone);
+      const { fields, message, note } = fitRecord(record, fqdn, zone);
       if (message) errors.push({ line, message });
       else wanted.push({ line, fields });
       if (note && !message) notes.push({ line, message: note });
@@ -49,19 +49,19 @@ function parse(text: string, zone: DnsZone): ParsedZone {
   }
 }
 
-interface Fitted {
+interface FittedRecord {
   fields: RecordFields;
   /** Why it cannot be a record of the zone. */
   message: string | null;
-  /** What became of it. */
+  /** How it was changed. */
   note?: string;
 }
 
 /** The record relative to the zone. A CNAME of the apex, which some providers resolve themselves, becomes ALIAS. */
-export function fit(record: RecordFields, fqdn: string, zone: DnsZone): Fitted {
+export function fitRecord(record: RecordFields, fqdn: string, zone: DnsZone): FittedRecord {
   if (record.type === 'CNAME' && fqdn === zone.name) {
     const note = `The CNAME record of ${fqdn} became ALIAS: the apex of a zone cannot have a CNAME.`;
-    return { ...fit({ ...record, type: 'ALIAS' }, fqdn, zone), note };
+    return { ...fitRecord({ ...record, type: 'ALIAS' }, fqdn, zone), note };
   }
   if (fqdn !== zone.name && !fqdn.endsWith(`.${zone.name}`))
     return { fields: record, message: `${fqdn} is not in the zone ${zone.name}.` };
@@ -101,7 +101,7 @@ export async function merge(
 ): Promise<ImportResult> {
   const all = await allRecords(ctx, zone);
   const current = new Map(all.map((record) => [identityOf(record), record]));
-  const { wanted, lonely } = withoutLonelyDigests(candidates, isReplacing ? all.filter(isFixed) : all);
+  const { wanted, undelegated } = withoutUndelegatedDs(candidates, isReplacing ? all.filter(isFixed) : all);
   const distinct = new Map(wanted.map((record) => [identityOf(record), record]));
   const changes: RecordChanges = { create: [], update: [], delete: [] };
   let same = wanted.length - distinct.size;
@@ -114,29 +114,34 @@ export async function merge(
   if (isReplacing)
     changes.delete = all.filter((record) => !isFixed(record) && !distinct.has(identityOf(record))).map(({ id }) => id);
   const counts = { created: changes.create.length, updated: changes.update.length, deleted: changes.delete.length };
-  const result = { ...counts, skipped: skipped + same, errors: byLine([...errors, ...lonely]), notes: byLine(notes) };
+  const result = {
+    ...counts,
+    skipped: skipped + same,
+    errors: byLine([...errors, ...undelegated]),
+    notes: byLine(notes),
+  };
   if (isDryRun) return { ...result, records: await preview(ctx, zone, changes) };
   const { created, updated } = await changeRecords(ctx, zone, changes, () => ({ path: 'zone_file', index: null }));
   return { ...result, records: [...updated, ...created] };
 }
 
-/** Takes DS records away whose name is not delegated. */
-function withoutLonelyDigests(
+/** Leaves out DS records whose name is not delegated. */
+function withoutUndelegatedDs(
   candidates: WantedRecord[],
   kept: DnsRecord[],
-): { wanted: RecordFields[]; lonely: ZoneFileError[] } {
+): { wanted: RecordFields[]; undelegated: ZoneFileError[] } {
   const records = [...kept, ...candidates.map(({ fields }) => fields)];
   const delegated = new Set(records.filter(({ type }) => type === 'NS').map(({ name }) => name));
-  const isLonely = ({ fields: { type, name } }: WantedRecord): boolean => type === 'DS' && !delegated.has(name);
-  const lonely = candidates.filter(isLonely).map(({ line, fields: { name } }) => {
+  const isUndelegated = ({ fields: { type, name } }: WantedRecord): boolean => type === 'DS' && !delegated.has(name);
+  const undelegated = candidates.filter(isUndelegated).map(({ line, fields: { name } }) => {
     return { line, message: `The DS record of ${name}: the name has no NS records, so it is not delegated.` };
   });
-  return { wanted: candidates.filter((one) => !isLonely(one)).map(({ fields }) => fields), lonely };
+  return { wanted: candidates.filter((one) => !isUndelegated(one)).map(({ fields }) => fields), undelegated };
 }
 
 const MESSAGE_CHARACTERS_MAX = 500;
 
-/** A word of the file may be as long as the file. */
+/** A message quotes the file, whose tokens may be as long as the file. */
 function byLine(list: ZoneFileError[]): ZoneFileError[] {
   const short = (text: string): string =>
     text.length > MESSAGE_CHARACTERS_MAX ? `${text.slice(0, MESSAGE_CHARACTERS_MAX)}…` : text;

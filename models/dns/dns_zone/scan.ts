@@ -4,7 +4,7 @@ import { problem } from '../../../core/errors';
 import type { DnsType } from '../../../schema/types';
 import type { RecordFields } from '../dns_record/rules';
 import { DnsZone } from '../dns_zone';
-import { fit, merge, type ImportResult, type WantedRecord } from './import';
+import { fitRecord, merge, type ImportResult, type WantedRecord } from './import';
 import type { ZoneFileError } from './zone_file';
 
 export interface Scanned {
@@ -58,7 +58,7 @@ export async function addScanned(ctx: Context, zone: DnsZone, scanned: Scanned |
       });
       continue;
     }
-    const { fields, message, note } = fit(given, found.name, zone);
+    const { fields, message, note } = fitRecord(given, found.name, zone);
     if (message) errors.push({ line: 0, message });
     else wanted.push({ line: 0, fields });
     if (note && !message) notes.push({ line: 0, message: note });

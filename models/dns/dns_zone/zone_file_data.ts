@@ -1,6 +1,6 @@
 // The data of a line of a zone file as the fields of a record.
-import { unknownFormWords } from '../../../core/protocols/dns_records/presentation';
-import { isRdataType, normalRdata, RdataMistake, type RdataType } from '../../../core/protocols/dns_records/rdata';
+import { unknownFormTokens } from '../../../core/protocols/dns_records/presentation';
+import { isRdataType, normalRdata, InvalidRdata, type RdataType } from '../../../core/protocols/dns_records/rdata';
 import type { Token } from '../../../core/protocols/dns_records/tokens';
 import { asciiNameOf } from '../../../core/protocols/domain_names';
 import { valueOfStrings } from '../../../core/protocols/text_strings';
@@ -12,12 +12,12 @@ type Data = Omit<RecordFields, 'name'>;
 /** @returns an error message where the data do not fit the type */
 export function readData(type: DnsType, tokens: Token[], origin: string): Data | string {
   try {
-    const words = unknownFormWords(type, tokens) ?? tokens;
+    const plain = unknownFormTokens(type, tokens) ?? tokens;
     return isRdataType(type)
-      ? { ...NONE, type, value: readRdata(type, words, origin) }
-      : readPlain(type, words, origin);
+      ? { ...NONE, type, value: readRdata(type, plain, origin) }
+      : readPlain(type, plain, origin);
   } catch (error) {
-    if (error instanceof RdataMistake) return `The value of the ${type} record ${error.message}.`;
+    if (error instanceof InvalidRdata) return `The value of the ${type} record ${error.message}.`;
     throw error;
   }
 }

@@ -23,7 +23,7 @@ const COMPLAINT_SHARE_MAX = 0.005;
 const BOUNCES_MIN = 20;
 const COMPLAINTS_MIN = 3;
 /** From here on the owner is told, and nothing else happens: the mail of others is not at risk. */
-const REFUSAL_SHARE_TOLD = 0.1;
+const REFUSAL_SHARE_REPORTED = 0.1;
 const REFUSALS_MIN = 5;
 const ANSWER_CHARACTERS = 300;
 /** A suspended zone sends nothing, so that its rates fall; it stays so for a day at least. */
@@ -69,7 +69,7 @@ export function evaluateRates(
 
 /** Why mail of a zone that may send does not arrive. */
 function noteOf({ ended, refused, refusal_answer }: ZoneRates): string | null {
-  if (refused < REFUSALS_MIN || refused <= ended * REFUSAL_SHARE_TOLD) return null;
+  if (refused < REFUSALS_MIN || refused <= ended * REFUSAL_SHARE_REPORTED) return null;
   return (
     `${refused} of ${ended} recipients within 24 hours did not get their mail, for reasons other than their mailbox. ` +
     answerText(refusal_answer)

@@ -7,7 +7,7 @@ import type { RejectionKind } from '../../../core/mail/rejection';
 import type { EmailFindings } from '../email_domain/instructions';
 import { addMetricPoints } from '../../applications/metric_point';
 import { forgetBodies, mailPoints } from './accept';
-import { forgiveRecipients, suppressBounced } from './suppress';
+import { resetUnclearRejections, suppressBounced } from './suppress';
 
 /** A recipient whose turn has come, with what the delivery needs of message and domain. */
 export interface ClaimedDelivery {
@@ -175,7 +175,7 @@ async function afterEnds(sql: Sql, ids: readonly string[], done: readonly Ended[
     const project_id = byId.get(end.message_id)?.project_id;
     return zone && project_id ? [{ ...end, zone, project_id }] : [];
   });
-  await forgiveRecipients(
+  await resetUnclearRejections(
     sql,
     ofZones.filter(({ status }) => status === 'delivered'),
   );

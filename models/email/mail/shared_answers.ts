@@ -34,7 +34,7 @@ export async function sharedAnswers(sql: Sql, bounced: readonly { destination: s
   const refused = await sql.query<Refused>(REFUSED, [destinations]);
   const groups = new Map<string, Refused[]>();
   for (const each of refused) {
-    const key = `${each.destination} ${comparedWords(each)}`;
+    const key = `${each.destination} ${commonTextOf(each)}`;
     groups.set(key, [...(groups.get(key) ?? []), each]);
   }
   const shared = [...groups.values()].filter((group) => distinct(group) >= RECIPIENTS_MIN).flat();
@@ -49,7 +49,7 @@ function distinct(group: readonly Refused[]): number {
  * Without what differs from one answer to the next: the recipient, addresses, identifiers and numbers. In linear time:
  * a thousand answers are read for each bounce, and their server may be anybody's.
  */
-export function comparedWords({ last_response, recipient }: Pick<Refused, 'last_response' | 'recipient'>): string {
+export function commonTextOf({ last_response, recipient }: Pick<Refused, 'last_response' | 'recipient'>): string {
   const local = recipient.slice(0, recipient.lastIndexOf('@')).toLowerCase();
   const words = last_response
     .toLowerCase()

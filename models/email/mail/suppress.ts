@@ -20,17 +20,17 @@ const SUPPRESS = named(`insert into email_suppressions (id, project_id, email_re
   select r.id, r.project_id, r.zone, r.email, r.reason, r.detail, now(), now()
   from jsonb_to_recordset($1::jsonb) as r (id text, project_id text, zone text, email text, reason text, detail text)
   join email_relay_zones z on z.id = r.zone on conflict (email_relay_zone_id, email) do nothing`);
-/** Refused without a clear reason so often within two weeks, and not taken since (`forgiveRecipients`). */
+/** Refused without a clear reason so often within two weeks, and not taken since (`resetUnclearRejections`). */
 const UNCLEAR_MAX = 3;
 const UNCLEAR_DAYS = 14;
 const REPEATED = named(`select r.zone, r.email from jsonb_to_recordset($1::jsonb) as r (zone text, email text)
   where (select count(*) from email_deliveries d where d.email_relay_zone_id = r.zone and lower(d.recipient) = r.email
     and d.rejection = 'unclear' and d.ended_at > now() - make_interval(days => ${UNCLEAR_DAYS})) >= ${UNCLEAR_MAX}`);
-const FORGIVE = named(`update email_deliveries d set rejection = 'other'
+const RESET_UNCLEAR = named(`update email_deliveries d set rejection = 'other'
   from jsonb_to_recordset($1::jsonb) as r (zone text, email text)
   where d.email_relay_zone_id = r.zone and lower(d.recipient) = r.email and d.rejection = 'unclear'`);
-// A wrong conclusion from the first of many equal answers is taken back.
-const TAKE_BACK = named(`with refused as (
+// A wrong conclusion from the first of many equal answers is corrected.
+const LIFT = named(`with refused as (
     update email_deliveries d set rejection = 'other'
     from jsonb_to_recordset($1::jsonb) as r (message_id text, number integer)
     where d.message_id = r.message_id and d.number = r.number
@@ -42,7 +42,7 @@ const TAKE_BACK = named(`with refused as (
 /** Suppresses missing mailboxes at once and unclear ones after some messages, and has their zones reviewed. */
 export async function suppressBounced(sql: Sql, bounced: readonly BouncedRecipient[]): Promise<void> {
   const shared = await sharedAnswers(sql, bounced);
-  if (shared.length) await takeBack(sql, shared);
+  if (shared.length) await liftSuppressions(sql, shared);
   const isShared = new Set(shared.map(({ zone, recipient }) => keyOf({ zone, recipient: recipient.toLowerCase() })));
   const own = bounced.filter((each) => !isShared.has(keyOf(each)));
   const unclear = own.filter(({ rejection }) => rejection === 'unclear');
@@ -60,12 +60,15 @@ export async function suppressBounced(sql: Sql, bounced: readonly BouncedRecipie
 }
 
 /** A mailbox that takes a message again was full for a time only. */
-export async function forgiveRecipients(sql: Sql, delivered: readonly Pick<BouncedRecipient, 'zone' | 'recipient'>[]) {
-  if (delivered.length) await sql.query(FORGIVE, [JSON.stringify(delivered.map(candidateOf))]);
+export async function resetUnclearRejections(
+  sql: Sql,
+  delivered: readonly Pick<BouncedRecipient, 'zone' | 'recipient'>[],
+) {
+  if (delivered.length) await sql.query(RESET_UNCLEAR, [JSON.stringify(delivered.map(candidateOf))]);
 }
 
-async function takeBack(sql: Sql, refused: readonly Refused[]): Promise<void> {
-  await sql.query(TAKE_BACK, [JSON.stringify(refused.map(({ message_id, number }) => ({ message_id, number })))]);
+async function liftSuppressions(sql: Sql, refused: readonly Refused[]): Promise<void> {
+  await sql.query(LIFT, [JSON.stringify(refused.map(({ message_id, number }) => ({ message_id, number })))]);
 }
 
 function candidateOf({ zone, recipient }: Pick<BouncedRecipient, 'zone' | 'recipient'>) {
@@ -78,6 +81,7 @@ function keyOf({ zone, recipient }: Pick<BouncedRecipient, 'zone' | 'recipient'>
 
 const DETAIL_CHARACTERS = 500;
 
+/** Adds recipients to the suppression lists of their zones; those that are there stay as they are. */
 export async function suppress(
   sql: Sql,
   recipients: readonly (Pick<BouncedRecipient, 'project_id' | 'zone' | 'recipient' | 'response'> & {

@@ -6,7 +6,6 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient } from '@redis/client';
 import { probeBackupStore } from '../../../drivers/backup_store/probe';
 import { s3BackupStore } from '../../../drivers/backup_store/s3';
@@ -24,7 +23,15 @@ import {
 import { claimPorts } from '../../support/processes/claimed_ports';
 import { hasEngine } from '../../support/databases/database_hall';
 import { ctx, openServerTrial, settle, specOf } from '../../support/databases/database_server';
-import { openEngineTrial, postgresqlSpec, rows, untilDone, type EngineTrial } from '../../support/engines';
+import {
+  notesOf,
+  openEngineTrial,
+  postgresqlSpec,
+  rows,
+  serverTime,
+  untilDone,
+  type EngineTrial,
+} from '../../support/engines';
 import { redisServers } from '../../support/databases/hosted_servers';
 import { kill, spawnProgram } from '../../support/processes/processes';
 import { restoreMariadbElsewhere } from '../../support/databases/stored_mariadb';
@@ -60,14 +67,6 @@ afterAll(async () => {
     for (const machine of machines) await machine.close();
   });
 
-  const notes = async (of: DatabaseServer) =>
-    (await rows(of, 'select note from notes order by note')).map(({ note }) => note);
-  const now = async (of: DatabaseServer) => {
-    await sleep(30);
-    const format = `'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`;
-    const [row] = await rows(of, `select to_char(clock_timestamp() at time zone 'utc', ${format}) as now`);
-    return String(row!.now);
-  };
   const backupFiles = ['base/backup_manifest', 'base/base.tar.gz', 'base/pg_wal.tar.gz', 'dump', 'manifest.json'];
 
   test('a lost machine: any point up to the last file of the log comes back on another one', async () => {
@@ -82,7 +81,7 @@ afterAll(async () => {
     const here = readdirSync(path.join(first.directory, 'backups', spec.id, 'bkp_one'), { recursive: true });
     expect(here.sort()).toEqual(['base', 'manifest.json', 'stored.json']);
     await rows(spec, "insert into notes values ('b')");
-    const until = await now(spec);
+    const until = await serverTime(spec);
     await rows(spec, "insert into notes values ('c')");
     // The machine is lost when all that it has written has left it; what comes later is lost with it.
     const archive = path.join(first.directory, spec.id, 'archive');
@@ -106,15 +105,15 @@ afterAll(async () => {
     const window = await second.driver.window(spec.id, ctx());
     expect(window!.earliest < until && until < window!.latest).toBe(true);
     await restore(same, 'rst_until', { until });
-    expect(await notes(same)).toEqual(['a', 'b']);
+    expect(await notesOf(same)).toEqual(['a', 'b']);
     // The log goes on there, and the mistake of that restore can be undone.
     await rows(same, "insert into notes values ('d')");
     expect((await second.driver.window(spec.id, ctx()))!.earliest).toBe(window!.earliest);
     await restore(same, 'rst_all', { until: window!.latest });
-    expect(await notes(same)).toEqual(['a', 'b', 'c']);
+    expect(await notesOf(same)).toEqual(['a', 'b', 'c']);
     const copy = { ...postgresqlSpec(version, second.firstPort + 1), id: 'db_copy_of_stored', tenant: 12 };
     await restore(copy, 'rst_copy', { backup_id: 'bkp_one' });
-    expect(await notes(copy)).toEqual(['a']);
+    expect(await notesOf(copy)).toEqual(['a']);
     expect(await untilDone((context) => second.driver.backup(same, 'bkp_one', context))).toEqual(made);
 
     const { stream, file_name } = await second.driver.openBackup(spec.id, 'bkp_one');

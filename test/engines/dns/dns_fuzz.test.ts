@@ -1,13 +1,13 @@
 /** @tier both @quarter 1 @covers tools/scripts/fuzz_dns.ts engines/dns core/protocols/dns_records models/dns */
 // Damaged and hostile packets: some always the same ones in every run, a million others in the heavy tier.
 // tools/scripts/fuzz_dns.ts says what is looked at. Then damaged values of records, their bytes, and zone files.
-import { absoluteHostOf, unknownFormWords } from '../../../core/protocols/dns_records/presentation';
+import { absoluteHostOf, unknownFormTokens } from '../../../core/protocols/dns_records/presentation';
 import {
   encodeRdata,
   formatRdata,
   RDATA_TYPES,
-  RdataMistake,
-  wordsOfValue,
+  InvalidRdata,
+  tokenizeValue,
   ZONE_FILE,
   type RdataType,
 } from '../../../core/protocols/dns_records/rdata';
@@ -15,7 +15,7 @@ import { SERVED_TYPES } from '../../../core/protocols/dns_records/types';
 import { UnreadableZoneFile } from '../../../core/protocols/dns_records/tokens';
 import type { RecordFields } from '../../../models/dns/dns_record/rules';
 import type { DnsZone } from '../../../models/dns/dns_zone';
-import { fit } from '../../../models/dns/dns_zone/import';
+import { fitRecord } from '../../../models/dns/dns_zone/import';
 import { parseZoneFile, writeZoneFile, type ParsedZone } from '../../../models/dns/dns_zone/zone_file';
 import { TRICKY_ZONE_FILE } from '../../support/dns/zone_files';
 import { isHeavyRun } from '../../support/processes/kills';
@@ -82,14 +82,14 @@ function orMistake<T>(work: () => T): T | null {
   try {
     return work();
   } catch (error) {
-    if (error instanceof RdataMistake || error instanceof UnreadableZoneFile) return null;
+    if (error instanceof InvalidRdata || error instanceof UnreadableZoneFile) return null;
     throw error;
   }
 }
 
 test('a damaged value of a record is refused with a message, or has one normal form', () => {
   const random = randomFrom(fuzzSeed(2));
-  const encode = (type: RdataType, text: string): Buffer => encodeRdata(type, wordsOfValue(text), absoluteHostOf);
+  const encode = (type: RdataType, text: string): Buffer => encodeRdata(type, tokenizeValue(text), absoluteHostOf);
   let taken = 0;
   for (let turn = 0; turn < VALUES; turn += 1) {
     const type = pick(random, RDATA_TYPES);
@@ -108,23 +108,23 @@ test('damaged bytes of a record are refused with a message, or come back from th
   const random = randomFrom(fuzzSeed(3));
   for (let turn = 0; turn < VALUES; turn += 1) {
     const type = pick(random, RDATA_TYPES);
-    const data = Buffer.from(encodeRdata(type, wordsOfValue(pick(random, GOOD[type])), absoluteHostOf));
+    const data = Buffer.from(encodeRdata(type, tokenizeValue(pick(random, GOOD[type])), absoluteHostOf));
     for (let left = 1 + Math.floor(random() * 3); left > 0; left -= 1)
       data[Math.floor(random() * data.length)] = Math.floor(random() * 256);
     const cut = random() < 0.3 ? data.subarray(0, Math.floor(random() * data.length)) : data;
     const text = orMistake(() => formatRdata(type, cut));
     // Names in capitals, and precisions that have a shorter form, are the same record.
-    const again = text === null ? null : formatRdata(type, encodeRdata(type, wordsOfValue(text), absoluteHostOf));
+    const again = text === null ? null : formatRdata(type, encodeRdata(type, tokenizeValue(text), absoluteHostOf));
     if (again !== text) throw new Error(`${type} ${text} is ${again}`);
     const form = `\\# ${cut.length} ${cut.toString('hex')}`;
-    orMistake(() => unknownFormWords(pick(random, SERVED_TYPES), wordsOfValue(form)));
+    orMistake(() => unknownFormTokens(pick(random, SERVED_TYPES), tokenizeValue(form)));
   }
 });
 
 /** Those that the zone may have. */
 function recordsOf(parsed: ParsedZone | null): RecordFields[] {
   return (parsed?.records ?? []).flatMap(({ record, fqdn }) => {
-    const fitted = record && fit(record, fqdn, { name: 'example.com' } as DnsZone);
+    const fitted = record && fitRecord(record, fqdn, { name: 'example.com' } as DnsZone);
     return fitted && fitted.message === null ? fitted.fields : [];
   });
 }

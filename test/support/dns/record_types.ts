@@ -1,6 +1,6 @@
 // A record of each type whose value is its whole RDATA, as the API has it; and how to compare what programs print.
 import { absoluteHostOf } from '../../../core/protocols/dns_records/presentation';
-import { encodeRdata, wordsOfValue, type RdataType } from '../../../core/protocols/dns_records/rdata';
+import { encodeRdata, tokenizeValue, type RdataType } from '../../../core/protocols/dns_records/rdata';
 
 const DIGEST = '49FD46E6C4B45C55D4AC69CBD3CD34AC1AFE51DE49FD46E6C4B45C55D4AC69CB';
 
@@ -35,5 +35,5 @@ export const NEEDED_RECORDS: TypedRecord[] = [
 
 /** The bytes of values, in their order: programs write digits and quotation marks in different ways. */
 export function bytesOf(type: RdataType, values: readonly string[]): string[] {
-  return values.map((value) => encodeRdata(type, wordsOfValue(value), absoluteHostOf).toString('hex')).sort();
+  return values.map((value) => encodeRdata(type, tokenizeValue(value), absoluteHostOf).toString('hex')).sort();
 }

@@ -7,7 +7,7 @@ const { killSelfAt } = require('../processes/kill_at');
 const root = path.join(__dirname, '../../..');
 const load = (file) => require(path.join(root, file));
 const { config, step, bucketId, killAt } = JSON.parse(process.argv[2]);
-const { openObjectStorageAgent } = load('server/agents/object_storage.ts');
+const { openObjectStorageAgent } = load('server/agents/object_storage/object_storage.ts');
 const { loadKeyRing, secretBox } = load('core/secrets.ts');
 const { openPlatform } = load('server/platform/platform.ts');
 const { openControlDatabase } = load('db/control_database.ts');

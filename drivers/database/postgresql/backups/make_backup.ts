@@ -46,10 +46,12 @@ export async function makeBackup(cluster: Cluster, backupId: string, ctx: Driver
   return whole;
 }
 
+/** A new name for a directory of a backup that is being made, or removed. */
 export function temporaryDirectoryOf(directory: string, backupId: string): string {
   return path.join(directory, `.temporary-${backupId}-${randomBytes(6).toString('hex')}`);
 }
 
+/** Removes what an interrupted creation or removal of the backup has left. */
 export async function clearTemporary(directory: string, backupId: string, ctx: DriverContext): Promise<void> {
   for (const entry of (await readdir(directory).catch(absentIsNull)) ?? []) {
     if (entry.startsWith(`.temporary-${backupId}-`)) await removeServerTree(path.join(directory, entry), ctx);
@@ -99,7 +101,7 @@ async function makeDump(
     spec.version === manifest.version &&
     (await systemIdentifierOf(serverDirectory.data)) === manifest.system_identifier &&
     (await timelineIn(serverDirectory.data)) === manifest.timeline;
-  if (!isSame) return 'The database was restored or upgraded before it was made.';
+  if (!isSame) return 'The database was restored or upgraded before the dump was made.';
   const temporary = `${file}.new`;
   const args = [...connectionOf(cluster), '-Fc', '-Z', '1', '-w', `--lock-wait-timeout=${lockedWithin}`];
   for (let tries = 0; ; tries += 1) {
@@ -125,16 +127,16 @@ async function makeDump(
 }
 
 async function reasonOf(cluster: Cluster, error: CommandFailed): Promise<string> {
-  const words = failureTextOf(error.stderr) ?? error.message;
+  const reason = failureTextOf(error.stderr) ?? error.message;
   const waits = await inSession(cluster, {}, async (session) => {
     const { rows } = await session.query<{ waits: boolean }>(
       "select pending_restart as waits from pg_settings where name = 'max_locks_per_transaction'",
     );
     return rows[0]?.waits === true;
   }).catch(() => false);
-  return waits && /max_locks_per_transaction/.test(words)
-    ? `${words} A restart of the database raises the limit.`
-    : words;
+  return waits && /max_locks_per_transaction/.test(reason)
+    ? `${reason} A restart of the database raises the limit.`
+    : reason;
 }
 
 function databaseOf({ spec }: Cluster): string {

@@ -143,8 +143,8 @@ async function replay(cluster: Cluster, plan: RestorePlan, temporary: string, ct
 async function unpack(file: string, to: string, ctx: DriverContext): Promise<void> {
   await run('tar', ['-xzf', file, '-C', to], ctx).catch((error: unknown) => {
     if (!(error instanceof CommandFailed) || error.code === null) throw error;
-    const words = `The file ${path.basename(file)} of the backup is damaged. ${failureTextOf(error.stderr) ?? ''}`;
-    throw Object.assign(new DriverError('invalid', words.trim()), { cause: error });
+    const message = `The file ${path.basename(file)} of the backup is damaged. ${failureTextOf(error.stderr) ?? ''}`;
+    throw Object.assign(new DriverError('invalid', message.trim()), { cause: error });
   });
 }
 

@@ -36,7 +36,7 @@ select c.conrelid::text as relation, c.contypid::text as domain, c.conname as na
   order by c.coninhcount desc, c.oid`;
 
 /** Drops all checks, and returns how to have them again. */
-export function setChecksAside(staging: Cluster, database: string): Promise<Check[]> {
+export function dropChecks(staging: Cluster, database: string): Promise<Check[]> {
   return asLoader(staging, database, async (session) => {
     const all = await checksOf(session);
     let left = all;
@@ -52,7 +52,7 @@ export function setChecksAside(staging: Cluster, database: string): Promise<Chec
 }
 
 /** Makes the checks again, for rows to come, and as valid as they were. */
-export async function putChecksBack(staging: Cluster, database: string, checks: Check[]): Promise<void> {
+export async function recreateChecks(staging: Cluster, database: string, checks: Check[]): Promise<void> {
   await asLoader(staging, database, async (session) => {
     for (const { adding } of checks) if (adding !== '') await session.query(adding);
   });

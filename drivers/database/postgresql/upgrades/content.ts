@@ -3,15 +3,16 @@ import { rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { DatabaseError } from 'pg';
 import { CommandFailed } from '../../../../core/process/command';
+import { cleanFailureText } from '../../../../core/process/failure_text';
 import { DriverError } from '../../../../core/driver';
 import type { DriverContext } from '../../../../core/driver';
 import { roles, type Cluster } from '../cluster';
 import { connectionOf } from '../data';
 import { runTool } from '../programs';
 import { isUnavailable } from '../session';
-import { putChecksBack, setChecksAside } from './checks';
-import { asLoader, closeSchemas, openLoader } from './loader';
-import { dropPinning, pinSearchPaths, type SearchPaths } from './search_paths';
+import { recreateChecks, dropChecks } from './checks';
+import { asLoader, revokeSchemaCreation, createLoader } from './loader';
+import { dropSearchPathTrigger, pinSearchPaths, type SearchPaths } from './search_paths';
 
 /** `bin`: directory of pg_dump and pg_restore. */
 export interface Content {
@@ -23,7 +24,7 @@ export interface Content {
 /** Privileges: loaded after all objects. Refreshing a materialized view may need them. */
 const privileges = ['ACL', 'DEFAULT ACL'];
 const refreshed = ['MATERIALIZED VIEW DATA'];
-const partMax = 200;
+const PART_CHARACTERS_MAX = 200;
 
 /** Dumps the database of the old server, beside the staging server. `more`: further options of pg_dump. */
 export async function dumpContent(old: Cluster, content: Content, more: string[], ctx: DriverContext): Promise<void> {
@@ -37,18 +38,22 @@ export async function loadContent(content: Content, ctx: DriverContext): Promise
 }
 
 /**
- * The same for content that does not load as it is: functions get `paths` as search paths, and rows are not held
- * against the checks of their tables.
+ * Loads content that does not load as it is: functions get `paths` as search paths, and tables and domains have no
+ * checks while the rows are loaded.
  */
-export async function loadOddContent(content: Content, paths: SearchPaths, ctx: DriverContext): Promise<void> {
+export async function loadContentWithoutChecks(
+  content: Content,
+  paths: SearchPaths,
+  ctx: DriverContext,
+): Promise<void> {
   const { staging, database } = content;
   const load = async (entries: string[]): Promise<void> => {
     await pinSearchPaths(staging, database, paths);
     await restoreEntries(content, entries, ['--section=pre-data'], ctx);
-    const checks = await setChecksAside(staging, database);
+    const checks = await dropChecks(staging, database);
     await restoreEntries(content, entries, ['--section=data', '--section=post-data'], ctx);
-    await putChecksBack(staging, database, checks);
-    await dropPinning(staging, database);
+    await recreateChecks(staging, database, checks);
+    await dropSearchPathTrigger(staging, database);
   };
   await loadWith(content, load, ctx);
 }
@@ -59,32 +64,28 @@ async function loadWith(
   ctx: DriverContext,
 ): Promise<void> {
   const { staging, database } = content;
-  await openLoader(staging, database);
+  await createLoader(staging, database);
   const entries = (await restoreTool(content, ['-l', dumpOf(content)], ctx)).split('\n');
   const isOne = (kinds: string[]) => (line: string) => kinds.some((kind) => isOfKind(line, kind));
   const isLater = isOne([...privileges, ...refreshed]);
   await load(entries.filter((line) => !isLater(line)));
-  await closeSchemas(staging, database);
+  await revokeSchemaCreation(staging, database);
   await restorePrivileges(content, entries.filter(isOne(privileges)), ctx);
   const views = entries.filter(isOne(refreshed));
   if (views.length > 0) await restoreEntries(content, views, [], ctx);
   await analyze(content);
 }
 
-/** What failed, in the words of pg_restore: its error, and the statement. Neither rows, options nor paths. */
-function failureInWords(stderr: string): string {
+/** The error of pg_restore, and its statement. Neither rows, options, passwords nor paths. */
+function restoreFailureOf(stderr: string): string {
   const error = /error: (?:could not execute query: )?(.+)/.exec(stderr)?.[1] ?? '';
   const command = /Command was: ([^]+?)(?:\n\n|\npg_restore: |$)/.exec(stderr)?.[1] ?? '';
   const [statement = ''] = command.replaceAll(/\s+/g, ' ').split(/ OPTIONS\b/i);
-  return [shortened(error.replaceAll(/\bERROR: +/g, '')), shortened(statement)].filter(Boolean).join(', at: ');
-}
-
-function shortened(words: string): string {
-  const shown = words
-    .replaceAll(/(?<![\w.])\/(?:[\w.+-]+\/)+[\w.+-]*/g, '…')
-    .replaceAll(/\p{Cc}/gu, ' ')
-    .trim();
-  return shown.length > partMax ? `${shown.slice(0, partMax)}…` : shown;
+  const parts = [error.replaceAll(/\bERROR: +/g, ''), statement];
+  return parts
+    .map((part) => cleanFailureText(part, PART_CHARACTERS_MAX))
+    .filter(Boolean)
+    .join(', at: ');
 }
 
 // A line of the list: its number, two OIDs, the kind, the schema, the name, the owner.
@@ -147,13 +148,15 @@ export function contentError(cause: unknown): unknown {
   const isRefused = cause instanceof DatabaseError && !isUnavailable(cause);
   if (!isRefused && !(cause instanceof CommandFailed)) return cause;
   const isOurs = cause instanceof CommandFailed && !/^pg_(dump|restore)$/.test(cause.program);
-  const failure = cause instanceof CommandFailed && !isOurs ? failureInWords(cause.stderr) : shortened(cause.message);
+  const failure =
+    cause instanceof CommandFailed && !isOurs
+      ? restoreFailureOf(cause.stderr)
+      : cleanFailureText(cause.message, PART_CHARACTERS_MAX);
   const advice = isOurs ? '' : ' Change what is named, then upgrade again.';
   return Object.assign(
     new DriverError(
       'invalid',
-      `The data of this database could not be copied to the new version (${failure}). The database is back on the ` +
-        `old version.${advice}`,
+      `The data of this database could not be copied to the new version (${failure}).${advice}`,
     ),
     { cause },
   );

@@ -12,7 +12,7 @@ const owner = sqlIdentifier(roles.owner);
  * Creates the role, and lets it make objects of all owners: a new owner needs the right to create in the schema, which
  * it may have lost since.
  */
-export async function openLoader(staging: Cluster, database: string): Promise<void> {
+export async function createLoader(staging: Cluster, database: string): Promise<void> {
   const data = staging.serverDirectory.data;
   await inSession(staging, { data }, async (session) => {
     await session.query(`create role ${loader} login`);
@@ -32,7 +32,7 @@ export async function openLoader(staging: Cluster, database: string): Promise<vo
 }
 
 /** Takes back the right to create in each schema; the privileges of the dump come after this. */
-export async function closeSchemas(staging: Cluster, database: string): Promise<void> {
+export async function revokeSchemaCreation(staging: Cluster, database: string): Promise<void> {
   await inSession(staging, { data: staging.serverDirectory.data, database }, async (session) => {
     const { rows } = await session.query<{ revoking: string }>(
       `select format('revoke create on schema %I from public', nspname) as revoking from pg_namespace
@@ -43,7 +43,7 @@ export async function closeSchemas(staging: Cluster, database: string): Promise<
 }
 
 /** Removes the role. What it made and nobody else owns, such as extensions, belongs to the owner role. */
-export async function closeLoader(staging: Cluster, database: string): Promise<void> {
+export async function dropLoader(staging: Cluster, database: string): Promise<void> {
   const data = staging.serverDirectory.data;
   await inSession(staging, { data, database, statementMs: 600_000 }, async (session) => {
     await session.query(`reassign owned by ${loader} to ${owner}`);
@@ -67,7 +67,7 @@ export async function dropUnusedPublic(old: Cluster, staging: Cluster, database:
 }
 
 /** Removes what a load that failed has left, with the database and the role. */
-export async function dropLoaded(staging: Cluster, database: string): Promise<void> {
+export async function dropFailedLoad(staging: Cluster, database: string): Promise<void> {
   await inSession(staging, { data: staging.serverDirectory.data, statementMs: 600_000 }, async (session) => {
     await session.query(`drop database ${sqlIdentifier(database)} with (force)`);
     await session.query(`drop owned by ${loader}`);

@@ -68,7 +68,8 @@ end`;
   });
 }
 
-export async function dropPinning(staging: Cluster, database: string): Promise<void> {
+/** Removes the event trigger of `pinSearchPaths`. */
+export async function dropSearchPathTrigger(staging: Cluster, database: string): Promise<void> {
   await inSession(staging, { data: staging.serverDirectory.data, database }, async (session) => {
     await session.query(`drop event trigger if exists ${pinning}`);
     await session.query(`drop function if exists pg_catalog.${pinning}()`);

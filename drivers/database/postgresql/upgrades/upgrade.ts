@@ -8,7 +8,7 @@ import { removeServerTree, ownerOf, writeNote } from '../../../hosted_server/ser
 import { isReplacing, replaceData } from '../../../hosted_server/replacement';
 import { dataMajorOf, systemIdentifierOf, type Cluster } from '../cluster';
 import { configure } from '../configuration';
-import { makeDirectories, initialize, toDisk } from '../data';
+import { makeDirectories, initialize, syncTree } from '../data';
 import { ensureLogins, ensureServer } from '../ensure';
 import { requireNoFurtherDatabases } from '../further_databases';
 import { programsOf, requireTools, type Programs } from '../programs';
@@ -16,8 +16,8 @@ import { stagingDirectoryOf, rollBackOnFailure, stopAll, verifyData } from '../b
 import { nextDisk } from '../../disk_size';
 import { startPostgres, whenReady } from '../server';
 import { firstTimeline } from '../backups/timelines';
-import { contentError, dumpContent, loadContent, loadOddContent, type Content } from './content';
-import { closeLoader, dropLoaded, dropUnusedPublic } from './loader';
+import { contentError, dumpContent, loadContent, loadContentWithoutChecks, type Content } from './content';
+import { dropLoader, dropFailedLoad, dropUnusedPublic } from './loader';
 import { copyRoles, copySettings } from './role_settings';
 import { searchPathsOf } from './search_paths';
 
@@ -97,9 +97,9 @@ async function copyContent(
   await loadDump(old, content, ctx);
   await dropUnusedPublic(old, staging, content.database);
   await copySettings(old, staging, content.database);
-  await closeLoader(staging, content.database);
+  await dropLoader(staging, content.database);
   await stopAll(cluster, ctx);
-  await toDisk(temporary, ctx);
+  await syncTree(temporary, ctx);
 }
 
 // What does not load as it is, for whatever reason, may do so otherwise.
@@ -112,9 +112,9 @@ async function loadDump(old: Cluster, content: Content, ctx: DriverContext): Pro
     const paths = await searchPathsOf(old, database);
     // Hashes of enumerations differ between servers, so rows may belong to another partition.
     await dumpContent(old, content, ['--load-via-partition-root'], ctx);
-    await dropLoaded(staging, database);
+    await dropFailedLoad(staging, database);
     await ensureLogins(staging, driverContext(readyWithinMs, ctx.signal), 'staging');
-    await loadOddContent(content, paths, ctx);
+    await loadContentWithoutChecks(content, paths, ctx);
   }
 }
 

@@ -143,9 +143,9 @@ describeMariadb('data of mariadb', () => {
 
 // Makes the server and restores into it, without end.
 const killedProgram = `
-  const { openLocalRuntime } = require('../drivers/runtime/local.ts');
-  const { mariadbServers } = require('../test/support/databases/hosted_servers.ts');
-  const { driverContext } = require('../core/driver.ts');
+  const { openLocalRuntime } = require('./drivers/runtime/local.ts');
+  const { mariadbServers } = require('./test/support/databases/hosted_servers.ts');
+  const { driverContext } = require('./core/driver.ts');
   const { options, found, spec, directory, backupOf } = JSON.parse(process.argv[1]);
   (async () => {
     const runtime = await openLocalRuntime(options);

@@ -122,6 +122,6 @@ describePostgresqlWithTools(() => {
       driver.restore(spec, { id: 'v2', server_id: spec.id, backup_id: 'bkp_kept', until: null }, context),
     );
     const made = await untilDone((context) => driver.backup(spec, 'bkp_before', context));
-    expect(made.manifest.missing).toMatch(/The database was restored or upgraded before it was made\.$/);
+    expect(made.manifest.missing).toMatch(/The database was restored or upgraded before the dump was made\.$/);
   });
 });

@@ -4,14 +4,23 @@ import { spawnSync, type ChildProcess } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { DatabaseServer } from '../../../../drivers/database';
+import type { DatabaseServer, RestoreFrom } from '../../../../drivers/database';
 import { postgresqlContext, systemIdentifierOf, type Cluster } from '../../../../drivers/database/postgresql/cluster';
 import { configure } from '../../../../drivers/database/postgresql/configuration';
 import { clusterOf } from '../../../../drivers/database/postgresql/ensure';
 import { startPostgres, stopPostgres } from '../../../../drivers/database/postgresql/server';
 import { ownerOf, serverDirectoryOf } from '../../../../drivers/hosted_server/server_directory';
 import { ctx } from '../../../support/databases/database_server';
-import { openEngineTrial, postgresqlSpec, rows, untilDone, type EngineTrial } from '../../../support/engines';
+import {
+  notesOf,
+  openEngineTrial,
+  postgresqlSpec,
+  restoreFrom,
+  rows,
+  serverTime,
+  untilDone,
+  type EngineTrial,
+} from '../../../support/engines';
 import { kill, processesWith, spawnProgram } from '../../../support/processes/processes';
 import { until } from '../../../support/builds/runtime';
 import { fileNeeds } from '../../../support/runner/programs';
@@ -28,27 +37,8 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
   let spec: DatabaseServer;
   let port: number;
   const ensure = (wanted: DatabaseServer) => untilDone((context) => one.driver.ensure(wanted, context));
-  const restore = (
-    wanted: DatabaseServer,
-    id: string,
-    more: { backup_id?: string; until?: string; server_id?: string },
-  ) =>
-    untilDone((context) =>
-      one.driver.restore(wanted, { id, server_id: spec.id, backup_id: null, until: null, ...more }, context),
-    );
-  const notes = async (of: DatabaseServer) =>
-    (await rows(of, 'select note from notes order by note')).map(({ note }) => note);
-  const at = async () => {
-    await sleep(30);
-    return String(
-      (
-        await rows(
-          spec,
-          'select to_char(clock_timestamp() at time zone \'utc\', \'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"\') as now',
-        )
-      )[0]?.now,
-    );
-  };
+  const restore = (wanted: DatabaseServer, id: string, more: Partial<RestoreFrom>) =>
+    untilDone((context) => one.driver.restore(wanted, restoreFrom(spec, id, more), context));
 
   beforeAll(async () => {
     one = await openEngineTrial();
@@ -64,10 +54,10 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
   });
 
   const program = (call: string) => `
-    const { openLocalRuntime } = require('../drivers/runtime/local');
-    const { postgresqlServers } = require('../test/support/databases/hosted_servers');
-    const { hostFacts } = require('../drivers/host');
-    const { driverContext } = require('../core/driver');
+    const { openLocalRuntime } = require('./drivers/runtime/local');
+    const { postgresqlServers } = require('./test/support/databases/hosted_servers');
+    const { hostFacts } = require('./drivers/host');
+    const { driverContext } = require('./core/driver');
     const [runtimeOptions, directory, spec] = process.argv.slice(1).map((one) => JSON.parse(one));
     void (async () => {
       const runtime = await openLocalRuntime(runtimeOptions);
@@ -112,7 +102,7 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
 
   test('in the middle of a restore, with the server killed as well', async () => {
     await rows(spec, "delete from notes; insert into notes values ('kept')");
-    const until = await at();
+    const until = await serverTime(spec);
     await rows(spec, 'delete from notes');
     const call =
       `restore(spec, { id: 'rst_killed', server_id: spec.id, backup_id: null, until: '${until}' }, ` +
@@ -122,7 +112,7 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
       for (const { pid } of processesWith(serverDirectoryOf(one, spec.id).data)) spawnSync('kill', ['-9', String(pid)]);
     }
     await restore(spec, 'rst_killed', { until });
-    expect(await notes(spec)).toEqual(['kept']);
+    expect(await notesOf(spec)).toEqual(['kept']);
     expect(readdirSync(path.join(one.directory, spec.id)).filter((name) => /aside|next|before/.test(name))).toEqual([]);
   });
 
@@ -137,7 +127,7 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
   });
 
   test('a restore that nobody goes on with leaves what was there', async () => {
-    const until = await at();
+    const until = await serverTime(spec);
     await rows(spec, "insert into notes values ('later')");
     await killedAfter(
       `restore(spec, { id: 'rst_left', server_id: spec.id, backup_id: null, until: '${until}' }, driverContext(30000))`,
@@ -145,8 +135,8 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
       900,
     );
     await ensure(spec);
-    expect(['later', undefined]).toContain((await notes(spec)).find((note) => note === 'later'));
-    expect(await notes(spec)).toContain('kept');
+    expect(['later', undefined]).toContain((await notesOf(spec)).find((note) => note === 'later'));
+    expect(await notesOf(spec)).toContain('kept');
   });
 
   test('in the middle of an upgrade', async () => {
@@ -162,7 +152,7 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
       await killedAfter(`upgrade({ ...spec, version: '18' }, '${version}', driverContext(30000))`, old, ms);
     const newer = { ...old, version: '18' };
     await untilDone((context) => one.driver.upgrade(newer, version, context));
-    expect(await notes(newer)).toEqual(['kept']);
+    expect(await notesOf(newer)).toEqual(['kept']);
     expect(await one.driver.observe(newer, ctx())).toMatchObject({ state: 'running', differs: null });
     await one.driver.remove(old.id, ctx());
   });

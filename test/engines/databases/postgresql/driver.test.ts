@@ -114,7 +114,11 @@ describe.each(offered)('PostgreSQL %s', (version) => {
       expect(await refusal(spec, as(user), "copy (select 1) to program 'id'")).toBe('42501');
       expect(await refusal(spec, as(user), "select pg_read_file('postgresql.auto.conf')")).toBe('42501');
       expect(await refusal(spec, as(user), 'drop database app')).toBe('42501');
-      expect(await refusal(spec, { ...as(user), database: 'postgres' })).toBe('28000');
+      // Programs that make databases connect to `postgres` first; nothing can be made there.
+      const elsewhere = { ...as(user), database: 'postgres' };
+      expect(await refusal(spec, elsewhere)).toBe(user.access === 'admin' ? null : '42501');
+      for (const object of ['table t (a int)', 'temp table t (a int)', 'schema s'])
+        expect(await refusal(spec, elsewhere, `create ${object}`)).toBe('42501');
     }
     expect(await refusal(spec, { user: 'platform_admin', password: spec.admin_password })).toBe('28000');
     expect(await refusal(spec, { user: 'platform_replication', password: spec.admin_password })).toBe('28000');

@@ -195,8 +195,11 @@ select rolname, rolsuper, rolcreaterole, rolbypassrls, rolreplication,
     await ensure(newer);
     await expectNoRights(newer);
     expect(
-      await rows(newer, 'select (select count(*) from public.checked) + (select count(*) from public.parted) as n'),
-    ).toEqual([{ n: '2' }]);
+      await rows(
+        newer,
+        'select ((select count(*) from public.checked) + (select count(*) from public.parted))::int as n',
+      ),
+    ).toEqual([{ n: 2 }]);
     expect(
       await rows(
         newer,

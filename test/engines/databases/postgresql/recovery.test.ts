@@ -3,10 +3,19 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { DatabaseServer } from '../../../../drivers/database';
+import type { DatabaseServer, RestoreFrom } from '../../../../drivers/database';
 import { ctx } from '../../../support/databases/database_server';
-import { openEngineTrial, postgresqlSpec, refusal, rows, untilDone, type EngineTrial } from '../../../support/engines';
+import {
+  notesOf,
+  openEngineTrial,
+  postgresqlSpec,
+  refusal,
+  restoreFrom,
+  rows,
+  serverTime,
+  untilDone,
+  type EngineTrial,
+} from '../../../support/engines';
 import { fileNeeds } from '../../../support/runner/programs';
 
 fileNeeds('openssl');
@@ -21,27 +30,8 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
   let spec: DatabaseServer;
   let port: number;
   const ensure = (wanted: DatabaseServer) => untilDone((context) => one.driver.ensure(wanted, context));
-  const restore = (
-    wanted: DatabaseServer,
-    id: string,
-    more: { backup_id?: string; until?: string; server_id?: string },
-  ) =>
-    untilDone((context) =>
-      one.driver.restore(wanted, { id, server_id: spec.id, backup_id: null, until: null, ...more }, context),
-    );
-  const notes = async (of: DatabaseServer) =>
-    (await rows(of, 'select note from notes order by note')).map(({ note }) => note);
-  const at = async () => {
-    await sleep(30);
-    return String(
-      (
-        await rows(
-          spec,
-          'select to_char(clock_timestamp() at time zone \'utc\', \'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"\') as now',
-        )
-      )[0]?.now,
-    );
-  };
+  const restore = (wanted: DatabaseServer, id: string, more: Partial<RestoreFrom>) =>
+    untilDone((context) => one.driver.restore(wanted, restoreFrom(spec, id, more), context));
 
   const timeline = async () =>
     String((await rows(spec, 'select left(pg_walfile_name(pg_current_wal_lsn()), 8) as timeline'))[0]?.timeline);
@@ -74,26 +64,26 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
 
   test('rows that were deleted come back from a point in time, and go again with a second restore', async () => {
     await rows(spec, "insert into notes values ('b')");
-    const before = await at();
+    const before = await serverTime(spec);
     await rows(spec, 'delete from notes');
-    const after = await at();
+    const after = await serverTime(spec);
     await rows(spec, "insert into notes values ('c')");
     const window = await one.driver.window(spec.id, ctx());
     expect(window!.earliest < before && after < window!.latest).toBe(true);
     await restore(spec, 'rst_one', { until: before });
-    expect(await notes(spec)).toEqual(['a', 'b']);
+    expect(await notesOf(spec)).toEqual(['a', 'b']);
     await rows(spec, "insert into notes values ('d')");
     await restore(spec, 'rst_one', { until: before });
-    expect(await notes(spec)).toEqual(['a', 'b', 'd']);
+    expect(await notesOf(spec)).toEqual(['a', 'b', 'd']);
     await restore(spec, 'rst_two', { until: after });
-    expect(await notes(spec)).toEqual([]);
-    await restore(spec, 'rst_three', { until: await at() });
-    expect(await notes(spec)).toEqual([]);
+    expect(await notesOf(spec)).toEqual([]);
+    await restore(spec, 'rst_three', { until: await serverTime(spec) });
+    expect(await notesOf(spec)).toEqual([]);
     await expect(restore(spec, 'rst_four', { until: '2020-01-01T00:00:00Z' })).rejects.toMatchObject({
       reason: 'invalid',
     });
     await restore(spec, 'rst_five', { backup_id: 'bkp_one' });
-    expect(await notes(spec)).toEqual(['a']);
+    expect(await notesOf(spec)).toEqual(['a']);
     expect(readdirSync(path.join(one.directory, spec.id)).filter((name) => /aside|next|before/.test(name))).toEqual([]);
   });
 
@@ -115,7 +105,7 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
     await ensure(spec);
     await rows(spec, "insert into notes values ('dark')");
     await untilDone((context) => one.driver.backup(spec, 'bkp_dark', context));
-    const inTheDark = await at();
+    const inTheDark = await serverTime(spec);
     await rows(spec, "insert into notes values ('later')");
     for (const [id, backup_id] of [
       ['rst_out', 'bkp_first'],
@@ -126,9 +116,9 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
       await rows(spec, "insert into notes values ('other')");
     }
     await restore(spec, 'rst_dark_again', { until: inTheDark });
-    expect(await notes(spec)).toContain('dark');
-    expect(await notes(spec)).not.toContain('later');
-    expect(await notes(spec)).not.toContain('other');
+    expect(await notesOf(spec)).toContain('dark');
+    expect(await notesOf(spec)).not.toContain('later');
+    expect(await notesOf(spec)).not.toContain('other');
     await rows(spec, "delete from notes where note = 'dark'");
     for (const id of ['bkp_first', 'bkp_dark']) await one.driver.removeBackup(spec.id, id, ctx());
   });
@@ -144,11 +134,11 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
       users: [{ username: 'app', password: 'word-of-the-copy', access: 'admin' as const }],
     };
     await untilDone((context) => one.driver.backup(spec, 'bkp_two', context));
-    await restore(copy, 'rst_copy', { until: await at() });
-    expect(await notes(copy)).toEqual(['a', 'for the copy']);
+    await restore(copy, 'rst_copy', { until: await serverTime(spec) });
+    expect(await notesOf(copy)).toEqual(['a', 'for the copy']);
     expect(await refusal(copy, { password: spec.users[0]!.password })).toBe('28P01');
     await rows(copy, 'drop table notes');
-    expect(await notes(spec)).toEqual(['a', 'for the copy']);
+    expect(await notesOf(spec)).toEqual(['a', 'for the copy']);
     await one.driver.remove(copy.id, ctx());
     await one.driver.removeBackup(spec.id, 'bkp_two', ctx());
   });

@@ -119,7 +119,7 @@ const reader = { username: 'reader', password: 'readers-word', access: 'read_onl
       message:
         'The data of this database could not be copied to the new version (could not create unique index ' +
         '"one_of_a_kind", at: CREATE UNIQUE INDEX one_of_a_kind ON public.changing USING btree ' +
-        '(public.normal(kind));). The database is back on the old version. Change what is named, then upgrade again.',
+        '(public.normal(kind));). Change what is named, then upgrade again.',
     });
     expect(await rows(spec, 'select kind from changing')).toEqual([{ kind: 1 }, { kind: 2 }]);
     expect(await one.driver.observe(spec, ctx())).toMatchObject({ state: 'running', differs: null });

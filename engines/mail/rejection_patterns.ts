@@ -1,4 +1,4 @@
-// Words of mail servers, in lower case. They were read off answers of many servers; test/email has them.
+// Patterns for the answers of mail servers, in lower case. test/email has the answers that they were made from.
 
 function anyOf(...patterns: string[]): RegExp {
   return new RegExp(patterns.join('|'), 'u');
