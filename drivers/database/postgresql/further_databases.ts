@@ -35,15 +35,21 @@ export async function reassignInOtherDatabases(
   role: string,
   heir: string,
 ): Promise<void> {
-  const { rows } = await session.query<{ datname: string; datallowconn: boolean; is_half_dropped: boolean }>(
-    `select distinct datname, datallowconn, datconnlimit = -2 as is_half_dropped
+  const { rows } = await session.query<{
+    oid: number;
+    datname: string;
+    datallowconn: boolean;
+    is_half_dropped: boolean;
+  }>(
+    `select distinct d.oid, datname, datallowconn, datconnlimit = -2 as is_half_dropped
       from pg_shdepend join pg_database d on d.oid = dbid
       where refclassid = 'pg_authid'::regclass and refobjid = $1::regrole and datname <> current_database()`,
     [sqlIdentifier(role)],
   );
   const known = await session.query<{ name: string }>('select name from pg_settings where name = any($1)', [LIMITS]);
   const settings = known.rows.map(({ name }) => `${name}=0`);
-  for (const { datname, datallowconn, is_half_dropped } of rows) {
+  for (const { oid, datname: stored, datallowconn, is_half_dropped } of rows) {
+    const datname = await readableName(session, oid, stored);
     // An interrupted DROP DATABASE leaves one that can only be dropped.
     if (is_half_dropped) {
       await session.query(`drop database ${sqlIdentifier(datname)}`);
@@ -55,6 +61,16 @@ export async function reassignInOtherDatabases(
       await elsewhere.query(`drop owned by ${sqlIdentifier(role)}`);
     });
   }
+}
+
+/** A name made in a database of another encoding can't be written in this one: it gets a plain one. */
+async function readableName(session: Session, oid: number, name: string): Promise<string> {
+  const { rowCount } = await session.query('select from pg_database where oid = $1 and datname = $2', [oid, name]);
+  if (rowCount !== 0) return name;
+  await session.query('select pg_terminate_backend(pid) from pg_stat_activity where datid = $1', [oid]);
+  const renaming = `select format('alter database %I rename to %I', datname, 'renamed_' || oid) from pg_database`;
+  await session.query(`do $$ begin execute (${renaming} where oid = ${Number(oid)}); end $$`);
+  return `renamed_${oid}`;
 }
 
 /** An upgrade copies the database of the platform alone. @throws DriverError invalid where there are others */

@@ -72,6 +72,10 @@ describe('further databases of a PostgreSQL server', () => {
     });
     await rows(spec, 'create database half_dropped');
     await rows(spec, 'set role none; select lo_create(0)', { ...boss, database: 'half_dropped' });
+    await rows(spec, `create database western encoding 'LATIN1' template template0 locale_provider libc locale 'C'`);
+    await rows(spec, 'create database odd');
+    await rows(spec, 'set role none; select lo_create(0)', { ...boss, database: 'odd' });
+    await rows(spec, 'alter database odd rename to "é"', { database: 'western' });
     const target = { serverDirectory: serverDirectoryOf(one, spec.id), spec };
     await inSession(target, {}, (session) =>
       session.query("update pg_database set datconnlimit = -2 where datname = 'half_dropped'"),
@@ -82,6 +86,9 @@ describe('further databases of a PostgreSQL server', () => {
     await rows(spec, 'drop table mine', { database: 'left_over' });
     await rows(spec, 'drop database closed');
     await rows(spec, 'drop database hasty');
+    const [renamed] = await rows(spec, `select datname from pg_database where datname ~ '^renamed_[0-9]+$'`);
+    await rows(spec, `drop database ${renamed!.datname}`);
+    await rows(spec, 'drop database western');
     await rows(spec, 'drop database left_over');
   });
 });
