@@ -60,16 +60,28 @@ def of_table(table):
     return [requirement(name, value) for name, value in table.items() if name.lower() != 'python']
 
 
+def indexes(sources, are_hashed):
+    """pip looks for each name in all indexes: with several, only hashes keep a private name from the public one."""
+    urls = [one['url'] for one in sources if not one['url'].startswith('https://pypi.org/')]
+    if len(sources) > 1 and urls and not are_hashed:
+        raise ValueError('the Pipfile names several sources. Commit a Pipfile.lock with the hashes of all packages.')
+    first = sources[:1] and sources[0]['url'] in urls
+    return ['%s %s' % ('--index-url' if first and i == 0 else '--extra-index-url', url) for i, url in enumerate(urls)]
+
+
 def dependencies():
     if os.path.exists('Pipfile.lock'):
         with open('Pipfile.lock', encoding='utf-8') as file:
-            found = of_table(json.load(file).get('default', {}))
+            locked = json.load(file)
+        found = of_table(locked.get('default', {}))
         # pip takes hashes for all requirements or for none; what comes from Git has none.
-        if not all(one and '--hash=' in one for one in found):
+        are_hashed = all(one and '--hash=' in one for one in found)
+        if not are_hashed:
             found = [one and re.sub(r' --hash=\S+', '', one) for one in found]
-        return found
+        return indexes(locked.get('_meta', {}).get('sources') or [], are_hashed) + found
     if os.path.exists('Pipfile'):
-        return of_table(read_toml('Pipfile').get('packages', {}))
+        stated = read_toml('Pipfile')
+        return indexes(stated.get('source') or [], False) + of_table(stated.get('packages', {}))
     found = read_toml('pyproject.toml')
     stated = found.get('project', {}).get('dependencies')
     if stated is not None:
@@ -79,5 +91,5 @@ def dependencies():
 
 try:
     print('\n'.join(one for one in dependencies() if one))
-except (ValueError, AttributeError, TypeError) as error:
+except (ValueError, AttributeError, KeyError, TypeError) as error:
     sys.exit('The dependencies of the application could not be read: %s' % error)

@@ -7,6 +7,7 @@ import type { Tool } from '../../toolchain';
 import type { BuildHost, Step } from '../language_plan';
 import { chooseUv, type Python } from './python_version';
 import type { SourceFiles } from '../source_files';
+import { findUvProject, type UvProject } from './uv_project';
 
 export const environmentDirectory = '.platform/venv';
 const bin = `${environmentDirectory}/bin`;
@@ -45,14 +46,17 @@ export async function planPackages(
   // No packages. The virtual environment hides the packages of the host.
   if (isEmpty) return { summary: [], tools: [], steps: [environment(python, ' --without-pip')] };
   const uv = await chooseUv(host);
-  const lock = hasProject ? await lockOf(files) : null;
-  if (lock !== null) {
-    if (!(lock.program === 'uv' ? uv : host.facts.programs[lock.program]))
-      throw new BuildError(missing(lock.lock, lock.program));
-    const installer = lock.program === 'uv' ? uvInstaller(uv!.tools) : pipInstaller;
-    const name = `${lock.program} install`;
-    return installed(`${name} of ${lock.lock}`, python, installer, { name, command: lock.command }, added);
+  const project = hasProject ? await findUvProject(files) : null;
+  if (project !== null) {
+    if (uv === null) throw new BuildError(missing(project.lock ?? 'pyproject.toml with settings of uv', 'uv'));
+    return ofUvProject(project, python, uvInstaller(uv.tools), added);
   }
+  if (hasProject && (await files.has('poetry.lock'))) {
+    if (!host.facts.programs.poetry) throw new BuildError(missing('poetry.lock', 'poetry'));
+    const step = { name: 'poetry install', command: poetryInstall };
+    return installed('poetry install of poetry.lock', python, pipInstaller, step, added);
+  }
+  if (hasProject) await requireNoOtherIndexes(files);
   const installer = uv === null ? pipInstaller : uvInstaller(uv.tools);
   const install = (file: string, step: Step): Packages =>
     installed(`${installer.name} of ${file}`, python, installer, step);
@@ -66,9 +70,16 @@ export async function planPackages(
   return install('pyproject.toml', isItself ? installStep(installer, '.', added) : ofDependencies(installer, added));
 }
 
-async function lockOf(files: SourceFiles): Promise<(typeof locked)[number] | null> {
-  for (const one of locked) if (await files.has(one.lock)) return one;
-  return null;
+/** pip and uv know nothing of indexes that are stated for others. @throws BuildError */
+async function requireNoOtherIndexes(files: SourceFiles): Promise<void> {
+  const text = (await files.read('pyproject.toml')) ?? '';
+  const [, tool, table] = /^[ \t]*\[\[tool\.(poetry|pdm|rye)\.(sources?)\]\]/m.exec(text) ?? [];
+  if (tool === undefined) return;
+  throw new BuildError(
+    `pyproject.toml names indexes of packages for ${tool} (tool.${tool}.${table}), which this platform cannot pass ` +
+      `on: a private package could come from the public index. Commit ${tool === 'poetry' ? 'poetry.lock' : 'uv.lock'}, ` +
+      'or a requirements.txt with the index and the versions.',
+  );
 }
 
 /** The application itself is installed only if it has scripts or dynamic dependencies. */
@@ -79,22 +90,20 @@ async function isPackage(files: SourceFiles): Promise<boolean> {
 }
 
 // Both install into the existing environment, without development dependencies.
-const locked = [
-  {
-    lock: 'uv.lock',
-    program: 'uv' as const,
-    command:
-      `UV_PROJECT_ENVIRONMENT=${environmentDirectory} UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy ` +
-      `uv sync --frozen --no-dev --python ${bin}/python`,
-  },
-  {
-    lock: 'poetry.lock',
-    program: 'poetry' as const,
-    command:
-      `VIRTUAL_ENV="$PWD/${environmentDirectory}" PATH="$PWD/${bin}:$PATH" ` +
-      'poetry install --only main --no-interaction --no-ansi',
-  },
-];
+const poetryInstall =
+  `VIRTUAL_ENV="$PWD/${environmentDirectory}" PATH="$PWD/${bin}:$PATH" ` +
+  'poetry install --only main --no-interaction --no-ansi';
+
+/** In a workspace uv would take a relative path from its top, and link to sources that do not move with the build. */
+function ofUvProject({ lock }: UvProject, python: Python, installer: Installer, added: string | null): Packages {
+  const isAbove = lock !== 'uv.lock';
+  const options = [...(lock === null ? [] : ['--frozen']), ...(isAbove ? ['--no-editable'] : [])];
+  const command =
+    `UV_PROJECT_ENVIRONMENT="$PWD/${environmentDirectory}" UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy ` +
+    ['uv sync', ...options, '--no-dev', `--python ${bin}/python`].join(' ');
+  const summary = `uv install of ${lock ?? 'pyproject.toml'}`;
+  return installed(summary, python, installer, { name: 'uv install', command }, added);
+}
 
 function missing(lock: string, program: string): string {
   return (

@@ -1,6 +1,11 @@
 /** @user any */
 // What starts a Python source, and which packages it gets, wherever it names them.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { commands, detect, facts, setUpPlans } from '../../support/deployments/plans';
+import { needs } from '../../support/runner/programs';
 
 setUpPlans();
 
@@ -107,6 +112,92 @@ describe('packages', () => {
       /^\.platform\/venv\/bin\/python - >/,
     );
     expect(await install('[project.scripts]\nx = "x:y"\n[build-system]\nrequires = []\n')).toMatch(/pip install \. /);
+  });
+
+  describe('of projects whose private packages no other installer would find', () => {
+    const project = '[project]\nname = "api"\ndependencies = ["shop-private"]\n';
+    const uv = { version: '0.9.0', path: '/usr/bin/uv' };
+    const withUv = { ...facts, programs: { ...facts.programs, uv } };
+    const member = {
+      'apps/api/main.py': '',
+      'apps/api/pyproject.toml': project,
+      'pyproject.toml':
+        '[tool.uv.workspace]\nmembers = [\n  "apps/*", # all\n  \'libs/*\',\n]\nexclude = ["apps/old"]\n',
+    };
+    const install = async (
+      files: Record<string, string>,
+      root_directory = '.',
+      host: typeof facts = withUv,
+    ): Promise<string> => commands(await detect(files, { root_directory }, host))[1]!;
+
+    test('a member of a workspace of uv: with the lock file above, frozen, and nothing that stays behind', async () => {
+      const locked = { ...member, 'uv.lock': '' };
+      const found = await install(locked, 'apps/api');
+      expect(found).toContain('uv sync --frozen --no-editable --no-dev');
+      expect(found).toContain('UV_PROJECT_ENVIRONMENT="$PWD/.platform/venv"');
+      expect(await install(member, 'apps/api')).toContain('uv sync --no-editable --no-dev');
+      await expect(install(locked, 'apps/api', facts)).rejects.toThrow(/uv\.lock, and uv is not installed/);
+    });
+
+    test.each([
+      ['an excluded directory', 'apps/old'],
+      ['a directory that is no member', 'tools/api'],
+    ])('%s is a project of its own', async (_name, directory) => {
+      const files = {
+        ...member,
+        'uv.lock': '',
+        [`${directory}/main.py`]: '',
+        [`${directory}/pyproject.toml`]: project,
+      };
+      expect(await install(files, directory)).not.toContain('uv sync');
+    });
+
+    test.each([
+      '[tool.uv.sources]\nshop-private = { git = "https://git.example.com/shop" }\n',
+      '[[tool.uv.index]]\nurl = "https://pip.example.com/simple"\n',
+      '[tool.uv]\nextra-index-url = ["https://pip.example.com/simple"]\n',
+    ])('what uv alone reads is installed by uv: %j', async (settings) => {
+      const files = { 'main.py': '', 'pyproject.toml': project + settings };
+      expect(await install(files)).toContain('uv sync --no-editable --no-dev');
+      await expect(install(files, '.', facts)).rejects.toThrow(/settings of uv, and uv is not installed/);
+      const other = { ...files, 'pyproject.toml': `${project}[tool.uv]\nrequired-version = "1"\n` };
+      expect(await install(other)).not.toContain('uv sync');
+    });
+
+    test.each(['[[tool.poetry.source]]', '[[tool.pdm.source]]', '[[tool.rye.sources]]'])(
+      'indexes for other programs are refused: %s',
+      async (table) => {
+        const text = `${project}${table}\nurl = "https://pip.example.com/simple"\n`;
+        await expect(install({ 'main.py': '', 'pyproject.toml': text })).rejects.toThrow(/public index.*Commit/);
+      },
+    );
+  });
+
+  needs('python3').test('indexes of a Pipfile go with its packages, several of them with hashes alone', () => {
+    const program = path.join(__dirname, '../../../drivers/builder/python/python_dependencies.py');
+    const printed = (files: Record<string, string>): { stdout: string; stderr: string } => {
+      const directory = mkdtempSync(path.join(tmpdir(), 'pipfile-'));
+      try {
+        for (const [name, text] of Object.entries(files)) writeFileSync(path.join(directory, name), text);
+        return spawnSync('python3', [program], { cwd: directory, encoding: 'utf8' });
+      } finally {
+        rmSync(directory, { recursive: true });
+      }
+    };
+    const source = (url: string): string => `[[source]]\nname = "x"\nurl = "${url}"\n`;
+    const [ours, theirs] = ['https://pip.example.com/simple', 'https://pypi.org/simple'];
+    const packages = '[packages]\nshop-private = "*"\n';
+    expect(printed({ Pipfile: source(theirs) + packages }).stdout).toBe('shop-private\n');
+    expect(printed({ Pipfile: source(ours) + packages }).stdout).toBe(`--index-url ${ours}\nshop-private\n`);
+    const both = { Pipfile: source(theirs) + source(ours) + packages };
+    expect(printed(both).stderr).toMatch(/names several sources\. Commit a Pipfile\.lock/);
+    const lock = {
+      _meta: { sources: [{ url: theirs }, { url: ours }] },
+      default: { 'shop-private': { version: '==1', hashes: ['sha256:aa'] } },
+    };
+    expect(printed({ ...both, 'Pipfile.lock': JSON.stringify(lock) }).stdout).toBe(
+      `--extra-index-url ${ours}\nshop-private==1 --hash=sha256:aa\n`,
+    );
   });
 
   test('a source without packages has an environment of its own too: those of the host are invisible', async () => {
