@@ -177,3 +177,16 @@ test('nothing is answered for a bucket that was deleted a moment ago', async () 
   expect(await codeOf(client.send(new s3.HeadBucketCommand({ Bucket })))).toBe(404);
   expect(await codeOf(client.send(new s3.DeleteBucketCommand({ Bucket })))).toBe('NoSuchBucket');
 });
+
+test('lifecycle rules are read with the default of Amazon for transitions, which Terraform waits for', async () => {
+  const { name: Bucket } = await world.bucket();
+  const Rules = [{ ID: 'old', Status: 'Enabled' as const, Filter: { Prefix: 'logs/' }, Expiration: { Days: 30 } }];
+  const TransitionDefaultMinimumObjectSize = 'all_storage_classes_128K' as const;
+  await client.send(
+    new s3.PutBucketLifecycleConfigurationCommand({
+      ...{ Bucket, LifecycleConfiguration: { Rules }, TransitionDefaultMinimumObjectSize },
+    }),
+  );
+  const read = await client.send(new s3.GetBucketLifecycleConfigurationCommand({ Bucket }));
+  expect(read).toMatchObject({ Rules, TransitionDefaultMinimumObjectSize });
+});

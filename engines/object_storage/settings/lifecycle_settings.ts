@@ -17,6 +17,8 @@ import {
 } from '../xml';
 
 const XML_BYTES_MAX = 64 * 1024;
+/** About transitions, of which there are none. Amazon sends its default, and Terraform waits for it. */
+const TRANSITION_SIZE = 'x-amz-transition-default-minimum-object-size';
 const RULES_MAX = 100;
 const DAYS_MAX = 36_500;
 /** Supported members of a rule. */
@@ -31,7 +33,9 @@ export function getLifecycle(exchange: Exchange): void {
   requireGranted(exchange, 's3:GetLifecycleConfiguration', '');
   const { lifecycle } = exchange.bucket;
   if (!lifecycle.length) throw new S3Error('NoSuchLifecycleConfiguration');
-  sendXml(exchange, 'LifecycleConfiguration', lifecycleElements(lifecycle));
+  sendXml(exchange, 'LifecycleConfiguration', lifecycleElements(lifecycle), {
+    [TRANSITION_SIZE]: 'all_storage_classes_128K',
+  });
 }
 
 export function lifecycleElements(rules: readonly LifecycleRule[]): XmlElements {
