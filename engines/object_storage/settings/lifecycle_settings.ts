@@ -41,7 +41,9 @@ export function getLifecycle(exchange: Exchange): void {
 export function lifecycleElements(rules: readonly LifecycleRule[]): XmlElements {
   return {
     Rule: rules.map((rule): XmlElements => ({
-      ...(rule.prefix_of_rule ? { Prefix: rule.prefix } : { Filter: { Prefix: rule.prefix } }),
+      ...(rule.prefix_of_rule
+        ? { Prefix: rule.prefix }
+        : { Filter: rule.filter_is_empty ? {} : { Prefix: rule.prefix } }),
       ...{ ID: rule.id, Status: rule.enabled ? 'Enabled' : 'Disabled' },
       Expiration: rule.expire_after_days && { Days: rule.expire_after_days },
       NoncurrentVersionExpiration: rule.expire_noncurrent_after_days && {
@@ -81,6 +83,7 @@ export function lifecycleRule(node: XmlNode, index: number): LifecycleRule {
     ...{ id: elementText(node, 'ID') || `rule-${index + 1}`, enabled: elementText(node, 'Status') === 'Enabled' },
     prefix: elementText(filter, 'Prefix') ?? elementText(node, 'Prefix') ?? '',
     ...(!filter && { prefix_of_rule: true as const }),
+    ...(filter && !filter.children.length && { filter_is_empty: true as const }),
     expire_after_days: days('Expiration', 'Days'),
     expire_noncurrent_after_days: days('NoncurrentVersionExpiration', 'NoncurrentDays'),
     abort_incomplete_uploads_after_days: days('AbortIncompleteMultipartUpload', 'DaysAfterInitiation'),
