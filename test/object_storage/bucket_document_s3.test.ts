@@ -178,7 +178,7 @@ test('nothing is answered for a bucket that was deleted a moment ago', async () 
   expect(await codeOf(client.send(new s3.DeleteBucketCommand({ Bucket })))).toBe('NoSuchBucket');
 });
 
-test('lifecycle rules are read as they were written, with the default for transitions: Terraform waits for both', async () => {
+test('lifecycle rules are read as they were written, with the default for transitions', async () => {
   const { name: Bucket } = await world.bucket();
   const rule = { Status: 'Enabled' as const, Expiration: { Days: 30 } };
   const Rules = [
