@@ -64,6 +64,7 @@ function lifecycle(rules: BucketSpec['lifecycle']): Setting {
       const found = childElements(parseXml(text, 'LifecycleConfiguration'), 'Rule').map((node, index) => ({
         ...lifecycleRule(node, index),
         prefix_of_rule: undefined,
+        filter_is_empty: undefined,
       }));
       const byId = (list: BucketSpec['lifecycle']) => [...list].sort((a, b) => (a.id < b.id ? -1 : 1));
       return isSame(byId(found), byId(rules));

@@ -26,10 +26,10 @@ export interface AwsPolicy {
 /** Unknown to gateways before Squid, which reject a policy that names them. */
 const UNKNOWN: readonly string[] = [
   ...['s3:GetObjectAttributes', 's3:GetObjectVersionAttributes'],
-  ...['s3:GetBucketPublicAccessBlock', 's3:GetBucketOwnershipControls'],
+  ...['s3:GetBucketPublicAccessBlock', 's3:GetBucketOwnershipControls', 's3:GetEncryptionConfiguration'],
 ];
 const isOffered = (action: string): boolean =>
-  !UNKNOWN.includes(action) && !/^s3:(Put|Delete)\w*(Bucket|Lifecycle)/.test(action);
+  !UNKNOWN.includes(action) && !/^s3:(Put|Delete)\w*(Bucket|Configuration)/.test(action);
 
 /** @param userOf the gateway user of an access key of the project; undefined for a removed key */
 export function awsPolicyOf(

@@ -24,6 +24,8 @@ export interface LifecycleRule {
   prefix: string;
   /** The rule was written by an S3 client with the deprecated top-level prefix, and is returned with it. */
   prefix_of_rule?: true;
+  /** It was written by an S3 client with a filter without a prefix, and is returned so. */
+  filter_is_empty?: true;
   expire_after_days: number | null;
   expire_noncurrent_after_days: number | null;
   abort_incomplete_uploads_after_days: number | null;

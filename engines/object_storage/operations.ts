@@ -1,6 +1,7 @@
 // Parameters supported by each S3 operation: Amazon headers, conditions (RFC 9110 §13) and query parameters, named as
 // in the Amazon S3 API Reference. An unsupported parameter is rejected, never ignored.
 import type { ServedBucket } from './catalog';
+import { ABSENT_SETTINGS } from './settings/absent_settings';
 import { GRANT_HEADERS } from './settings/acl';
 import { CUSTOMER_HEADERS, SOURCE_CUSTOMER_HEADERS } from './settings/customer_keys';
 import { S3Error } from './errors';
@@ -83,7 +84,13 @@ const OPERATIONS: Record<string, Operation> = {
   'GET bucket?ownershipControls': {},
   'PUT bucket?ownershipControls': { body: true },
   'DELETE bucket?ownershipControls': {},
-  'GET bucket?tagging': {},
+  ...Object.fromEntries(
+    Object.entries(ABSENT_SETTINGS).flatMap(([name, { missing }]) => [
+      [`GET bucket?${name}`, {}],
+      [`PUT bucket?${name}`, { body: true }],
+      ...(missing ? [[`DELETE bucket?${name}`, {}]] : []),
+    ]),
+  ),
   'GET bucket?object-lock': {},
   'PUT bucket?object-lock': { body: true },
   'GET object': { headers: READ, query: READ_QUERY },
@@ -161,10 +168,9 @@ const REFUSED_VALUES = ['x-amz-storage-class', 'x-amz-server-side-encryption'];
 const MEANT: ReadonlySet<string> = new Set([
   ...Object.values(OPERATIONS).flatMap(({ query = [] }) => query),
   ...Object.keys(OPERATIONS).flatMap((name) => /\?([\w-]+)/.exec(name)?.slice(1) ?? []),
-  ...['abac', 'accelerate', 'analytics', 'encryption', 'intelligent-tiering', 'inventory', 'logging'],
+  ...['abac', 'analytics', 'intelligent-tiering', 'inventory'],
   ...['metadataConfiguration', 'metadataInventoryTable', 'metadataJournalTable', 'metadataTable', 'metrics'],
-  ...['notification', 'renameObject', 'replication'],
-  ...['requestPayment', 'restore', 'select', 'select-type', 'session', 'torrent'],
+  ...['renameObject', 'restore', 'select', 'select-type', 'session', 'torrent'],
   ...['max-directory-buckets'],
 ]);
 

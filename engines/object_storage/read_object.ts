@@ -172,7 +172,7 @@ function partOf(
   const number = numberInQuery(request, 'partNumber', 1, PARTS_MAX);
   const index = parts.length ? number - 1 : 0;
   const sizes = parts.length ? parts.map(({ size }) => size) : [object.size];
-  if (number < 1 || number > sizes.length) throw new S3Error('InvalidRange');
+  if (number < 1 || number > sizes.length) throw new S3Error('InvalidPartNumber');
   const start = sizes.slice(0, index).reduce((sum, size) => sum + size, 0);
   return { start, end: start + (sizes[index] as number), number };
 }

@@ -168,12 +168,7 @@ function claimOfQuery(request: S3Request): Claim {
   const [timestamp, expires] = [one('X-Amz-Date'), one('X-Amz-Expires')];
   const at = timeOf(timestamp);
   const seconds = /^\d{1,6}$/.test(expires) ? Number(expires) : NaN;
-  if (
-    one('X-Amz-Algorithm') !== ALGORITHM ||
-    !credential ||
-    at === null ||
-    !(seconds >= 1 && seconds <= EXPIRES_SECONDS_MAX)
-  )
+  if (one('X-Amz-Algorithm') !== ALGORITHM || !credential || at === null || !(seconds <= EXPIRES_SECONDS_MAX))
     throw malformed();
   if (credential.scope.date !== timestamp.slice(0, 8)) throw malformed();
   if (Date.now() > at + seconds * 1000) throw new S3Error('AccessDenied', 'The URL has expired.');

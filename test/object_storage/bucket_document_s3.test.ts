@@ -177,3 +177,21 @@ test('nothing is answered for a bucket that was deleted a moment ago', async () 
   expect(await codeOf(client.send(new s3.HeadBucketCommand({ Bucket })))).toBe(404);
   expect(await codeOf(client.send(new s3.DeleteBucketCommand({ Bucket })))).toBe('NoSuchBucket');
 });
+
+test('lifecycle rules are read as they were written, with the default for transitions', async () => {
+  const { name: Bucket } = await world.bucket();
+  const rule = { Status: 'Enabled' as const, Expiration: { Days: 30 } };
+  const Rules = [
+    { ...rule, ID: 'logs', Filter: { Prefix: 'logs/' } },
+    { ...rule, ID: 'an empty prefix', Filter: { Prefix: '' } },
+    { ...rule, ID: 'no prefix', Filter: {} },
+  ];
+  const TransitionDefaultMinimumObjectSize = 'all_storage_classes_128K' as const;
+  await client.send(
+    new s3.PutBucketLifecycleConfigurationCommand({
+      ...{ Bucket, LifecycleConfiguration: { Rules }, TransitionDefaultMinimumObjectSize },
+    }),
+  );
+  const read = await client.send(new s3.GetBucketLifecycleConfigurationCommand({ Bucket }));
+  expect([read.Rules, read.TransitionDefaultMinimumObjectSize]).toEqual([Rules, TransitionDefaultMinimumObjectSize]);
+});

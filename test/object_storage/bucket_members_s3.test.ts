@@ -28,12 +28,15 @@ const OPERATIONS: Record<string, Call> = {
       ...['GetBucketVersioning', 'PutBucketVersioning', 'GetBucketCors', 'PutBucketCors', 'DeleteBucketCors'],
       ...['GetBucketLifecycle', 'PutBucketLifecycle', 'DeleteBucketLifecycle', 'GetBucketPolicy', 'PutBucketPolicy'],
       ...['DeleteBucketPolicy', 'GetBucketWebsite', 'PutBucketWebsite', 'DeleteBucketWebsite', 'GetBucketAcl'],
-      ...['PutBucketAcl', 'GetBucketTagging'],
+      ...['PutBucketAcl', 'GetBucketTagging', 'GetBucketEncryption', 'DeleteBucketEncryption'],
+      ...['GetBucketLogging', 'PutBucketLogging', 'GetBucketAccelerate', 'GetBucketReplication'],
     ].map((name): [string, Call] => {
       const [, verb = '', what = ''] = /^(Get|Put|Delete)Bucket(\w+)$/.exec(name) ?? [];
       return [name, [verb.toUpperCase(), `?${what.toLowerCase()}`]];
     }),
   ),
+  GetBucketRequestPayment: ['GET', '?requestPayment'],
+  PutBucketRequestPayment: ['PUT', '?requestPayment'],
   CreateBucket: ['PUT', '//never-made'],
   DeleteBucket: ['DELETE', ''],
   GetPublicAccessBlock: ['GET', '?publicAccessBlock'],
@@ -76,7 +79,8 @@ const BODIES = [
   ...['DeleteObjects', 'PutBucketVersioning', 'PutBucketCors', 'PutBucketLifecycle', 'PutBucketPolicy'],
   ...['PutBucketWebsite', 'PutBucketAcl', 'PutObject', 'PutObjectTagging', 'PutObjectAcl', 'UploadPart'],
   ...['CompleteMultipartUpload', 'PutObjectLockConfiguration', 'PutObjectRetention', 'PutObjectLegalHold'],
-  ...['CreateBucket', 'PutPublicAccessBlock', 'PutBucketOwnershipControls'],
+  ...['CreateBucket', 'PutPublicAccessBlock', 'PutBucketOwnershipControls', 'PutBucketLogging'],
+  'PutBucketRequestPayment',
 ];
 const LISTS = ['ListObjects', 'ListObjectsV2', 'ListObjectVersions'];
 const SSE = 'x-amz-server-side-encryption';
@@ -193,7 +197,7 @@ const QUERY: Record<string, readonly string[]> = {
   ],
   restore: [],
   renameObject: [],
-  encryption: [],
+  analytics: [],
 };
 
 const isRefused = (status: number): boolean => status === 400 || status === 405 || status === 501;

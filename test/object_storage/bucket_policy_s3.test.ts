@@ -47,6 +47,16 @@ test('the ARN of a bucket is for actions on the bucket, and that of objects for 
   expect([await anybody('/'), await anybody('/secret')]).toEqual([200, 403]);
 });
 
+test.each(['arn::s3:::', 'arn:aws-cn:s3:::'])('%s is the same ARN, and is read as it was written', async (start) => {
+  const written = allow(['s3:ListBucket', 's3:GetObject'], [start + Bucket, `${start}${Bucket}/public/*`]);
+  await put(written);
+  expect([await anybody('/'), await anybody('/public/a'), await anybody('/secret')]).toEqual([200, 200, 403]);
+  expect((await statementsOfApi())[0]?.resources).toEqual([arn, `${arn}/public/*`]);
+  const { Policy = '' } = await client.send(new s3.GetBucketPolicyCommand({ Bucket }));
+  expect(JSON.parse(Policy)).toEqual(written);
+  expect(await codeOf(put(allow('s3:GetObject', `${start}other/*`)))).toBe('MalformedPolicy');
+});
+
 test('wildcards, cases and several statements are those of AWS', async () => {
   await put(allow('S3:getobject', `${arn}/p?blic/*`));
   expect([await anybody('/public/a'), await anybody('/secret')]).toEqual([200, 403]);

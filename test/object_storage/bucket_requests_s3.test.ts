@@ -86,6 +86,27 @@ describe('a request that was changed after it was signed', () => {
     expect(await read(presign(), 'DELETE')).toBe(MISMATCH);
     expect(await read(presign(new Date(Date.now() - 2 * MINUTE_MS)))).toBe('403 AccessDenied');
   });
+
+  test.each([
+    [0, '403 AccessDenied'],
+    [-1, '400 AuthorizationQueryParametersError'],
+    [604_800, '200 done'],
+    [604_801, '400 AuthorizationQueryParametersError'],
+  ])('a URL for %d seconds', async (expiresSeconds, expected) => {
+    await client.send(new s3.PutObjectCommand({ Bucket: bucket.name, Key: 'key', Body: CONTENT }));
+    const at = { endpoint: world.endpoint, bucket: bucket.name, key: 'key', region: 'local', credentials };
+    // Of a moment before, so that no clock decides.
+    const url = presignUrl({ ...at, method: 'GET', expiresSeconds, now: new Date(Date.now() - 2_000) });
+    expect(await codeOfAnswer(await fetch(url))).toBe(expected);
+  });
+});
+
+test('an object has no part of another number', async () => {
+  await client.send(new s3.PutObjectCommand({ Bucket: bucket.name, Key: 'key', Body: CONTENT }));
+  const read = (PartNumber: number) =>
+    client.send(new s3.GetObjectCommand({ Bucket: bucket.name, Key: 'key', PartNumber }));
+  expect(await (await read(1)).Body?.transformToString()).toBe(CONTENT);
+  await expect(read(2)).rejects.toMatchObject({ name: 'InvalidPartNumber', $metadata: { httpStatusCode: 416 } });
 });
 
 describe('a body that is not what the request says of it leaves nothing', () => {

@@ -84,9 +84,7 @@ test('what is not offered answers NotImplemented, and does nothing', async () =>
       }),
     ),
     client.send(new s3.RestoreObjectCommand({ Bucket, Key })),
-    client.send(new s3.GetBucketReplicationCommand({ Bucket })),
-    client.send(new s3.GetBucketEncryptionCommand({ Bucket })),
-    client.send(new s3.GetBucketNotificationConfigurationCommand({ Bucket })),
+    client.send(new s3.ListBucketInventoryConfigurationsCommand({ Bucket })),
   ];
   for (const call of refused) expect(await codeOf(call)).toBe('NotImplemented');
   expect((await client.send(new s3.ListObjectVersionsCommand({ Bucket }))).Versions).toHaveLength(1);

@@ -28,6 +28,12 @@ const READ_BUCKET = [
   's3:GetBucketObjectLockConfiguration',
   's3:GetBucketPublicAccessBlock',
   's3:GetBucketOwnershipControls',
+  's3:GetEncryptionConfiguration',
+  's3:GetReplicationConfiguration',
+  's3:GetAccelerateConfiguration',
+  's3:GetBucketRequestPayment',
+  's3:GetBucketLogging',
+  's3:GetBucketNotification',
 ] as const;
 const WRITE_OBJECTS = [
   's3:PutObject',
@@ -60,6 +66,13 @@ const FULL_BUCKET = [
   's3:PutBucketObjectLockConfiguration',
   's3:PutBucketPublicAccessBlock',
   's3:PutBucketOwnershipControls',
+  's3:PutEncryptionConfiguration',
+  's3:PutReplicationConfiguration',
+  's3:PutAccelerateConfiguration',
+  's3:PutBucketRequestPayment',
+  's3:PutBucketLogging',
+  's3:PutBucketNotification',
+  's3:PutBucketTagging',
   's3:DeleteBucket',
 ] as const;
 

@@ -5,6 +5,7 @@ import { requireGranted, type Exchange } from '../endpoint_context';
 import { S3Error } from '../errors';
 import { sendPlainText, sendXml } from '../respond';
 import { receiveText } from '../upload';
+import { absentSettings } from './absent_settings';
 import { aclOf, receivedAccess } from './acl';
 import { changeBucketSettings } from './change_settings';
 import { getLockConfiguration, putLockConfiguration } from './object_lock';
@@ -67,12 +68,7 @@ export const bucketSettings: Record<string, Partial<Record<string, Handler>>> = 
   publicAccessBlock: { GET: getPublicAccessBlock, PUT: putPublicAccessBlock, DELETE: deletePublicAccessBlock },
   ownershipControls: { GET: getOwnershipControls, PUT: putOwnershipControls, DELETE: deleteOwnershipControls },
   policyStatus: { GET: getPolicyStatus },
-  tagging: {
-    GET(exchange) {
-      requireGranted(exchange, 's3:GetBucketTagging', '');
-      throw new S3Error('NoSuchTagSet');
-    },
-  },
+  ...absentSettings,
 };
 
 function getLocation(exchange: Exchange): void {

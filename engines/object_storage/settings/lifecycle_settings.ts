@@ -17,6 +17,8 @@ import {
 } from '../xml';
 
 const XML_BYTES_MAX = 64 * 1024;
+/** About transitions, of which there are none. Amazon sends its default, and Terraform waits for it. */
+const TRANSITION_SIZE = 'x-amz-transition-default-minimum-object-size';
 const RULES_MAX = 100;
 const DAYS_MAX = 36_500;
 /** Supported members of a rule. */
@@ -31,13 +33,17 @@ export function getLifecycle(exchange: Exchange): void {
   requireGranted(exchange, 's3:GetLifecycleConfiguration', '');
   const { lifecycle } = exchange.bucket;
   if (!lifecycle.length) throw new S3Error('NoSuchLifecycleConfiguration');
-  sendXml(exchange, 'LifecycleConfiguration', lifecycleElements(lifecycle));
+  sendXml(exchange, 'LifecycleConfiguration', lifecycleElements(lifecycle), {
+    [TRANSITION_SIZE]: 'all_storage_classes_128K',
+  });
 }
 
 export function lifecycleElements(rules: readonly LifecycleRule[]): XmlElements {
   return {
     Rule: rules.map((rule): XmlElements => ({
-      ...(rule.prefix_of_rule ? { Prefix: rule.prefix } : { Filter: { Prefix: rule.prefix } }),
+      ...(rule.prefix_of_rule
+        ? { Prefix: rule.prefix }
+        : { Filter: rule.filter_is_empty ? {} : { Prefix: rule.prefix } }),
       ...{ ID: rule.id, Status: rule.enabled ? 'Enabled' : 'Disabled' },
       Expiration: rule.expire_after_days && { Days: rule.expire_after_days },
       NoncurrentVersionExpiration: rule.expire_noncurrent_after_days && {
@@ -77,6 +83,7 @@ export function lifecycleRule(node: XmlNode, index: number): LifecycleRule {
     ...{ id: elementText(node, 'ID') || `rule-${index + 1}`, enabled: elementText(node, 'Status') === 'Enabled' },
     prefix: elementText(filter, 'Prefix') ?? elementText(node, 'Prefix') ?? '',
     ...(!filter && { prefix_of_rule: true as const }),
+    ...(filter && !filter.children.length && { filter_is_empty: true as const }),
     expire_after_days: days('Expiration', 'Days'),
     expire_noncurrent_after_days: days('NoncurrentVersionExpiration', 'NoncurrentDays'),
     abort_incomplete_uploads_after_days: days('AbortIncompleteMultipartUpload', 'DaysAfterInitiation'),

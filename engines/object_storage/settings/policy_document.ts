@@ -80,6 +80,10 @@ export function parsePolicyDocument(text: string, name: string): PolicyStatement
   return parsed;
 }
 
+/** Of ARNs: clients name it after the region, and do not name that of a region which they do not know. */
+const PARTITION = /^arn:(?:aws[a-z-]{0,20})?:s3:::/;
+const ARN_OF_AWS = arnOfBucket('');
+
 function parseStatement(statement: unknown, name: string): PolicyStatement {
   if (!isObject(statement)) throw malformed('A statement must be an object.');
   const { Sid, Effect, Principal, Action, Resource, Condition, ...rest } = statement;
@@ -87,7 +91,7 @@ function parseStatement(statement: unknown, name: string): PolicyStatement {
   if (Sid !== undefined && (typeof Sid !== 'string' || !/^[^\0-\x1f]{0,100}$/.test(Sid)))
     throw malformed(`Sid must be a string of at most ${ID_LENGTH_MAX} characters.`);
   if (Effect !== 'Allow' && Effect !== 'Deny') throw malformed('Effect must be Allow or Deny.');
-  const resources = textsOf(Resource, 'Resource');
+  const resources = textsOf(Resource, 'Resource').map((one) => one.replace(PARTITION, ARN_OF_AWS));
   const wrong = resources.find((one) => !isArnOf(one, name));
   if (wrong !== undefined)
     throw malformed(`The resource ${wrong} does not belong to this bucket, whose ARN is ${arnOfBucket(name)}.`);
