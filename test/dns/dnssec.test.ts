@@ -142,8 +142,9 @@ test('it is active once the parent has the DS, and a new key is rolled in behind
   await recheck();
   await until(async () => (await dnssec()).ds_records.length === 1);
   expect(await dnssec()).toMatchObject({ status: 'active', ds_records: [{ key_tag: Number(second.split(' ')[0]) }] });
-  await until(async () => /fully validated/.test(await delv([second], 'www.signed.example.com', 'A')));
-  expect(await delv([first], 'www.signed.example.com', 'A')).not.toContain('fully validated');
+  expect(await delv([second], 'www.signed.example.com', 'A')).toContain('fully validated');
+  // The row is settled before the last process of the name server has the zone without the old key.
+  await until(async () => !/fully validated/.test(await delv([first], 'www.signed.example.com', 'A')));
 });
 
 test('every three days, secondaries are told to fetch fresh signatures', async () => {
