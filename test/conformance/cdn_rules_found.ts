@@ -45,7 +45,7 @@ const ORIGIN_RULES: Rule[] = [
     { asked: 1, body: 1, ...allowed('*') },
   ]),
   rule(
-    'Resource Timing §4.5',
+    'Resource Timing standard §4.5',
     'Timing-Allow-Origin for one Origin is for this one',
     [allow('*', { 'timing-allow-origin': one.origin }), allow('*', { 'timing-allow-origin': two.origin })],
     [

@@ -75,9 +75,10 @@ async function requireNoOtherIndexes(files: SourceFiles): Promise<void> {
   const text = (await files.read('pyproject.toml')) ?? '';
   const [, tool, table] = /^[ \t]*\[\[tool\.(poetry|pdm|rye)\.(sources?)\]\]/m.exec(text) ?? [];
   if (tool === undefined) return;
+  const lock = tool === 'poetry' ? 'poetry.lock' : 'uv.lock';
   throw new BuildError(
     `pyproject.toml names indexes of packages for ${tool} (tool.${tool}.${table}), which this platform cannot pass ` +
-      `on: a private package could come from the public index. Commit ${tool === 'poetry' ? 'poetry.lock' : 'uv.lock'}, ` +
+      `on: a private package could come from the public index. Commit ${lock}, ` +
       'or a requirements.txt with the index and the versions.',
   );
 }
