@@ -9,6 +9,9 @@ import { openPooler } from '../../../drivers/endpoint/pgbouncer';
 import { hostFacts } from '../../../drivers/host';
 import { ctx, settle } from '../../support/databases/database_server';
 import { openEngineTrial, postgresqlSpec, rows, type EngineTrial } from '../../support/engines';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
 
 const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(process.env.CI);
 

@@ -14,6 +14,9 @@ import { ctx, openServerTrial, settle, specOf } from '../../support/databases/da
 import { redisServers, type Servers } from '../../support/databases/hosted_servers';
 import { connectTenant, tenantAnswers, type TenantClient } from '../../support/databases/redis_client';
 import { until, type Trial } from '../../support/builds/runtime';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
 
 const engines = (['redis', 'valkey'] as const).filter((engine) => engine === 'redis' || has('valkey-server'));
 const there = has('redis-server') || process.env.CI !== undefined;

@@ -11,6 +11,9 @@ import { redisServers, type Servers } from '../../support/databases/hosted_serve
 import { connectTenant } from '../../support/databases/redis_client';
 import { besidesDigest, fill, oddities, withStockServer, type Send } from '../../support/databases/redis_oddities';
 import type { Trial } from '../../support/builds/runtime';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
 
 const engines = (['redis', 'valkey'] as const).filter((engine) => engine === 'redis' || has('valkey-server'));
 const there = has('redis-server') || process.env.CI !== undefined;

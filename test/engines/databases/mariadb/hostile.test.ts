@@ -13,6 +13,9 @@ import {
   type MariadbTrial,
 } from '../../../support/databases/mariadb_trial';
 import { reachedAsAdmin, runClient } from '../../../support/databases/stock_mariadb';
+import { fileNeeds } from '../../../support/runner/programs';
+
+fileNeeds('openssl');
 
 jest.setTimeout(300_000);
 

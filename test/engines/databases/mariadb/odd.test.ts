@@ -21,6 +21,9 @@ import {
   runClient,
   type Content,
 } from '../../../support/databases/stock_mariadb';
+import { fileNeeds } from '../../../support/runner/programs';
+
+fileNeeds('openssl');
 
 jest.setTimeout(600_000);
 

@@ -25,6 +25,9 @@ import {
   wholePostgresql,
   type EngineTrial,
 } from '../../../support/engines';
+import { fileNeeds } from '../../../support/runner/programs';
+
+fileNeeds('openssl');
 
 jest.setTimeout(180_000);
 

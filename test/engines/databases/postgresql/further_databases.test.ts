@@ -12,6 +12,9 @@ import {
   untilDone,
   type EngineTrial,
 } from '../../../support/engines';
+import { fileNeeds } from '../../../support/runner/programs';
+
+fileNeeds('openssl');
 
 jest.setTimeout(120_000);
 

@@ -7,6 +7,9 @@ import { ctx } from '../../../support/databases/database_server';
 import { inSession } from '../../../../drivers/database/postgresql/session';
 import { serverDirectoryOf } from '../../../../drivers/hosted_server/server_directory';
 import { openEngineTrial, postgresqlSpec, rows, untilDone, type EngineTrial } from '../../../support/engines';
+import { fileNeeds } from '../../../support/runner/programs';
+
+fileNeeds('openssl');
 
 jest.setTimeout(240_000);
 

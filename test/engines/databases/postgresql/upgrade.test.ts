@@ -11,6 +11,9 @@ import {
 } from '../../../support/databases/postgresql_oddities';
 import { ctx } from '../../../support/databases/database_server';
 import { openEngineTrial, postgresqlSpec, refusal, rows, untilDone, type EngineTrial } from '../../../support/engines';
+import { fileNeeds } from '../../../support/runner/programs';
+
+fileNeeds('openssl');
 
 jest.setTimeout(240_000);
 
