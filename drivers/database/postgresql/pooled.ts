@@ -14,12 +14,12 @@ export async function pooledServer(
   { port }: Pick<DatabaseServer, 'port'>,
 ): Promise<PooledServer> {
   const socket_directory = socketDirectory(serverDirectory);
-  const answer = await askServer(serverDirectory, port);
+  const answer = await queryServer(serverDirectory, port);
   const { dev, ino, birthtimeMs } = await stat(socket_directory);
   return { socket_directory, socket_key: [dev, ino, birthtimeMs].join('-'), port, ...answer };
 }
 
-async function askServer(
+async function queryServer(
   serverDirectory: ServerDirectory,
   port: number,
 ): Promise<Pick<PooledServer, 'logins' | 'reports_search_path'>> {

@@ -4,7 +4,14 @@ import { createClient } from '@redis/client';
 import type { DatabaseServer } from '../../../drivers/database';
 import { hostFacts } from '../../../drivers/host';
 import type { EngineFound } from '../../../core/catalog/host_facts';
-import { ctx, newCertificate, openServerTrial, settle, specOf } from '../../support/databases/database_server';
+import {
+  ctx,
+  newCertificate,
+  openServerTrial,
+  settle,
+  specOf,
+  removeServers,
+} from '../../support/databases/database_server';
 import { processesWith } from '../../support/processes/processes';
 import { until, type Trial } from '../../support/builds/runtime';
 import { redisServers, type Servers } from '../../support/databases/hosted_servers';
@@ -35,7 +42,7 @@ describeServer('%s', (engineName) => {
     spec = specOf(engine, found[0]!.series, 18001);
   });
   afterAll(async () => {
-    for (const id of await driver.list(ctx())) await driver.remove(id, ctx());
+    await removeServers(driver);
     await trial.close();
     expect(trial.errors).toEqual([]);
   });

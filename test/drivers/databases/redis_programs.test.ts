@@ -5,7 +5,7 @@ import { createClient } from '@redis/client';
 import type { DatabaseServer } from '../../../drivers/database';
 import { hostFacts } from '../../../drivers/host';
 import { serverDirectoryOf } from '../../../drivers/hosted_server/server_directory';
-import { ctx, openServerTrial, settle, specOf } from '../../support/databases/database_server';
+import { ctx, openServerTrial, settle, specOf, removeServers } from '../../support/databases/database_server';
 import { redisServers, type Servers } from '../../support/databases/hosted_servers';
 import { connectTenant, tenantAnswers, type TenantClient } from '../../support/databases/redis_client';
 import { until, type Trial } from '../../support/builds/runtime';
@@ -36,7 +36,7 @@ describeServer('%s', (engineName) => {
     driver = redisServers({
       ...{ runtime: trial.runtime, directory: directory(), found, engine, disks: trial.disks },
     });
-    spec = specOf(engine, found[0]!.series, 18031, {
+    spec = specOf(engine, found[0]!.series, 18061, {
       users: [
         { username: 'app', password: 'first-word', access: 'admin' },
         { username: 'writer', password: 'w-word', access: 'read_write' },
@@ -46,7 +46,7 @@ describeServer('%s', (engineName) => {
     await settle(driver, spec);
   });
   afterAll(async () => {
-    for (const id of await driver.list(ctx())) await driver.remove(id, ctx());
+    await removeServers(driver);
     await trial.close();
     expect(trial.errors).toEqual([]);
   });
@@ -124,7 +124,7 @@ describeServer('%s', (engineName) => {
   test('a replica takes the same password alone', async () => {
     const { id: server_id, port, admin_password: password, tls, users } = spec;
     const replica_of = { server_id, port, password };
-    const replica = specOf(engine, spec.version, 18032, { id: `rep_${engine}`, tenant: 14, tls, users, replica_of });
+    const replica = specOf(engine, spec.version, 18062, { id: `rep_${engine}`, tenant: 14, tls, users, replica_of });
     await settle(driver, replica);
     await until(async () => (await tenantAnswers(replica, { password: 'fourth-word' }, [['GET', 'a']]))[0] === '1');
     await driver.remove(replica.id, ctx());

@@ -9,7 +9,7 @@ import type { DatabaseServer } from '../../../drivers/database';
 import { diskBytes } from '../../../drivers/database/disk_size';
 import { hostFacts } from '../../../drivers/host';
 import { claimPorts } from '../../support/processes/claimed_ports';
-import { ctx, openServerTrial, settle, specOf } from '../../support/databases/database_server';
+import { ctx, openServerTrial, settle, specOf, removeServers } from '../../support/databases/database_server';
 import { mariadbServers, redisServers, type Servers } from '../../support/databases/hosted_servers';
 import { answersFor, connectAs } from '../../support/databases/mariadb_trial';
 import { processesWith } from '../../support/processes/processes';
@@ -42,7 +42,7 @@ const sizeOf = ({ id }: DatabaseServer) => statSync(path.join(directory, id, 'di
 const engineOf = (name: string) => ({ name, directory, runtime: trial.runtime, gigabyteBytes });
 
 async function removeAll(driver: Servers): Promise<void> {
-  for (const id of await driver.list(ctx())) await driver.remove(id, ctx());
+  await removeServers(driver);
   expect(spawnSync('findmnt', ['-n', '-o', 'TARGET'], { encoding: 'utf8' }).stdout).not.toContain(directory);
 }
 

@@ -11,7 +11,14 @@ import type { EngineFound } from '../../../core/catalog/host_facts';
 import type { DatabaseServer } from '../../../drivers/database';
 import { hostFacts } from '../../../drivers/host';
 import { serverDirectoryOf } from '../../../drivers/hosted_server/server_directory';
-import { ctx, newCertificate, openServerTrial, settle, specOf } from '../../support/databases/database_server';
+import {
+  ctx,
+  newCertificate,
+  openServerTrial,
+  settle,
+  specOf,
+  removeServers,
+} from '../../support/databases/database_server';
 import { processesWith, spawnProgram } from '../../support/processes/processes';
 import { until, type Trial } from '../../support/builds/runtime';
 import { redisServers, type Servers } from '../../support/databases/hosted_servers';
@@ -41,7 +48,7 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
     await settle(driver, spec);
   });
   afterAll(async () => {
-    for (const id of await driver.list(ctx())) await driver.remove(id, ctx());
+    await removeServers(driver);
     expect(processesWith(directory())).toEqual([]);
     await trial.close();
     expect(trial.errors).toEqual([]);

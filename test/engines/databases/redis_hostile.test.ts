@@ -10,7 +10,7 @@ import type { EngineFound } from '../../../core/catalog/host_facts';
 import type { DatabaseServer } from '../../../drivers/database';
 import { hostFacts } from '../../../drivers/host';
 import { serverDirectoryOf } from '../../../drivers/hosted_server/server_directory';
-import { ctx, openServerTrial, settle, specOf } from '../../support/databases/database_server';
+import { ctx, openServerTrial, settle, specOf, removeServers } from '../../support/databases/database_server';
 import { redisServers, type Servers } from '../../support/databases/hosted_servers';
 import { connectTenant, tenantAnswers, type TenantClient } from '../../support/databases/redis_client';
 import { until, type Trial } from '../../support/builds/runtime';
@@ -110,7 +110,7 @@ redis.register_function{function_name='evil', callback=each, flags={'allow-oom',
     await attack(spec);
   });
   afterAll(async () => {
-    for (const id of await driver.list(ctx())) await driver.remove(id, ctx());
+    await removeServers(driver);
     await trial.close();
     rmSync(reached, { recursive: true });
     expect(trial.errors).toEqual([]);

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { EngineFound } from '../../../core/catalog/host_facts';
 import type { DatabaseServer } from '../../../drivers/database';
 import { hostFacts } from '../../../drivers/host';
-import { ctx, openServerTrial, settle, specOf } from '../../support/databases/database_server';
+import { ctx, openServerTrial, settle, specOf, removeServers } from '../../support/databases/database_server';
 import { redisServers, type Servers } from '../../support/databases/hosted_servers';
 import { connectTenant } from '../../support/databases/redis_client';
 import { besidesDigest, fill, oddities, withStockServer, type Send } from '../../support/databases/redis_oddities';
@@ -55,7 +55,7 @@ describeServer('%s', (engineName) => {
     expected = { digest, besides: await asApp(spec, besidesDigest) };
   });
   afterAll(async () => {
-    for (const id of await driver.list(ctx())) await driver.remove(id, ctx());
+    await removeServers(driver);
     await trial.close();
     expect(trial.errors).toEqual([]);
   });

@@ -5,8 +5,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DatabaseServer, EngineId } from '../../../drivers/database';
-import { driverContext } from '../../../core/driver';
-import { openTrial, type Trial } from '../builds/runtime';
+import { DriverError, driverContext } from '../../../core/driver';
+import { openTrial, until, type Trial } from '../builds/runtime';
 import type { Servers, Seen } from './hosted_servers';
 
 /** An installation of MariaDB takes a second, and twenty where six others run beside it. */
@@ -88,4 +88,19 @@ export async function settle(driver: Servers, spec: DatabaseServer): Promise<See
 /** A trial whose servers are taken away at its end. */
 export async function openServerTrial(): Promise<Trial> {
   return openTrial({ sandbox: 'auto' });
+}
+
+/** Removes all servers, as the loop does: a unit that starts elsewhere may hold a copy of a mount for a moment. */
+export async function removeServers(driver: Servers): Promise<void> {
+  for (const id of await driver.list(ctx())) await until(() => isRemoved(driver, id), withinMs);
+}
+
+async function isRemoved(driver: Servers, id: string): Promise<boolean> {
+  try {
+    await driver.remove(id, ctx());
+    return true;
+  } catch (error) {
+    if (error instanceof DriverError && error.reason === 'transient') return false;
+    throw error;
+  }
 }

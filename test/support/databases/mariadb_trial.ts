@@ -4,7 +4,7 @@ import { createConnection, type Connection } from 'mysql2/promise';
 import type { EngineFound } from '../../../core/catalog/host_facts';
 import type { DatabaseServer } from '../../../drivers/database';
 import { hostFacts } from '../../../drivers/host';
-import { ctx, openServerTrial } from './database_server';
+import { openServerTrial, removeServers } from './database_server';
 import { mariadbServers, type Servers } from './hosted_servers';
 import { processesWith } from '../processes/processes';
 import type { Trial } from '../builds/runtime';
@@ -36,7 +36,7 @@ export async function openMariadbTrial(): Promise<MariadbTrial> {
   return {
     ...{ trial, driver, found, directory },
     async close() {
-      for (const id of await driver.list(ctx())) await driver.remove(id, ctx());
+      await removeServers(driver);
       expect(processesWith(directory)).toEqual([]);
       await trial.close();
       expect(trial.errors).toEqual([]);
