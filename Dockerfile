@@ -4,7 +4,7 @@ FROM node:24-slim AS build
 WORKDIR /app
 COPY . .
 # The development packages hold the compiler, in a package for each platform; `prepare` builds dist/ and the dashboard.
-RUN npm ci --prefix clients/dashboard && npm ci
+RUN npm ci
 
 FROM node:24-slim
 ENV NODE_ENV=production HOST=0.0.0.0 INGRESS_LISTEN=0.0.0.0 PLATFORM_DATA_DIR=/var/lib/platform-api

@@ -2,6 +2,7 @@
 import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { replaceFile } from '../core/files';
+import type { Config } from '../core/config';
 import { makePassableDirectory } from '../core/directory';
 import type { EngineFacts } from '../core/catalog/host_facts';
 import { mintId } from '../core/ids';
@@ -9,9 +10,11 @@ import { missingPrograms } from '../core/catalog/missing_programs';
 import { scopes } from '../core/accounts/scopes';
 import { StartupError } from '../core/startup_error';
 import { mintToken } from '../core/accounts/tokens';
+import { applicationUrl } from '../models/applications/application/url';
 import { newFirstStartCode } from '../models/identity/first_start';
 import type { Session } from '../db/control_database';
 import { named } from '../db/statement';
+import { isDashboardBuilt } from './dashboard_folder';
 import type { Platform } from './platform/platform';
 
 export interface FirstKey {
@@ -138,9 +141,9 @@ export type Output = 'terminal' | 'log';
  * What the operator sees once, ready to paste: the last lines of the first start. The key itself is shown on a terminal
  * only; else its file is named.
  */
-export function firstBootText(first: FirstKey, facts: EngineFacts, dataDir: string, output: Output): string {
+export function firstBootText(first: FirstKey, facts: EngineFacts, config: Config, output: Output): string {
   const { key, project_id, base_url, setup_url } = first;
-  const file = firstKeyFile(dataDir);
+  const file = firstKeyFile(config.dataDir);
   const isShown = output === 'terminal';
   const headers = `-H "Authorization: Bearer $KEY" -H 'X-Svc-Project: ${project_id}'`;
   const json = `-H 'Content-Type: application/json'`;
@@ -152,21 +155,23 @@ export function firstBootText(first: FirstKey, facts: EngineFacts, dataDir: stri
     isShown
       ? 'Welcome. The key is shown only once. It is also in first-key.json in the data directory.'
       : 'Welcome. The first API key is not shown because the output is not a terminal. The file below contains it.',
-    '',
-    `  key      ${isShown ? key : file}`,
-    `  project  ${project_id}`,
-    `  address  ${base_url}`,
     ...setupText(setup_url, isShown ? null : file),
     '',
-    'Deploy an application from a preset. The last response contains its host name:',
+    `  dashboard     ${base_url}/`,
+    `  API           ${base_url}/v2`,
+    `  reference     ${base_url}/v2/docs`,
+    `  GraphQL       ${base_url}/graphql`,
+    `  applications  ${applicationUrl(config, `<application>.${config.appsDomain}`)}`,
+    `  key           ${isShown ? key : file}`,
+    `  project       ${project_id}`,
+    '',
+    'Next, deploy an application: in the dashboard, or from another terminal. The last response contains its address:',
     '',
     isShown ? `  KEY=${key}` : `  KEY=$(node -p "require('${file}').key")`,
     `  curl ${base_url}/v2/me ${headers}`,
     `  ID=$(curl -sS ${base_url}/v2/applications ${headers} ${json} -d '${application}' | ${firstId})`,
     `  curl ${base_url}/v2/applications/$ID/deployments ${headers} ${json} -H 'Prefer: wait=60' -d '{}'`,
     `  curl ${base_url}/v2/applications/$ID ${headers}`,
-    '',
-    `Console: ${base_url}/v2/docs   GraphQL: ${base_url}/graphql`,
     '',
   ].join('\n');
 }
@@ -175,7 +180,8 @@ export function firstBootText(first: FirstKey, facts: EngineFacts, dataDir: stri
 function setupText(setup_url: string | null, file: string | null): string[] {
   if (!setup_url) return [];
   const where = file === null ? setup_url : `setup_url in ${file}`;
-  return ['', 'Set your password in the browser, once within 24 hours:', '', `  ${where}`];
+  const build = isDashboardBuilt() ? [] : ['', 'The dashboard is not built. Before that: npm ci && npm run build'];
+  return ['', 'Set your password in the dashboard, once within 24 hours:', '', `  ${where}`, ...build];
 }
 
 function missingText(facts: EngineFacts): string[] {

@@ -26,7 +26,7 @@ async function start(platform: Platform): Promise<Running> {
   });
   first ??= await firstBoot(platform);
   const output = process.stdout.isTTY ? 'terminal' : 'log';
-  const welcome = first && firstBootText(first, await platform.engines(), platform.config.dataDir, output);
+  const welcome = first && firstBootText(first, await platform.engines(), started.config, output);
   platform.log.info({ address: started.config.baseUrl, admin_port: started.adminPort }, 'ready');
   // Behind the lines of the log, where it stays in sight.
   if (welcome) writeText(platform.log, welcome);

@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import express, { type Request, type Response, type Router } from 'express';
 import Negotiator from 'negotiator';
+import { dashboardFolder } from '../dashboard_folder';
 import { formPage } from './plain_page';
 
 interface File {
@@ -87,13 +88,6 @@ export function dashboard(folder = dashboardFolder(), elsewhere: () => readonly 
   return { files, pages };
 }
 
-/** The folder of the built files: beside the sources, also where the compiled program runs. */
-export function dashboardFolder(): string {
-  let folder = __dirname;
-  while (!existsSync(path.join(folder, 'templates')) && folder !== path.dirname(folder)) folder = path.dirname(folder);
-  return path.join(folder, 'clients/dashboard/dist');
-}
-
 /** A browser that opens a page names HTML; programs that ask for anything get what they got before. */
 function acceptsPages({ headers }: Request): boolean {
   return /\btext\/html\b/i.test(headers.accept ?? '');
@@ -126,7 +120,7 @@ function sendDocument(
   const { headers, html } = formPage(
     'The dashboard is not built',
     'The API is running. To build the dashboard, run the command below in the folder of the platform, and start again.',
-    '<pre>npm run install:dashboard &amp;&amp; npm run build</pre>' +
+    '<pre>npm ci &amp;&amp; npm run build</pre>' +
       '<p><a href="/v2/docs">Reference of the API</a> · <a href="/graphql">GraphQL</a></p>',
   );
   response.writeHead(503, headers).end(html);

@@ -5,10 +5,8 @@ import http from 'node:http';
 import path from 'node:path';
 import { openapiDocument } from '../../rest/openapi';
 import { buildCore } from '../../resolvers';
-import { buildCli, fileNeedsCli, openHome, type Home } from '../support/cli/svc';
+import { buildCli, openHome, type Home } from '../support/cli/svc';
 import { startService, type TestService } from '../support/service';
-
-fileNeedsCli();
 
 let service: TestService;
 let home: Home;

@@ -7,13 +7,11 @@ import https from 'node:https';
 import net from 'node:net';
 import path from 'node:path';
 import { appendLogLines } from '../../models/applications/log_line';
-import { BINARY, buildCli, fileNeedsCli, follow, logInWith, openHome, type Home } from '../support/cli/svc';
+import { BINARY, buildCli, follow, logInWith, openHome, type Home } from '../support/cli/svc';
 import { makeAuthority } from '../support/databases/authority';
 import { newPerson } from '../support/identity/person';
 import { needs } from '../support/runner/programs';
 import { startService, type TestService } from '../support/service';
-
-fileNeedsCli();
 
 let service: TestService;
 let home: Home;

@@ -2,10 +2,8 @@
 // Databases by the command line: created, opened, backed up and restored.
 import * as fs from 'node:fs';
 import path from 'node:path';
-import { buildCli, fileNeedsCli, openHome, type Home } from '../support/cli/svc';
+import { buildCli, openHome, type Home } from '../support/cli/svc';
 import { hasPostgresqlTools, openHall, testWhere, type Hall } from '../support/databases/database_hall';
-
-fileNeedsCli();
 
 let hall: Hall;
 let home: Home;

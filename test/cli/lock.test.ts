@@ -5,9 +5,7 @@ import * as fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { bundlePart } from '../support/cli/part';
-import { fileNeedsCli, follow, type Ran } from '../support/cli/svc';
-
-fileNeedsCli();
+import { follow, type Ran } from '../support/cli/svc';
 
 const PROCESSES = 6;
 /** No process has it: Linux has at most 2^22. */

@@ -4,10 +4,8 @@ import * as fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
 import { logIn, newPerson, type Person } from '../support/identity/person';
-import { allow, buildCli, fileNeedsCli, logInWith, openHome, type Home, type Running } from '../support/cli/svc';
+import { allow, buildCli, logInWith, openHome, type Home, type Running } from '../support/cli/svc';
 import { startService, type TestService } from '../support/service';
-
-fileNeedsCli();
 
 let service: TestService;
 let person: Person;

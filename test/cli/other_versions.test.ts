@@ -2,9 +2,7 @@
 // Servers that are older or newer than the command line.
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { buildCli, fileNeedsCli, openHome, type Home } from '../support/cli/svc';
-
-fileNeedsCli();
+import { buildCli, openHome, type Home } from '../support/cli/svc';
 
 let home: Home;
 const servers: http.Server[] = [];

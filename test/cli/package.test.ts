@@ -4,11 +4,9 @@ import { execFileSync } from 'node:child_process';
 import * as fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { buildCli, fileNeedsCli } from '../support/cli/svc';
+import { buildCli } from '../support/cli/svc';
 import { ROOT } from '../support/runner/repository';
 import { needs } from '../support/runner/programs';
-
-fileNeedsCli();
 
 const BYTES_MAX = 2 * 1024 * 1024;
 let directory: string;

@@ -1,12 +1,10 @@
 // The first ten minutes of the README, as somebody pastes them.
 import * as fs from 'node:fs';
 import path from 'node:path';
-import { buildCli, fileNeedsCli, openHome, type Home } from '../support/cli/svc';
+import { buildCli, openHome, type Home } from '../support/cli/svc';
 import { openHall, type Hall } from '../support/databases/database_hall';
 import { pasteDocument } from '../support/processes/tour';
 import { needs } from '../support/runner/programs';
-
-fileNeedsCli();
 
 let hall: Hall;
 let home: Home;

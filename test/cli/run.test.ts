@@ -1,11 +1,9 @@
 // svc run and svc ssh against a service that really runs commands.
-import { buildCli, fileNeedsCli, onTerminal, openHome, type Home } from '../support/cli/svc';
+import { buildCli, onTerminal, openHome, type Home } from '../support/cli/svc';
 import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';
 import { nodeApp } from '../support/git/repositories';
 import { needs } from '../support/runner/programs';
 import { runEnded } from '../support/runs/runs';
-
-fileNeedsCli();
 
 let service: DeployService;
 let application: TestApplication;

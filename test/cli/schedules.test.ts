@@ -1,10 +1,8 @@
 /** @tier heavy @quarter 2 @covers clients/cli/src/commands/schedules.ts */
 // Schedules by the command line. Nothing runs: what a schedule starts is a row.
 import { deployed } from '../support/deployments/deployed';
-import { buildCli, fileNeedsCli, openHome, type Home } from '../support/cli/svc';
+import { buildCli, openHome, type Home } from '../support/cli/svc';
 import { startService, type TestService } from '../support/service';
-
-fileNeedsCli();
 
 let service: TestService;
 let home: Home;

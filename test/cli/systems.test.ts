@@ -4,9 +4,6 @@ import { createRequire } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
 import { bundlePart } from '../support/cli/part';
-import { fileNeedsCli } from '../support/cli/svc';
-
-fileNeedsCli();
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

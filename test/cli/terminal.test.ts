@@ -3,13 +3,11 @@
 import { spawn } from 'node:child_process';
 import * as fs from 'node:fs';
 import path from 'node:path';
-import { BINARY, buildCli, fileNeedsCli, follow, onTerminal, openHome, type Home } from '../support/cli/svc';
+import { BINARY, buildCli, follow, onTerminal, openHome, type Home } from '../support/cli/svc';
 import { hasProgram } from '../support/runner/has_program';
 import { needs } from '../support/runner/programs';
 import { readSource } from '../support/runner/repository';
 import { startService, type TestService } from '../support/service';
-
-fileNeedsCli();
 
 let service: TestService;
 let home: Home;

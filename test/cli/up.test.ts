@@ -3,11 +3,9 @@
 import * as fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
-import { buildCli, fileNeedsCli, openHome, type Home, type RunOptions } from '../support/cli/svc';
+import { buildCli, openHome, type Home, type RunOptions } from '../support/cli/svc';
 import { freePort } from '../support/processes/free_port';
 import { startService, type TestService } from '../support/service';
-
-fileNeedsCli();
 
 let service: TestService;
 let home: Home;

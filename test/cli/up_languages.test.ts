@@ -3,13 +3,11 @@
 // on the way; again without a change, nothing is sent.
 import * as fs from 'node:fs';
 import path from 'node:path';
-import { buildCli, fileNeedsCli, openHome, type Home } from '../support/cli/svc';
+import { buildCli, openHome, type Home } from '../support/cli/svc';
 import { startDeployService, visitHost, type DeployService } from '../support/deployments/deploy';
 import { nodeLocked, procfileApp, pythonApp, staticSite } from '../support/git/repositories';
 import type { GitFiles } from '../support/git/git_server';
 import { needs } from '../support/runner/programs';
-
-fileNeedsCli();
 
 const UP_MS = 300_000;
 

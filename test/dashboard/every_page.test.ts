@@ -9,12 +9,10 @@ import { faultsOfCommand, wordsOf } from '../support/dashboard/commands';
 import { resourceTable, rootPages } from '../support/dashboard/generic';
 import { faultsOfPictures, takePicture } from '../support/dashboard/page_pictures';
 import { worldDashboard } from '../support/dashboard/world_dashboard';
-import { buildCli, fileNeedsCli, openHome, type Home } from '../support/cli/svc';
+import { buildCli, openHome, type Home } from '../support/cli/svc';
 import { ROOT } from '../support/runner/repository';
 import type { TestService } from '../support/service';
 import { operations, type World } from '../support/world';
-
-fileNeedsCli();
 
 let service: TestService;
 let window: Window;

@@ -31,7 +31,7 @@ interface Browser {
   close(): Promise<void>;
 }
 
-const PLAYWRIGHT = path.resolve(__dirname, '../../tools/development/node_modules/playwright-core');
+const PLAYWRIGHT = path.resolve(__dirname, '../../node_modules/playwright-core');
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const missing = [PLAYWRIGHT, CHROMIUM].filter((file) => !existsSync(file));
 const inBrowser = missing.length && !process.env.CI ? it.skip : it;

@@ -117,7 +117,7 @@ test('where the dashboard was not built, browsers get the command', async () => 
   const base = await serve(path.join(folder, 'nothing'));
   const { status, body, headers } = await get(base, HTML);
   expect(status).toBe(503);
-  expect(body.toString()).toContain('npm run install:dashboard &amp;&amp; npm run build');
+  expect(body.toString()).toContain('npm ci &amp;&amp; npm run build');
   expect(headers['content-security-policy']).toContain("default-src 'none'");
   expect((await get(base, { accept: 'application/json' })).status).toBe(302);
 });

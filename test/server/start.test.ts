@@ -8,6 +8,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import { loadConfig } from '../../core/config';
 import { limits } from '../../core/limits';
 import { settings } from '../../core/settings';
 import { hostFacts } from '../../drivers/host';
@@ -65,16 +66,19 @@ test('first start, kill -9, second start, stop: with the embedded database', asy
   expect(Object.keys(file).sort()).toEqual(['base_url', 'key', 'project_id', 'setup_url']);
   expect(statSync(path.join(dir, 'first-key.json')).mode & 0o777).toBe(0o600);
   expect(file.base_url).toBe(base);
-  await until(() => first.out().includes('GraphQL: '));
+  await until(() => first.out().includes('curl'));
   const text = first.out();
-  expect(text.trimEnd().split('\n').pop()).toContain(`Console: ${base}/v2/docs`);
   // A file or a collector of logs keeps what it gets: the key goes to terminals only.
   expect(text).not.toContain(file.key);
   expect(file.setup_url).toMatch(new RegExp(`^${base}/welcome#fst_[\\w-]{40,}$`));
   expect(text).not.toContain(file.setup_url);
-  const onTerminal = firstBootText(file, await hostFacts({ directory: dir }), dir, 'terminal');
-  expect(onTerminal.split(`key      ${file.key}\n`)).toHaveLength(2);
-  for (const value of [`key      ${dir}/first-key.json`, `project  ${file.project_id}`, `address  ${base}`])
+  const onTerminal = firstBootText(file, await hostFacts({ directory: dir }), loadConfig({}), 'terminal');
+  expect(onTerminal.split(`key           ${file.key}\n`)).toHaveLength(2);
+  for (const value of [
+    `key           ${dir}/first-key.json\n`,
+    `project       ${file.project_id}\n`,
+    `dashboard     ${base}/\n`,
+  ])
     expect(text.split(value)).toHaveLength(2);
 
   await postVolume(base, file, 'kept');
@@ -102,7 +106,7 @@ test('first start, kill -9, second start, stop: with the embedded database', asy
 needs('bash', 'curl').test('the commands that the first start shows deploy an application', async () => {
   const program = startProgram({ PLATFORM_DATA_DIR: directory('shown') });
   await program.ready();
-  await until(() => program.out().includes('GraphQL: '));
+  await until(() => program.out().includes('/deployments '));
   const examples = program
     .out()
     .split('\n')

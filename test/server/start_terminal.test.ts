@@ -49,10 +49,10 @@ atTerminal(
     const dir = directory('terminal');
     const session = startAtTerminal({ PLATFORM_DATA_DIR: dir });
     try {
-      const isReady = (): boolean => session.text().includes('Console: ');
+      const isReady = (): boolean => session.text().includes('/deployments ');
       await until(isReady).then(() => until(isReady));
       const { key, base_url } = JSON.parse(readFileSync(path.join(dir, 'first-key.json'), 'utf8'));
-      const steps = ['starting the embedded database', 'preparing the API', 'Welcome.', 'Console: '];
+      const steps = ['starting the embedded database', 'preparing the API', 'Welcome.', '/deployments '];
       const places = steps.map((step) => session.text().indexOf(step));
       expect(places).toEqual([...places].sort((a, b) => a - b));
       expect(places).not.toContain(-1);

@@ -25,6 +25,7 @@ async function main(): Promise<number> {
     await Promise.race([perform(play), interrupted]);
     await Promise.race([showZone(stage, show, parent), interrupted]);
     show.step(`All was as expected, in ${((performance.now() - begin) / 1000).toFixed(1)} s.`);
+    show.note('next: npm start, which prints the address of the dashboard');
     return 0;
   } catch (error) {
     if (error instanceof Interrupted) show.step('Interrupted: clearing up');

@@ -2,12 +2,14 @@
 // TypeScript clients of two generators that must pass `tsc --strict`. Any error or warning ends with exit code 1.
 // Usage: node tools/development/check-openapi.mjs openapi.yaml
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
-const bin = (name) => join(here, 'node_modules/.bin', name);
+// A package that needs another TypeScript than the project stands in this folder, the others above.
+const bin = (name) =>
+  [here, join(here, '../..')].map((folder) => join(folder, 'node_modules/.bin', name)).find((file) => existsSync(file));
 const rules = (name) => join(here, 'openapi', name);
 
 const [argument] = process.argv.slice(2);

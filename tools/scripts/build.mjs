@@ -14,6 +14,7 @@ const STAMP = path.join(DIST, '.built');
 const LOCK = path.join(ROOT, '.cache/build.lock');
 const LOCK_LIMIT_MS = 600_000;
 const SOURCE = /\.(?:ts|graphql|json)$/;
+const BUNDLERS = { cli: 'esbuild', dashboard: 'vite' };
 const ASSETS = [
   ['schema', /\.graphql$/],
   ['rest/console', /\.(?:html|css|js|svg)$/],
@@ -24,16 +25,31 @@ const ASSETS = [
 
 if (process.argv[1] && fs.realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
   process.exitCode =
-    (process.argv.includes('--force') ? rebuild() : buildIfStale()) ||
-    buildClient('cli', 'esbuild') ||
-    buildClient('dashboard', 'vite');
+    (process.argv.includes('--force') ? rebuild() : buildIfStale()) || buildClient('cli') || buildClient('dashboard');
+  if (!process.exitCode) linkCommandLine();
 }
 
-/** Clients are packages of their own (docs/decisions/0188, 0190): built where their packages are installed. */
-function buildClient(name, bundler) {
+/** Built where its bundler is installed: `npm ci --omit=dev` brings none, and takes what was built before. */
+function buildClient(name) {
   const folder = path.join(ROOT, 'clients', name);
-  if (!fs.existsSync(path.join(folder, 'node_modules', bundler))) return 0;
+  if (!isInstalled(BUNDLERS[name])) return 0;
   return spawnSync(process.execPath, [path.join(folder, 'build.mjs'), '--if-stale'], { stdio: 'inherit' }).status ?? 1;
+}
+
+/** `npx svc`: npm links the commands of workspaces before this builds them, and none whose file is absent. */
+function linkCommandLine() {
+  const link = path.join(ROOT, 'node_modules/.bin/svc');
+  if (!fs.existsSync(path.join(ROOT, 'clients/cli/dist/svc.cjs')) || fs.existsSync(link)) return;
+  fs.rmSync(link, { force: true });
+  fs.symlinkSync('../../clients/cli/dist/svc.cjs', link);
+}
+
+function isInstalled(name) {
+  try {
+    return Boolean(createRequire(import.meta.url).resolve(`${name}/package.json`));
+  } catch {
+    return false;
+  }
 }
 
 /** Builds where needed. Returns the exit code; the compiler has reported the errors. */

@@ -167,10 +167,6 @@ function nextMigration() {
 }
 
 function generateTypes() {
-  if (!existsSync(join(ROOT, 'tools/development/node_modules'))) {
-    console.log('The generator of types is not installed: npm ci --prefix tools/development && npm run codegen');
-    return;
-  }
   const generator = join(ROOT, 'tools/scripts/codegen.mjs');
   const { status } = spawnSync(process.execPath, [generator], { cwd: ROOT, stdio: 'inherit' });
   if (status !== 0) fail('npm run codegen failed');

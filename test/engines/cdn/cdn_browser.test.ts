@@ -23,7 +23,7 @@ interface Browser {
   close(): Promise<void>;
 }
 
-const PLAYWRIGHT = path.resolve(__dirname, '../../../tools/development/node_modules/playwright-core');
+const PLAYWRIGHT = path.resolve(__dirname, '../../../node_modules/playwright-core');
 const FONT = path.join(PLAYWRIGHT, 'lib/vite/traceViewer/codicon.DCmgc-ay.ttf');
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const isMissing = ![PLAYWRIGHT, FONT, CHROMIUM].every((file) => existsSync(file));

@@ -17,7 +17,7 @@ interface Browser {
   close(): Promise<void>;
 }
 
-const PLAYWRIGHT = path.resolve(__dirname, '../../../tools/development/node_modules/playwright-core');
+const PLAYWRIGHT = path.resolve(__dirname, '../../../node_modules/playwright-core');
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const isMissing = ![PLAYWRIGHT, CHROMIUM].every((file) => existsSync(file));
 

@@ -5,7 +5,7 @@ import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { createEmptyDatabase, type TestDatabase } from '../../support/databases/database';
 import { followPage, pageCommands } from '../../support/runner/adding_a_kind_page';
-import { copyProject, hasTools, ROOT } from '../../support/runner/generated_project';
+import { copyProject, ROOT } from '../../support/runner/generated_project';
 import type { GeneratedProject, Outcome } from '../../support/runner/generated_project';
 
 let project: GeneratedProject;
@@ -26,9 +26,7 @@ beforeAll(() => {
   project = copyProject();
   copy = project.directory;
   before = contents();
-  if (hasTools) project.linkTools();
   made = generate('widget', '--group', 'Volumes');
-  project.unlinkTools();
   between = contents();
   child = generate('widget_part', '--parent', 'widget', '--prefix', 'wip');
   generate('widget_gear', '--parent', 'widget', '--loop', '--prefix', 'wig');
@@ -36,8 +34,6 @@ beforeAll(() => {
   generate('engine_room_pump', '--parent', 'engine_room', '--driver', '--prefix', 'egp');
   for (const words of pageCommands()) generate(...words);
   followPage(copy);
-  if (!hasTools) return;
-  project.linkTools();
   expect(run('tools/scripts/codegen.mjs')).toMatchObject({ status: 0 });
 });
 
@@ -58,7 +54,7 @@ test('it writes the five files of a kind and changes no other, the generated typ
     ].sort(),
   );
   const changed = Object.keys(before).filter((name) => after[name] !== before[name]);
-  expect(changed).toEqual(hasTools ? ['resolvers/types.ts', 'schema/types.ts'] : []);
+  expect(changed).toEqual(['resolvers/types.ts', 'schema/types.ts']);
 });
 
 test('with --parent it writes the five files of a child, in the group of its parent', () => {
@@ -88,7 +84,7 @@ test('with --driver it writes a kind with a process and a log, and changes no ot
     'test/volumes/engine_room.test.ts',
   ]);
   const changed = Object.keys(before).filter((name) => after[name] !== before[name]);
-  expect(changed).toEqual(hasTools ? ['resolvers/types.ts', 'schema/types.ts'] : []);
+  expect(changed).toEqual(['resolvers/types.ts', 'schema/types.ts']);
 });
 
 test.each([
@@ -111,9 +107,7 @@ test.each([
   expect(Object.keys(contents())).toEqual(files);
 });
 
-(hasTools ? test : test.skip)(
-  'what it wrote type-checks (needs npm ci --prefix tools/development)',
-  () => {
+test('what it wrote type-checks', () => {
     const compiler = path.join(ROOT, 'node_modules/typescript/bin/tsc');
     // What was found of all other files is known from the last check of the sources.
     const known = path.join(ROOT, '.cache/test.tsbuildinfo');

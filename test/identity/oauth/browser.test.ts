@@ -31,7 +31,7 @@ interface Browser {
   close(): Promise<void>;
 }
 
-const TOOLS = path.resolve(__dirname, '../../../tools/development/node_modules');
+const TOOLS = path.resolve(__dirname, '../../../node_modules');
 const [PLAYWRIGHT, AXE] = [path.join(TOOLS, 'playwright-core'), path.join(TOOLS, 'axe-core/axe.min.js')];
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const missing = [PLAYWRIGHT, AXE, CHROMIUM].filter((file) => !existsSync(file));

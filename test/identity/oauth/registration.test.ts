@@ -8,10 +8,7 @@ import { startService, type TestService } from '../../support/service';
 import { openClient } from './client';
 import { logIn, newPerson, type Person } from '../../support/identity/person';
 
-const SDK = path.resolve(
-  __dirname,
-  '../../../tools/development/node_modules/@modelcontextprotocol/sdk/dist/esm/client/auth.js',
-);
+const SDK = path.resolve(__dirname, '../../../node_modules/@modelcontextprotocol/sdk/dist/esm/client/auth.js');
 const LOCAL = 'http://127.0.0.1:49152/callback';
 const HOSTED = 'https://agent.example.com/callback';
 

@@ -5,7 +5,6 @@ import os from 'node:os';
 import path from 'node:path';
 import { logIn, type Page, type Person } from '../identity/person';
 import { ROOT } from '../runner/repository';
-import { named } from '../runner/programs';
 import type { TestService } from '../service';
 
 const CLI = path.join(ROOT, 'clients/cli');
@@ -48,13 +47,6 @@ export interface Running {
   ended: Promise<Ran>;
   /** @throws Error with all output where it does not come */
   until(pattern: RegExp): Promise<RegExpExecArray>;
-}
-
-/** The tests of a file are skipped by name where the packages of the command line are not installed, outside of CI. */
-export function fileNeedsCli(): void {
-  if (fs.existsSync(path.join(CLI, 'node_modules')) || process.env.CI) return;
-  const skipped = named(test.skip, ' (needs: npm ci --prefix clients/cli)');
-  Object.assign(globalThis, { test: skipped, it: skipped, beforeAll: () => {}, afterAll: () => {} });
 }
 
 export function buildCli(): void {

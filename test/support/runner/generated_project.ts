@@ -12,9 +12,6 @@ export const COPIED = [
   ...['package.json', 'tsconfig.json', 'tsconfig.test.json', 'codegen.yml', 'jest.config.js', '.gitignore'],
 ];
 
-/** The generator of resolver types is a development tool of its own; the service and its tests do without it. */
-export const hasTools = Boolean(process.env.CI) || fs.existsSync(path.join(ROOT, 'tools/development/node_modules'));
-
 export interface Outcome {
   status: number | null;
   output: string;
@@ -26,9 +23,6 @@ export interface GeneratedProject {
   generate(...words: string[]): Outcome;
   /** Node with these arguments, in the copy. */
   run(...words: string[]): Outcome;
-  /** Without its tools the generator writes no types, which takes most of its time. */
-  linkTools(): void;
-  unlinkTools(): void;
   /** Texts of all files by their path. */
   contents(): Record<string, string>;
   remove(): void;
@@ -42,7 +36,6 @@ export function copyProject(): GeneratedProject {
     if (fs.existsSync(path.join(ROOT, name)))
       fs.cpSync(path.join(ROOT, name), path.join(directory, name), { recursive: true });
   }
-  const tools = path.join(directory, 'tools/development/node_modules');
   const run = (...words: string[]): Outcome => {
     // Its tests are named, whichever run this is a part of.
     const env = { ...process.env, TEST_TIER: 'every' };
@@ -53,8 +46,6 @@ export function copyProject(): GeneratedProject {
     directory,
     run,
     generate: (...words) => run('tools/scripts/new.mjs', ...words),
-    linkTools: () => fs.symlinkSync(path.join(ROOT, 'tools/development/node_modules'), tools),
-    unlinkTools: () => fs.rmSync(tools, { force: true }),
     contents: () => contentsOf(directory),
     remove: () => fs.rmSync(directory, { recursive: true, force: true }),
   };

@@ -52,7 +52,7 @@ async function main(): Promise<void> {
 
 function ours(port: number): Program[] {
   const binary = path.resolve(__dirname, '../../../../clients/cli/dist/svc.cjs');
-  if (!existsSync(binary)) throw new Error('clients/cli is not built: npm run install:cli && npm run build');
+  if (!existsSync(binary)) throw new Error('clients/cli is not built: npm ci');
   const env = { SVC_URL: `http://127.0.0.1:${port}`, SVC_TOKEN: 'svc_bench', SVC_PROJECT: 'prj_bench' };
   return [
     { name: 'node -e 0', args: ['-e', '0'], env: {} },
