@@ -1,0 +1,240 @@
+#!/bin/sh
+# Installs this release on Debian 12 or 13, as root: unpack the archive, then run its install.sh.
+set -eu
+
+PREFIX=/opt/platform
+CONFIG=/etc/platform
+DATA=/var/lib/platform-api
+UNIT=/etc/systemd/system/platform.service
+# What isolates applications from each other and from the host.
+PACKAGES='git bubblewrap iproute2 nftables e2fsprogs ca-certificates'
+
+usage() {
+  cat <<END
+usage: install.sh [--no-packages] [--no-start]
+       install.sh --uninstall [--purge $DATA]
+
+Installs the platform in $PREFIX, with settings in $CONFIG/platform.env and data in $DATA.
+Called again, it changes only what differs; a newer release replaces the older one.
+
+  --no-packages   do not install Debian packages ($PACKAGES)
+  --no-start      do not start the service
+  --uninstall     stop the platform and its applications, and remove it. Data and settings stay.
+  --purge DIR     with --uninstall: remove the data, too. DIR must be the directory of the data.
+END
+}
+
+fail() {
+  echo "install.sh: $1" >&2
+  exit 1
+}
+
+packages=1 start=1 uninstall= purge=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --no-packages) packages= ;;
+    --no-start) start= ;;
+    --uninstall) uninstall=1 ;;
+    --purge)
+      [ $# -gt 1 ] || fail '--purge needs the directory of the data'
+      purge=$2
+      shift
+      ;;
+    -h | --help) usage; exit 0 ;;
+    *) usage >&2; exit 2 ;;
+  esac
+  shift
+done
+
+here=$(cd "$(dirname "$0")" && pwd)
+[ "$(id -u)" = 0 ] || fail 'run it as root: it makes a user, directories and a unit of systemd'
+systemd=
+[ ! -d /run/systemd/system ] || systemd=1
+
+# setting NAME DEFAULT: the last value in the file of settings.
+setting() {
+  value=$(sed -n "s/^$1=//p" "$CONFIG/platform.env" 2>/dev/null | tail -n 1)
+  echo "${value:-$2}"
+}
+
+remove() {
+  data=$(setting PLATFORM_DATA_DIR "$DATA")
+  if [ -n "$purge" ] && [ "$purge" != "$data" ]; then fail "the data are in $data, not in $purge: nothing was removed"; fi
+  if [ -n "$systemd" ] && [ -e "$UNIT" ]; then
+    systemctl disable --quiet --now platform.service
+    # Applications outlive the service: here they end with it.
+    systemctl kill --kill-whom=all --signal=SIGKILL platform.service 2>/dev/null || true
+  fi
+  rm -f "$UNIT" /usr/local/bin/platform /usr/local/bin/svc
+  [ -z "$systemd" ] || systemctl daemon-reload
+  rm -rf "$PREFIX"
+  if [ -n "$purge" ]; then
+    awk -v data="$data/" 'index($2, data) == 1 { print $2 }' /proc/mounts | sort -r | while read -r mount; do
+      umount -l "$mount" || true
+    done
+    rm -rf "$data" "$CONFIG"
+    echo "Removed, with its data in $data and its settings in $CONFIG."
+  else
+    echo "Removed. Its data are still in $data, its settings in $CONFIG."
+  fi
+}
+
+if [ -n "$uninstall" ]; then
+  remove
+  exit 0
+fi
+[ -z "$purge" ] || fail '--purge needs --uninstall'
+[ -x "$here/bin/node" ] && [ -f "$here/VERSION" ] || fail "$here is no unpacked release"
+version=$(cat "$here/VERSION")
+"$here/bin/node" --version >/dev/null 2>&1 || fail "this release is for another processor than $(uname -m)"
+
+missing() {
+  for package in $PACKAGES; do
+    case $(dpkg-query -W -f '${Status}' "$package" 2>/dev/null) in *' installed') ;; *) echo "$package" ;; esac
+  done
+}
+
+install_packages() {
+  absent=$(missing | tr '\n' ' ')
+  [ -n "$absent" ] || return 0
+  command -v apt-get >/dev/null || fail "this is no Debian: install $absent by hand, and run it with --no-packages"
+  echo "Installing $absent"
+  export DEBIAN_FRONTEND=noninteractive
+  # shellcheck disable=SC2086 -- a list of words
+  apt-get -q update >/dev/null && apt-get -q install -y --no-install-recommends $absent >/dev/null ||
+    fail "apt-get could not install $absent: see above; --no-packages goes on without them"
+}
+
+# Copied beside, and moved there whole: a disk that is full or a kill leaves what runs as it is.
+install_files() {
+  if [ "$(cat "$PREFIX/$version/VERSION" 2>/dev/null)" = "$version" ] &&
+    cmp -s "$here/RELEASE" "$PREFIX/$version/RELEASE"; then return 0; fi
+  mkdir -p "$PREFIX"
+  rm -rf "$PREFIX/.new"
+  cp -a "$here" "$PREFIX/.new" || {
+    rm -rf "$PREFIX/.new"
+    fail "$PREFIX has no room for the release; nothing was changed"
+  }
+  chown -R root:root "$PREFIX/.new"
+  rm -rf "$PREFIX/.old"
+  [ ! -e "$PREFIX/$version" ] || mv "$PREFIX/$version" "$PREFIX/.old"
+  mv "$PREFIX/.new" "$PREFIX/$version"
+  rm -rf "$PREFIX/.old"
+  changed=1
+}
+
+link_version() {
+  if [ "$(readlink "$PREFIX/current" 2>/dev/null)" != "$version" ]; then
+    ln -s "$version" "$PREFIX/.current"
+    mv -T "$PREFIX/.current" "$PREFIX/current"
+    changed=1
+  fi
+  for command in platform svc; do ln -sfn "$PREFIX/current/bin/$command" "/usr/local/bin/$command"; done
+}
+
+make_settings() {
+  id platform >/dev/null 2>&1 ||
+    useradd --system --user-group --no-create-home --home-dir "$DATA" --shell /usr/sbin/nologin platform
+  mkdir -p "$CONFIG" "$DATA"
+  # Its own directories are closed; programs of other users pass through to what is theirs.
+  chmod 711 "$DATA"
+  [ ! -e "$CONFIG/platform.env" ] || return 0
+  (
+    umask 077
+    cat >"$CONFIG/platform.env" <<END
+# Settings of the platform: \`platform start --help\` lists all. Restart it after a change.
+PLATFORM_DATA_DIR=$DATA
+# Runs the embedded PostgreSQL.
+PLATFORM_POSTGRES_USER=platform
+END
+  )
+}
+
+# No option that gives the service a mount namespace of its own (Protect*, Private*): disks that it mounts are used by
+# programs that outlive it. No option that programs of applications would inherit as a filter of system calls.
+unit() {
+  cat <<END
+[Unit]
+Description=Hosting platform
+Documentation=file://$PREFIX/current/app/CHANGELOG.md
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+Type=exec
+ExecStart=$PREFIX/current/bin/platform start
+WorkingDirectory=/
+# Applications and the ingress serve on while the service restarts.
+KillMode=process
+Restart=always
+RestartSec=1
+TimeoutStopSec=60
+Delegate=yes
+OOMPolicy=continue
+LimitNOFILE=1048576
+TasksMax=infinity
+KeyringMode=private
+
+[Install]
+WantedBy=multi-user.target
+END
+}
+
+install_unit() {
+  unit >"$UNIT.new"
+  if cmp -s "$UNIT.new" "$UNIT"; then
+    rm -f "$UNIT.new"
+    return 0
+  fi
+  mv "$UNIT.new" "$UNIT"
+  changed=1
+  [ -z "$systemd" ] || systemctl daemon-reload
+}
+
+# Waits two minutes: the first start makes a database.
+await_ready() {
+  port=$(setting PORT 8080) turn=0
+  while [ $turn -lt 240 ]; do
+    turn=$((turn + 1))
+    if "$PREFIX/current/bin/node" -e '
+      fetch(`http://127.0.0.1:${process.argv[1]}/readyz`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))
+    ' "$port"; then return 0; fi
+    sleep 0.5
+  done
+  journalctl --unit platform.service --lines 5 --output cat --no-pager >&2 || true
+  fail 'the service is not ready after two minutes. Its last lines are above; all: journalctl -u platform'
+}
+
+print_address() {
+  "$PREFIX/current/bin/node" - "$(setting PLATFORM_DATA_DIR "$DATA")/first-key.json" "$version" <<'END'
+const { readFileSync } = require('node:fs');
+const [file, version] = process.argv.slice(2);
+let first = {};
+try { first = JSON.parse(readFileSync(file, 'utf8')); } catch {}
+console.log(`\nPlatform ${version} runs${first.base_url ? ` at ${first.base_url}` : ''}.`);
+if (first.setup_url) console.log(`\nSet your password in the dashboard, once within 24 hours:\n\n  ${first.setup_url}\n`);
+const { hostname, port } = new URL(first.base_url ?? 'http://127.0.0.1:8080');
+if (/^(127\.|localhost$)/.test(hostname)) console.log(`It listens on this machine alone. From yours: ssh -L ${port}:127.0.0.1:${port} root@<this machine>`);
+END
+}
+
+changed=
+[ -z "$packages" ] || install_packages
+make_settings
+install_files
+link_version
+install_unit
+if [ -z "$systemd" ]; then
+  echo "Platform $version is installed. There is no systemd here. To start it: platform start"
+elif [ -z "$start" ]; then
+  echo "Platform $version is installed. To start it: systemctl enable --now platform"
+else
+  systemctl enable --quiet platform.service
+  if [ -z "$changed" ] && systemctl is-active --quiet platform.service; then
+    echo "Platform $version is installed already and runs: nothing was changed."
+    exit 0
+  fi
+  systemctl restart platform.service
+  await_ready
+  print_address
+fi
