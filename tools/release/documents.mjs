@@ -1,29 +1,44 @@
 // What a release says of itself: its parts (CycloneDX 1.5), and where it comes from (SLSA provenance v1, in-toto).
-import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import * as path from 'node:path';
 import * as fs from 'node:fs';
 
-/** @param app the folder with package.json and the lock file */
+/**
+ * What is installed of the lock file, and the programs beside it. `npm sbom` refuses a lock file whose development
+ * packages have been given other versions than they ask for.
+ * @param app the folder with the lock file and the installed packages
+ */
 export function partsOf(app, { version, epoch, programs }) {
-  const words = ['sbom', '--omit=dev', '--sbom-format=cyclonedx', '--package-lock-only'];
-  const parts = JSON.parse(execFileSync('npm', words, { cwd: app, encoding: 'utf8', maxBuffer: 2 ** 26 }));
-  const installed = (part) => fs.existsSync(path.join(app, propertyOf(part, 'cdx:npm:package:path') ?? '-'));
-  parts.components = parts.components.filter(installed);
-  for (const program of programs) parts.components.push(componentOf(program));
-  const known = new Set([parts.metadata.component['bom-ref'], ...parts.components.map((part) => part['bom-ref'])]);
-  parts.dependencies = parts.dependencies
-    .filter(({ ref }) => known.has(ref))
-    .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter((one) => known.has(one)) }));
-  Object.assign(parts.metadata.component, { name: 'platform-api', type: 'application' });
-  parts.metadata.timestamp = timeOf(epoch);
-  const digest = createHash('sha256').update(JSON.stringify([version, parts.components])).digest('hex');
-  parts.serialNumber = `urn:uuid:${digest.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*/, '$1-$2-5$3-8$4-$5')}`;
-  return parts;
+  const { packages } = JSON.parse(fs.readFileSync(path.join(app, 'package-lock.json'), 'utf8'));
+  const installed = Object.entries(packages).filter(([place]) => place && fs.existsSync(path.join(app, place)));
+  const components = [...installed.map(packageOf), ...programs.map(componentOf)];
+  const digest = createHash('sha256').update(JSON.stringify([version, components])).digest('hex');
+  return {
+    bomFormat: 'CycloneDX',
+    specVersion: '1.5',
+    serialNumber: `urn:uuid:${digest.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*/, '$1-$2-5$3-8$4-$5')}`,
+    version: 1,
+    metadata: {
+      timestamp: timeOf(epoch),
+      component: { 'bom-ref': 'platform-api', type: 'application', name: 'platform-api', version },
+    },
+    components,
+  };
 }
 
-function propertyOf(part, name) {
-  return part.properties?.find((property) => property.name === name)?.value;
+function packageOf([place, { version, license, integrity }]) {
+  const name = place.slice(place.lastIndexOf('node_modules/') + 'node_modules/'.length);
+  return {
+    'bom-ref': place,
+    type: 'library',
+    name,
+    version,
+    purl: `pkg:npm/${name.replace('@', '%40')}@${version}`,
+    ...(license && { licenses: [{ expression: license }] }),
+    ...(integrity?.startsWith('sha512-') && {
+      hashes: [{ alg: 'SHA-512', content: Buffer.from(integrity.slice(7), 'base64').toString('hex') }],
+    }),
+  };
 }
 
 function componentOf(program) {
