@@ -3,6 +3,7 @@ import type { FileIsolation } from '../../core/catalog/catalogs';
 import { missingPrograms } from '../../core/catalog/missing_programs';
 import { named } from '../../db/statement';
 import { driverContext } from '../../core/driver';
+import { setupCommand } from '../../core/setup_command';
 import type { RuntimeDriver } from '../../drivers/runtime';
 import type { Platform } from '../platform/platform';
 
@@ -39,7 +40,7 @@ export async function reportIsolation(
     missing.length ? 'Optional programs are missing.' : null,
   ].filter((sentence) => sentence !== null);
   if (open.length === 0) return;
-  const install = missing.length ? { missing: missing.map(({ name }) => name), install: 'npm run setup' } : {};
+  const install = missing.length ? { missing: missing.map(({ name }) => name), install: setupCommand() } : {};
   log[files === 'sandbox' && network === 'project' ? 'info' : 'warn'](
     { file_isolation: files, network_isolation: network, ...install },
     open.join(' '),

@@ -2,6 +2,7 @@
 import type { Config } from '../../core/config';
 import { passageCommand } from '../../core/directory';
 import { driverContext } from '../../core/driver';
+import { setupCommand } from '../../core/setup_command';
 import type { RuntimeDriver } from '../../drivers/runtime';
 import type { Platform } from '../platform/platform';
 
@@ -21,7 +22,7 @@ export async function warnOfClosedFolders(
     log.warn(
       { directory, command },
       `Applications cannot be deployed: they run as users of their own, who cannot reach ${directory}. Let other ` +
-        `users enter the folders above it (${command}), or install bubblewrap (npm run setup).`,
+        `users enter the folders above it (${command}), or install bubblewrap (${setupCommand()}).`,
     );
 }
 

@@ -1,6 +1,7 @@
 // Metrics for Prometheus, on a separate port that is reachable only from this machine.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { version } from '../../package.json';
 import type { CheckCounts } from '../agents/observers/check_loop';
 import type { VarnishNodeSetting } from '../../core/setting_types';
 import { readVarnishCounters } from '../../drivers/varnish/counters';
@@ -18,6 +19,13 @@ export interface Metrics {
 export function openMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
+  new Gauge({
+    name: 'platform_build_info',
+    help: 'The version of the platform',
+    labelNames: ['version'],
+    registers: [registry],
+    aggregator: 'first',
+  }).set({ version }, 1);
   const requests = new Counter({
     name: 'platform_requests_total',
     help: 'Finished requests',

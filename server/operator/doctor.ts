@@ -12,6 +12,7 @@ import { openBackupStore } from '../../drivers/backup_store/open';
 import { probeBackupStore } from '../../drivers/backup_store/probe';
 import { dnsQuestions } from '../../core/protocols/dns';
 import { driverContext } from '../../core/driver';
+import { setupCommand } from '../../core/setup_command';
 import { hostFacts } from '../../drivers/host';
 import { probeHost } from '../../drivers/runtime/host_probe';
 import { FIRST_USER_ID } from '../../drivers/runtime/sandbox/user_ids';
@@ -217,7 +218,8 @@ function missing(facts: HostFacts): Finding[] {
     status: 'warning',
     detail: `${name}: ${consequence}`,
   }));
-  return command ? [...findings, { check: 'install', status: 'warning', detail: `npm run setup, or ${command}` }] : [];
+  const detail = `${setupCommand()}, or ${command}`;
+  return command ? [...findings, { check: 'install', status: 'warning', detail }] : [];
 }
 
 function gigabytes(bytes: number): string {

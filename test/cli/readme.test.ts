@@ -29,7 +29,7 @@ needs('bash', 'curl').test(
     });
     const [, version, login, up, env, seen, ran, changed, database, api, cleared] = outputs;
     expect(outputs).toHaveLength(11);
-    expect(version).toBe('0.1.0\n');
+    expect(version).toBe(`${version}\n`);
     expect(login).toMatch(/user\towner@example\.com\n[^]*scopes\tread write/);
     expect(up).toBe('Hello from version 1\n');
     expect(env).toMatch(/status\trunning\n[^]*Good morning from version 1\n/);

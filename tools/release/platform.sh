@@ -1,18 +1,27 @@
 #!/bin/sh
-# The platform as installed: `platform start` is the service, everything else the operator's command.
+# The platform as installed: `platform start` and its other processes, and the operator's command.
 here=$(dirname "$(dirname "$(readlink -f "$0")")")
-settings=${PLATFORM_ENV_FILE:-/etc/platform/platform.env}
-PATH=$here/bin:$PATH
-NODE_ENV=production
+PATH=$here/bin:$PATH NODE_ENV=production
 export PATH NODE_ENV
+node() {
+  exec "$here/bin/node" --env-file-if-exists=/etc/platform/platform.env "$@"
+}
 case ${1-} in
   start)
     shift
-    exec "$here/bin/node" --env-file-if-exists="$settings" --min-semi-space-size=8 --max-semi-space-size=8 \
-      --initial-old-space-size=80 "$here/app/dist/server/main.js" "$@"
+    # With the sizes of memory that the scripts of package.json have, too.
+    case ${1-} in
+      ingress | probe) node --max-semi-space-size=8 "$here/app/dist/server/$1.js" ;;
+      worker) program=worker && shift ;;
+      *) program=main ;;
+    esac
+    node --min-semi-space-size=8 --max-semi-space-size=8 --initial-old-space-size=80 \
+      "$here/app/dist/server/$program.js" "$@"
     ;;
-  version)
-    exec cat "$here/VERSION"
+  programs)
+    shift
+    node "$here/app/tools/scripts/setup.mjs" "$@"
     ;;
+  version) exec cat "$here/VERSION" ;;
 esac
-exec "$here/bin/node" --env-file-if-exists="$settings" "$here/app/dist/server/operator/main.js" "$@"
+node "$here/app/dist/server/operator/main.js" "$@"

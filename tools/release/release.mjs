@@ -23,6 +23,12 @@ const FILES = [
   ...['core/catalog/optional_programs.json', 'tools/scripts/setup.mjs'],
 ];
 
+/** Node.js need not be installed where people call it. */
+const SVC = `#!/bin/sh
+here=$(dirname "$(dirname "$(readlink -f "$0")")")
+exec "$here/bin/node" "$here/svc/dist/svc.cjs" "$@"
+`;
+
 const { values } = parseArgs({
   options: { out: { type: 'string', default: 'release' }, arch: { type: 'string', default: process.arch } },
 });
@@ -88,7 +94,7 @@ function fillPlace(source, place, svc) {
   ])
     fs.symlinkSync(file, path.join(place, 'bin', link));
   run('tar', ['-xzf', svc, '-C', place, '--transform=s#^package#svc#']);
-  fs.symlinkSync('../svc/dist/svc.cjs', path.join(place, 'bin/svc'));
+  fs.writeFileSync(path.join(place, 'bin/svc'), SVC, { mode: 0o755 });
   fs.cpSync(path.join(source, 'tools/release/platform.sh'), path.join(place, 'bin/platform'));
   fs.cpSync(path.join(source, 'tools/release/install.sh'), path.join(place, 'install.sh'));
   fs.writeFileSync(path.join(place, 'VERSION'), `${version}\n`);
