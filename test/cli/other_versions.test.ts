@@ -2,6 +2,7 @@
 // Servers that are older or newer than the command line.
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { version } from '../../package.json';
 import { buildCli, openHome, type Home } from '../support/cli/svc';
 
 let home: Home;
@@ -60,7 +61,7 @@ test('an operation that an older server lacks is named as such, and is no missin
     expect(await home.svc(args, { env })).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: expect.stringContaining('lacks this operation. It may be older than svc 0.1.0.'),
+      stderr: expect.stringContaining(`lacks this operation. It may be older than svc ${version}.`),
     });
 });
 

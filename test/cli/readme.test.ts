@@ -1,6 +1,7 @@
 // The first ten minutes of the README, as somebody pastes them.
 import * as fs from 'node:fs';
 import path from 'node:path';
+import { version as packageVersion } from '../../package.json';
 import { buildCli, openHome, type Home } from '../support/cli/svc';
 import { openHall, type Hall } from '../support/databases/database_hall';
 import { pasteDocument } from '../support/processes/tour';
@@ -29,7 +30,7 @@ needs('bash', 'curl').test(
     });
     const [, version, login, up, env, seen, ran, changed, database, api, cleared] = outputs;
     expect(outputs).toHaveLength(11);
-    expect(version).toBe(`${version}\n`);
+    expect(version).toBe(`${packageVersion}\n`);
     expect(login).toMatch(/user\towner@example\.com\n[^]*scopes\tread write/);
     expect(up).toBe('Hello from version 1\n');
     expect(env).toMatch(/status\trunning\n[^]*Good morning from version 1\n/);
