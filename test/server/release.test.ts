@@ -83,7 +83,7 @@ asRoot.test('is reproducible, names its parts and its origin, and is installed, 
 
   await run('tar', ['-xzf', path.join(first, `${NAME}.tar.gz`), '-C', home]);
   const ports = { PORT: await freePort(), INGRESS_PORT: await freePort(), S3_PORT: await freePort(), ADMIN_PORT: 0 };
-  const others = { REGISTRY_PORT: await freePort(), DNS_PORT: 0, SMTP_PORTS: await freePort(), NETWORK: 'none' };
+  const others = { REGISTRY_PORT: await freePort(), DNS_PORT: 0, SMTP_PORTS: await freePort(), NETWORK: 'shared' };
   writeFileSync(
     path.join(home, 'env'),
     Object.entries({ ...ports, ...others })
@@ -100,7 +100,7 @@ asRoot.test('is reproducible, names its parts and its origin, and is installed, 
       platform version
       svc --version
       platform start >log 2>&1 & service=$!
-      for turn in $(seq 120); do grep -q '"ready"' log && break; sleep 0.5; done
+      for turn in $(seq 240); do grep -q '"ready"' log && break; sleep 0.5; done; grep -q ready log || cat log
       node=/opt/platform/current/bin/node
       $node -e 'fetch("${base}/", { headers: { accept: "text/html" } }).then(async (a) => console.log(a.status, await a.text()))'
       $node -e 'fetch("${base}/v2/openapi.yaml").then(async (a) => console.log((await a.text()).slice(0, 80)))'
