@@ -10,7 +10,7 @@ import { missingPrograms } from '../core/catalog/missing_programs';
 import { scopes } from '../core/accounts/scopes';
 import { StartupError } from '../core/startup_error';
 import { mintToken } from '../core/accounts/tokens';
-import { setupCommand } from '../core/setup_command';
+import { setupCommand } from '../core/catalog/setup_command';
 import { applicationUrl } from '../models/applications/application/url';
 import { newFirstStartCode } from '../models/identity/first_start';
 import type { Session } from '../db/control_database';

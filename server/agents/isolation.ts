@@ -3,7 +3,7 @@ import type { FileIsolation } from '../../core/catalog/catalogs';
 import { missingPrograms } from '../../core/catalog/missing_programs';
 import { named } from '../../db/statement';
 import { driverContext } from '../../core/driver';
-import { setupCommand } from '../../core/setup_command';
+import { setupCommand } from '../../core/catalog/setup_command';
 import type { RuntimeDriver } from '../../drivers/runtime';
 import type { Platform } from '../platform/platform';
 

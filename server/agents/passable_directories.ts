@@ -2,7 +2,7 @@
 import type { Config } from '../../core/config';
 import { passageCommand } from '../../core/directory';
 import { driverContext } from '../../core/driver';
-import { setupCommand } from '../../core/setup_command';
+import { setupCommand } from '../../core/catalog/setup_command';
 import type { RuntimeDriver } from '../../drivers/runtime';
 import type { Platform } from '../platform/platform';
 

@@ -12,7 +12,7 @@ import { openBackupStore } from '../../drivers/backup_store/open';
 import { probeBackupStore } from '../../drivers/backup_store/probe';
 import { dnsQuestions } from '../../core/protocols/dns';
 import { driverContext } from '../../core/driver';
-import { setupCommand } from '../../core/setup_command';
+import { setupCommand } from '../../core/catalog/setup_command';
 import { hostFacts } from '../../drivers/host';
 import { probeHost } from '../../drivers/runtime/host_probe';
 import { FIRST_USER_ID } from '../../drivers/runtime/sandbox/user_ids';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 1 @covers tools/release tools/scripts/build.mjs */
+/** @tier heavy @quarter 1 @covers tools/release/release.mjs tools/scripts/build.mjs */
 // A release is made of a commit, twice the same; install.sh installs it on a machine without Node, and removes it.
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -102,8 +102,10 @@ asRoot.test('is reproducible, names its parts and its origin, and is installed, 
       platform start >log 2>&1 & service=$!
       for turn in $(seq 240); do grep -q '"ready"' log && break; sleep 0.5; done; grep -q ready log || cat log
       node=/opt/platform/current/bin/node
-      $node -e 'fetch("${base}/", { headers: { accept: "text/html" } }).then(async (a) => console.log(a.status, await a.text()))'
-      $node -e 'fetch("${base}/v2/openapi.yaml").then(async (a) => console.log((await a.text()).slice(0, 80)))'
+      for page in / /v2/openapi.yaml; do
+        $node -e 'fetch(process.argv[1], { headers: { accept: "text/html, application/yaml" } })
+          .then(async (answer) => console.log(answer.status, (await answer.text()).slice(0, 80)))' "${base}$page"
+      done
       platform doctor | grep -E '^(settings|database|programs)'
       kill $service && wait $service || true
       ${NAME}/install.sh --uninstall --purge /etc || true

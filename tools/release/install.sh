@@ -59,7 +59,7 @@ setting() {
 
 remove() {
   data=$(setting PLATFORM_DATA_DIR "$DATA")
-  if [ -n "$purge" ] && [ "$purge" != "$data" ]; then fail "the data are in $data, not in $purge: nothing was removed"; fi
+  [ -z "$purge" ] || [ "$purge" = "$data" ] || fail "the data are in $data, not in $purge: nothing was removed"
   if [ -n "$systemd" ] && [ -e "$UNIT" ]; then
     systemctl disable --quiet --now platform.service
     # Applications outlive the service: here they end with it.
@@ -197,7 +197,8 @@ await_ready() {
   while [ $turn -lt 240 ]; do
     turn=$((turn + 1))
     if "$PREFIX/current/bin/node" -e '
-      fetch(`http://127.0.0.1:${process.argv[1]}/readyz`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))
+      fetch(`http://127.0.0.1:${process.argv[1]}/readyz`)
+        .then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))
     ' "$port"; then return 0; fi
     sleep 0.5
   done
@@ -212,9 +213,11 @@ const [file, version] = process.argv.slice(2);
 let first = {};
 try { first = JSON.parse(readFileSync(file, 'utf8')); } catch {}
 console.log(`\nPlatform ${version} runs${first.base_url ? ` at ${first.base_url}` : ''}.`);
-if (first.setup_url) console.log(`\nSet your password in the dashboard, once within 24 hours:\n\n  ${first.setup_url}\n`);
+const password = 'Set your password in the dashboard, once within 24 hours:';
+if (first.setup_url) console.log(`\n${password}\n\n  ${first.setup_url}\n`);
 const { hostname, port } = new URL(first.base_url ?? 'http://127.0.0.1:8080');
-if (/^(127\.|localhost$)/.test(hostname)) console.log(`It listens on this machine alone. From yours: ssh -L ${port}:127.0.0.1:${port} root@<this machine>`);
+const tunnel = `ssh -L ${port}:127.0.0.1:${port} root@<this machine>`;
+if (/^(127\.|localhost$)/.test(hostname)) console.log(`It listens on this machine alone. From yours: ${tunnel}`);
 END
 }
 

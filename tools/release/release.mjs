@@ -30,11 +30,11 @@ exec "$here/bin/node" "$here/svc/dist/svc.cjs" "$@"
 `;
 
 const { values } = parseArgs({
-  options: { out: { type: 'string', default: 'release' }, arch: { type: 'string', default: process.arch } },
+  options: { out: { type: 'string', default: 'dist/release' }, arch: { type: 'string', default: process.arch } },
 });
 const { out, arch } = values;
 if (!['x64', 'arm64'].includes(arch)) fail(`no release for ${arch}: x64 or arm64`);
-if (git('status', '--porcelain')) fail('the checkout has changes that are not committed: a release is made of a commit');
+if (git('status', '--porcelain')) fail('the checkout has changes: a release is made of a commit');
 
 const commit = git('rev-parse', 'HEAD');
 const epoch = git('show', '--no-patch', '--format=%ct', 'HEAD');
