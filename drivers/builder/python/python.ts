@@ -25,8 +25,8 @@ export const detectPython: DetectLanguage = async (files, host) => {
   if (statement.kind === 'none') await requireReadable(files, project, start !== null);
   if (statement.kind === 'none' && start === null && !(await files.has('requirements.txt'))) return null;
   const python = await choosePython(files, host);
-  const procfile = (await files.read('Procfile')) ?? '';
-  const chosen = chooseGroups(project, statement, names.main, [procfile, start?.command ?? '']);
+  const started = (await files.read('Procfile')) ?? start?.command ?? '';
+  const chosen = chooseGroups(project, statement, names.main, [started]);
   const packages = await planPackages(files, host, python, { statement, project, chosen, added: start?.added ?? null });
   const notes = [python.note, await otherStatements(files, statement), ...chosen.notes, start?.note ?? null];
   const plan: LanguagePlan = {

@@ -45,7 +45,7 @@ export function environmentStep({ program }: Python, hasUv: boolean, key: Enviro
 
 /** After a command that ends the step where it fails: scripts find their Python wherever the files are, and the environment is kept. */
 export function finished(command: string, key: EnvironmentKey | null): string {
-  return [command, relocate, ...(key === null ? [] : [kept(key)])].join('\n');
+  return [command, relocate, ...(key === null ? [] : [kept()])].join('\n');
 }
 
 const KEPT = '"${XDG_CACHE_HOME:-$HOME/.cache}/python-environment"';
@@ -53,30 +53,23 @@ const KEPT = '"${XDG_CACHE_HOME:-$HOME/.cache}/python-environment"';
 const KEPT_MB_MAX = 1000;
 
 /** Settings of installers are part of the key, but no variable appears in a file. */
-function keyLines({ files, words }: EnvironmentKey): string[] {
+function restored({ files, words }: EnvironmentKey): string {
   return [
-    `key=$({ printf '%s\\n' ${words.map(shellWord).join(' ')} "$PWD"`,
-    `env | grep -E '^(PIP|UV|POETRY|PDM)_' | sort`,
-    `cat ${files.map((file) => shellWord(file.startsWith('-') ? `./${file}` : file)).join(' ')} 2>/dev/null; } |`,
-    'sha256sum | cut -c 1-64)',
+    `key=$({ printf '%s\\n' ${words.map(shellWord).join(' ')} "$PWD"; env | grep -E '^(PIP|UV|POETRY|PDM)_' | sort`,
+    `cat ${files.map((file) => shellWord(`./${file}`)).join(' ')} 2>/dev/null; } | sha256sum | cut -c 1-64)`,
     `kept=${KEPT}`,
-  ];
-}
-
-function restored(key: EnvironmentKey): string {
-  return [
-    ...keyLines(key),
     `if [ -d "$kept/$key" ] && mkdir -p ${environmentDirectory} && cp -a "$kept/$key/." ${environmentDirectory}; then`,
     'echo "The packages are unchanged: their environment is that of the last build."; exit 0; fi',
+    // The installation exports more variables.
+    `rm -rf "$kept" ${environmentDirectory} && mkdir -p "$kept" && printf %s "$key" > "$kept/key" || exit 1`,
   ].join('\n');
 }
 
-function kept(key: EnvironmentKey): string {
+function kept(): string {
   return [
-    ...keyLines(key),
-    '[ -d "$kept/$key" ] && exit 0',
-    `rm -rf "$kept"; [ "$(du -sm ${environmentDirectory} | cut -f 1)" -le ${KEPT_MB_MAX} ] || exit 0`,
-    `mkdir -p "$kept" && cp -a ${environmentDirectory} "$kept/new" && mv "$kept/new" "$kept/$key" || rm -rf "$kept"`,
+    `kept=${KEPT}; key=$(cat "$kept/key") && [ ! -d "$kept/$key" ] || exit 0`,
+    `[ "$(du -sm ${environmentDirectory} | cut -f 1)" -le ${KEPT_MB_MAX} ] || exit 0`,
+    `cp -a ${environmentDirectory} "$kept/new" && mv "$kept/new" "$kept/$key" || rm -rf "$kept"`,
     'exit 0',
   ].join('\n');
 }

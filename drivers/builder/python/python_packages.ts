@@ -10,7 +10,7 @@ import type { ChosenGroups } from './python_groups';
 import { emptyEnvironment, environmentBin, environmentStep, finished, type EnvironmentKey } from './python_environment';
 import type { PythonProject } from './python_project';
 import { requirementLines } from './python_requirements';
-import { ownSettings, uvSettings } from './python_settings';
+import { ownSettings, uvSettings, versionSettings } from './python_settings';
 import { mainGroup, type PythonStatement } from './python_statement';
 import { chooseInstaller, type Python } from './python_version';
 
@@ -64,7 +64,7 @@ export async function planPackages(
   const needsUv = statement.kind === 'uv' || (await files.has('uv.toml'));
   if (uv === null && needsUv) throw new BuildError(missing(stateOfUv(statement), 'uv'));
   const installer = uv === null ? pipInstaller(added) : uvInstaller(uv, added);
-  const own = await ownSettings(files);
+  const own = `${await ownSettings(files)}${await versionSettings(files)}`;
   const found = isEmpty ? plain(installer, added!, '', null) : await installation(files, host, installer, stated);
   const key = found.key && {
     files: found.key.files,

@@ -1,4 +1,5 @@
-// Settings of pip for the programs that install: variables of the application, and a pip.conf of its source.
+// Settings for the programs that install: variables of the application, a pip.conf of its source, and the version of an
+// application that would read it from Git.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { SourceFiles } from '../source_files';
@@ -28,17 +29,44 @@ export const uvSettings = [
  * when the variables that it names have their values.
  */
 export async function ownSettings(files: SourceFiles): Promise<string> {
-  for (const name of ['pip.conf', '.pip/pip.conf', 'pip.ini'])
+  for (const name of ['pip.conf', '.pip/pip.conf', '.pip.conf', '.config/pip/pip.conf', 'pip.ini'])
     if (await files.has(name)) {
       const program = readFileSync(path.join(__dirname, 'pip_settings.py'), 'utf8').trimEnd();
       return [
-        `PIP_SETTINGS=$(python3 - ${name} <<'END_OF_PROGRAM'`,
+        `settings="\${PIP_CONFIG_FILE:-}"; [ -f "$settings" ] || settings=${name}`,
+        `settings=$(python3 - "$settings" <<'END_OF_PROGRAM'`,
         program,
         'END_OF_PROGRAM',
         ') || exit 1',
-        'eval "$PIP_SETTINGS"',
+        'eval "$settings"',
         '',
       ].join('\n');
     }
   return '';
+}
+
+/** Programs that find the version in the history, which builds do not have, and what each takes in its place. */
+const versionPrograms: [asked: RegExp, variable: (name: string) => string][] = [
+  [
+    /setuptools[_-]scm|hatch-vcs|flit[_-]scm|vcs-versioning/,
+    (name) => `SETUPTOOLS_SCM_PRETEND_VERSION_FOR_${name.toUpperCase().replace(/[-_.]+/g, '_')}`,
+  ],
+  [/poetry-dynamic-versioning/, () => 'POETRY_DYNAMIC_VERSIONING_BYPASS'],
+  [/uv-dynamic-versioning/, () => 'UV_DYNAMIC_VERSIONING_BYPASS'],
+  [/\[tool\.pdm\.version\][^[]*source\s*=\s*["']scm/, () => 'PDM_BUILD_SCM_VERSION'],
+];
+
+/** The commit is the version where the application does not state another in the variable of its program. */
+export async function versionSettings(files: SourceFiles): Promise<string> {
+  const [project, setup, config] = await Promise.all(
+    ['pyproject.toml', 'setup.py', 'setup.cfg'].map(async (name) => (await files.read(name)) ?? ''),
+  );
+  const text = `${project}\n${setup}\n${config}`;
+  const name = /^\s*name\s*=\s*["']?([A-Za-z0-9][\w.-]*)/m.exec(text)?.[1];
+  if (name === undefined) return '';
+  return versionPrograms
+    .filter(([asked]) => asked.test(text))
+    .map(([, variable]) => variable(name))
+    .map((variable) => `export ${variable}="\${${variable}:-0.0.0+g\${SVC_COMMIT_SHA:-0}}"\n`)
+    .join('');
 }
