@@ -8,10 +8,10 @@ import type { BuildHost, Step } from '../language_plan';
 import type { SourceFiles } from '../source_files';
 import type { ChosenGroups } from './python_groups';
 import { emptyEnvironment, environmentBin, environmentStep, finished, type EnvironmentKey } from './python_environment';
-import type { PythonProject } from './python_project';
+import { list, table, type PythonProject } from './python_project';
 import { requirementLines } from './python_requirements';
 import { ownSettings, uvSettings, versionSettings } from './python_settings';
-import { mainGroup, type PythonStatement } from './python_statement';
+import { mainGroup, PRODUCTION, type PythonStatement } from './python_statement';
 import { chooseInstaller, type Python } from './python_version';
 
 export { environmentDirectory } from './python_environment';
@@ -105,10 +105,10 @@ async function installation(
 ): Promise<Installation> {
   switch (statement.kind) {
     case 'uv':
-      return ofUvProject(statement.lock, chosen);
+      return ofUvProject(statement.lock, chosen, project!);
     case 'poetry':
     case 'pdm':
-      return ofProgram(files, host, statement.kind, chosen);
+      return ofProgram(files, host, statement.kind, chosen, project!);
     case 'pylock':
       if (installer.name === 'pip install') throw new BuildError(missing(statement.file, 'uv'));
       return plain(installer, statement.file, `-r ${statement.file}`, await keyOf(files, [statement.file]));
@@ -131,12 +131,15 @@ async function installation(
 }
 
 /** In a workspace uv would take a relative path from its top, and link to sources that do not move with the build. */
-function ofUvProject(lock: string | null, { groups, extras }: ChosenGroups): Installation {
+function ofUvProject(lock: string | null, { groups, extras }: ChosenGroups, project: PythonProject): Installation {
   const isAbove = lock !== 'uv.lock';
   const command = [
     `UV_PROJECT_ENVIRONMENT="$PWD/.platform/venv" UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy uv sync`,
-    ...[...(lock === null ? [] : ['--frozen']), ...(isAbove ? ['--no-editable'] : []), '--no-dev'],
-    ...[...groups.map((group) => `--group ${group}`), ...extras.map((extra) => `--extra ${extra}`)],
+    ...[...(lock === null ? [] : ['--frozen']), ...(isAbove ? ['--no-editable'] : [])],
+    // A group that is excluded cannot be included.
+    ...[...(groups.includes('dev') ? [] : ['--no-dev']), '--no-default-groups'],
+    ...[...productionGroups(project), ...groups].map((group) => `--group ${group}`),
+    ...extras.map((extra) => `--extra ${extra}`),
     `--python ${environmentBin}/python`,
   ].join(' ');
   const key = lock === null ? null : { files: [lock, 'pyproject.toml'], words: ['uv sync'] };
@@ -146,12 +149,18 @@ function ofUvProject(lock: string | null, { groups, extras }: ChosenGroups): Ins
   };
 }
 
+/** Others that uv installs by default are for development. */
+function productionGroups({ tool }: PythonProject): string[] {
+  return (list(table(tool.uv)['default-groups']) ?? []).filter((group) => PRODUCTION.includes(group));
+}
+
 /** Without development dependencies, into the environment that is there. */
 async function ofProgram(
   files: SourceFiles,
   host: BuildHost,
   program: 'poetry' | 'pdm',
   { groups, extras }: ChosenGroups,
+  project: PythonProject,
 ): Promise<Installation> {
   const lock = `${program}.lock`;
   const tool = await chooseInstaller(program, host);
@@ -161,7 +170,7 @@ async function ofProgram(
   const command =
     program === 'poetry'
       ? [inside, 'poetry install --no-interaction --no-ansi', `--only ${['main', ...groups].join(',')}`, ...extra]
-      : [inside, 'PDM_CHECK_UPDATE=0 pdm sync --prod --fail-fast', ...pdmGroups(groups, extras)];
+      : [inside, 'PDM_CHECK_UPDATE=0 pdm sync --fail-fast', ...pdmGroups(groups, extras, project)];
   const whole = command.join(' ');
   const without = program === 'poetry' ? `${whole} --no-root` : `${whole} --no-self`;
   return {
@@ -170,8 +179,11 @@ async function ofProgram(
   };
 }
 
-function pdmGroups(groups: string[], extras: string[]): string[] {
-  return [...groups, ...extras].map((group) => `-G ${group}`);
+/** With `--prod` PDM passes over groups for development that are asked for. */
+function pdmGroups(groups: string[], extras: string[], project: PythonProject): string[] {
+  const others = Object.keys(project.groups).filter((group) => /^[\w.-]+$/.test(group) && !groups.includes(group));
+  const without = groups.length > 0 ? others.map((group) => `--without ${group}`) : ['--prod'];
+  return [...without, ...[...groups, ...extras].map((group) => `-G ${group}`)];
 }
 
 /** null where the lock names packages of the source, which change without it. */

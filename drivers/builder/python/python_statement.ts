@@ -39,6 +39,8 @@ async function findLock(files: SourceFiles, project: PythonProject | null): Prom
   if (uv !== null && (uv.lock !== null || project?.isProject)) return { kind: 'uv', lock: uv.lock };
   for (const kind of ['poetry', 'pdm'] as const)
     if (project !== null && (await files.has(`${kind}.lock`))) return { kind, file: `${kind}.lock` };
+  if (project !== null && 'rye' in project.tool && (await files.has('requirements.lock')))
+    return { kind: 'requirements', file: 'requirements.lock' };
   const names = await files.names('.');
   const pylocks = names.filter((name) => /^pylock(?:\.[\w-]+)?\.toml$/.test(name));
   const pylock = ['pylock.toml', ...PRODUCTION.map((name) => `pylock.${name}.toml`)].find((name) =>

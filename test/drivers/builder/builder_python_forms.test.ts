@@ -38,7 +38,10 @@ describe('is installed', () => {
     ['what requirements are made of', { 'requirements.in': 'a' }, / -r requirements\.in\b/],
     [
       'the lock of Rye',
-      { 'requirements.lock': 'a==1', 'pyproject.toml': '[tool.rye]\nmanaged = true\n' },
+      {
+        'requirements.lock': 'a==1',
+        'pyproject.toml': '[project]\nname = "x"\ndependencies = ["a"]\n[tool.rye]\nmanaged = true\n',
+      },
       / -r requirements\.lock\b/,
     ],
     [
@@ -184,7 +187,7 @@ describe('what a process starts', () => {
         'uv.lock': '[[package]]\nname = "flask"\n[[package]]\nname = "gunicorn"\n',
         'pyproject.toml': `${project}[dependency-groups]\ndev = ["gunicorn"]\n`,
       },
-      /uv sync .*--no-dev --group dev /,
+      /uv sync --frozen --no-default-groups --group dev /,
       /dependency group dev .* starts gunicorn/,
     ],
     [
@@ -213,7 +216,9 @@ describe('what a process starts', () => {
   test('by a Procfile counts too; what is installed anyway needs no group', async () => {
     const groups = '[dependency-groups]\ndev = ["watchdog", "waitress"]\n';
     const files = { ...flask, 'uv.lock': '', 'pyproject.toml': project + groups };
-    expect(await install({ ...files, Procfile: 'web: waitress-serve app:app\n' })).toContain('--no-dev --group dev');
+    expect(await install({ ...files, Procfile: 'web: waitress-serve app:app\n' })).toContain(
+      '--no-default-groups --group dev',
+    );
     expect(await install({ ...files, Procfile: 'web: flask run\n' })).not.toContain('--group');
   });
 });
