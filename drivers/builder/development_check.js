@@ -46,7 +46,10 @@ function find(file) {
   });
 }
 
-/** @returns {{ file: string, name: string } | null} the first file that imports a package that is for development alone */
+/**
+ * The first file that imports a package that is for development alone.
+ * @returns {{ file: string, name: string } | null}
+ */
 function findImport() {
   const queue = [...words].map((word) => (word === '.' ? (main ?? 'index') : word));
   const seen = new Set();

@@ -40,7 +40,8 @@ async function hasIdsLike({ gitDir }: Mirror, sha: string): Promise<boolean> {
 }
 
 /**
- * Fetches the refspecs; `sha` is one of their commits. A mirror that is damaged, or too large because of unreferenced objects, is recreated once.
+ * Fetches the refspecs; `sha` is one of their commits. A mirror that is damaged, or too large because of unreferenced
+ * objects, is recreated once.
  * @throws GitFailed; `too_large` when the repository itself is too large; it is removed then
  */
 export async function fetchInto(

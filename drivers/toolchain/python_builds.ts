@@ -103,7 +103,7 @@ export function runUv(
   return new Promise((resolve, reject) => {
     execFile(uv, [...args, ...list, '--no-config'], options, (error, stdout, stderr) => {
       if (error === null) return resolve(stdout);
-      if (ctx.signal.aborted) return reject(new DriverError('transient', 'uv did not finish in time.'));
+      if (ctx.signal.aborted) return reject(new DriverError('transient', 'The program uv did not finish in time.'));
       reject(new UvFailed(`${stderr}\n${stdout}`));
     });
   });

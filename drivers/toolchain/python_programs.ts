@@ -1,7 +1,7 @@
 // Poetry and PDM: programs in Python, installed by uv from lists of all their packages with hashes. To update, in
 // python_programs/: `uv pip compile --universal --generate-hashes --python-version 3.10 --no-header --no-annotate
-// --override no_keyring.txt -` of `poetry==2.5.1` and `poetry-plugin-pypi-mirror`, of `pdm==2.29.4` and `hishel<2`, where
-// the override is `keyring ; sys_platform == 'never'` (credentials are variables of builds), and take out what is not for
+// --override no_keyring.txt -` of `poetry==2.5.1` and `poetry-plugin-pypi-mirror`, of `pdm==2.29.4` and `hishel<2`. The
+// override is `keyring ; sys_platform == 'never'`, since credentials are variables of builds. Take out what is not for
 // Linux.
 import { readFileSync } from 'node:fs';
 import { mkdir, symlink } from 'node:fs/promises';

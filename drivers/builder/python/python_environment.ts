@@ -36,14 +36,17 @@ export function environmentStep({ program }: Python, hasUv: boolean, key: Enviro
         // `uv sync` leaves pip in environments that had it from the beginning.
         `echo 'seed = true' >> ${environmentDirectory}/pyvenv.cfg`,
         `wheels=$(${environmentBin}/python -c ${shellWord(bundled)} 2>/dev/null)`,
-        `[ -z "$wheels" ] || UV_NO_CONFIG=1 uv pip install --quiet --offline --no-deps --python ${environmentBin}/python ` +
-          '$wheels || true',
+        'install="uv pip install --quiet --offline --no-deps"',
+        `[ -z "$wheels" ] || UV_NO_CONFIG=1 $install --python ${environmentBin}/python $wheels || true`,
       ].join('\n')
     : `${program} -m venv ${environmentDirectory}`;
   return { name: 'Python environment', command: key === null ? command : `${restored(key)}\n${command}` };
 }
 
-/** After a command that ends the step where it fails: scripts find their Python wherever the files are, and the environment is kept. */
+/**
+ * After a command that ends the step where it fails: scripts find their Python wherever the files are, and the
+ * environment is kept.
+ */
 export function finished(command: string, key: EnvironmentKey | null): string {
   return [command, relocate, ...(key === null ? [] : [kept()])].join('\n');
 }

@@ -1,6 +1,6 @@
 // Packages that a process starts, and that are stated for development or in an optional group: they are installed too.
 import type { PythonProject } from './python_project';
-import { mainGroup, PRODUCTION, type PythonStatement } from './python_statement';
+import { PRODUCTION, type PythonStatement } from './python_statement';
 
 export interface ChosenGroups {
   groups: string[];
@@ -9,33 +9,33 @@ export interface ChosenGroups {
   notes: string[];
 }
 
+/** Names of groups that are for nothing else, so that their packages are not all started by name. */
+const MEANT = ['production', 'prod'];
 /** Programs that have another name than their package. */
 const packagesOfPrograms: Record<string, string> = { 'waitress-serve': 'waitress', 'django-admin': 'django' };
 
-/** @param commands of the Procfile, and the start command that was found */
+/** @param commands of the Procfile, or the start command that was found */
 export function chooseGroups(
   project: PythonProject | null,
   statement: PythonStatement,
   installed: ReadonlySet<string>,
   commands: readonly string[],
 ): ChosenGroups {
-  const main = statement.kind === 'group' ? [mainGroup(project!)!] : [];
-  const chosen: ChosenGroups = { groups: main, extras: [], notes: [] };
-  if (project === null || !['uv', 'poetry', 'pdm', 'project', 'group'].includes(statement.kind)) return chosen;
+  const chosen: ChosenGroups = { groups: [], extras: [], notes: [] };
+  if (project === null || !['uv', 'poetry', 'pdm', 'project'].includes(statement.kind)) return chosen;
   const started = new Set(commands.flatMap(wordsOf));
-  for (const [kind, found] of [
-    ['extras', project.extras],
-    ['groups', project.groups],
-  ] as const)
-    for (const [group, names] of byPreference(found)) {
+  for (const kind of ['extras', 'groups'] as const)
+    for (const [group, names] of byPreference(project[kind])) {
       const name = names.find((one) => started.has(one) && !installed.has(one));
-      if (name === undefined || chosen[kind].includes(group)) continue;
-      // Once is enough, wherever else it is stated.
-      started.delete(name);
+      if (name === undefined && !MEANT.includes(group)) continue;
+      // Once is enough, wherever else they are stated.
+      names.forEach((one) => started.delete(one));
       chosen[kind].push(group);
+      const why =
+        name === undefined ? 'it is for production' : `a process starts ${shown(name)}, which is stated there alone`;
       chosen.notes.push(
         `The ${kind === 'extras' ? 'optional dependencies' : 'dependency group'} ${shown(group)} of pyproject.toml ` +
-          `is installed too, because a process starts ${shown(name)}, which is stated there alone.`,
+          `is installed too, because ${why}.`,
       );
     }
   return chosen;

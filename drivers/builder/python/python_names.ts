@@ -1,6 +1,6 @@
 // Names of the required packages of a Python source, from all supported files; they determine the start command.
 import type { SourceFiles } from '../source_files';
-import { nameOf, parseToml, table, type PythonProject } from './python_project';
+import { packageNameOf, parseToml, table, type PythonProject } from './python_project';
 import { requirementLines } from './python_requirements';
 import type { PythonStatement } from './python_statement';
 
@@ -41,7 +41,7 @@ function optionalNames(project: PythonProject | null): string[] {
 }
 
 function namesOf(line: string): string[] {
-  return [...nameOf(line), ...(extrasWithServer.test(line) ? ['uvicorn'] : [])];
+  return [...packageNameOf(line), ...(extrasWithServer.test(line) ? ['uvicorn'] : [])];
 }
 
 async function statedLines(files: SourceFiles, statement: PythonStatement): Promise<string[] | null> {

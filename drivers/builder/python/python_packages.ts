@@ -8,10 +8,10 @@ import type { BuildHost, Step } from '../language_plan';
 import type { SourceFiles } from '../source_files';
 import type { ChosenGroups } from './python_groups';
 import { emptyEnvironment, environmentBin, environmentStep, finished, type EnvironmentKey } from './python_environment';
-import { list, table, type PythonProject } from './python_project';
+import type { PythonProject } from './python_project';
 import { requirementLines } from './python_requirements';
 import { ownSettings, uvSettings, versionSettings } from './python_settings';
-import { mainGroup, PRODUCTION, type PythonStatement } from './python_statement';
+import { mainGroup, type PythonStatement } from './python_statement';
 import { chooseInstaller, type Python } from './python_version';
 
 export { environmentDirectory } from './python_environment';
@@ -105,7 +105,7 @@ async function installation(
 ): Promise<Installation> {
   switch (statement.kind) {
     case 'uv':
-      return ofUvProject(statement.lock, chosen, project!);
+      return ofUvProject(statement.lock, chosen);
     case 'poetry':
     case 'pdm':
       return ofProgram(files, host, statement.kind, chosen, project!);
@@ -131,14 +131,14 @@ async function installation(
 }
 
 /** In a workspace uv would take a relative path from its top, and link to sources that do not move with the build. */
-function ofUvProject(lock: string | null, { groups, extras }: ChosenGroups, project: PythonProject): Installation {
+function ofUvProject(lock: string | null, { groups, extras }: ChosenGroups): Installation {
   const isAbove = lock !== 'uv.lock';
   const command = [
     `UV_PROJECT_ENVIRONMENT="$PWD/.platform/venv" UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy uv sync`,
     ...[...(lock === null ? [] : ['--frozen']), ...(isAbove ? ['--no-editable'] : [])],
     // A group that is excluded cannot be included.
     ...[...(groups.includes('dev') ? [] : ['--no-dev']), '--no-default-groups'],
-    ...[...productionGroups(project), ...groups].map((group) => `--group ${group}`),
+    ...groups.map((group) => `--group ${group}`),
     ...extras.map((extra) => `--extra ${extra}`),
     `--python ${environmentBin}/python`,
   ].join(' ');
@@ -147,11 +147,6 @@ function ofUvProject(lock: string | null, { groups, extras }: ChosenGroups, proj
     ...{ name: 'uv install', of: lock ?? 'pyproject.toml', key },
     command: orWithoutItself(command, `${command} --no-install-project || exit 1`),
   };
-}
-
-/** Others that uv installs by default are for development. */
-function productionGroups({ tool }: PythonProject): string[] {
-  return (list(table(tool.uv)['default-groups']) ?? []).filter((group) => PRODUCTION.includes(group));
 }
 
 /** Without development dependencies, into the environment that is there. */

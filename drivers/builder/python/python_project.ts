@@ -49,8 +49,8 @@ export async function readProject(files: SourceFiles): Promise<PythonProject | n
   const project = table(found.project);
   const tool = table(found.tool) as Record<string, TomlTable>;
   const poetry = table(tool.poetry);
-  const stated = list(project.dependencies);
-  const isDynamic = list(project.dynamic)?.includes('dependencies') ?? false;
+  const stated = stringsOf(project.dependencies);
+  const isDynamic = stringsOf(project.dynamic)?.includes('dependencies') ?? false;
   const scripts = [project.scripts, project['gui-scripts'], poetry.scripts].some((one) => keys(one).length > 0);
   return {
     isProject: ['project', 'build-system'].some((name) => name in found) || 'poetry' in tool,
@@ -72,12 +72,12 @@ export function table(value: unknown): TomlTable {
 }
 
 /** The strings of a list; null for something else. */
-export function list(value: unknown): string[] | null {
+export function stringsOf(value: unknown): string[] | null {
   return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : null;
 }
 
 /** The name of a requirement in lower case with `-` as separator (PEP 503), or none. */
-export function nameOf(line: string): string[] {
+export function packageNameOf(line: string): string[] {
   const name = /^([A-Za-z0-9][\w.-]*)/.exec(line)?.[1] ?? /#egg=([\w.-]+)/.exec(line)?.[1];
   return name === undefined ? [] : [name.toLowerCase().replace(/[-_.]+/g, '-')];
 }
@@ -93,14 +93,14 @@ function asText(value: unknown): string | null {
 function poetryNames(poetry: TomlTable): string[] {
   return Object.entries(table(poetry.dependencies)).flatMap(([name, value]) => {
     if (name.toLowerCase() === 'python') return [];
-    const extras = list(table(value).extras) ?? [];
+    const extras = stringsOf(table(value).extras) ?? [];
     return [extras.length > 0 ? `${name}[${extras.join(',')}]` : name];
   });
 }
 
 function namesByGroup(value: unknown): Record<string, string[]> {
   return Object.fromEntries(
-    Object.entries(table(value)).map(([group, lines]) => [group, (list(lines) ?? []).flatMap(nameOf)]),
+    Object.entries(table(value)).map(([group, lines]) => [group, (stringsOf(lines) ?? []).flatMap(packageNameOf)]),
   );
 }
 
@@ -108,11 +108,11 @@ function groupsOf(found: TomlTable, tool: Record<string, TomlTable>): Record<str
   const poetry = table(tool.poetry);
   const ofPoetry = Object.entries(table(poetry.group)).map(([group, value]) => [
     group,
-    keys(table(value).dependencies).flatMap(nameOf),
+    keys(table(value).dependencies).flatMap(packageNameOf),
   ]);
-  const older = [...(list(table(tool.uv)['dev-dependencies']) ?? []), ...keys(poetry['dev-dependencies'])];
+  const older = [...(stringsOf(table(tool.uv)['dev-dependencies']) ?? []), ...keys(poetry['dev-dependencies'])];
   return {
-    ...(older.length > 0 && { dev: older.flatMap(nameOf) }),
+    ...(older.length > 0 && { dev: older.flatMap(packageNameOf) }),
     ...namesByGroup(table(tool.pdm)['dev-dependencies']),
     ...(Object.fromEntries(ofPoetry) as Record<string, string[]>),
     ...namesByGroup(found['dependency-groups']),

@@ -54,8 +54,11 @@ const names = [
   ...['app', 'web', 'server'],
 ];
 /** Of what people do beside running the application. */
-const notForProduction =
-  /(?:^|[-_.])(?:dev|devel|development|local|tests?|testing|docs?|lint|linting|ci|build|optional|extras?|minimal|min)(?:[-_.]|$)/i;
+const notForProduction = new RegExp(
+  '(?:^|[-_.])(?:dev|devel|development|local|tests?|testing|docs?|lint|linting|ci|build|optional|extras?|min|minimal)' +
+    '(?:[-_.]|$)',
+  'i',
+);
 
 /** The file for production among those that have no usual name; null for none. @throws BuildError for several */
 export async function findRequirements(files: SourceFiles): Promise<string | null> {

@@ -55,9 +55,10 @@ async function findLock(files: SourceFiles, project: PythonProject | null): Prom
 function ofProject({ otherIndexes }: PythonProject): PythonStatement {
   if (otherIndexes === null) return { kind: 'project', file: 'pyproject.toml' };
   const [tool = ''] = otherIndexes.split('.');
+  const lock = tool === 'rye' ? '' : `${tool}.lock, or a `;
   throw new BuildError(
     `pyproject.toml names indexes of packages for ${tool} (tool.${otherIndexes}), which this platform cannot pass ` +
-      `on: a private package could come from the public index. Commit a ${tool === 'rye' ? '' : `${tool}.lock, or a `}` +
+      `on: a private package could come from the public index. Commit a ${lock}` +
       'requirements.txt with the index and the versions, or name the indexes in `tool.uv.index` and commit a uv.lock.',
   );
 }

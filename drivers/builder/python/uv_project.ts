@@ -3,7 +3,7 @@
 // these and look for a private package in the public index.
 import { isNamed } from '../node/workspace_patterns';
 import type { SourceFiles } from '../source_files';
-import { list, parseToml, table, type PythonProject } from './python_project';
+import { stringsOf, parseToml, table, type PythonProject } from './python_project';
 
 export interface UvProject {
   /** Path of the lock file from the root directory; null where there is none. */
@@ -26,6 +26,6 @@ export async function findUvProject(files: SourceFiles, project: PythonProject):
 function isMember(text: string, directory: string): boolean {
   const { uv } = table(parseToml(text, 'pyproject.toml').tool);
   const workspace = table(table(uv).workspace);
-  const excluded = (list(workspace.exclude) ?? []).map((pattern) => `!${pattern}`);
-  return isNamed(directory, [...(list(workspace.members) ?? []), ...excluded]);
+  const excluded = (stringsOf(workspace.exclude) ?? []).map((pattern) => `!${pattern}`);
+  return isNamed(directory, [...(stringsOf(workspace.members) ?? []), ...excluded]);
 }

@@ -201,7 +201,7 @@ describe('what a process starts', () => {
       {
         'poetry.lock': '',
         'pyproject.toml':
-          '[tool.poetry]\nname = "x"\n[tool.poetry.dependencies]\nflask = "*"\n[tool.poetry.group.serve.dependencies]\ngunicorn = "*"\n',
+          '[tool.poetry]\nname = "x"\ndependencies.flask = "*"\ngroup.serve.dependencies.gunicorn = "*"\n',
       },
       /poetry install .*--only main,serve /,
       /dependency group serve .* starts gunicorn/,
@@ -211,6 +211,19 @@ describe('what a process starts', () => {
     expect(plan.processes.web).toMatch(/^gunicorn /);
     expect(plan.steps[1]!.command).toMatch(command);
     expect(plan.notes).toEqual([expect.stringMatching(note)]);
+  });
+
+  test('may need groups that are named after it: they are installed in any case', async () => {
+    const files = {
+      ...flask,
+      'uv.lock': '',
+      'pyproject.toml': `${project}[dependency-groups]\nprod = ["sentry-sdk"]\n`,
+    };
+    const plan = await detect(files, {}, host);
+    expect(plan.steps[1]!.command).toContain('--no-default-groups --group prod ');
+    expect(plan.notes).toContainEqual(
+      expect.stringMatching(/^The dependency group prod .* because it is for production\.$/),
+    );
   });
 
   test('by a Procfile counts too; what is installed anyway needs no group', async () => {

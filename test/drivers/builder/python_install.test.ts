@@ -91,7 +91,7 @@ describeHere(`uv and the packages of a source${uv === null ? ' (needs uv of a Py
     expect([third.status, third.output]).toEqual([0, expect.stringMatching(/^Installed 1 package/m)]);
   });
 
-  test('a package of the application that cannot be built falls back to its dependencies, and the log says so', async () => {
+  test('a package of the application that cannot be built falls back to its dependencies, and says so', async () => {
     const project =
       '[build-system]\nrequires = []\nbuild-backend = "no_such_backend"\n[project]\nname = "x"\nversion = "1"\n' +
       'dependencies = ["shelf"]\n[project.scripts]\nx = "x:y"\n';

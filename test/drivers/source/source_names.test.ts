@@ -1,8 +1,8 @@
 // Files of a repository whose names are not UTF-8 go through a deployment like others, to its removal.
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
-import { startDeployService, type DeployService } from '../support/deployments/deploy';
-import { nodeApp, staticSite } from '../support/git/repositories';
+import { startDeployService, type DeployService } from '../../support/deployments/deploy';
+import { nodeApp, staticSite } from '../../support/git/repositories';
 
 let service: DeployService;
 beforeAll(async () => {
