@@ -57,7 +57,7 @@ function findImport() {
     const file = find(next);
     if (file === undefined || seen.has(file) || file.includes('node_modules')) continue;
     seen.add(file);
-    for (const [, , target] of readFileSync(file, 'utf8')
+    for (const [, , target = ''] of readFileSync(file, 'utf8')
       .replace(/^import type .*$/gm, '')
       .matchAll(IMPORT)) {
       if (/^\.\.?(?:\/|$)/.test(target)) queue.push(path.join(path.dirname(file), target).replace(/\/$/, ''));

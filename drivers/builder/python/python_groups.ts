@@ -26,6 +26,8 @@ export function chooseGroups(
   const started = new Set(commands.flatMap(wordsOf));
   for (const kind of ['extras', 'groups'] as const)
     for (const [group, names] of byPreference(project[kind])) {
+      // Optional packages of Poetry are known to Poetry alone.
+      if (kind === 'extras' && statement.kind === 'project' && !project.isStandard) continue;
       const name = names.find((one) => started.has(one) && !installed.has(one));
       if (name === undefined && !MEANT.includes(group)) continue;
       // Once is enough, wherever else they are stated.

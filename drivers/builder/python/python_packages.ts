@@ -12,6 +12,7 @@ import type { PythonProject } from './python_project';
 import { requirementLines } from './python_requirements';
 import { ownSettings, uvSettings, versionSettings } from './python_settings';
 import { mainGroup, type PythonStatement } from './python_statement';
+import { hasUvOrigins } from './uv_project';
 import { chooseInstaller, type Python } from './python_version';
 
 export { environmentDirectory } from './python_environment';
@@ -61,7 +62,7 @@ export async function planPackages(
   // No packages. The virtual environment hides the packages of the host.
   if (isEmpty && added === null) return { summary: [], tools: [], steps: [emptyEnvironment(python)] };
   const uv = await chooseInstaller('uv', host);
-  const needsUv = statement.kind === 'uv' || (await files.has('uv.toml'));
+  const needsUv = statement.kind === 'uv' || (await files.has('uv.toml')) || hasUvOrigins(stated.project);
   if (uv === null && needsUv) throw new BuildError(missing(stateOfUv(statement), 'uv'));
   const installer = uv === null ? pipInstaller(added) : uvInstaller(uv, added);
   const own = `${await ownSettings(files)}${await versionSettings(files)}`;
@@ -93,7 +94,7 @@ function isSeparate({ kind }: PythonStatement): boolean {
 }
 
 function stateOfUv(statement: PythonStatement): string {
-  if (statement.kind !== 'uv') return 'uv.toml';
+  if (statement.kind !== 'uv') return 'uv.toml or pyproject.toml with settings of uv';
   return statement.lock ?? 'pyproject.toml with settings of uv';
 }
 
@@ -124,7 +125,7 @@ async function installation(
         installer.name === 'pip install' ? null : `-r ${statement.file}`,
       );
     case 'group':
-      return plain(installer, 'pyproject.toml', `--group ${mainGroup(project!)}`, null);
+      return ofGroup(installer, mainGroup(project!)!);
     default:
       return ofProject(installer, project!, chosen);
   }
@@ -206,13 +207,13 @@ function ofProject(installer: Installer, project: PythonProject, chosen: ChosenG
   if (isPoetry)
     return project.isPackage
       ? itself(installer, 'pyproject.toml', chosen, '')
-      : ofDependencies(installer, 'pyproject.toml', null);
+      : ofDependencies(installer, 'pyproject.toml', null, chosen);
   const isUv = installer.name === 'uv pip install';
   if (project.isPackage)
     return itself(installer, 'pyproject.toml', chosen, isUv ? `-r pyproject.toml${extras}${groups}` : '', groups);
   return isUv
     ? plain(installer, 'pyproject.toml', `-r pyproject.toml${extras}${groups}`, null)
-    : ofDependencies(installer, 'pyproject.toml', null);
+    : ofDependencies(installer, 'pyproject.toml', null, chosen);
 }
 
 /**
@@ -268,12 +269,25 @@ function plain({ name, install }: Installer, of: string, what: string, key: Envi
   return { name, of, command: install(what), key };
 }
 
+/** pip knows groups since 25.1, and that of Python may be older. */
+function ofGroup(installer: Installer, group: string): Installation {
+  return installer.name === 'pip install'
+    ? ofDependencies(installer, 'pyproject.toml', null, { groups: [group], extras: [] })
+    : plain(installer, 'pyproject.toml', `--group ${group}`, null);
+}
+
 /** Installs dependencies that neither installer reads from the file itself. */
-function ofDependencies(installer: Installer, of: string, locked: string[] | null): Installation {
+function ofDependencies(
+  installer: Installer,
+  of: string,
+  locked: string[] | null,
+  { groups, extras }: Pick<ChosenGroups, 'groups' | 'extras'> = { groups: [], extras: [] },
+): Installation {
   const program = readFileSync(path.join(__dirname, 'python_dependencies.py'), 'utf8').trimEnd();
   const list = '.platform/requirements.txt';
+  const chosen = [...groups.map((group) => ` group:${group}`), ...extras.map((extra) => ` extra:${extra}`)];
   const command = [
-    `${environmentBin}/python - > ${list} <<'END_OF_PROGRAM' || exit 1`,
+    `${environmentBin}/python -${chosen.join('')} > ${list} <<'END_OF_PROGRAM' || exit 1`,
     program,
     'END_OF_PROGRAM',
     installer.install(`-r ${list}`),

@@ -57,7 +57,7 @@ export async function readProject(files: SourceFiles): Promise<PythonProject | n
     isStandard: 'project' in found,
     name: asText(project.name) ?? asText(poetry.name),
     requirements: isDynamic ? null : (stated ?? (keys(poetry.dependencies).length > 0 ? poetryNames(poetry) : null)),
-    isPackage: 'build-system' in found && (scripts || isDynamic),
+    isPackage: isDynamic || ('build-system' in found && scripts),
     extras: { ...namesByGroup(project['optional-dependencies']), ...namesByGroup(poetry.extras) },
     groups: groupsOf(found, tool),
     tool,

@@ -20,7 +20,12 @@ export async function findUvProject(files: SourceFiles, project: PythonProject):
     if (text === null || !isMember(text, place.below)) continue;
     return { lock: (await place.files.has('uv.lock')) ? `${place.up}/uv.lock` : null };
   }
-  return ORIGINS.some((name) => name in table(project.tool.uv)) ? { lock: null } : null;
+  return hasUvOrigins(project) ? { lock: null } : null;
+}
+
+/** Of requirement files too: no other installer reads them. */
+export function hasUvOrigins(project: PythonProject | null): boolean {
+  return ORIGINS.some((name) => name in table(project?.tool.uv));
 }
 
 function isMember(text: string, directory: string): boolean {

@@ -102,6 +102,17 @@ describe('is installed', () => {
     expect(await install({ ...app, ...files })).toMatch(command);
   });
 
+  test('without uv too, by pip: groups that it may not know, and nothing that uv alone would look for', async () => {
+    const groups = { 'pyproject.toml': '[dependency-groups]\nprod = ["a"]\n' };
+    expect(await install({ ...app, ...groups }, facts)).toMatch(/^\S+\/python - group:prod > /);
+    const dynamic = { 'pyproject.toml': '[project]\nname = "x"\ndynamic = ["dependencies"]\n' };
+    expect(await install({ ...app, ...dynamic }, facts)).toMatch(/pip install \. /);
+    const index = '[tool.uv]\nindex-url = "https://pip.example.com/simple"\n';
+    const own = { ...app, 'requirements.txt': 'a', 'pyproject.toml': index };
+    await expect(install(own, facts)).rejects.toThrow(/with settings of uv, and uv is not installed/);
+    await expect(install({ ...app, 'pylock.toml': '' }, facts)).rejects.toThrow(/pylock\.toml, and uv is not/);
+  });
+
   test('what is passed over is named', async () => {
     const files = { ...app, 'requirements.txt': 'a', 'pyproject.toml': '[project]\nname = "x"\n', 'uv.lock': '' };
     expect((await detect(files, {}, host)).notes).toEqual([
