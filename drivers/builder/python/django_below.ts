@@ -2,7 +2,7 @@
 import path from 'node:path';
 import type { SourceFiles } from '../source_files';
 
-interface Below {
+export interface ProgramPlace {
   /** Relative to the root directory; `.` without such a folder. */
   directory: string;
   files: SourceFiles;
@@ -12,7 +12,7 @@ const OWN_STATEMENTS = ['requirements.txt', 'pyproject.toml', 'Pipfile', 'setup.
 const OTHER_STARTS = ['manage.py', 'app.py', 'main.py', 'asgi.py', 'wsgi.py'];
 
 /** The only folder with a manage.py. One that states its packages itself is a source of its own. */
-export async function findBelow(files: SourceFiles): Promise<Below> {
+export async function findBelow(files: SourceFiles): Promise<ProgramPlace> {
   const here = { directory: '.', files };
   for (const name of OTHER_STARTS) if (await files.has(name)) return here;
   const found: string[] = [];

@@ -1,27 +1,28 @@
 // Python: a virtual environment beside the files, and the start command. Programs are resolved through PATH and start
 // with `env python3`, because files are built in one directory and run in others.
 import type { DetectLanguage, LanguagePlan, Step } from '../language_plan';
-import type { SourceFiles } from '../source_files';
-import { findBelow, inDirectory } from './django_below';
+import { findBelow, inDirectory, type ProgramPlace } from './django_below';
 import { chooseGroups } from './python_groups';
-import { readPackageNames } from './python_names';
+import { readPackageNames, type PackageNames } from './python_names';
 import { environmentDirectory, planPackages } from './python_packages';
 import { readProject } from './python_project';
 import { findPythonStart } from './python_server';
 import { findStatement, otherStatements, requireReadable } from './python_statement';
 import { choosePython } from './python_version';
 
+interface Start {
+  start: NonNullable<Awaited<ReturnType<typeof findPythonStart>>>;
+  /** Where it runs, from the root directory. */
+  directory: string;
+}
+
 export const detectPython: DetectLanguage = async (files, host) => {
   const project = await readProject(files);
   const statement = await findStatement(files, project);
   const names = await readPackageNames(files, statement, project);
   const below = await findBelow(files);
-  const find = async (packages: Set<string>) =>
-    (await findPythonStart(below.files, packages)) ?? findPythonStart(files, packages);
-  const first = await find(names.main);
-  // A server among optional packages is better than one that nobody chose.
-  const start =
-    first === null || first.added !== null || first.note !== null ? ((await find(names.all)) ?? first) : first;
+  const { start, directory } =
+    (await findStart(below, names)) ?? (await findStart({ files, directory: '.' }, names)) ?? none;
   if (statement.kind === 'none') await requireReadable(files, project, start !== null);
   if (statement.kind === 'none' && start === null && !(await files.has('requirements.txt'))) return null;
   const python = await choosePython(files, host);
@@ -37,7 +38,7 @@ export const detectPython: DetectLanguage = async (files, host) => {
     steps: [...packages.steps, ...(await staticFiles(below))],
     site: [],
     prune: null,
-    processes: start === null ? {} : { web: inDirectory(below.directory, start.command) },
+    processes: start === null ? {} : { web: inDirectory(directory, start.command) },
     env: { PYTHONUNBUFFERED: '1' },
     programs: [`${environmentDirectory}/bin`],
     notes: notes.filter((note) => note !== null),
@@ -45,8 +46,18 @@ export const detectPython: DetectLanguage = async (files, host) => {
   return plan;
 };
 
+const none = { start: null, directory: '.' };
+
+/** A server among optional packages is better than one that nobody chose. */
+async function findStart({ files, directory }: ProgramPlace, names: PackageNames): Promise<Start | null> {
+  const first = await findPythonStart(files, names.main);
+  const isChosen = first !== null && first.added === null && first.note === null;
+  const start = isChosen ? first : ((await findPythonStart(files, names.all)) ?? first);
+  return start && { start, directory };
+}
+
 /** Django: collects static files into STATIC_ROOT, if the settings define it. */
-async function staticFiles({ files, directory }: { files: SourceFiles; directory: string }): Promise<Step[]> {
+async function staticFiles({ files, directory }: ProgramPlace): Promise<Step[]> {
   if (!(await files.has('manage.py'))) return [];
   const python = `PATH="$OLDPWD/${environmentDirectory}/bin:$PATH" python3 manage.py`;
   // Many settings define STATIC_ROOT in production only. `diffsettings` shows the effective value; if it fails, the

@@ -1,6 +1,6 @@
 # Prints the dependencies of an application, one requirement a line: those of Pipfile.lock, Pipfile or pyproject.toml.
-# Run by the Python of its environment, with nothing but the standard library and what pip brings. Of pyproject.toml also
-# optional dependencies and groups: `python - extra:prod group:web`.
+# Run by the Python of its environment, with nothing but the standard library and what pip brings. Of pyproject.toml
+# also optional dependencies and groups: `python - extra:prod group:web`.
 import json
 import os
 import re

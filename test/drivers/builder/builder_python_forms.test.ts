@@ -136,6 +136,8 @@ describe('is installed', () => {
       command: expect.stringMatching(/^cd shop \|\|/m),
     });
     expect(plan.steps.at(-1)!.command).toContain('PATH="$OLDPWD/.platform/venv/bin:$PATH" python3 manage.py');
+    const beside = { ...files, 'requirements.txt': 'fastapi\nuvicorn\n', 'api/main.py': 'app = FastAPI()\n' };
+    expect((await detect(beside, {}, host)).processes.web).toMatch(/^uvicorn .* api\.main:app$/);
   });
 });
 
