@@ -10,7 +10,7 @@ export const environmentBin = `${environmentDirectory}/bin`;
 export interface EnvironmentKey {
   /** Paths from the root directory. */
   files: string[];
-  /** Installer and versions. */
+  /** The command, the installer and versions. */
   words: string[];
 }
 

@@ -1,5 +1,6 @@
 // Installs packages of a Python source into one virtual environment beside its files: by uv from requirement files, its
 // lock file, pylock.toml or pyproject.toml, by Poetry and PDM from their lock files, by pip where uv is not to be had.
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { BuildError } from '../../builder';
@@ -8,9 +9,10 @@ import type { BuildHost, Step } from '../language_plan';
 import type { SourceFiles } from '../source_files';
 import type { ChosenGroups } from './python_groups';
 import { emptyEnvironment, environmentBin, environmentStep, finished, type EnvironmentKey } from './python_environment';
+import { pipInstaller, uvInstaller, type Installer } from './python_installer';
 import type { PythonProject } from './python_project';
 import { requirementLines } from './python_requirements';
-import { ownSettings, uvSettings, versionSettings } from './python_settings';
+import { ownSettings, versionSettings } from './python_settings';
 import { mainGroup, type PythonStatement } from './python_statement';
 import { hasUvOrigins } from './uv_project';
 import { chooseInstaller, type Python } from './python_version';
@@ -24,15 +26,6 @@ interface Packages {
   steps: Step[];
 }
 
-/** The default installer without a lock file: uv, or the pip of the environment. */
-interface Installer {
-  name: 'uv pip install' | 'pip install';
-  /** The command that installs these, and what the start needs besides; ends the step where it fails. */
-  install(what: string): string;
-  tools: Tool[];
-  version: string | null;
-}
-
 export interface Stated {
   statement: PythonStatement;
   project: PythonProject | null;
@@ -41,12 +34,14 @@ export interface Stated {
   added: string | null;
 }
 
+type Locked = Pick<EnvironmentKey, 'files'>;
+
 /** A command that installs, and what it is called. */
 interface Installation {
   name: string;
   of: string;
   command: string;
-  key?: EnvironmentKey | null;
+  key?: Locked | null;
   tools?: Tool[];
 }
 
@@ -65,21 +60,23 @@ export async function planPackages(
   const needsUv = statement.kind === 'uv' || (await files.has('uv.toml')) || hasUvOrigins(stated.project);
   if (uv === null && needsUv) throw new BuildError(missing(stateOfUv(statement), 'uv'));
   const installer = uv === null ? pipInstaller(added) : uvInstaller(uv, added);
-  const own = `${await ownSettings(files)}${await versionSettings(files)}`;
+  const own = await ownSettings(files);
+  // Not before the key is made: each commit has another.
+  const ownVersion = await versionSettings(files);
   const found = isEmpty ? plain(installer, added!, '', null) : await installation(files, host, installer, stated);
-  const key = found.key && {
-    files: found.key.files,
-    words: [...found.key.words, python.version, String(installer.version), added ?? ''],
-  };
   const more = added !== null && isSeparate(statement) ? [installer.install('')] : [];
   const command = [found.command, ...more].join('\n');
+  const key = found.key && {
+    files: found.key.files,
+    words: [createHash('sha256').update(command).digest('hex'), python.version, String(installer.version)],
+  };
   const environment = environmentStep(python, uv !== null, key ?? null);
   return {
     summary: [`${found.name} of ${found.of}`],
     tools: [...installer.tools, ...(found.tools ?? [])],
     steps: [
       { ...environment, command: `${own}${environment.command}` },
-      { name: found.name, command: `${own}${finished(command, key ?? null)}` },
+      { name: found.name, command: `${own}${ownVersion}${finished(command, key ?? null)}` },
     ],
   };
 }
@@ -143,7 +140,7 @@ function ofUvProject(lock: string | null, { groups, extras }: ChosenGroups): Ins
     ...extras.map((extra) => `--extra ${extra}`),
     `--python ${environmentBin}/python`,
   ].join(' ');
-  const key = lock === null ? null : { files: [lock, 'pyproject.toml'], words: ['uv sync'] };
+  const key = lock === null ? null : { files: [lock, 'pyproject.toml'] };
   return {
     ...{ name: 'uv install', of: lock ?? 'pyproject.toml', key },
     command: orWithoutItself(command, `${command} --no-install-project || exit 1`),
@@ -183,17 +180,17 @@ function pdmGroups(groups: string[], extras: string[], project: PythonProject): 
 }
 
 /** null where the lock names packages of the source, which change without it. */
-async function keyOf(files: SourceFiles, [lock = '', ...others]: string[]): Promise<EnvironmentKey | null> {
+async function keyOf(files: SourceFiles, [lock = '', ...others]: string[]): Promise<Locked | null> {
   const text = (await files.read(lock, LOCK_BYTES_MAX)) ?? '';
   if (/^(?:type = "directory"|path = |directory = |\[packages\.directory\])/m.test(text)) return null;
-  return { files: [lock, ...others], words: [lock] };
+  return { files: [lock, ...others] };
 }
 
 const LOCK_BYTES_MAX = 32 << 20;
 
 async function ofRequirements(files: SourceFiles, installer: Installer, file: string): Promise<Installation> {
   const found = await requirementLines(files, file);
-  const key = found?.isPinned ? { files: found.files, words: [installer.name] } : null;
+  const key = found?.isPinned ? { files: found.files } : null;
   return plain(installer, file, `-r ${file}`, key);
 }
 
@@ -251,21 +248,7 @@ function missing(lock: string, program: string): string {
   );
 }
 
-function pipInstaller(added: string | null): Installer {
-  const command = `${environmentBin}/python -m pip install`;
-  return { name: 'pip install', install: (what) => installing(command, what, added), tools: [], version: null };
-}
-
-function uvInstaller({ version, tools }: { version: string; tools: Tool[] }, added: string | null): Installer {
-  const command = `${uvSettings}uv pip install --python ${environmentBin}/python`;
-  return { name: 'uv pip install', install: (what) => installing(command, what, added), tools, version };
-}
-
-function installing(command: string, what: string, added: string | null): string {
-  return `${[command, what, added ?? ''].filter(Boolean).join(' ')} || exit 1`;
-}
-
-function plain({ name, install }: Installer, of: string, what: string, key: EnvironmentKey | null): Installation {
+function plain({ name, install }: Installer, of: string, what: string, key: Locked | null): Installation {
   return { name, of, command: install(what), key };
 }
 
@@ -292,5 +275,5 @@ function ofDependencies(
     'END_OF_PROGRAM',
     installer.install(`-r ${list}`),
   ].join('\n');
-  return { name: installer.name, of, command, key: locked && { files: locked, words: [installer.name] } };
+  return { name: installer.name, of, command, key: locked && { files: locked } };
 }
