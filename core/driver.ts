@@ -37,6 +37,8 @@ export type Present<O> = Extract<Observation<O>, { state: 'present' }>;
 export interface DriverContext {
   signal: AbortSignal;
   deadline: number;
+  /** For remotes: ended when nothing has moved for so long. Default: that of the driver. */
+  stallMs?: number;
 }
 
 /** Capabilities of the driver on this host. `reason` explains in one line why it is not healthy. */

@@ -62,6 +62,8 @@ export const limits = {
   requestTimeoutMs: 30_000,
   keepAliveTimeoutMs: 65_000,
   probeTimeoutMs: 5_000,
+  /** Of a repository that answers, if slowly. */
+  sourceProbeMs: 25_000,
   /** Time that an operation waits for the reconcile loop before it responds. */
   operationWaitMs: 20_000,
   /** Maximum of `Prefer: wait=N`. */

@@ -1,9 +1,9 @@
 // Programs that builds need in a specific version: Node.js and package managers from the npm registry, Go from a Go
-// module proxy, uv from a Python package index, and Python, installed by uv. They are stored once per host, and mounted
-// read-only by all units.
+// module proxy, uv from a Python package index, and Python, Poetry and PDM, installed by uv. They are stored once per
+// host, and mounted read-only by all units.
 import type { DriverContext } from '../core/driver';
 
-export type ToolName = 'node' | 'npm' | 'yarn' | 'pnpm' | 'bun' | 'go' | 'uv' | 'python';
+export type ToolName = 'node' | 'npm' | 'yarn' | 'pnpm' | 'bun' | 'go' | 'uv' | 'python' | 'poetry' | 'pdm';
 
 /** A program in one version. `package` is its package in the npm registry, or its module. */
 export interface Tool {

@@ -32,7 +32,7 @@ const OF_FORMATS: Record<FormatName, string> = {
   https_url: 'must be a URL that begins with https://, without a user name or a password',
   git_url: 'must be the address of a Git repository, such as https://git.example.com/acme/shop.git',
   oci_reference: 'must be the name of an image, such as registry.example.com/acme/shop:1.4',
-  commit_sha: 'must be 7 to 40 hexadecimal digits',
+  commit_sha: 'must be 7 to 64 hexadecimal digits',
   cron: 'must be a cron expression of five fields such as 30 2 * * *, or @daily',
   time_zone: 'must be a time zone of the IANA database, such as Europe/Berlin or UTC',
 };

@@ -38,7 +38,7 @@ export const formats = {
   https_url: safe(httpsUrl),
   git_url: safe(gitUrl),
   oci_reference: safe(ociReference),
-  commit_sha: safe((text) => matching(text.toLowerCase(), /^[0-9a-f]{7,40}$/)),
+  commit_sha: safe((text) => matching(text.toLowerCase(), /^[0-9a-f]{7,64}$/)),
   cron: safe(normalCron),
   time_zone: safe((text) => (isTimeZone(text) ? text : null)),
 } satisfies Record<string, Format>;

@@ -4,6 +4,8 @@ import { majorOf } from '../toolchain/versions';
 import type { RegistrySettings } from '../toolchain';
 import { shellWord } from './language_plan';
 
+/** Programs read it as an empty file, and pip no other of its files. */
+const NO_FILE = '/dev/null';
 /** Sourced by the runtime in each unit, if it exists. */
 const PROFILE = '.platform/profile';
 
@@ -44,6 +46,16 @@ function profileLines(programs: string[], tools: string[]): string[] {
     `mkdir -p .platform && printf '%s\\n' ${shellWord(`PATH="${places}$PATH"; export PATH`)} > ${PROFILE} || exit 1`,
   ];
 }
+
+/**
+ * Variables that those of the user override. Settings that the host has for all its users may hold credentials: builds
+ * get what is meant for them from the platform (docs/decisions/0220).
+ */
+export const buildDefaults: Record<string, string> = {
+  CI: '1',
+  npm_config_globalconfig: NO_FILE,
+  PIP_CONFIG_FILE: NO_FILE,
+};
 
 export function buildEnvironment({ cache }: BuildDirectories, { tools = [] }: BuildPlan): Record<string, string> {
   return {

@@ -10,7 +10,7 @@ import {
   type PlanKind,
 } from '../builder';
 import type { ToolchainDriver } from '../toolchain';
-import { buildEnvironment, buildScript } from './build_script';
+import { buildDefaults, buildEnvironment, buildScript } from './build_script';
 import { canBuildImages, planDockerfile } from './dockerfile/dockerfile';
 import { detectGo } from './go';
 import { detectNode, detectNodeFile } from './node/node';
@@ -69,7 +69,7 @@ export function openBuilder(
       return {
         command: buildScript(plan, tools, files),
         env: buildEnvironment(directories, plan),
-        defaults: { CI: '1', ...env },
+        defaults: { ...buildDefaults, ...env },
       };
     },
   };

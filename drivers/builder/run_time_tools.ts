@@ -7,7 +7,7 @@ import type { Tool, ToolchainDriver, ToolName } from '../toolchain';
 import { environmentDirectory } from './python/python_packages';
 
 /** They compile or install; what was built needs them only where a command calls them. */
-const BUILD_TOOLS: ReadonlySet<string> = new Set(['go', 'uv']);
+const BUILD_TOOLS: ReadonlySet<string> = new Set(['go', 'uv', 'poetry', 'pdm']);
 const NODE_KINDS: ReadonlySet<string> = new Set(['node', 'static']);
 
 /**

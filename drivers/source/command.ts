@@ -4,6 +4,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { lstat, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { DriverError, type DriverContext } from '../../core/driver';
+import { watchStall } from './stall';
 
 interface GitOptions {
   /** The bare repository, which is also the working directory. */
@@ -18,17 +19,23 @@ interface GitOptions {
   onOutput?: (chunk: Buffer) => 'enough' | undefined;
   /** Called with the id of the process once it runs. */
   onStart?: (pid: number) => Promise<void>;
+  /** It asks a remote, and is killed when that is silent. */
+  isRemote?: boolean;
+  /** Default: UTF-8. */
+  encoding?: 'utf8' | 'latin1';
 }
 
 export type Settings = [key: string, value: string][];
 
-type GitFailureReason = 'code' | 'too_large' | 'time';
+type GitFailureReason = 'code' | 'too_large' | 'time' | 'stalled';
 
 /** git failed. `stderr` is parsed by programs, never shown to users. */
 export class GitFailed extends Error {
   constructor(
     readonly reason: GitFailureReason,
     readonly stderr: string,
+    /** For `stalled`: how long nothing had moved. */
+    readonly stallMs = 0,
   ) {
     super(`git failed: ${reason}`);
   }
@@ -36,13 +43,17 @@ export class GitFailed extends Error {
 
 /** Why the platform killed a process; the first reason counts. */
 interface Termination {
-  reason: 'time' | 'too_large' | 'enough' | null;
-  kill(reason: 'time' | 'too_large' | 'enough'): void;
+  reason: Ending | null;
+  kill(reason: Ending): void;
 }
+
+type Ending = 'time' | 'stalled' | 'too_large' | 'enough';
 
 const outputBytesMax = 64 << 20;
 const errorBytesMax = 64 << 10;
 const watchEveryMs = 250;
+// A server may count objects of a large repository for a while before it sends the first.
+const STALL_MS = 120_000;
 
 // Harmless faults of old commits; dangerous ones (paths, links, .gitmodules) remain errors.
 const ignoredFaults = [
@@ -111,17 +122,28 @@ async function run(program: 'git' | 'ssh', args: string[], options: GitOptions, 
   const { pid } = child;
   const ends = terminationOf(child);
   // Attach handlers before any await: a fast git could exit before.
-  const ended = collectOutput(child, ends, options);
+  const received = { bytes: 0 };
+  const ended = collectOutput(child, ends, options, received);
   ended.catch(() => {});
   const onAbort = () => ends.kill('time');
   ctx.signal.addEventListener('abort', onAbort, { once: true });
   if (ctx.signal.aborted) onAbort();
-  const stopWatching = options.sizeLimit ? watchSize(options.sizeLimit, ends) : () => {};
+  const stops = options.sizeLimit ? [watchSize(options.sizeLimit, ends)] : [];
+  const { stallMs = STALL_MS } = ctx;
+  if (options.isRemote && pid !== undefined) {
+    const folder = options.sizeLimit?.folder;
+    const bytes = async () => received.bytes + (folder === undefined ? 0 : await measureDirectory(folder));
+    stops.push(watchStall(pid, stallMs, bytes, () => ends.kill('stalled')));
+  }
   try {
     if (pid !== undefined) await options.onStart?.(pid);
     return await ended;
+  } catch (error) {
+    throw error instanceof GitFailed && error.reason === 'stalled'
+      ? new GitFailed('stalled', error.stderr, stallMs)
+      : error;
   } finally {
-    stopWatching();
+    stops.forEach((stop) => stop());
     ctx.signal.removeEventListener('abort', onAbort);
   }
 }
@@ -198,16 +220,20 @@ function watchSize({ folder, limitBytes }: NonNullable<GitOptions['sizeLimit']>,
   return () => clearTimeout(timer);
 }
 
-function collectOutput(child: ChildProcess, ends: Termination, { onOutput }: GitOptions): Promise<string> {
+function collectOutput(
+  child: ChildProcess,
+  ends: Termination,
+  { onOutput, encoding }: GitOptions,
+  received: { bytes: number },
+): Promise<string> {
   const output: Buffer[] = [];
-  let bytes = 0;
   let errors = '';
   const collect = (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes > outputBytesMax) return ends.kill('too_large');
+    if (received.bytes > outputBytesMax) return ends.kill('too_large');
     output.push(chunk);
   };
   child.stdout!.on('data', (chunk: Buffer) => {
+    received.bytes += chunk.length;
     if (onOutput === undefined) return collect(chunk);
     if (ends.reason === null && onOutput(chunk) === 'enough') ends.kill('enough');
   });
@@ -221,7 +247,7 @@ function collectOutput(child: ChildProcess, ends: Termination, { onOutput }: Git
       ),
     );
     child.on('close', (code) => {
-      if (code === 0 || ends.reason === 'enough') return resolve(Buffer.concat(output).toString());
+      if (code === 0 || ends.reason === 'enough') return resolve(Buffer.concat(output).toString(encoding));
       reject(new GitFailed(ends.reason ?? 'code', errors));
     });
   });

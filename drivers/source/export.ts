@@ -1,9 +1,10 @@
 // Exports the files of a commit, including its submodules. They are written by git's checkout, which rejects paths into
 // .git or through a link; their total size is checked before the first file is written.
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, realpath, rm } from 'node:fs/promises';
+import { mkdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import type { DriverContext } from '../../core/driver';
+import { removeTree } from '../../core/process/remove_tree';
 import { SourceError, type GitRemote } from '../source';
 import { resolveEndpoint, isSameOrigin } from './address';
 import { GitFailed, git } from './command';
@@ -39,10 +40,9 @@ const depthMax = 3;
 
 /** Files of an interrupted call in the directory are removed first. @throws SourceError, GitFailed */
 export async function exportCommit(wanted: Export, directory: string, ctx: DriverContext): Promise<void> {
+  // By rm(1): Node.js cannot remove files whose names are not UTF-8.
+  await removeTree(directory);
   await mkdir(directory, { recursive: true });
-  await Promise.all(
-    (await readdir(directory)).map((name) => rm(path.join(directory, name), { recursive: true, force: true })),
-  );
   await exportTree(wanted, directory, { bytes: wanted.limitBytes, files: filesMax, submodules: submodulesMax }, 0, ctx);
 }
 
@@ -71,8 +71,26 @@ async function exportTree(
     // Whatever the tree contains, no link may lead out of the directory.
     if ((await realpath(target)) !== target)
       throw new SourceError('refused', 'The path of a submodule leads through a symbolic link. Remove the link.');
-    await exportTree(await resolveSubmodule(wanted, submodule, ctx), target, budget, depth + 1, ctx);
+    await naming(submodule, async () =>
+      exportTree(await resolveSubmodule(wanted, submodule, ctx), target, budget, depth + 1, ctx),
+    );
   }
+}
+
+/** Failures name the submodule: the address of the repository itself is not at fault. */
+async function naming({ path: place }: Submodule, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof SourceError) || error.failure === 'too_large') throw error;
+    const inner = error.message.replace(/^The submodule /, 'Its submodule ');
+    throw new SourceError(error.failure, `The submodule ${shownPath(place)} could not be fetched: ${inner}`);
+  }
+}
+
+/** The path is the tenant's, and may have any length. */
+function shownPath(place: string): string {
+  return JSON.stringify(place.slice(0, 100)).slice(1, -1);
 }
 
 /**
@@ -83,10 +101,11 @@ async function ensureCommit({ mirror, remote, sha, remotes }: Export, ctx: Drive
   if (await hasCommit(mirror, sha, ctx)) return;
   await withRemote(remote, remotes, ctx, async (access) => {
     try {
-      await fetchInto(mirror, access, [`+${sha}:refs/wanted/${sha}`], ctx);
+      await fetchInto(mirror, access, { sha, refspecs: [`+${sha}:refs/wanted/${sha}`] }, ctx);
     } catch (error) {
       if (!(error instanceof GitFailed && error.reason === 'code')) throw error;
-      await fetchInto(mirror, access, ['+refs/heads/*:refs/wanted/heads/*', '+refs/tags/*:refs/wanted/tags/*'], ctx);
+      const refspecs = ['+refs/heads/*:refs/wanted/heads/*', '+refs/tags/*:refs/wanted/tags/*'];
+      await fetchInto(mirror, access, { sha, refspecs }, ctx);
     }
   });
   if (!(await hasCommit(mirror, sha, ctx)))
@@ -110,11 +129,11 @@ async function chargeBudget({ mirror, sha }: Export, budget: Budget, ctx: Driver
     const [, type, id = '', size = '', name = ''] = /^\d+ (\w+) ([0-9a-f]+) +(\S+)\t([^]*)$/.exec(entry) ?? [];
     budget.files -= 1;
     budget.bytes -= Number(size) || 0;
-    if (type === 'commit') links.set(name, id);
+    if (type === 'commit') links.set(Buffer.from(name, 'latin1').toString(), id);
     if (/(^|\/)\.gitattributes$/.test(name)) hasAttributes = true;
   };
   const read = (chunk: Buffer) => {
-    const entries = (rest + chunk.toString()).split('\0');
+    const entries = (rest + chunk.toString('latin1')).split('\0');
     rest = entries.pop() ?? '';
     entries.forEach(count);
     return budget.files < 0 || budget.bytes < 0 ? ('enough' as const) : undefined;
@@ -131,7 +150,7 @@ async function checkOut(
   directory: string,
   hasAttributes: boolean,
   ctx: DriverContext,
-): Promise<string[]> {
+): Promise<Buffer[]> {
   await mkdir(directory, { recursive: true });
   return withTemporaryDirectory(remotes.directory, async (folder) => {
     const options = { gitDir, env: { GIT_INDEX_FILE: path.join(folder, 'index'), GIT_WORK_TREE: directory } };
@@ -141,18 +160,21 @@ async function checkOut(
   });
 }
 
-/** Submodules listed in .gitmodules; one without an entry has no address, and its folder stays empty. */
+/**
+ * Submodules listed in .gitmodules. The folder of one stays empty that has no entry, and thus no address, or that Git
+ * would not fetch by itself (`update = none`).
+ */
 async function readSubmodules(
   { mirror, sha, remote }: Export,
   links: Map<string, string>,
   ctx: DriverContext,
 ): Promise<Submodule[]> {
   const text = await queryGit(
-    ['config', '--null', '--blob', `${sha}:.gitmodules`, '--get-regexp', '^submodule\\..*\\.(path|url)$'],
+    ['config', '--null', '--blob', `${sha}:.gitmodules`, '--get-regexp', '^submodule\\..*\\.(path|url|update)$'],
     mirror.gitDir,
     ctx,
   );
-  const modules = new Map<string, { path?: string; url?: string }>();
+  const modules = new Map<string, { path?: string; url?: string; update?: string }>();
   for (const entry of (text ?? '').split('\0').filter(Boolean)) {
     const [key = '', value = ''] = [entry.slice(0, entry.indexOf('\n')), entry.slice(entry.indexOf('\n') + 1)];
     const name = key.slice('submodule.'.length, key.lastIndexOf('.'));
@@ -160,7 +182,7 @@ async function readSubmodules(
   }
   return [...modules.values()].flatMap((module) => {
     const sha = links.get(module.path ?? '');
-    return sha === undefined || !module.path || !module.url
+    return sha === undefined || !module.path || !module.url || module.update === 'none'
       ? []
       : [{ path: module.path, sha, address: toReadableAddress(toAbsoluteAddress(module.url, remote.address), remote) }];
   });

@@ -69,6 +69,11 @@ export function toSourceError(error: unknown, endpoint: RemoteEndpoint, isPinned
       : new SourceError('unreachable', 'The repository could not be read.');
   const where = endpoint.scheme === 'file' ? 'This server' : `The host ${endpoint.host}`;
   if (error.reason === 'too_large') return tooLarge();
+  if (error.reason === 'stalled')
+    return new SourceError(
+      'unreachable',
+      `${where} was silent for ${Math.ceil(error.stallMs / 1000)} seconds. Try again later.`,
+    );
   if (error.reason === 'time') return new SourceError('unreachable', `${where} did not send the repository in time.`);
   const known = explanations.find(([pattern]) => pattern.test(error.stderr));
   if (known) return new SourceError(known[1], known[2](where, isPinned));

@@ -9,7 +9,7 @@ import { GitFailed, git } from './command';
 import { exportCommit } from './export';
 import { isDiskFull, tooLarge } from './failure';
 import { findHead, listHeads, type RemoteHead } from './heads';
-import { queryGit, findCommits, fetchInto, hasCommit, type Mirror } from './mirror';
+import { queryGit, findCommits, fetchInto, hasCommit, initRepository, type Mirror } from './mirror';
 import {
   withRemote,
   sweepTemporaryDirectories,
@@ -97,11 +97,11 @@ function findInHistory(
   return withTemporaryDirectory(store.remotes.directory, async (folder) => {
     const gitDir = path.join(folder, 'repository');
     const sizeLimit = { folder, limitBytes: store.limitBytes };
-    await git(['init', '--bare', '--quiet', '--template=', gitDir], {}, ctx);
+    await initRepository(gitDir, head.sha, ctx);
     const refspec = `+${head.ref}:refs/wanted/head`;
     await git(
       ['fetch', '--quiet', '--no-tags', '--no-write-fetch-head', '--filter=tree:0', '--', endpoint.address, refspec],
-      { gitDir, config, env, sizeLimit },
+      { gitDir, config, env, sizeLimit, isRemote: true },
       ctx,
     );
     return requireOneCommit(await findCommits(gitDir, 'refs/wanted/head', commit.toLowerCase(), ctx), commit, head);
@@ -124,7 +124,7 @@ async function fetch(
       (await queryGit(['rev-parse', '--verify', '--quiet', kept], mirror.gitDir, ctx)) !== head.sha ||
       !(await hasCommit(mirror, head.sha, ctx))
     ) {
-      await fetchInto(mirror, access, [`+${head.ref}:${kept}`], ctx);
+      await fetchInto(mirror, access, { sha: head.sha, refspecs: [`+${head.ref}:${kept}`] }, ctx);
     }
     const sha = wanted.commit
       ? requireOneCommit(
@@ -146,16 +146,22 @@ async function describeCommit(
 ): Promise<Commit> {
   const text = await git(
     ['log', '-1', '--no-show-signature', '--encoding=UTF-8', '--format=%an <%ae>%x00%s%x00%B', sha, '--'],
-    { gitDir },
+    { gitDir, encoding: 'latin1' },
     ctx,
   );
-  const [author = '', message = '', whole = ''] = text.split('\0');
+  const [author = '', message = '', whole = ''] = text.split('\0').map(decodeText);
   const skip = SKIP_MARKS.test(whole) && { skip: true as const };
   return { branch, sha, message: toLine(message), author: toLine(author), ...skip };
 }
 
 /** Marks of common CI services, and the same with `deploy`. */
 const SKIP_MARKS = /\[(?:(?:skip|no)[ -](?:ci|cd|actions|deploy)|(?:ci|cd|actions|deploy)[ -]skip)\]/i;
+
+/** Old commits are in Latin-1 without saying so (git-commit(1), Discussion). */
+function decodeText(bytes: string): string {
+  const text = Buffer.from(bytes, 'latin1').toString();
+  return text.includes('\ufffd') ? bytes : text;
+}
 
 function toLine(text: string): string {
   return [...text.replace(/\p{Cc}+/gu, ' ').trim()].slice(0, lineMax).join('');

@@ -11,6 +11,9 @@ export interface RemoteHead {
   sha: string;
 }
 
+/** The id of an object, by SHA-1 or SHA-256. */
+const OBJECT_ID = /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/;
+
 /** @throws GitFailed, SourceError unknown_branch, empty */
 export async function findHead(access: RemoteAccess, wanted: Revision, ctx: DriverContext): Promise<RemoteHead> {
   const ref = wanted.ref ?? (wanted.branch ? `refs/heads/${wanted.branch}` : 'HEAD');
@@ -35,14 +38,18 @@ async function listRefs(
   ctx: DriverContext,
 ): Promise<{ shas: Map<string, string>; symbolic: string | null }> {
   const lines = (
-    await git(['ls-remote', '--quiet', '--symref', '--', endpoint.address, ...patterns], { config, env }, ctx)
+    await git(
+      ['ls-remote', '--quiet', '--symref', '--', endpoint.address, ...patterns],
+      { config, env, isRemote: true },
+      ctx,
+    )
   )
     .split('\n')
     .map((line) => line.split('\t'));
   // A pattern also matches longer names with the same suffix; only the exact name counts.
   const shas = new Map(
     lines.flatMap(([sha, name]) =>
-      name !== undefined && /^[0-9a-f]{40}$/.test(sha ?? '') ? [[name, sha as string] as const] : [],
+      name !== undefined && OBJECT_ID.test(sha ?? '') ? [[name, sha as string] as const] : [],
     ),
   );
   const symbolic =
@@ -55,10 +62,14 @@ export async function listHeads(
   { endpoint, config, env }: RemoteAccess,
   ctx: DriverContext,
 ): Promise<{ name: string; sha: string }[]> {
-  const text = await git(['ls-remote', '--quiet', '--heads', '--', endpoint.address], { config, env }, ctx);
+  const text = await git(
+    ['ls-remote', '--quiet', '--heads', '--', endpoint.address],
+    { config, env, isRemote: true },
+    ctx,
+  );
   return text.split('\n').flatMap((line) => {
     const [sha = '', ref = ''] = line.split('\t');
-    return /^[0-9a-f]{40}$/.test(sha) && isRef(ref) ? [{ name: ref.slice('refs/heads/'.length), sha }] : [];
+    return OBJECT_ID.test(sha) && isRef(ref) ? [{ name: ref.slice('refs/heads/'.length), sha }] : [];
   });
 }
 
@@ -68,7 +79,7 @@ async function hasBranches({ endpoint, config, env }: RemoteAccess, ctx: DriverC
     any = true;
     return 'enough' as const;
   };
-  await git(['ls-remote', '--quiet', '--', endpoint.address], { config, env, onOutput }, ctx);
+  await git(['ls-remote', '--quiet', '--', endpoint.address], { config, env, onOutput, isRemote: true }, ctx);
   return any;
 }
 

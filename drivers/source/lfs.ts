@@ -24,20 +24,24 @@ interface CheckedOut {
 
 const PARALLEL = 4;
 
-/** Paths that `.gitattributes` assigns to Git LFS. The index has the commit, the work tree its files. */
+/** Paths that `.gitattributes` assigns to Git LFS, as bytes. The index has the commit, the work tree its files. */
 export async function listLargePaths(
   gitDir: string,
   env: Record<string, string>,
   ctx: DriverContext,
-): Promise<string[]> {
-  const text = await git(['ls-files', '-z', '--', ':(top,attr:filter=lfs)'], { gitDir, env }, ctx);
-  return text.split('\0').filter(Boolean);
+): Promise<Buffer[]> {
+  const args = ['ls-files', '-z', '--', ':(top,attr:filter=lfs)'];
+  const text = await git(args, { gitDir, env, encoding: 'latin1' }, ctx);
+  return text
+    .split('\0')
+    .filter(Boolean)
+    .map((name) => Buffer.from(name, 'latin1'));
 }
 
 /** @throws SourceError */
 export async function fillLargeFiles(
   files: CheckedOut,
-  paths: readonly string[],
+  paths: readonly Buffer[],
   budget: { bytes: number },
   ctx: DriverContext,
 ): Promise<void> {
@@ -47,8 +51,7 @@ export async function fillLargeFiles(
   if (budget.bytes < 0) throw tooLarge();
   const store = path.join(files.mirror.directory, 'lfs');
   await fetchMissing(files, store, large, ctx);
-  for (const { path: name, oid } of large)
-    await replaceFile(largeObjectPath(store, oid), path.join(files.directory, name));
+  for (const { path: name, oid } of large) await replaceFile(largeObjectPath(store, oid), name);
   await pruneLargeObjects(store, files.mirror.limitBytes / 2);
 }
 
@@ -102,7 +105,7 @@ async function configuredUrl({ mirror, sha }: CheckedOut, ctx: DriverContext): P
 }
 
 /** Keeps the mode. The file was written by git's checkout, so no link is on the path. */
-async function replaceFile(from: string, to: string): Promise<void> {
+async function replaceFile(from: string, to: Buffer): Promise<void> {
   const { mode } = await stat(to);
   await rm(to);
   await copyFile(from, to, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL);

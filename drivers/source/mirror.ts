@@ -14,36 +14,52 @@ export interface Mirror {
 
 /** Beyond this number, packs are merged: each fetch adds a pack. */
 const packsMax = 40;
+const SHA1_DIGITS = 40;
 
-/** Ensures that the mirror exists, appears complete, and is used by no other process. */
-async function ensureMirror(mirror: Mirror, ctx: DriverContext): Promise<void> {
+/**
+ * Ensures that the mirror exists, appears complete, has ids of the length of `sha`, and is used by no other process.
+ */
+async function ensureMirror(mirror: Mirror, sha: string, ctx: DriverContext): Promise<void> {
   await killPreviousFetch(mirror);
-  if (await isWhole(mirror)) return removeLeftovers(mirror.gitDir);
+  if ((await isWhole(mirror)) && (await hasIdsLike(mirror, sha))) return removeLeftovers(mirror.gitDir);
   await rm(mirror.gitDir, { recursive: true, force: true });
   await mkdir(path.dirname(mirror.gitDir), { recursive: true, mode: 0o700 });
-  await git(['init', '--bare', '--quiet', '--template=', mirror.gitDir], {}, ctx);
+  await initRepository(mirror.gitDir, sha, ctx);
+}
+
+/** An empty bare repository for objects with ids like `sha`, by SHA-1 or SHA-256. */
+export async function initRepository(gitDir: string, sha: string, ctx: DriverContext): Promise<void> {
+  const format = sha.length > SHA1_DIGITS ? ['--object-format=sha256'] : [];
+  await git(['init', '--bare', '--quiet', '--template=', ...format, gitDir], {}, ctx);
+}
+
+/** An application may change its repository for one of the other format. */
+async function hasIdsLike({ gitDir }: Mirror, sha: string): Promise<boolean> {
+  const config = await readFile(path.join(gitDir, 'config'), 'utf8');
+  return /^\s*objectformat\s*=\s*sha256\s*$/im.test(config) === sha.length > SHA1_DIGITS;
 }
 
 /**
- * Fetches the refspecs. A mirror that is damaged, or too large because of unreferenced objects, is recreated once.
+ * Fetches the refspecs; `sha` is one of their commits. A mirror that is damaged, or too large because of unreferenced
+ * objects, is recreated once.
  * @throws GitFailed; `too_large` when the repository itself is too large; it is removed then
  */
 export async function fetchInto(
   mirror: Mirror,
   access: RemoteAccess,
-  refspecs: string[],
+  { sha, refspecs }: { sha: string; refspecs: string[] },
   ctx: DriverContext,
 ): Promise<void> {
   const isNew = !(await isWhole(mirror));
   try {
-    await ensureMirror(mirror, ctx);
+    await ensureMirror(mirror, sha, ctx);
     await fetchOnce(mirror, access, refspecs, ctx);
   } catch (error) {
     if (!(error instanceof GitFailed)) throw error;
     if (error.reason === 'too_large') await rm(mirror.directory, { recursive: true, force: true });
     if (isNew || !(error.reason === 'too_large' || isDamage(error))) throw error;
     await rm(mirror.gitDir, { recursive: true, force: true });
-    return fetchInto(mirror, access, refspecs, ctx);
+    return fetchInto(mirror, access, { sha, refspecs }, ctx);
   }
 }
 
@@ -71,7 +87,7 @@ export async function findCommits(gitDir: string, ref: string, digits: string, c
     const lines = (rest + chunk.toString()).split('\n');
     rest = lines.pop() ?? '';
     found.push(...lines.filter((line) => line.startsWith(digits)));
-    return found.length > 1 || (digits.length === 40 && found.length > 0) ? ('enough' as const) : undefined;
+    return found.length > 1 || found.includes(digits) ? ('enough' as const) : undefined;
   };
   await git(['rev-list', ref, '--'], { gitDir, onOutput: inspect }, ctx);
   return found.slice(0, 2);
@@ -94,7 +110,8 @@ async function fetchOnce(
     ...refspecs,
   ];
   const sizeLimit = { folder: mirror.directory, limitBytes: mirror.limitBytes };
-  await git(args, { gitDir: mirror.gitDir, config, env, sizeLimit, onStart: (pid) => recordFetch(mirror, pid) }, ctx);
+  const onStart = (pid: number) => recordFetch(mirror, pid);
+  await git(args, { gitDir: mirror.gitDir, config, env, sizeLimit, onStart, isRemote: true }, ctx);
   await rm(fetchRecordOf(mirror), { force: true });
   if ((await measureDirectory(mirror.directory)) > mirror.limitBytes) throw new GitFailed('too_large', '');
   if ((await listPacks(mirror)).length > packsMax)

@@ -23,6 +23,8 @@ export function packageOf(name: ToolName, version: string | null): string | null
     case 'go':
     case 'uv':
     case 'python':
+    case 'poetry':
+    case 'pdm':
       return null;
   }
 }

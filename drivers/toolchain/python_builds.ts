@@ -20,7 +20,7 @@ export async function listPythons(
   ctx: DriverContext,
 ): Promise<PublishedVersion[]> {
   const args = ['python', 'list', '--only-downloads', '--all-versions', '--output-format', 'json'];
-  const found = JSON.parse(await run(uv, args, source, staging, ctx)) as Record<string, unknown>[];
+  const found = JSON.parse(await runUv(uv, args, source, staging, ctx)) as Record<string, unknown>[];
   return found.flatMap(({ version, implementation, variant }) =>
     implementation === 'cpython' && (variant ?? 'default') === 'default' && isExact(String(version))
       ? [{ version: String(version), node: null }]
@@ -39,7 +39,7 @@ export async function downloadPython(
   const mirror = source.mirror === null ? [] : ['--mirror', source.mirror];
   const installed = path.join(staging, 'pythons');
   const args = ['python', 'install', version, '--no-bin', '--install-dir', installed, ...mirror];
-  await run(uv, args, source, staging, ctx).catch((error: unknown) => {
+  await runUv(uv, args, source, staging, ctx).catch((error: unknown) => {
     throw error instanceof UvFailed ? Object.assign(downloadError(version, error.output), { cause: error }) : error;
   });
   const name = (await readdir(installed)).find((one) => one.startsWith(`cpython-${version}-`));
@@ -58,7 +58,7 @@ async function moveSettings(prefix: string, from: string, to: string): Promise<v
   }
 }
 
-class UvFailed extends Error {
+export class UvFailed extends Error {
   override readonly name = 'UvFailed';
 
   constructor(readonly output: string) {
@@ -78,21 +78,24 @@ function downloadError(version: string, output: string): DriverError {
   );
 }
 
-function run(
+/** Runs uv with settings of the platform alone. @throws UvFailed, DriverError transient */
+export function runUv(
   uv: string,
   args: string[],
-  { builds }: PythonSource,
+  { builds, index }: PythonSource,
   staging: string,
   ctx: DriverContext,
 ): Promise<string> {
   const ours = Object.entries(process.env).filter(([name]) => INHERITED.test(name));
-  const list = builds === null ? [] : ['--python-downloads-json-url', builds];
+  const list = builds === null || args[0] !== 'python' ? [] : ['--python-downloads-json-url', builds];
   const options = {
     cwd: staging,
     signal: ctx.signal,
     env: {
       ...{ PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C', ...Object.fromEntries(ours) },
       ...{ HOME: staging, UV_CACHE_DIR: `${staging}/uv-cache`, UV_HTTP_RETRIES: '1', UV_NO_PROGRESS: '1' },
+      // Not an argument: it may have a password.
+      UV_DEFAULT_INDEX: index,
     },
     maxBuffer: OUTPUT_BYTES_MAX,
     killSignal: 'SIGKILL' as const,
@@ -100,7 +103,7 @@ function run(
   return new Promise((resolve, reject) => {
     execFile(uv, [...args, ...list, '--no-config'], options, (error, stdout, stderr) => {
       if (error === null) return resolve(stdout);
-      if (ctx.signal.aborted) return reject(new DriverError('transient', 'The mirror did not answer in time.'));
+      if (ctx.signal.aborted) return reject(new DriverError('transient', 'The program uv did not finish in time.'));
       reject(new UvFailed(`${stderr}\n${stdout}`));
     });
   });

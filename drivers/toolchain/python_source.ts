@@ -43,5 +43,6 @@ export function uvWheel({ uv }: PythonSource): { file: string; sha256: string } 
 /** Index settings for builds; an address with credentials is withheld, since a build could print it. */
 export function indexSettings({ index }: PythonSource): Record<string, string> {
   if (index === PUBLIC_INDEX || !URL.canParse(index) || new URL(index).username !== '') return {};
-  return { PIP_INDEX_URL: index };
+  // Poetry reads its own through a plugin that is installed with it.
+  return { PIP_INDEX_URL: index, POETRY_PYPI_MIRROR_URL: index, PDM_PYPI_URL: index };
 }

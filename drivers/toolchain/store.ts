@@ -3,7 +3,7 @@
 import { execFile } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readdir, rename, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
-import { isExact } from './versions';
+import { highest, isExact } from './versions';
 import { DriverError, asDriverErrors, driverContext, type DriverContext } from '../../core/driver';
 import { removeTree } from '../../core/process/remove_tree';
 import type { PublishedVersion, RegistrySettings, Tool, ToolchainDriver, ToolName } from '../toolchain';
@@ -11,7 +11,14 @@ import { downloadGo } from './go_download';
 import { GO_MODULE, goHash, goRelease, type GoSource } from './go_release';
 import { NpmFailed, npm } from './npm_client';
 import { packageOf, programFile } from './packages';
-import { downloadPython, listPythons, PYTHON_PACKAGE } from './python_builds';
+import { downloadPython, listPythons, PYTHON_PACKAGE, UvFailed } from './python_builds';
+import {
+  installProgram,
+  isPythonProgram,
+  PROGRAM_PYTHONS,
+  programVersion,
+  type PythonProgram,
+} from './python_programs';
 import { indexSettings, PUBLIC_PYTHON, uvWheel, type PythonSource } from './python_source';
 import { readRegistrySettings } from './registry_settings';
 import { downloadUv } from './uv_download';
@@ -47,7 +54,8 @@ export async function openToolchains(
   return {
     packageOf: (name, version) => {
       if (name === 'go') return goHash(go) === null ? null : GO_MODULE;
-      if (name === 'uv' || name === 'python') return uvWheel(python) && (name === 'uv' ? 'uv' : PYTHON_PACKAGE);
+      if (name === 'python') return uvWheel(python) && PYTHON_PACKAGE;
+      if (name === 'uv' || isPythonProgram(name)) return uvWheel(python) && name;
       return packageOf(name, version);
     },
     versions: (name, packageName, ctx) => asDriverErrors(() => versions(store, name, packageName, ctx)),
@@ -66,6 +74,7 @@ async function versions(
   if (name === 'go') return [{ version: store.go.version, node: null }];
   if (name === 'uv') return [{ version: store.python.uv.version, node: null }];
   if (name === 'python') return pythons(store, ctx);
+  if (isPythonProgram(name)) return [{ version: programVersion(name), node: null }];
   const known = store.published.get(packageName);
   if (known !== undefined && Date.now() - known.at < TRUSTED_MS) return known.found;
   try {
@@ -156,9 +165,34 @@ async function downloadInto(
 ): Promise<void> {
   if (tool.name === 'go') return downloadGo(tool, store.go, places, ctx);
   if (tool.name === 'uv') return downloadUv(tool, store.python, places, ctx);
+  if (isPythonProgram(tool.name)) return downloadProgram(store, { ...tool, name: tool.name }, places, ctx);
   if (tool.name !== 'python') return installPackage(tool, places, ctx);
   const target = directoryOf(store, tool);
   return downloadPython(tool, await uvProgram(store, ctx), store.python, { ...places, target }, ctx);
+}
+
+/** With a Python that is there, else with one that is downloaded. */
+async function downloadProgram(
+  store: Store,
+  tool: Tool & { name: PythonProgram },
+  places: { staging: string; prefix: string },
+  ctx: DriverContext,
+): Promise<void> {
+  const uv = await uvProgram(store, ctx);
+  const kept = (await readdir(store.directory)).flatMap((name) => /^python-(3\.1[0-4]\.\d+)$/.exec(name)?.[1] ?? []);
+  const install = (python: string) => installProgram(tool, { uv, python }, store.python, places, ctx);
+  const own = highest(kept.map((version) => ({ version })));
+  if (own !== null) return install(path.join(store.directory, `python-${own.version}`, 'bin/python3'));
+  try {
+    return await install(PROGRAM_PYTHONS);
+  } catch (error) {
+    if (!(error instanceof UvFailed)) throw error;
+  }
+  const found = highest((await pythons(store, ctx)).filter(({ version }) => /^3\.1[0-4]\./.test(version)));
+  if (found === null) throw new DriverError('unsupported', `There is no Python for ${tool.name} on this host.`);
+  const python: Tool = { name: 'python', version: found.version, package: PYTHON_PACKAGE };
+  await ensure(store, [python], ctx);
+  return install(path.join(directoryOf(store, python), 'bin/python3'));
 }
 
 async function installPackage(
@@ -209,11 +243,13 @@ async function linkProgram(prefix: string, tool: Tool): Promise<void> {
 async function requireWorking(prefix: string, tool: Tool, { directory }: Store): Promise<void> {
   const program = path.join(prefix, 'bin', tool.name);
   const env = { PATH: `${path.dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`, HOME: directory, LC_ALL: 'C' };
-  if (!['node', 'bun', 'go', 'uv', 'python'].includes(tool.name)) return;
+  if (!['node', 'bun', 'go', 'uv', 'python', 'poetry', 'pdm'].includes(tool.name)) return;
   const args = tool.name === 'go' ? ['version'] : ['--version'];
   const answer = await new Promise<string | null>((resolve) =>
     execFile(program, args, { env, timeout: TRIAL_MS, killSignal: 'SIGKILL' }, (error, stdout) =>
-      resolve(error === null ? (/(?:^v?|\bgo|^uv |^Python )(\d\S*)/.exec(stdout.trim())?.[1] ?? null) : null),
+      resolve(
+        error === null ? (/(?:^v?|\bgo|^uv |^Python |\bversion )(\d[^\s)]*)/.exec(stdout.trim())?.[1] ?? null) : null,
+      ),
     ),
   );
   if (answer === tool.version) return;

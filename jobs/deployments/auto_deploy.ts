@@ -21,8 +21,8 @@ import { jittered, settled, type Job, type JobContext, type Outcome, requireHost
 
 const NO_SOURCE = 'The source of the application is neither a Git repository nor an image.';
 const BACKOFF_MAX_MS = 600_000;
-/** A step may have to fetch the repository to find the changed paths of a push. */
-const STEP_MS = 300_000;
+/** A step may have to fetch the repository to find the changed paths of a push; a silent one is given up earlier. */
+const STEP_MS = 60 * 60_000;
 
 // No `states`: a repository that is away may come back.
 export const job: Job<AutoDeployRow> = { table: 'auto_deploys', host: true, stepMs: STEP_MS, reconcile };

@@ -39,8 +39,8 @@ export const job: Job<DeploymentRow> = {
   host: true,
   prepare: (sql) => releaseAllLeases(sql, Deployment.table),
   states: Deployment.states,
-  // A large repository is fetched in one step.
-  stepMs: 15 * MINUTE_MS,
+  // A large repository is fetched in one step, within the time of the deployment; a silent one is given up earlier.
+  stepMs: 6 * 60 * MINUTE_MS,
   deadlineMs: 30 * MINUTE_MS,
   watchFailedMs: CLEAR_AWAY_MS,
   reconcile: (row, ctx) => (row.deleted_at ? tearDownDeployment(row, ctx) : phases[row.status](row, ctx)),

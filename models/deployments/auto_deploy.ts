@@ -72,7 +72,7 @@ export interface HeadAtStart {
 }
 
 /**
- * Probes the head of the remote, at most 5 s, where auto-deploy is enabled for an application without a running
+ * Probes the head of the remote, at most 25 s, where auto-deploy is enabled for an application without a running
  * version: a push before the first poll would be lost otherwise. Null where no probe is needed, or the remote does not
  * answer.
  */

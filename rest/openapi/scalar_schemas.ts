@@ -52,7 +52,7 @@ const formatSchemas: Record<FormatName | 'date-time', SchemaWithExample> = {
     example: 'https://git.example.com/team/shop.git',
   },
   oci_reference: { schema: { pattern: '^[!-~]+$' }, example: 'registry.example.com/team/shop:1.4.2' },
-  commit_sha: { schema: { pattern: '^[0-9A-Fa-f]{7,40}$' }, example: '9fceb02d0ae598e95dc970b74767f19372d61af8' },
+  commit_sha: { schema: { pattern: '^[0-9A-Fa-f]{7,64}$' }, example: '9fceb02d0ae598e95dc970b74767f19372d61af8' },
   cron: { schema: { pattern: `^ *(?:@[A-Za-z]+|${CRON_FIELD}(?: +${CRON_FIELD}){4}) *$` }, example: '30 2 * * *' },
   time_zone: { schema: { pattern: '^[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*$' }, example: 'Europe/Berlin' },
 };

@@ -6,7 +6,7 @@ import type { BranchesResult, Probes, SourceMiss, SourceResult } from '../../cor
 import { limits } from '../../core/limits';
 import type { LoginProviderClient } from '../../core/accounts/login_provider';
 import { dnsQuestions } from '../../core/protocols/dns';
-import { driverContext, DriverError } from '../../core/driver';
+import { driverContext, DriverError, type DriverContext } from '../../core/driver';
 import { openGitProviders } from '../../drivers/git_provider/open';
 import type { GitProviders } from '../../drivers/git_provider';
 import { openLoginProvider } from '../../drivers/login_provider/open';
@@ -106,15 +106,20 @@ function openSources({
 
 async function resolveCommit(source: SourceDriver, remote: GitRemote, wanted: Revision): Promise<SourceResult> {
   try {
-    return { found: true, ...(await source.resolveHead(remote, wanted, driverContext(limits.probeTimeoutMs))) };
+    return { found: true, ...(await source.resolveHead(remote, wanted, probeContext())) };
   } catch (error) {
     return missOf(error);
   }
 }
 
+/** A silent repository is given up soon; one that answers gets the time that a busy machine needs. */
+function probeContext(): DriverContext {
+  return { ...driverContext(limits.sourceProbeMs), stallMs: limits.probeTimeoutMs };
+}
+
 async function listBranches(source: SourceDriver, remote: GitRemote): Promise<BranchesResult> {
   try {
-    return { found: true, branches: await source.listBranches(remote, driverContext(limits.probeTimeoutMs)) };
+    return { found: true, branches: await source.listBranches(remote, probeContext()) };
   } catch (error) {
     return missOf(error);
   }

@@ -19,6 +19,7 @@ const ASSETS = [
   ['schema', /\.graphql$/],
   ['rest/console', /\.(?:html|css|js|svg)$/],
   ['drivers/builder', /\.(?:c?js|py)$/],
+  ['drivers/toolchain', /\.requirements$/],
   ['drivers/network', /\.js$/],
   ['drivers/hosted_server', /\.js$/],
 ];

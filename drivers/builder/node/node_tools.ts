@@ -40,7 +40,7 @@ const DOWNLOAD_MS = 5 * 60_000;
 const TITLES: Record<ToolName, string> = {
   ...{ node: 'Node.js', npm: 'npm', yarn: 'Yarn' },
   ...{ pnpm: 'pnpm', bun: 'Bun', go: 'Go' },
-  ...{ uv: 'uv', python: 'Python' },
+  ...{ uv: 'uv', python: 'Python', poetry: 'Poetry', pdm: 'PDM' },
 };
 
 /**

@@ -1,56 +1,70 @@
 // Python: a virtual environment beside the files, and the start command. Programs are resolved through PATH and start
 // with `env python3`, because files are built in one directory and run in others.
 import type { DetectLanguage, LanguagePlan, Step } from '../language_plan';
-import { readPackageNames, requirementLines } from './python_names';
+import { findBelow, inDirectory, type ProgramPlace } from './django_below';
+import { chooseGroups } from './python_groups';
+import { readPackageNames, type PackageNames } from './python_names';
 import { environmentDirectory, planPackages } from './python_packages';
+import { readProject } from './python_project';
 import { findPythonStart } from './python_server';
+import { findStatement, otherStatements, requireReadable } from './python_statement';
 import { choosePython } from './python_version';
-import type { SourceFiles } from '../source_files';
+
+interface Start {
+  start: NonNullable<Awaited<ReturnType<typeof findPythonStart>>>;
+  /** Where it runs, from the root directory. */
+  directory: string;
+}
 
 export const detectPython: DetectLanguage = async (files, host) => {
-  const requirements = await requirementLines(files, 'requirements.txt');
-  const hasProject = requirements === null && (await files.has('pyproject.toml'));
-  const hasPipfile = requirements === null && ((await files.has('Pipfile')) || (await files.has('Pipfile.lock')));
-  const names = await readPackageNames(files);
-  const start = await findPythonStart(files, names);
-  const isPython = requirements !== null || hasPipfile || start !== null || (hasProject && (await isProject(files)));
-  if (!isPython) return null;
+  const project = await readProject(files);
+  const statement = await findStatement(files, project);
+  const names = await readPackageNames(files, statement, project);
+  const below = await findBelow(files);
+  const { start, directory } =
+    (await findStart(below, names)) ?? (await findStart({ files, directory: '.' }, names)) ?? none;
+  if (statement.kind === 'none') await requireReadable(files, project, start !== null);
+  if (statement.kind === 'none' && start === null && !(await files.has('requirements.txt'))) return null;
   const python = await choosePython(files, host);
-  const packages = await planPackages(files, host, python, {
-    hasRequirements: (requirements ?? []).length > 0,
-    ...{ hasProject, hasPipfile, added: start?.added ?? null },
-  });
+  const started = (await files.read('Procfile')) ?? start?.command ?? '';
+  const chosen = chooseGroups(project, statement, names.main, [started]);
+  const packages = await planPackages(files, host, python, { statement, project, chosen, added: start?.added ?? null });
+  const notes = [python.note, await otherStatements(files, statement), ...chosen.notes, start?.note ?? null];
   const plan: LanguagePlan = {
     kind: 'python',
     summary: [`Python ${python.version}`, ...packages.summary],
     reasons: [python.reason],
     tools: [...python.tools, ...packages.tools],
-    steps: [...packages.steps, ...(await staticFiles(files))],
+    steps: [...packages.steps, ...(await staticFiles(below))],
     site: [],
     prune: null,
-    processes: start === null ? {} : { web: start.command },
+    processes: start === null ? {} : { web: inDirectory(directory, start.command) },
     env: { PYTHONUNBUFFERED: '1' },
     programs: [`${environmentDirectory}/bin`],
-    notes: [python.note, start?.note ?? null].filter((note) => note !== null),
+    notes: notes.filter((note) => note !== null),
   };
   return plan;
 };
 
-/** A project, not only settings of linters. */
-async function isProject(files: SourceFiles): Promise<boolean> {
-  for (const lock of ['uv.lock', 'poetry.lock']) if (await files.has(lock)) return true;
-  const text = (await files.read('pyproject.toml')) ?? '';
-  return /^\s*\[(?:project|build-system|dependency-groups|tool\.poetry)\b/m.test(text);
+const none = { start: null, directory: '.' };
+
+/** A server among optional packages is better than one that nobody chose. */
+async function findStart({ files, directory }: ProgramPlace, names: PackageNames): Promise<Start | null> {
+  const first = await findPythonStart(files, names.main);
+  const isChosen = first !== null && first.added === null && first.note === null;
+  const start = isChosen ? first : ((await findPythonStart(files, names.all)) ?? first);
+  return start && { start, directory };
 }
 
 /** Django: collects static files into STATIC_ROOT, if the settings define it. */
-async function staticFiles(files: SourceFiles): Promise<Step[]> {
+async function staticFiles({ files, directory }: ProgramPlace): Promise<Step[]> {
   if (!(await files.has('manage.py'))) return [];
-  const python = `PATH="$PWD/${environmentDirectory}/bin:$PATH" python3 manage.py`;
+  const python = `PATH="$OLDPWD/${environmentDirectory}/bin:$PATH" python3 manage.py`;
   // Many settings define STATIC_ROOT in production only. `diffsettings` shows the effective value; if it fails, the
   // next command fails too and reports why.
   const command = [
     `case "\${DISABLE_COLLECTSTATIC:-0}" in 0 | false | '') ;; *) echo 'DISABLE_COLLECTSTATIC is set.'; exit 0 ;; esac`,
+    `cd ${directory} || exit 1`,
     `grep -rqsE '^ *STATIC_ROOT *=' --include='*.py' --exclude-dir=.platform . || exit 0`,
     `case $(${python} diffsettings --all 2>/dev/null | sed -n 's/^#* *STATIC_ROOT = //p') in None | "''")`,
     `echo 'The settings of Django have no STATIC_ROOT here: no static files are collected.'; exit 0 ;; esac`,

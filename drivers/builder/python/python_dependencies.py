@@ -1,5 +1,6 @@
 # Prints the dependencies of an application, one requirement a line: those of Pipfile.lock, Pipfile or pyproject.toml.
-# Run by the Python of its environment, with nothing but the standard library and what pip brings.
+# Run by the Python of its environment, with nothing but the standard library and what pip brings. Of pyproject.toml
+# also optional dependencies and groups: `python - extra:prod group:web`.
 import json
 import os
 import re
@@ -60,6 +61,16 @@ def of_table(table):
     return [requirement(name, value) for name, value in table.items() if name.lower() != 'python']
 
 
+def of_group(groups, name, within):
+    """With the groups that it includes (PEP 735)."""
+    if name in within:
+        raise ValueError('the dependency group %s includes itself.' % name)
+    lines = []
+    for one in groups[name]:
+        lines += [one] if isinstance(one, str) else of_group(groups, one['include-group'], within + [name])
+    return lines
+
+
 def indexes(sources, are_hashed):
     """pip looks for each name in all indexes: with several, only hashes keep a private name from the public one."""
     urls = [one['url'] for one in sources if not one['url'].startswith('https://pypi.org/')]
@@ -83,10 +94,19 @@ def dependencies():
         stated = read_toml('Pipfile')
         return indexes(stated.get('source') or [], False) + of_table(stated.get('packages', {}))
     found = read_toml('pyproject.toml')
+    poetry = found.get('tool', {}).get('poetry', {})
     stated = found.get('project', {}).get('dependencies')
-    if stated is not None:
-        return stated
-    return of_table(found.get('tool', {}).get('poetry', {}).get('dependencies', {}))
+    if stated is None:
+        stated = of_table(poetry.get('dependencies', {}))
+    chosen = [one.split(':', 1) for one in sys.argv[1:]]
+    for kind, name in chosen:
+        if kind == 'extra':
+            stated = stated + found['project']['optional-dependencies'][name]
+        elif name in found.get('dependency-groups', {}):
+            stated = stated + of_group(found['dependency-groups'], name, [])
+        else:
+            stated = stated + of_table(poetry['group'][name]['dependencies'])
+    return stated
 
 
 try:

@@ -1,16 +1,23 @@
-// Installs packages of a Python source: by uv from requirements.txt, its lock file or pyproject.toml, by pip without
-// uv, by poetry from its lock file. All use one virtual environment beside the files.
+// Installs packages of a Python source into one virtual environment beside its files: by uv from requirement files, its
+// lock file, pylock.toml or pyproject.toml, by Poetry and PDM from their lock files, by pip where uv is not to be had.
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { BuildError } from '../../builder';
 import type { Tool } from '../../toolchain';
 import type { BuildHost, Step } from '../language_plan';
-import { chooseUv, type Python } from './python_version';
 import type { SourceFiles } from '../source_files';
-import { findUvProject, type UvProject } from './uv_project';
+import type { ChosenGroups } from './python_groups';
+import { emptyEnvironment, environmentBin, environmentStep, finished, type EnvironmentKey } from './python_environment';
+import { pipInstaller, uvInstaller, type Installer } from './python_installer';
+import type { PythonProject } from './python_project';
+import { requirementLines } from './python_requirements';
+import { ownSettings, versionSettings } from './python_settings';
+import { mainGroup, type PythonStatement } from './python_statement';
+import { hasUvOrigins } from './uv_project';
+import { chooseInstaller, type Python } from './python_version';
 
-export const environmentDirectory = '.platform/venv';
-const bin = `${environmentDirectory}/bin`;
+export { environmentDirectory } from './python_environment';
 
 interface Packages {
   /** Name of the installer, for the summary of the plan. */
@@ -19,20 +26,23 @@ interface Packages {
   steps: Step[];
 }
 
-/** The default installer without a lock file: uv, or the pip of the environment. */
-interface Installer {
-  name: 'uv pip install' | 'pip install';
-  /** Start of the command. */
-  command: string;
-  tools: Tool[];
-}
-
-interface Stated {
-  hasRequirements: boolean;
-  hasProject: boolean;
-  hasPipfile: boolean;
+export interface Stated {
+  statement: PythonStatement;
+  project: PythonProject | null;
+  chosen: ChosenGroups;
   /** An additional package that the source does not state. */
   added: string | null;
+}
+
+type Locked = Pick<EnvironmentKey, 'files'>;
+
+/** A command that installs, and what it is called. */
+interface Installation {
+  name: string;
+  of: string;
+  command: string;
+  key?: Locked | null;
+  tools?: Tool[];
 }
 
 /** @throws BuildError for a lock file whose program is unavailable */
@@ -40,70 +50,195 @@ export async function planPackages(
   files: SourceFiles,
   host: BuildHost,
   python: Python,
-  { hasRequirements, hasProject, hasPipfile, added }: Stated,
+  stated: Stated,
 ): Promise<Packages> {
-  const isEmpty = !hasRequirements && !hasProject && !hasPipfile && added === null;
+  const { statement, added } = stated;
+  const isEmpty = statement.kind === 'none' || (statement.kind === 'project' && isWithoutPackages(stated));
   // No packages. The virtual environment hides the packages of the host.
-  if (isEmpty) return { summary: [], tools: [], steps: [environment(python, ' --without-pip')] };
-  const uv = await chooseUv(host);
-  const project = hasProject ? await findUvProject(files) : null;
-  if (project !== null) {
-    if (uv === null) throw new BuildError(missing(project.lock ?? 'pyproject.toml with settings of uv', 'uv'));
-    return ofUvProject(project, python, uvInstaller(uv.tools), added);
-  }
-  if (hasProject && (await files.has('poetry.lock'))) {
-    if (!host.facts.programs.poetry) throw new BuildError(missing('poetry.lock', 'poetry'));
-    const step = { name: 'poetry install', command: poetryInstall };
-    return installed('poetry install of poetry.lock', python, pipInstaller, step, added);
-  }
-  if (hasProject) await requireNoOtherIndexes(files);
-  const installer = uv === null ? pipInstaller : uvInstaller(uv.tools);
-  const install = (file: string, step: Step): Packages =>
-    installed(`${installer.name} of ${file}`, python, installer, step);
-  if (hasRequirements) return install('requirements.txt', installStep(installer, '-r requirements.txt', added));
-  if (hasPipfile) {
-    const file = (await files.has('Pipfile.lock')) ? 'Pipfile.lock' : 'Pipfile';
-    return install(file, ofDependencies(installer, added));
-  }
-  if (!hasProject) return install(added!, installStep(installer, added!, null));
-  const isItself = await isPackage(files);
-  return install('pyproject.toml', isItself ? installStep(installer, '.', added) : ofDependencies(installer, added));
+  if (isEmpty && added === null) return { summary: [], tools: [], steps: [emptyEnvironment(python)] };
+  const uv = await chooseInstaller('uv', host);
+  const needsUv = statement.kind === 'uv' || (await files.has('uv.toml')) || hasUvOrigins(stated.project);
+  if (uv === null && needsUv) throw new BuildError(missing(stateOfUv(statement), 'uv'));
+  const installer = uv === null ? pipInstaller(added) : uvInstaller(uv, added);
+  const own = await ownSettings(files);
+  // Not before the key is made: each commit has another.
+  const ownVersion = await versionSettings(files);
+  const found = isEmpty ? plain(installer, added!, '', null) : await installation(files, host, installer, stated);
+  const more = added !== null && isSeparate(statement) ? [installer.install('')] : [];
+  const command = [found.command, ...more].join('\n');
+  const key = found.key && {
+    files: found.key.files,
+    words: [createHash('sha256').update(command).digest('hex'), python.version, String(installer.version)],
+  };
+  const environment = environmentStep(python, uv !== null, key ?? null);
+  return {
+    summary: [`${found.name} of ${found.of}`],
+    tools: [...installer.tools, ...(found.tools ?? [])],
+    steps: [
+      { ...environment, command: `${own}${environment.command}` },
+      { name: found.name, command: `${own}${ownVersion}${finished(command, key ?? null)}` },
+    ],
+  };
 }
 
-/** pip and uv know nothing of indexes that are stated for others. @throws BuildError */
-async function requireNoOtherIndexes(files: SourceFiles): Promise<void> {
-  const text = (await files.read('pyproject.toml')) ?? '';
-  const [, tool, table] = /^[ \t]*\[\[tool\.(poetry|pdm|rye)\.(sources?)\]\]/m.exec(text) ?? [];
-  if (tool === undefined) return;
-  const lock = tool === 'poetry' ? 'poetry.lock' : 'uv.lock';
-  throw new BuildError(
-    `pyproject.toml names indexes of packages for ${tool} (tool.${tool}.${table}), which this platform cannot pass ` +
-      `on: a private package could come from the public index. Commit ${lock}, ` +
-      'or a requirements.txt with the index and the versions.',
-  );
+function isWithoutPackages({ project, chosen }: Stated): boolean {
+  return !project!.isPackage && !project!.requirements?.length && chosen.extras.length + chosen.groups.length === 0;
 }
 
-/** The application itself is installed only if it has scripts or dynamic dependencies. */
-async function isPackage(files: SourceFiles): Promise<boolean> {
-  const text = (await files.read('pyproject.toml')) ?? '';
-  const needsItself = /^\s*\[(?:project|tool\.poetry)\.(?:gui-)?scripts\]|^\s*dynamic\s*=\s*\[[^\]]*dependencies/m;
-  return needsItself.test(text) && /^\s*\[build-system\]/m.test(text);
+/** Their programs know nothing of a package that the source does not state. */
+function isSeparate({ kind }: PythonStatement): boolean {
+  return ['uv', 'poetry', 'pdm'].includes(kind);
 }
 
-// Both install into the existing environment, without development dependencies.
-const poetryInstall =
-  `VIRTUAL_ENV="$PWD/${environmentDirectory}" PATH="$PWD/${bin}:$PATH" ` +
-  'poetry install --only main --no-interaction --no-ansi';
+function stateOfUv(statement: PythonStatement): string {
+  if (statement.kind !== 'uv') return 'uv.toml or pyproject.toml with settings of uv';
+  return statement.lock ?? 'pyproject.toml with settings of uv';
+}
+
+async function installation(
+  files: SourceFiles,
+  host: BuildHost,
+  installer: Installer,
+  { statement, project, chosen }: Stated,
+): Promise<Installation> {
+  switch (statement.kind) {
+    case 'uv':
+      return ofUvProject(statement.lock, chosen);
+    case 'poetry':
+    case 'pdm':
+      return ofProgram(files, host, statement.kind, chosen, project!);
+    case 'pylock':
+      if (installer.name === 'pip install') throw new BuildError(missing(statement.file, 'uv'));
+      return plain(installer, statement.file, `-r ${statement.file}`, await keyOf(files, [statement.file]));
+    case 'requirements':
+      return ofRequirements(files, installer, statement.file);
+    case 'pipfile':
+      return ofDependencies(installer, statement.file, statement.file === 'Pipfile.lock' ? ['Pipfile.lock'] : null);
+    case 'setup':
+      return itself(
+        installer,
+        statement.file,
+        chosen,
+        installer.name === 'pip install' ? null : `-r ${statement.file}`,
+      );
+    case 'group':
+      return ofGroup(installer, mainGroup(project!)!);
+    default:
+      return ofProject(installer, project!, chosen);
+  }
+}
 
 /** In a workspace uv would take a relative path from its top, and link to sources that do not move with the build. */
-function ofUvProject({ lock }: UvProject, python: Python, installer: Installer, added: string | null): Packages {
+function ofUvProject(lock: string | null, { groups, extras }: ChosenGroups): Installation {
   const isAbove = lock !== 'uv.lock';
-  const options = [...(lock === null ? [] : ['--frozen']), ...(isAbove ? ['--no-editable'] : [])];
+  const command = [
+    `UV_PROJECT_ENVIRONMENT="$PWD/.platform/venv" UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy uv sync`,
+    ...[...(lock === null ? [] : ['--frozen']), ...(isAbove ? ['--no-editable'] : [])],
+    // A group that is excluded cannot be included.
+    ...[...(groups.includes('dev') ? [] : ['--no-dev']), '--no-default-groups'],
+    ...groups.map((group) => `--group ${group}`),
+    ...extras.map((extra) => `--extra ${extra}`),
+    `--python ${environmentBin}/python`,
+  ].join(' ');
+  const key = lock === null ? null : { files: [lock, 'pyproject.toml'] };
+  return {
+    ...{ name: 'uv install', of: lock ?? 'pyproject.toml', key },
+    command: orWithoutItself(command, `${command} --no-install-project || exit 1`),
+  };
+}
+
+/** Without development dependencies, into the environment that is there. */
+async function ofProgram(
+  files: SourceFiles,
+  host: BuildHost,
+  program: 'poetry' | 'pdm',
+  { groups, extras }: ChosenGroups,
+  project: PythonProject,
+): Promise<Installation> {
+  const lock = `${program}.lock`;
+  const tool = await chooseInstaller(program, host);
+  if (tool === null) throw new BuildError(missing(lock, program));
+  const inside = `VIRTUAL_ENV="$PWD/.platform/venv" PATH="$PWD/${environmentBin}:$PATH"`;
+  const extra = extras.map((one) => `--extras ${one}`);
   const command =
-    `UV_PROJECT_ENVIRONMENT="$PWD/${environmentDirectory}" UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy ` +
-    ['uv sync', ...options, '--no-dev', `--python ${bin}/python`].join(' ');
-  const summary = `uv install of ${lock ?? 'pyproject.toml'}`;
-  return installed(summary, python, installer, { name: 'uv install', command }, added);
+    program === 'poetry'
+      ? [inside, 'poetry install --no-interaction --no-ansi', `--only ${['main', ...groups].join(',')}`, ...extra]
+      : [inside, 'PDM_CHECK_UPDATE=0 pdm sync --fail-fast', ...pdmGroups(groups, extras, project)];
+  const whole = command.join(' ');
+  const without = program === 'poetry' ? `${whole} --no-root` : `${whole} --no-self`;
+  return {
+    ...{ name: `${program} install`, of: lock, tools: tool.tools, key: await keyOf(files, [lock, 'pyproject.toml']) },
+    command: orWithoutItself(whole, `${without} || exit 1`),
+  };
+}
+
+/** With `--prod` PDM passes over groups for development that are asked for. */
+function pdmGroups(groups: string[], extras: string[], project: PythonProject): string[] {
+  const others = Object.keys(project.groups).filter((group) => /^[\w.-]+$/.test(group) && !groups.includes(group));
+  const without = groups.length > 0 ? others.map((group) => `--without ${group}`) : ['--prod'];
+  return [...without, ...[...groups, ...extras].map((group) => `-G ${group}`)];
+}
+
+/** null where the lock names packages of the source, which change without it. */
+async function keyOf(files: SourceFiles, [lock = '', ...others]: string[]): Promise<Locked | null> {
+  const text = (await files.read(lock, LOCK_BYTES_MAX)) ?? '';
+  if (/^(?:type = "directory"|path = |directory = |\[packages\.directory\])/m.test(text)) return null;
+  return { files: [lock, ...others] };
+}
+
+const LOCK_BYTES_MAX = 32 << 20;
+
+async function ofRequirements(files: SourceFiles, installer: Installer, file: string): Promise<Installation> {
+  const found = await requirementLines(files, file);
+  const key = found?.isPinned ? { files: found.files } : null;
+  return plain(installer, file, `-r ${file}`, key);
+}
+
+/** The application itself is installed only if it has scripts or finds out its dependencies. */
+function ofProject(installer: Installer, project: PythonProject, chosen: ChosenGroups): Installation {
+  const [groups, extras] = [
+    chosen.groups.map((group) => ` --group ${group}`).join(''),
+    chosen.extras.map((extra) => ` --extra ${extra}`).join(''),
+  ];
+  const isPoetry = project.tool.poetry !== undefined && !project.isStandard;
+  if (isPoetry)
+    return project.isPackage
+      ? itself(installer, 'pyproject.toml', chosen, '')
+      : ofDependencies(installer, 'pyproject.toml', null, chosen);
+  const isUv = installer.name === 'uv pip install';
+  if (project.isPackage)
+    return itself(installer, 'pyproject.toml', chosen, isUv ? `-r pyproject.toml${extras}${groups}` : '', groups);
+  return isUv
+    ? plain(installer, 'pyproject.toml', `-r pyproject.toml${extras}${groups}`, null)
+    : ofDependencies(installer, 'pyproject.toml', null, chosen);
+}
+
+/**
+ * @param dependencies what is installed where the application itself cannot be built; '' = what pyproject.toml states,
+ * null = nothing
+ */
+function itself(
+  installer: Installer,
+  of: string,
+  { extras }: ChosenGroups,
+  dependencies: string | null,
+  more = '',
+): Installation {
+  const extra = extras.length > 0 ? `[${extras.join(',')}]` : '';
+  const whole = installer.install(`.${extra}${more}`);
+  if (dependencies === null) return { name: installer.name, of, command: whole };
+  const fallback = dependencies === '' ? ofDependencies(installer, of, null).command : installer.install(dependencies);
+  return { name: installer.name, of, command: orWithoutItself(whole.replace(/ \|\| exit 1$/, ''), fallback) };
+}
+
+/** The programs print why the first failed. Where a dependency was to blame, the second fails in the same way. */
+function orWithoutItself(whole: string, dependencies: string): string {
+  return [
+    `${whole} || {`,
+    `echo 'The package of the application itself could not be installed: its dependencies alone are tried.'`,
+    dependencies,
+    '}',
+  ].join('\n');
 }
 
 function missing(lock: string, program: string): string {
@@ -113,70 +248,32 @@ function missing(lock: string, program: string): string {
   );
 }
 
-function installed(
-  summary: string,
-  python: Python,
-  installer: Installer,
-  step: Step,
-  added: string | null = null,
-): Packages {
-  const more = added === null ? '' : ` && ${installStep(installer, added, null).command}`;
-  return {
-    summary: [summary],
-    tools: installer.tools,
-    steps: [environment(python), { ...step, command: `${step.command}${more} && ${relocate}` }],
-  };
+function plain({ name, install }: Installer, of: string, what: string, key: Locked | null): Installation {
+  return { name, of, command: install(what), key };
 }
 
-function environment({ program }: Python, options = ''): Step {
-  return { name: 'Python environment', command: `${program} -m venv${options} ${environmentDirectory}` };
-}
-
-const pipInstaller: Installer = { name: 'pip install', command: `${bin}/python -m pip install`, tools: [] };
-
-function uvInstaller(tools: Tool[]): Installer {
-  return { name: 'uv pip install', command: `${uvSettings}uv pip install --python ${bin}/python`, tools };
-}
-
-/**
- * Translates pip's index variables for uv, which uses other names (https://docs.astral.sh/uv/pip/ compatibility/). pip
- * selects the best version of all indexes; uv uses the first index, unless configured otherwise.
- */
-const uvSettings = [
-  ['UV_DEFAULT_INDEX', '${UV_INDEX_URL:-${PIP_INDEX_URL:-}}'],
-  ['UV_INDEX', '${UV_EXTRA_INDEX_URL:-${PIP_EXTRA_INDEX_URL:-}}'],
-  ['UV_FIND_LINKS', '$(printf %s "${PIP_FIND_LINKS:-}" | tr " " ,)'],
-  ['UV_INSECURE_HOST', '${PIP_TRUSTED_HOST:-}'],
-  ['UV_CONSTRAINT', '${PIP_CONSTRAINT:-}'],
-  ['UV_NO_INDEX', '${PIP_NO_INDEX:-}'],
-  ['SSL_CERT_FILE', '${PIP_CERT:-}'],
-  ['UV_INDEX_STRATEGY', 'unsafe-best-match'],
-  ['UV_LINK_MODE', 'copy'],
-  ['UV_PYTHON_DOWNLOADS', 'never'],
-]
-  .map(([name, value]) => `: "\${${name}:=${value}}"; [ -z "$${name}" ] || export ${name}; `)
-  .join('');
-
-function installStep({ name, command }: Installer, what: string, added: string | null): Step {
-  return { name, command: `${command} ${added === null ? what : `${what} ${added}`}` };
+/** pip knows groups since 25.1, and that of Python may be older. */
+function ofGroup(installer: Installer, group: string): Installation {
+  return installer.name === 'pip install'
+    ? ofDependencies(installer, 'pyproject.toml', null, { groups: [group], extras: [] })
+    : plain(installer, 'pyproject.toml', `--group ${group}`, null);
 }
 
 /** Installs dependencies that neither installer reads from the file itself. */
-function ofDependencies(installer: Installer, added: string | null): Step {
+function ofDependencies(
+  installer: Installer,
+  of: string,
+  locked: string[] | null,
+  { groups, extras }: Pick<ChosenGroups, 'groups' | 'extras'> = { groups: [], extras: [] },
+): Installation {
   const program = readFileSync(path.join(__dirname, 'python_dependencies.py'), 'utf8').trimEnd();
   const list = '.platform/requirements.txt';
+  const chosen = [...groups.map((group) => ` group:${group}`), ...extras.map((extra) => ` extra:${extra}`)];
   const command = [
-    `${bin}/python - > ${list} <<'END_OF_PROGRAM' || exit 1`,
+    `${environmentBin}/python -${chosen.join('')} > ${list} <<'END_OF_PROGRAM' || exit 1`,
     program,
     'END_OF_PROGRAM',
-    installStep(installer, `-r ${list}`, added).command,
+    installer.install(`-r ${list}`),
   ].join('\n');
-  return { name: installer.name, command };
+  return { name: installer.name, of, command, key: locked && { files: locked } };
 }
-
-const relocate = [
-  `for file in ${bin}/*; do`,
-  'if [ -f "$file" ] && [ ! -L "$file" ] && head -n 1 "$file" | grep -q "^#!.*/.platform/venv/bin/python"; then',
-  'sed "1s|.*|#!/usr/bin/env python3|" "$file" > "$file.new" && cat "$file.new" > "$file" && rm "$file.new";',
-  'fi; done',
-].join(' ');

@@ -1,7 +1,7 @@
 // The Python version stated by a source: in files of version managers, or as a range in package metadata.
 import { satisfies } from '../../toolchain/versions';
 import { BuildError } from '../../builder';
-import { tomlTableOf } from './python_names';
+import { parseToml, table } from './python_project';
 import type { SourceFiles } from '../source_files';
 
 /** The stated version. */
@@ -24,7 +24,8 @@ export async function statedPython(source: SourceFiles): Promise<StatedPython | 
       .split(/\r?\n/)
       .map((one) => one.replace(/#.*/, '').trim())
       .find(Boolean);
-    if (line === undefined) continue;
+    // As pyenv and mise write it: any version will do.
+    if (line === undefined || /^(?:latest|system)$/.test(line)) continue;
     const version = /^(?:c?python-)?(\d+(?:\.\d+){0,2})/.exec(line)?.[1];
     if (version === undefined)
       throw new BuildError(`${file} names no version of Python: ${JSON.stringify(line.slice(0, 50))}. Write 3.12.`);
@@ -34,28 +35,29 @@ export async function statedPython(source: SourceFiles): Promise<StatedPython | 
 }
 
 async function ofPipfile(source: SourceFiles): Promise<StatedPython | null> {
-  const table = tomlTableOf((await source.read('Pipfile')) ?? '', 'requires');
-  const text = valueIn(table, 'python_full_version') ?? valueIn(table, 'python_version');
+  const { requires } = parseToml((await source.read('Pipfile')) ?? '', 'Pipfile');
+  const text = valueIn(requires, 'python_full_version') ?? valueIn(requires, 'python_version');
   if (text === null || !/^\d+(\.\d+){1,2}$/.test(text)) return null;
   return { text, statedBy: 'Pipfile', version: text };
 }
 
 async function ofProject(source: SourceFiles): Promise<StatedPython | null> {
-  const project = (await source.read('pyproject.toml')) ?? '';
+  const { project, tool } = parseToml((await source.read('pyproject.toml')) ?? '', 'pyproject.toml');
   const places = [
-    { table: 'project', key: 'requires-python' },
-    { table: 'tool.poetry.dependencies', key: 'python' },
+    { of: project, key: 'requires-python' },
+    { of: table(table(tool).poetry).dependencies, key: 'python' },
   ];
-  for (const { table, key } of places) {
-    const text = valueIn(tomlTableOf(project, table), key);
+  for (const { of, key } of places) {
+    const text = valueIn(of, key);
     if (text !== null && pythonFits('3.14.0', text) !== null)
       return { text, statedBy: `${key} of pyproject.toml`, version: null };
   }
   return null;
 }
 
-function valueIn(table: string, key: string): string | null {
-  return new RegExp(`^\\s*${key}\\s*=\\s*(["'])(.*?)\\1`, 'm').exec(table)?.[2]?.trim() ?? null;
+function valueIn(of: unknown, key: string): string | null {
+  const value = table(of)[key];
+  return typeof value === 'string' ? value.trim() : null;
 }
 
 /**

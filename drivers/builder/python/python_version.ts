@@ -54,20 +54,27 @@ export async function choosePython(files: SourceFiles, host: BuildHost): Promise
   }
 }
 
-/** uv of the host, or from the Python package index; null where unavailable. */
-export async function chooseUv(host: BuildHost): Promise<{ version: string; tools: Tool[] } | null> {
-  const ours = host.facts.programs.uv;
-  if (ours) return { version: ours.version, tools: [] };
-  if (host.preferredPython === 'host') return null;
+/**
+ * uv, Poetry or PDM: that of the host if it is not older than the one of the platform, which reads the newest formats
+ * of lock files, else from the Python package index; null where unavailable.
+ */
+export async function chooseInstaller(
+  name: 'uv' | 'poetry' | 'pdm',
+  host: BuildHost,
+): Promise<{ version: string; tools: Tool[] } | null> {
+  const installed = name === 'pdm' ? undefined : host.facts.programs[name];
+  const ours = installed ? { version: installed.version, tools: [] } : null;
+  if (host.preferredPython === 'host') return ours;
   try {
-    const [published] = await versionsOf('uv', host);
-    if (published === undefined) return null;
-    const tools: Tool[] = [{ name: 'uv', version: published.version, package: 'uv' }];
+    const [published] = await versionsOf(name, host);
+    if (published === undefined) return ours;
+    if (ours !== null && satisfies(ours.version, `>=${published.version}`)) return ours;
+    const tools: Tool[] = [{ name, version: published.version, package: name }];
     await host.toolchains.ensure(tools, driverContext(DOWNLOAD_MS, host.ctx.signal));
     return { version: published.version, tools };
   } catch (error) {
     if (host.ctx.signal.aborted || !(error instanceof DriverError)) throw error;
-    return null;
+    return ours;
   }
 }
 

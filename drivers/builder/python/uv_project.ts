@@ -3,53 +3,34 @@
 // these and look for a private package in the public index.
 import { isNamed } from '../node/workspace_patterns';
 import type { SourceFiles } from '../source_files';
+import { stringsOf, parseToml, table, type PythonProject } from './python_project';
 
 export interface UvProject {
   /** Path of the lock file from the root directory; null where there is none. */
   lock: string | null;
 }
 
-const ORIGINS = /^[ \t]*\[\[?tool\.uv\.(?:sources|index)\b/m;
-const SETTINGS_OF_ORIGINS = /^[ \t]*(?:index|index-url|extra-index-url|default-index|find-links|sources)[ \t]*[=.]/m;
+const ORIGINS = ['sources', 'index', 'index-url', 'extra-index-url', 'default-index', 'find-links'];
 
 /** null for a source that other installers read as well. */
-export async function findUvProject(files: SourceFiles): Promise<UvProject | null> {
+export async function findUvProject(files: SourceFiles, project: PythonProject): Promise<UvProject | null> {
   if (await files.has('uv.lock')) return { lock: 'uv.lock' };
   for (const place of files.above()) {
     const text = await place.files.read('pyproject.toml');
     if (text === null || !isMember(text, place.below)) continue;
     return { lock: (await place.files.has('uv.lock')) ? `${place.up}/uv.lock` : null };
   }
-  const own = (await files.read('pyproject.toml')) ?? '';
-  return ORIGINS.test(own) || SETTINGS_OF_ORIGINS.test(tableOf(own, 'tool.uv')) ? { lock: null } : null;
+  return hasUvOrigins(project) ? { lock: null } : null;
 }
 
-/** The lines of a TOML table, without the tables below it. */
-function tableOf(text: string, name: string): string {
-  const lines = text.split('\n');
-  const start = lines.findIndex((line) => line.replace(/#.*/, '').trim() === `[${name}]`);
-  if (start < 0) return '';
-  const rest = lines.slice(start + 1);
-  const end = rest.findIndex((line) => /^\s*\[{1,2}[\w."'-]+\]/.test(line));
-  return rest.slice(0, end < 0 ? rest.length : end).join('\n');
+/** Of requirement files too: no other installer reads them. */
+export function hasUvOrigins(project: PythonProject | null): boolean {
+  return ORIGINS.some((name) => name in table(project?.tool.uv));
 }
 
 function isMember(text: string, directory: string): boolean {
-  const table = tableOf(text, 'tool.uv.workspace');
-  const excluded = stringsOf(table, 'exclude').map((pattern) => `!${pattern}`);
-  return isNamed(directory, [...stringsOf(table, 'members'), ...excluded]);
-}
-
-/** The strings of a list of a TOML table, in linear time: the table is the tenant's. */
-function stringsOf(table: string, key: string): string[] {
-  const lines = table.split('\n').map((line) => line.replace(/#.*/, ''));
-  const start = lines.findIndex((line) => {
-    const [name = '', value = ''] = line.split('=', 2).map((part) => part.trim());
-    return name === key && value.startsWith('[');
-  });
-  if (start < 0) return [];
-  const rest = lines.slice(start).join('\n');
-  const end = rest.indexOf(']');
-  const list = rest.slice(rest.indexOf('['), end < 0 ? rest.length : end);
-  return [...list.matchAll(/"([^"]*)"|'([^']*)'/g)].map(([, double, single]) => double ?? single ?? '');
+  const { uv } = table(parseToml(text, 'pyproject.toml').tool);
+  const workspace = table(table(uv).workspace);
+  const excluded = (stringsOf(workspace.exclude) ?? []).map((pattern) => `!${pattern}`);
+  return isNamed(directory, [...(stringsOf(workspace.members) ?? []), ...excluded]);
 }

@@ -1,11 +1,10 @@
 // The pointer file of a large file in the repository.
 // @see https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
 import { lstat, readFile } from 'node:fs/promises';
-import path from 'node:path';
 
 export interface LargeFile {
-  /** Relative to the directory of the files. */
-  path: string;
+  /** As bytes: names need not be UTF-8. */
+  path: Buffer;
   /** SHA-256 of the content, in hexadecimal. */
   oid: string;
   /** Bytes. */
@@ -15,15 +14,15 @@ export interface LargeFile {
 const POINTER_BYTES_MAX = 1024;
 const VERSION = /^version https:\/\/git-lfs\.github\.com\/spec\/v1\n/;
 
-/** The paths that are pointers: a file committed with its content is kept. */
-export async function readPointers(directory: string, paths: readonly string[]): Promise<LargeFile[]> {
+/** The paths in the directory that are pointers: a file committed with its content is kept. */
+export async function readPointers(directory: string, paths: readonly Buffer[]): Promise<LargeFile[]> {
   const found: LargeFile[] = [];
   for (const name of paths) {
-    const file = path.join(directory, name);
+    const file = Buffer.concat([Buffer.from(`${directory}/`), name]);
     const stats = await lstat(file).catch(() => null);
     if (!stats?.isFile() || stats.size > POINTER_BYTES_MAX) continue;
     const pointer = parsePointer(await readFile(file, 'utf8'));
-    if (pointer) found.push({ path: name, ...pointer });
+    if (pointer) found.push({ path: file, ...pointer });
   }
   return found;
 }

@@ -12,7 +12,7 @@ export interface ProbedSource {
   answer: SourceResult;
 }
 
-/** Probes the remote, at most 5 s. Null where the request needs no remote; the mutation validates that. */
+/** Probes the remote, at most 25 s. Null where the request needs no remote; the mutation validates that. */
 export async function probeSource(
   ctx: Context,
   applicationId: string,

@@ -13,7 +13,7 @@ import { Preview } from '../preview';
 import { isUnknown, sourceQuestionOf, refsOf, type ProbedHead } from './head';
 
 /**
- * Probes the remote before a preview is created, at most 5 s. Null where no probe is needed; the mutation reports why.
+ * Probes the remote before a preview is created, at most 25 s. Null where no probe is needed; the mutation reports why.
  */
 export async function probeNew(
   ctx: Context,

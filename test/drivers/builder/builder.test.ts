@@ -115,7 +115,7 @@ describe('others', () => {
     const files = { 'pyproject.toml': '', 'main.py': '', 'uv.lock': '' };
     const plan = await detect(files, {}, host);
     expect(plan.summary).toBe('Python 3.11.2, uv install of uv.lock');
-    expect(commands(plan)[1]).toMatch(/uv sync --frozen --no-dev .* && /);
+    expect(commands(plan)[1]).toMatch(/uv sync --frozen --no-dev .* \|\| /);
     expect(await buildError(detect({ 'pyproject.toml': '', 'poetry.lock': '' }, {}, host))).toBe(
       'The source has a poetry.lock, and poetry is not installed on this platform. Ask the operator to install ' +
         'poetry, or commit a requirements.txt.',

@@ -175,15 +175,20 @@ describe('packages', () => {
 
   needs('python3').test('indexes of a Pipfile go with its packages, several of them with hashes alone', () => {
     const program = path.join(__dirname, '../../../drivers/builder/python/python_dependencies.py');
-    const printed = (files: Record<string, string>): { stdout: string; stderr: string } => {
+    const printed = (files: Record<string, string>, ...words: string[]): { stdout: string; stderr: string } => {
       const directory = mkdtempSync(path.join(tmpdir(), 'pipfile-'));
       try {
         for (const [name, text] of Object.entries(files)) writeFileSync(path.join(directory, name), text);
-        return spawnSync('python3', [program], { cwd: directory, encoding: 'utf8' });
+        return spawnSync('python3', [program, ...words], { cwd: directory, encoding: 'utf8' });
       } finally {
         rmSync(directory, { recursive: true });
       }
     };
+    const groups =
+      '[project]\ndependencies = ["a"]\n[project.optional-dependencies]\nprod = ["b"]\n[dependency-groups]\n' +
+      'x = ["c", { include-group = "y" }]\ny = ["d"]\n[tool.poetry.group.z.dependencies]\ne = "^1.2"\n';
+    const chosen = ['extra:prod', 'group:x', 'group:z'];
+    expect(printed({ 'pyproject.toml': groups }, ...chosen).stdout).toBe('a\nb\nc\nd\ne>=1.2,<2\n');
     const source = (url: string): string => `[[source]]\nname = "x"\nurl = "${url}"\n`;
     const [ours, theirs] = ['https://pip.example.com/simple', 'https://pypi.org/simple'];
     const packages = '[packages]\nshop-private = "*"\n';

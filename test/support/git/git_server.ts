@@ -5,6 +5,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { Transform } from 'node:stream';
 import { answerLfs, type LfsStore } from '../builds/lfs_server';
 
 /**
@@ -36,7 +37,7 @@ export interface GitServer {
   /** The folder of the bare repository, for file:// addresses. */
   folder(name: string): string;
   /** A repository with one commit, or an empty one for no files. Answers the commit. */
-  makeRepository(name: string, files: GitFiles, options?: { branch?: string }): string;
+  makeRepository(name: string, files: GitFiles, options?: { branch?: string; format?: 'sha256' }): string;
   /**
    * One more commit; a new branch goes out from the default one. `parent`: another commit to build on, as a force push
    * does; null has none.
@@ -54,6 +55,8 @@ export interface GitServer {
   setHead(name: string, branch: string): void;
   branches(name: string): { name: string; sha: string }[];
   requests: GitRequest[];
+  /** Pause before each chunk of an answer. */
+  trickleMs: number;
   /** Large files, served beside the repositories. */
   lfs: LfsStore;
   /**
@@ -83,8 +86,9 @@ export async function startGitServer(options: GitServerOptions = {}): Promise<Gi
   const self: GitServer = {
     url: (name) => `http://${address}:${port}/${name}.git`,
     folder,
-    makeRepository(name, files, { branch = 'main' } = {}) {
-      git(['init', '--bare', '--quiet', `--initial-branch=${branch}`, folder(name)]);
+    makeRepository(name, files, { branch = 'main', format } = {}) {
+      const formats = format === undefined ? [] : [`--object-format=${format}`];
+      git(['init', '--bare', '--quiet', ...formats, `--initial-branch=${branch}`, folder(name)]);
       git(['-C', folder(name), 'config', 'uploadpack.allowFilter', 'true']);
       return Object.keys(files).length === 0 ? '' : self.commit(name, files, { branch, message: 'First commit' });
     },
@@ -104,6 +108,7 @@ export async function startGitServer(options: GitServerOptions = {}): Promise<Gi
       });
     },
     requests: [],
+    trickleMs: 0,
     lfs: { objects: new Map(), downloads: [], intercept: null },
     intercept: null,
     async close() {
@@ -179,7 +184,7 @@ function answer(
   if (!allowed(options, request))
     return void response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end();
   if (/\.git\/info\/lfs\//.test(request.url!)) return answerLfs(self.lfs, request, response);
-  backend(root, request, response);
+  backend(root, self.trickleMs, request, response);
 }
 
 function allowed({ auth }: GitServerOptions, request: http.IncomingMessage): boolean {
@@ -190,7 +195,7 @@ function allowed({ auth }: GitServerOptions, request: http.IncomingMessage): boo
 }
 
 /** CGI (RFC 3875), as git http-backend speaks it. */
-function backend(root: string, request: http.IncomingMessage, response: http.ServerResponse): void {
+function backend(root: string, trickleMs: number, request: http.IncomingMessage, response: http.ServerResponse): void {
   const url = new URL(request.url!, 'http://git.example.com');
   const child = spawn('git', ['http-backend'], {
     stdio: ['pipe', 'pipe', 'ignore'],
@@ -211,6 +216,7 @@ function backend(root: string, request: http.IncomingMessage, response: http.Ser
   request.pipe(child.stdin);
   response.on('close', () => child.kill('SIGKILL'));
   let head = Buffer.alloc(0);
+  let isPiped = false;
   child.stdout.on('data', function collect(chunk: Buffer) {
     head = Buffer.concat([head, chunk]);
     const end = head.indexOf('\r\n\r\n');
@@ -218,9 +224,14 @@ function backend(root: string, request: http.IncomingMessage, response: http.Ser
     child.stdout.off('data', collect);
     const { status, headers } = cgiHeaders(head.subarray(0, end).toString());
     response.writeHead(status, headers).write(head.subarray(end + 4));
-    child.stdout.pipe(response);
+    if (trickleMs === 0) return void child.stdout.pipe(response);
+    isPiped = true;
+    const slowly = new Transform({
+      transform: (rest, _encoding, done) => void setTimeout(() => done(null, rest), trickleMs),
+    });
+    child.stdout.pipe(slowly).pipe(response);
   });
-  child.on('close', () => response.end());
+  child.on('close', () => isPiped || response.end());
 }
 
 function cgiHeaders(text: string): { status: number; headers: Record<string, string> } {

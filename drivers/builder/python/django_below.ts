@@ -1,0 +1,42 @@
+// A manage.py in a folder of the root directory: packages are stated above it, and its programs run in it.
+import path from 'node:path';
+import type { SourceFiles } from '../source_files';
+
+export interface ProgramPlace {
+  /** Relative to the root directory; `.` without such a folder. */
+  directory: string;
+  files: SourceFiles;
+}
+
+const OWN_STATEMENTS = ['requirements.txt', 'pyproject.toml', 'Pipfile', 'setup.py', 'Procfile'];
+const OTHER_STARTS = ['manage.py', 'app.py', 'main.py', 'asgi.py', 'wsgi.py'];
+
+/** The only folder with a manage.py. One that states its packages itself is a source of its own. */
+export async function findBelow(files: SourceFiles): Promise<ProgramPlace> {
+  const here = { directory: '.', files };
+  for (const name of OTHER_STARTS) if (await files.has(name)) return here;
+  const found: string[] = [];
+  for (const name of await files.names('.')) {
+    if (!/^\w[\w-]*$/.test(name) || !(await files.has(`${name}/manage.py`))) continue;
+    const own = await Promise.all(OWN_STATEMENTS.map((file) => files.has(`${name}/${file}`)));
+    if (!own.includes(true)) found.push(name);
+  }
+  const [directory] = found;
+  return found.length === 1 && directory !== undefined ? { directory, files: within(files, directory) } : here;
+}
+
+export function inDirectory(directory: string, command: string): string {
+  return directory === '.' ? command : `cd ${directory} && exec ${command}`;
+}
+
+function within(files: SourceFiles, directory: string): SourceFiles {
+  const at = (name: string): string => path.posix.join(directory, name);
+  return {
+    read: (name, bytesMax) => files.read(at(name), bytesMax),
+    readHead: (name) => files.readHead(at(name)),
+    has: (name) => files.has(at(name)),
+    isDirectory: (name) => files.isDirectory(at(name)),
+    names: (name) => files.names(at(name)),
+    above: () => [{ files, up: '..', below: directory }, ...files.above()],
+  };
+}
