@@ -29,6 +29,8 @@ export const RUN_PROTOCOL = 'platform.run.v1';
 
 /** Rows that quotas count: release commands are not among them, so that no run keeps a deployment from its end. */
 const COUNTED = `status in ('queued', 'starting', 'running') and trigger_type <> 'release'`;
+/** Of an application, without those whose command has ended and whose output is still being stored. */
+const NOT_EXITED = `${COUNTED} and exit_code is null`;
 
 /** What started a run; `id`: of a schedule or a deployment. */
 export interface RunTrigger {
@@ -56,7 +58,7 @@ export class Run extends Resource {
     resource: 'runs',
     parent: 'An application',
     rows: 'unfinished runs',
-    where: COUNTED,
+    where: NOT_EXITED,
   };
   static override readonly states = defineStates<RunStatus>({
     initial: ['queued'],
