@@ -17,7 +17,7 @@ import { requireType } from '../applications/application/plan';
 import { page, type Page } from '../base/page';
 import type { ParentLimit } from '../base/quota';
 import { Resource } from '../base/resource';
-import { isReservedVariable } from '../environment/environment_variable';
+import { isReservedVariable, requireFittingValues } from '../environment/environment_variable';
 import { Preview } from '../previews/preview';
 import { ownRuns } from './run/of_application';
 import { requireRelease } from './run/release';
@@ -119,6 +119,7 @@ export class Run extends Resource {
     const preview = await previewOf(ctx, application, input.preview_id ?? null);
     const variables = input.env ?? [];
     requireUnreserved(variables);
+    requireFittingValues(Object.fromEntries(variables.map(({ key, value }) => [key, value])), 'The variables of a run');
     const { tty, detached } = inputOf(input);
     if (tty) await requireTerminals(ctx);
     const release = await requireRelease(sessionOf(ctx), application, preview, input.process_type ?? null);

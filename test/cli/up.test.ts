@@ -138,7 +138,7 @@ test('variables are set, pulled, pushed, edited and removed', async () => {
   await output(['env', 'pull', 'pulled.env']);
   const file = path.join(home.folder, 'pulled.env');
   expect(fs.statSync(file).mode & 0o777).toBe(0o600);
-  expect(fs.readFileSync(file, 'utf8')).toBe(`GREETING='hello there'\nKEY=a\nPEM="line 1\\nline \\"2\\""\n`);
+  expect(fs.readFileSync(file, 'utf8')).toBe(`GREETING='hello there'\nKEY=a\nPEM='line 1\nline "2"'\n`);
   expect(await home.svc(['env', 'push', 'pulled.env'])).toMatchObject({ code: 0, stderr: 'Nothing has changed.\n' });
   // As editors on Windows write it.
   fs.writeFileSync(file, '\uFEFF# ours\r\nexport GREETING="good\\nmorning" # note\r\n\r\nKEY = b # c\r\nEMPTY=\r\n');

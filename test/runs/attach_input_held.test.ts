@@ -1,9 +1,10 @@
-// Input of clients of runs that comes while the database is slow to say whether they may still send any.
+// Clients of runs while the database is slow: to say whether they may still send input, or to store the output.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';
 import { nodeApp } from '../support/git/repositories';
 import { attach as attachTo, type AttachOptions, type RunClient } from '../support/runs/attach';
-import { startRun } from '../support/runs/runs';
+import { runEnded, startRun } from '../support/runs/runs';
+import { waitFor } from '../support/wait_for';
 
 let service: DeployService;
 let application: TestApplication;
@@ -55,4 +56,26 @@ test('what a client sends before it goes reaches the program, though the right i
   await next.told('ready');
   next.command({ type: 'close_stdin' });
   await next.closed;
+}, 60_000);
+
+test('a run takes no place of its application once its command has ended, though its output is not stored yet', async () => {
+  const running = await Promise.all(Array.from({ length: 10 }, () => start('echo printed; cat; exit 4')));
+  const clients = await Promise.all(running.map((id) => attach(id)));
+  await Promise.all(clients.map((client) => client.shows('printed')));
+  const lines = service.sql('do $$ begin lock table log_lines in access exclusive mode; perform pg_sleep(8); end $$');
+  await sleep(200);
+  for (const client of clients) client.command({ type: 'close_stdin' });
+  await Promise.all(clients.map(({ closed }) => closed));
+  const next = await waitFor(
+    'room for another run',
+    async () => {
+      const made = await service.call('POST', `/v2/applications/${application.id}/runs`, { body: { command: 'true' } });
+      return made.status === 201 ? made.body : null;
+    },
+    5_000,
+  );
+  expect(await application.get(`/runs/${running[0]}`)).toMatchObject({ status: 'running', exit_code: 4 });
+  await lines;
+  expect(await runEnded(application, running[0] as string)).toMatchObject({ status: 'failed', exit_code: 4 });
+  expect(await runEnded(application, next.id)).toMatchObject({ status: 'succeeded' });
 }, 60_000);
