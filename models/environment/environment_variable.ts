@@ -156,8 +156,8 @@ export function requireFittingValues(variables: Readonly<Record<string, string>>
   if (used > limit)
     throw problem(
       'quota_exceeded',
-      `${subject} may have ${limit} bytes together, names and values: no program starts with more. These have ${used}. ` +
-        'Keep large values in a file, a volume or a bucket.',
+      `${subject} may have ${limit} bytes together, names and values: no program starts with more. ` +
+        `These have ${used}. Keep large values in a file, a volume or a bucket.`,
       { resource: 'environment_bytes', used, limit },
     );
 }

@@ -198,7 +198,8 @@ test('variables with which no program starts are refused with their sum, of ever
   const many = await service.call('POST', '/graphql', {
     body: {
       query:
-        'mutation ($id: ID!, $input: SetEnvironmentVariablesInput!) { setEnvironmentVariables(id: $id, input: $input) { key } }',
+        'mutation ($id: ID!, $input: SetEnvironmentVariablesInput!) ' +
+        '{ setEnvironmentVariables(id: $id, input: $input) { key } }',
       variables: { id: application, input: { variables: [{ key: 'LAST', value }] } },
     },
   });

@@ -1,66 +1,20 @@
 /** @user any */
-// Which files `svc up` sends: in a repository what Git has or would take, by Docker's rules for .dockerignore.
+// Which files `svc up` sends: in a repository, what Git has or would take.
 import { execFileSync } from 'node:child_process';
 import * as fs from 'node:fs';
-import { createRequire } from 'node:module';
-import os from 'node:os';
 import path from 'node:path';
-import { bundlePart } from '../support/cli/part';
+import { git, openSourceFolders, write, type SourceFolders } from '../support/cli/source_folders';
 import { buildCli, fileNeedsCli, openHome } from '../support/cli/svc';
-import dockerPatterns from '../support/cli/docker_patterns.json';
 
 fileNeedsCli();
 
-interface Found {
-  files: { name: string; kind: string }[];
-  notices: string[];
-}
-
-let directory: string;
-let findSourceFiles: (folder: string) => Found;
-let parseDockerRules: (text: string, file: string) => (name: string) => boolean;
+let { directory, findSourceFiles, namesIn, folderOf, repositoryOf }: SourceFolders = {} as SourceFolders;
+let folders: SourceFolders;
 beforeAll(() => {
-  directory = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'svc-files-')));
-  process.env.HOME = directory;
-  delete process.env.XDG_CONFIG_HOME;
-  const load = <Part>(source: string): Part => {
-    const output = path.join(directory, `${path.basename(source)}.cjs`);
-    bundlePart(source, output);
-    return createRequire(__filename)(output) as Part;
-  };
-  ({ findSourceFiles } = load<{ findSourceFiles: typeof findSourceFiles }>('source/files.ts'));
-  ({ parseDockerRules } = load<{ parseDockerRules: typeof parseDockerRules }>('source/docker_rules.ts'));
-  git(directory, 'config', '--global', 'user.email', 'ada@example.com');
-  git(directory, 'config', '--global', 'user.name', 'Ada');
-  git(directory, 'config', '--global', 'protocol.file.allow', 'always');
+  folders = openSourceFolders();
+  ({ directory, findSourceFiles, namesIn, folderOf, repositoryOf } = folders);
 });
-afterAll(() => fs.rmSync(directory, { recursive: true, force: true }));
-
-const git = (folder: string, ...args: string[]): string =>
-  execFileSync('git', args, { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
-const write = (folder: string, files: Record<string, string>): void => {
-  for (const [name, text] of Object.entries(files)) {
-    fs.mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
-    fs.writeFileSync(path.join(folder, name), text);
-  }
-};
-let serial = 0;
-/** A folder of these files, outside of any repository. */
-const folderOf = (files: Record<string, string>): string => {
-  const folder = path.join(directory, `folder-${(serial += 1)}`);
-  fs.mkdirSync(folder);
-  write(folder, files);
-  return folder;
-};
-/** The same as a repository, in which these are committed. */
-const repositoryOf = (files: Record<string, string>, ...tracked: string[]): string => {
-  const folder = folderOf(files);
-  git(folder, 'init', '--quiet');
-  if (tracked.length) git(folder, 'add', '--force', '--', ...tracked);
-  git(folder, 'commit', '--quiet', '--allow-empty', '--message=first');
-  return folder;
-};
-const namesIn = (folder: string): string[] => findSourceFiles(folder).files.map(({ name }) => name);
+afterAll(() => folders.remove());
 
 describe('in a repository', () => {
   test('files that an upper .gitignore names are not sent, wherever the application is', () => {
@@ -149,7 +103,7 @@ describe('in a repository', () => {
 
   test('worktrees, links to the folder, and hooks of another repository change nothing', () => {
     const top = repositoryOf({ '.gitignore': '*.pem\n', 'web/a.js': '' }, '.');
-    const tree = path.join(directory, `tree-${(serial += 1)}`);
+    const tree = path.join(directory, 'tree');
     git(top, 'worktree', 'add', '--quiet', tree, 'HEAD');
     write(tree, { 'web/b.pem': '', 'web/c.js': '' });
     fs.symlinkSync(path.join(tree, 'web'), path.join(directory, 'linked'));
@@ -256,45 +210,6 @@ test('outside of a repository the .gitignore files of the folder decide, by the 
   expect(namesIn(folder)).toEqual(['.gitignore', '.svcignore', 'keep.log', 'logs/a']);
 });
 
-describe('.dockerignore', () => {
-  test('has the rules of Docker: the tables of moby/patternmatcher', () => {
-    const different = (dockerPatterns as [string[], string, boolean | null][]).filter(([patterns, text, expected]) => {
-      let found: boolean | null = null;
-      try {
-        found = parseDockerRules(patterns.join('\n'), '.dockerignore')(text);
-      } catch (error) {
-        expect((error as Error).message).toMatch(/^\.dockerignore: ".+" is no pattern that Docker knows\.$/s);
-      }
-      return found !== expected;
-    });
-    expect(different).toEqual([]);
-    expect(dockerPatterns.length).toBeGreaterThan(130);
-    const lines = parseDockerRules('\uFEFF/test1\r\n# note\r\n\r\n  dir/  \n! /dir/abs/path\n #x\n', 'f');
-    const names = ['test1', 'sub/test1', 'dir/a', 'dir/abs/path', '#x', '# note'];
-    expect(names.filter(lines)).toEqual(['test1', 'dir/a', '#x']);
-  });
-
-  test('takes back what lies below a folder that was left out, and what Docker itself reads', () => {
-    const files = {
-      '.dockerignore': '*\n!src/app\n!package.json\nsrc/app/*.test.js\n**/deploy\n',
-      ...{ 'src/app/a.js': '', 'src/app/a.test.js': '', 'src/lib/b.js': '', 'package.json': '', 'README.md': '' },
-      ...{ Dockerfile: '', 'deploy/web.Dockerfile': '', 'deploy/values.yaml': '' },
-    };
-    const expected = ['.dockerignore', 'Dockerfile', 'deploy/web.Dockerfile', 'package.json', 'src/app/a.js'];
-    expect(namesIn(folderOf(files))).toEqual(expected);
-    const { files: found, notices } = findSourceFiles(repositoryOf(files, '.'));
-    expect(found.map(({ name }) => name)).toEqual(expected);
-    expect(notices).toEqual([
-      'Not sent, since .dockerignore leaves them out: README.md and 3 more files, which Git has.',
-    ]);
-  });
-
-  test('gives way to that of the Dockerfile', () => {
-    const folder = folderOf({ '.dockerignore': 'a\n', 'Dockerfile.dockerignore': 'b\n', a: '', b: '' });
-    expect(namesIn(folder)).toEqual(['.dockerignore', 'Dockerfile.dockerignore', 'a']);
-  });
-});
-
 test('of made-up repositories the files are those that Git takes', () => {
   const words = ['a', 'b', 'logs', 'Logs', 'x.pem', '.env.example', 'é', 'a b'];
   let seed = Date.now() % 2 ** 31;
@@ -322,7 +237,7 @@ test('of made-up repositories the files are those that Git takes', () => {
     }
     for (const folder of folders.filter((name) => name !== '.git' && pick([true, false]))) {
       const found = namesIn(path.join(top, folder));
-      const index = path.join(directory, `index-${serial}-${round}`);
+      const index = path.join(directory, `index-${round}`);
       fs.copyFileSync(path.join(top, '.git/index'), index);
       const taken = (...args: string[]): string =>
         execFileSync('git', args, { cwd: top, env: { ...process.env, GIT_INDEX_FILE: index }, encoding: 'utf8' });

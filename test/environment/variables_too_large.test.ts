@@ -16,8 +16,8 @@ test('a deployment says how large its variables are, and a run too', async () =>
     const place = { application_id: application.id, key: `LARGE_${index}` };
     const { value, value_hash } = sealed(service.platform.secrets, place, 'x'.repeat(32_768));
     await service.sql(
-      `insert into environment_variables (id, project_id, application_id, key, value, value_hash, available_at, created_at, updated_at)
-        values ($1, $2, $3, $4, $5, $6, 'runtime', now(), now())`,
+      `insert into environment_variables (id, project_id, application_id, key, value, value_hash, available_at,
+          created_at, updated_at) values ($1, $2, $3, $4, $5, $6, 'runtime', now(), now())`,
       [mintId('env'), service.project, application.id, place.key, value, value_hash],
     );
   }

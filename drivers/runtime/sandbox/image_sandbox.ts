@@ -85,16 +85,16 @@ function rootOptions(): string[] {
 }
 
 /** Of 2 MiB for arguments and variables, with room for the pointers to them (execve(2), a stack of 8 MiB). */
-const VARIABLES_BYTES_MAX = 2 * 2 ** 20 - 64 * 1024;
+const variablesBytesMax = 2 * 2 ** 20 - 64 * 1024;
 
 /** @throws DriverError invalid */
 export function requireVariables(variables: [name: string, value: string][]): void {
   const bytes = environmentBytes(Object.fromEntries(variables));
-  if (bytes > VARIABLES_BYTES_MAX)
+  if (bytes > variablesBytesMax)
     throw new DriverError(
       'invalid',
       `The environment variables need ${bytes} bytes together, and no program starts with more than ` +
-        `${VARIABLES_BYTES_MAX}. Remove some, or keep large values in a file, a volume or a bucket.`,
+        `${variablesBytesMax}. Remove some, or keep large values in a file, a volume or a bucket.`,
     );
   const bad = variables.find(([name, value]) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) || value.includes('\0'));
   if (bad === undefined) return;

@@ -74,9 +74,9 @@ const unset = sessionCommand<NonNullable<unknown>, string[]>({
 const pull = sessionCommand<NonNullable<unknown>, [string?]>({
   brief: 'Write the variables to a file',
   text:
-    'Only you can read the file. `-` writes to standard output. Variables that an attachment sets are left out. dotenv, ' +
-    'node --env-file, Docker Compose, `set -a; . ./.env` and `svc env push` read the same values from it; where a value ' +
-    'has no form for that, nothing is written, and it is named.',
+    'Only you can read the file. `-` writes to standard output. Variables that an attachment sets are left out. ' +
+    'dotenv, node --env-file, Docker Compose, `set -a; . ./.env` and `svc env push` read the same values from it; ' +
+    'where a value has no form for that, nothing is written, and it is named.',
   asks: true,
   output: false,
   args: tuple(maybe('file', 'File (default: .env)')),
@@ -85,8 +85,8 @@ const pull = sessionCommand<NonNullable<unknown>, [string?]>({
     const without = namesWithoutForm(variables);
     if (without.length)
       throw new Failure(
-        `${without.join(', ')}: programs that read such a file (dotenv, node --env-file, a shell) do not agree on the ` +
-          'value in any form. Nothing was written.',
+        `${without.join(', ')}: programs that read such a file (dotenv, node --env-file, a shell) do not agree on ` +
+          'the value in any form. Nothing was written.',
         EXIT.failed,
         [
           'It has both kinds of quotes, a quote beside a dollar sign or backslash, a backslash at its end, or a ' +

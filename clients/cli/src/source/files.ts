@@ -51,7 +51,7 @@ export function findSourceFiles(given: string): FoundFiles {
     if ((isTracked ? NEVER_EVEN_TRACKED : NEVER).test(name)) continue;
     const file = areParents(name) ? describeFile(folder, name) : undefined;
     if (!file) continue;
-    if (docker?.leavesOut(name)) isTracked && withoutDocker.push(name);
+    if (docker?.leavesOut(name)) withoutDocker.push(...(isTracked ? [name] : []));
     else if (!isTracked && SECRETS.test(name)) secrets.push(name);
     else files.push(file);
   }
@@ -80,8 +80,8 @@ function listFiles(folder: string): Listed {
   if (git === undefined) return { names: walk(folder), notices: [] };
   if (!('ignoredBy' in git)) return filterGitFiles(folder, git);
   const notice =
-    `Git ignores the folder ${path.basename(folder)} (${git.ignoredBy}). It is sent since you deploy it, without what ` +
-    'its own .gitignore leaves out.';
+    `Git ignores the folder ${path.basename(folder)} (${git.ignoredBy}). It is sent since you deploy it, without ` +
+    'what its own .gitignore leaves out.';
   return { names: walk(folder), notices: [notice] };
 }
 

@@ -1,5 +1,5 @@
-// Which files Git has or would take, asked of Git itself: it alone knows all files of patterns, what is tracked, and how
-// this system compares names.
+// Which files Git has or would take, asked of Git itself: it alone knows all files of patterns, what is tracked, and
+// how this system compares names.
 import { spawnSync } from 'node:child_process';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
