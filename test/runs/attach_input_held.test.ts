@@ -1,11 +1,9 @@
-// Input of clients of runs that ends early, and clients while the database is slow: to say whether they may still send
-// any, or to store the output.
+// Input of clients of runs that comes while the database is slow to say whether they may still send any.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';
 import { nodeApp } from '../support/git/repositories';
 import { attach as attachTo, type AttachOptions, type RunClient } from '../support/runs/attach';
-import { runEnded, startRun } from '../support/runs/runs';
-import { waitFor } from '../support/wait_for';
+import { startRun } from '../support/runs/runs';
 
 let service: DeployService;
 let application: TestApplication;
@@ -57,43 +55,4 @@ test('what a client sends before it goes reaches the program, though the right i
   await next.told('ready');
   next.command({ type: 'close_stdin' });
   await next.closed;
-}, 60_000);
-
-test('a run takes no place of its application once its command has ended, while its output is stored', async () => {
-  const running = await Promise.all(Array.from({ length: 10 }, () => start('echo printed; cat; exit 4')));
-  const clients = await Promise.all(running.map((id) => attach(id)));
-  await Promise.all(clients.map((client) => client.shows('printed')));
-  const lines = service.sql('do $$ begin lock table log_lines in access exclusive mode; perform pg_sleep(8); end $$');
-  await sleep(200);
-  for (const client of clients) client.command({ type: 'close_stdin' });
-  await Promise.all(clients.map(({ closed }) => closed));
-  const next = await waitFor(
-    'room for another run',
-    async () => {
-      const made = await service.call('POST', `/v2/applications/${application.id}/runs`, { body: { command: 'true' } });
-      return made.status === 201 ? made.body : null;
-    },
-    5_000,
-  );
-  expect(await application.get(`/runs/${running[0]}`)).toMatchObject({ status: 'running', exit_code: 4 });
-  await lines;
-  expect(await runEnded(application, running[0] as string)).toMatchObject({ status: 'failed', exit_code: 4 });
-  expect(await runEnded(application, next.id)).toMatchObject({ status: 'succeeded' });
-}, 60_000);
-
-test('an input that ends at once has ended for the program, however early that comes', async () => {
-  for (let round = 0; round < 4; round += 1) {
-    const texts = ['', 'hi\n', ''];
-    const clients = await Promise.all(
-      texts.map(async (text) => {
-        const client = await attach(await start('cat; echo done'));
-        await client.told('ready');
-        if (text) client.type(text);
-        client.command({ type: 'close_stdin' });
-        return client;
-      }),
-    );
-    await Promise.all(clients.map(({ closed }) => closed));
-    expect(clients.map((client) => client.stdout())).toEqual(texts.map((text) => `${text}done\n`));
-  }
 }, 60_000);
