@@ -126,6 +126,11 @@ export const limits = {
   volumeSizeStepGb: 1,
   volumeSizeDefaultGb: 10,
   envVariablesPerApplication: 500,
+  /**
+   * Names and values together. Linux starts a program with 2 MiB of arguments and variables (execve(2), a stack of
+   * 8 MiB), Kubernetes keeps 1 MiB in a Secret; the platform adds its own, and programs start others with arguments.
+   */
+  environmentBytesMax: 1_000_000,
   domainsPerApplication: 100,
   recordsPerDnsZone: 2000,
   suppressionsPerRelayZone: 100_000,

@@ -12,3 +12,8 @@ export function overrideVariables(
   const left = Object.entries(platform).filter(([key]) => !(key in own));
   return Object.fromEntries([...left, ...kept]);
 }
+
+/** What execve(2) needs for them, without its pointers: `NAME=value` and a zero byte each. */
+export function environmentBytes(variables: Readonly<Record<string, string>>): number {
+  return Object.entries(variables).reduce((sum, [key, value]) => sum + Buffer.byteLength(key + value) + 2, 0);
+}

@@ -2,7 +2,7 @@
 // for a client: a slow one reads the files later, and a unit that outlives the control plane keeps its input open
 // (sandbox/launch.ts). The files are read by whoever may enter the run directory, so the process that serves the client
 // need not be the one that started the unit.
-import { constants, openSync, closeSync, statSync, watch } from 'node:fs';
+import { constants, openSync, closeSync, statSync, watch, writeSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
@@ -69,10 +69,7 @@ export function openAttachment(directory: string, unitId: string): Attachment | 
   return {
     output: (replayBytes, signal) => readOutput(runDirectory, handle, replayBytes, signal),
     openInput: () => openFifo(runDirectory, handle),
-    endInput: () => {
-      const fd = openForWriting(path.join(runDirectory, INPUT_END_FILE));
-      if (fd !== null) closeSync(fd);
-    },
+    endInput: () => endFifo(path.join(runDirectory, INPUT_END_FILE)),
     async sendSignal(signal) {
       const unit = await readUnit(runDirectory);
       if (unit !== null) signalUnit(unit, handle, signal);
@@ -200,6 +197,19 @@ async function findTerminal(runDirectory: string): Promise<string | null> {
     if (hasEnded(runDirectory)) return null;
   }
   return null;
+}
+
+/** Where nobody reads any more, the input has ended. */
+function endFifo(file: string): void {
+  const fd = openForWriting(file);
+  if (fd === null) return;
+  try {
+    writeSync(fd, '\n');
+  } catch {
+    // Nobody reads any more, or it is full of such lines.
+  } finally {
+    closeSync(fd);
+  }
 }
 
 // Without waiting for a reader: where there is none, the open fails.

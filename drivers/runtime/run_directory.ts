@@ -5,7 +5,7 @@
 //   exit       exit code and number of kills for memory; written by the shim at the end, by rename
 //   killed     why we killed it       stopping  SIGTERM was sent at the time of this file
 //   out, err   its output             trimmed   how much of the output was discarded
-//   stdin      its input, a FIFO; stdin_end  opened to end it; terminal  the name of its terminal
+//   stdin      its input, a FIFO; stdin_end  a line in it ends it; terminal  the name of its terminal
 //   files/     copy of a service      tmp/, etc/  its /tmp; its passwd and group
 //   disk/      its disk, where it has one (disk.ext4): files and tmp are links into it
 import { randomBytes } from 'node:crypto';

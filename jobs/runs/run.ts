@@ -71,8 +71,11 @@ async function advance(row: RunRow, ctx: JobContext): Promise<Outcome> {
     await engine.stop(row, ctx);
     return settled({}, STOPPING_MS);
   }
+  const result = resultOf(row, state, ctx);
+  const { exit_code = null } = result;
+  if (row.exit_code === null && exit_code !== null) await ctx.record({ exit_code });
   if (!(await engine.shipLastLines(row, ctx))) return progressing(0);
-  return ended(row, resultOf(row, state, ctx), state.at);
+  return ended(row, result, state.at);
 }
 
 /** A cluster that is away runs on what it has: nothing is given up because of it. */

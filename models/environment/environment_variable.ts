@@ -1,6 +1,7 @@
 import type { Context, Sql } from '../../core/context';
 import { problem } from '../../core/errors';
 import { limits } from '../../core/limits';
+import { environmentBytes } from '../../core/process/variables';
 import type { SecretBox } from '../../core/secrets';
 import { Resource } from '../base/resource';
 import { named } from '../../db/statement';
@@ -55,10 +56,11 @@ export class EnvironmentVariable extends Resource {
   static async put(ctx: Context, application: Parent, key: string, setting: Setting): Promise<EnvironmentVariable> {
     requireFree(key);
     const found = await EnvironmentVariable.forUpdateBy(ctx, { application_id: application.id, key });
-    if (found) return found.change(ctx, setting);
-    if (ctx.if_match !== undefined) throw problem('precondition_failed');
-    ctx.reply.status = 201;
-    return EnvironmentVariable.add(ctx, application, key, setting);
+    if (!found && ctx.if_match !== undefined) throw problem('precondition_failed');
+    if (!found) ctx.reply.status = 201;
+    return requireFitting(ctx, application.id, () =>
+      found ? found.change(ctx, setting) : EnvironmentVariable.add(ctx, application, key, setting),
+    );
   }
 
   /** A variable that is not there yet. @throws quota_exceeded */
@@ -113,6 +115,51 @@ export async function variablesOf(
   return Object.fromEntries(
     rows.map(({ key, value }) => [key, secrets.open(value, sealedColumns.variable.contextOf(application_id, key))]),
   );
+}
+
+/** What is sealed is longer than the value. */
+interface SealedBytes {
+  build: number;
+  runtime: number;
+}
+
+const SEALED_BYTES = named(`select
+    coalesce(sum(octet_length(key || value) + 2) filter (where available_at <> 'runtime'), 0)::int as build,
+    coalesce(sum(octet_length(key || value) + 2) filter (where available_at <> 'build'), 0)::int as runtime
+  from environment_variables where application_id = $1`);
+
+/**
+ * Makes a change, and refuses one after which the variables are more than a program starts with, unless it made them
+ * fewer: there may have been too many before there was a limit.
+ * @throws quota_exceeded with the sum
+ */
+export async function requireFitting<Made>(
+  { sql, secrets }: Context,
+  application_id: string,
+  change: () => Promise<Made>,
+): Promise<Made> {
+  const [before] = await sql.query<SealedBytes>(SEALED_BYTES, [application_id]);
+  const made = await change();
+  const [after] = await sql.query<SealedBytes>(SEALED_BYTES, [application_id]);
+  for (const at of ['build', 'runtime'] as const) {
+    const bytes = after?.[at] ?? 0;
+    if (bytes > limits.environmentBytesMax && bytes > (before?.[at] ?? 0))
+      requireFittingValues(await variablesOf(sql, secrets, application_id, at), 'The variables of an application');
+  }
+  return made;
+}
+
+/** @param subject of the sentence @throws quota_exceeded with the sum */
+export function requireFittingValues(variables: Readonly<Record<string, string>>, subject: string): void {
+  const used = environmentBytes(variables);
+  const limit = limits.environmentBytesMax;
+  if (used > limit)
+    throw problem(
+      'quota_exceeded',
+      `${subject} may have ${limit} bytes together, names and values: no program starts with more. ` +
+        `These have ${used}. Keep large values in a file, a volume or a bucket.`,
+      { resource: 'environment_bytes', used, limit },
+    );
 }
 
 interface Place {

@@ -17,7 +17,7 @@ import { requireType } from '../applications/application/plan';
 import { page, type Page } from '../base/page';
 import type { ParentLimit } from '../base/quota';
 import { Resource } from '../base/resource';
-import { isReservedVariable } from '../environment/environment_variable';
+import { isReservedVariable, requireFittingValues } from '../environment/environment_variable';
 import { Preview } from '../previews/preview';
 import { ownRuns } from './run/of_application';
 import { requireRelease } from './run/release';
@@ -29,6 +29,8 @@ export const RUN_PROTOCOL = 'platform.run.v1';
 
 /** Rows that quotas count: release commands are not among them, so that no run keeps a deployment from its end. */
 const COUNTED = `status in ('queued', 'starting', 'running') and trigger_type <> 'release'`;
+/** Of an application, without those whose command has ended and whose output is still being stored. */
+const NOT_EXITED = `${COUNTED} and exit_code is null`;
 
 /** What started a run; `id`: of a schedule or a deployment. */
 export interface RunTrigger {
@@ -56,7 +58,7 @@ export class Run extends Resource {
     resource: 'runs',
     parent: 'An application',
     rows: 'unfinished runs',
-    where: COUNTED,
+    where: NOT_EXITED,
   };
   static override readonly states = defineStates<RunStatus>({
     initial: ['queued'],
@@ -117,6 +119,7 @@ export class Run extends Resource {
     const preview = await previewOf(ctx, application, input.preview_id ?? null);
     const variables = input.env ?? [];
     requireUnreserved(variables);
+    requireFittingValues(Object.fromEntries(variables.map(({ key, value }) => [key, value])), 'The variables of a run');
     const { tty, detached } = inputOf(input);
     if (tty) await requireTerminals(ctx);
     const release = await requireRelease(sessionOf(ctx), application, preview, input.process_type ?? null);

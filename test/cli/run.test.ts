@@ -1,5 +1,11 @@
 // svc run and svc ssh against a service that really runs commands.
-import { buildCli, onTerminal, openHome, type Home } from '../support/cli/svc';
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import * as fs from 'node:fs';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { BINARY, buildCli, follow, onTerminal, openHome, type Home } from '../support/cli/svc';
 import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';
 import { nodeApp } from '../support/git/repositories';
 import { needs } from '../support/runner/programs';
@@ -40,6 +46,57 @@ test('one word is a line for the shell, and variables go along', async () => {
     code: 2,
     stderr: expect.stringContaining('NAME=value'),
   });
+});
+
+/** What the shell of a person puts before or after the command, and what `cat; echo done` prints of it. */
+const INPUTS: [before: string, after: string, printed: string][] = [
+  ['', '< /dev/null', 'done\n'],
+  ['', '< empty', 'done\n'],
+  ['', '<&-', 'done\n'],
+  ['echo hi |', '', 'hi\ndone\n'],
+  ['true |', '', 'done\n'],
+  ['(sleep 1; printf late) |', '', 'latedone\n'],
+  ['', '< ..', 'done\n'],
+];
+test.each(INPUTS)(
+  '%s svc run %s ends as a command here would',
+  async (before, after, printed) => {
+    fs.writeFileSync(path.join(home.folder, 'empty'), '');
+    const command = `${before} "$NODE" "$SVC" run --app ${application.id} 'cat; echo done' ${after}`;
+    const env = { ...home.env, NODE: process.execPath, SVC: BINARY };
+    const shown = await Promise.all(
+      [1, 2, 3].map(
+        () => follow(spawn('sh', ['-c', command], { cwd: home.folder, env, stdio: ['ignore', 'pipe', 'pipe'] })).ended,
+      ),
+    );
+    expect(shown.map(({ code, stdout }) => [code, stdout])).toEqual(shown.map(() => [0, printed]));
+  },
+  60_000,
+);
+
+test('what comes together with the handshake is not lost', async () => {
+  const message = (channel: number, content: string): Buffer =>
+    Buffer.concat([Buffer.of(0x82, content.length + 1, channel), Buffer.from(content)]);
+  const run = { id: 'run_1', application_id: application.id, tty: false };
+  const server = http.createServer((_, response) => response.end(JSON.stringify(run)));
+  server.on('upgrade', ({ headers }, socket) => {
+    const accept = createHash('sha1').update(`${headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`);
+    const head =
+      'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
+      `Sec-WebSocket-Protocol: platform.run.v1\r\nSec-WebSocket-Accept: ${accept.digest('base64')}\r\n\r\n`;
+    const exit = message(3, '{"type":"exit","code":7}');
+    // The answer to the end of the input: without it, "ready" was lost.
+    socket.once('data', () => socket.end(Buffer.concat([exit, Buffer.of(0x88, 0)])));
+    socket.write(Buffer.concat([Buffer.from(head), message(3, '{"type":"ready","writer":true}'), message(1, 'first')]));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const { code, stdout } = await home.svc(['run', '--app', application.id, 'cat'], {
+    env: { SVC_URL: `http://127.0.0.1:${port}` },
+    withinMs: 10_000,
+  });
+  server.close();
+  expect([code, stdout]).toEqual([7, 'first']);
 });
 
 test('standard input is that of the command, to its end', async () => {
@@ -98,6 +155,18 @@ terminalTest('svc ssh is a shell with the size of this terminal, and ends with i
   shell.child.stdin?.write('echo in"t"; exit 5\r');
   await shell.until(/int/);
   expect((await shell.ended).code).toBe(5);
+});
+
+terminalTest('a terminal passes every byte as it is, also without a size (needs script)', async () => {
+  const shell = onTerminal(home, ['ssh', '--app', application.id], { columns: 0, rows: 0 });
+  const bytes: Buffer[] = [];
+  shell.child.stdout?.on('data', (part: Buffer) => bytes.push(part));
+  await shell.until(/\$ $/);
+  shell.child.stdin?.write('stty -opost; printf \'A\\nB\\rC\\r\\nD\\377E\'; stty opost; echo sh"own"\r');
+  await shell.until(/shown/);
+  expect(Buffer.concat(bytes).includes(Buffer.from('A\nB\rC\r\nD\xffEshown\r\n', 'latin1'))).toBe(true);
+  shell.child.stdin?.write('exit\r');
+  expect((await shell.ended).code).toBe(0);
 });
 
 terminalTest('svc run at a terminal gives the command one (needs script)', async () => {

@@ -1,5 +1,6 @@
 /** @user any */
 // From a folder to a live application and on: link, up, logs, variables, scale, rollback.
+import { execFileSync } from 'node:child_process';
 import * as fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
@@ -32,9 +33,9 @@ const write = (name: string, text: string): void => {
 /** Names below localhost need no name server. */
 const visit = (url: string): Promise<string> =>
   new Promise((resolve, reject) => {
-    const { port, host } = new URL(url);
+    const { port, host, pathname } = new URL(url);
     http
-      .get({ host: '127.0.0.1', port, headers: { Host: host }, agent: false }, (response) => {
+      .get({ host: '127.0.0.1', port, path: pathname, headers: { Host: host }, agent: false }, (response) => {
         let text = '';
         response.on('data', (part) => (text += part)).on('end', () => resolve(text));
       })
@@ -79,6 +80,23 @@ test('a second up without a change sends no archive, one with a change does', as
   expect(await uploads()).toHaveLength(before.length + 1);
 }, 30_000);
 
+test('what Git leaves out above the folder is neither sent nor served', async () => {
+  const top = path.join(home.directory, 'shops');
+  const files = {
+    '.gitignore': '*.pem\n/web/export/customers.csv\n',
+    'web/index.html': 'of Git',
+    'web/key.pem': 'secret',
+  };
+  for (const [name, text] of Object.entries({ ...files, 'web/export/customers.csv': 'Ada' }))
+    write(`../shops/${name}`, text);
+  execFileSync('git', ['init', '--quiet'], { cwd: top });
+  const url = await output(['up', '--create'], { cwd: path.join(top, 'web') });
+  expect(await visit(url)).toBe('of Git');
+  for (const name of ['key.pem', 'export/customers.csv'])
+    expect(await visit(`${url}/${name}`)).not.toMatch(/secret|Ada/);
+  await output(['api', 'deleteApplication'], { cwd: path.join(top, 'web') });
+}, 30_000);
+
 test('status, open, ps and logs show what runs', async () => {
   const url = await output(['open']);
   await visit(url);
@@ -118,7 +136,7 @@ test('variables are set, pulled, pushed, edited and removed', async () => {
   await output(['env', 'pull', 'pulled.env']);
   const file = path.join(home.folder, 'pulled.env');
   expect(fs.statSync(file).mode & 0o777).toBe(0o600);
-  expect(fs.readFileSync(file, 'utf8')).toBe(`GREETING='hello there'\nKEY=a\nPEM="line 1\\nline \\"2\\""\n`);
+  expect(fs.readFileSync(file, 'utf8')).toBe(`GREETING='hello there'\nKEY=a\nPEM='line 1\nline "2"'\n`);
   expect(await home.svc(['env', 'push', 'pulled.env'])).toMatchObject({ code: 0, stderr: 'Nothing has changed.\n' });
   // As editors on Windows write it.
   fs.writeFileSync(file, '\uFEFF# ours\r\nexport GREETING="good\\nmorning" # note\r\n\r\nKEY = b # c\r\nEMPTY=\r\n');

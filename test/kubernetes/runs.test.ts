@@ -113,6 +113,23 @@ describeOnClusterOfMachine('runs on a cluster', (cluster) => {
     expect(await runLog(application, id)).not.toContainEqual(expect.stringContaining('\u001e'));
   }, 180_000);
 
+  test('an input that ends at once has ended for the program', async () => {
+    for (let round = 0; round < 3; round += 1) {
+      const texts = ['', 'hi\n', ''];
+      const clients = await Promise.all(
+        texts.map(async (text) => {
+          const client = await attach(await begun('cat; echo done', INPUT));
+          await client.told('ready');
+          if (text) client.type(text);
+          client.command({ type: 'close_stdin' });
+          return client;
+        }),
+      );
+      await Promise.all(clients.map(({ closed }) => closed));
+      expect(clients.map((client) => client.stdout())).toEqual(texts.map((text) => `${text}done\n`));
+    }
+  }, 240_000);
+
   test('one client writes, others read, and who comes late reads what was printed', async () => {
     const id = await begun('while read -r line; do echo "got $line"; done; echo end', INPUT);
     const first = await attach(id);

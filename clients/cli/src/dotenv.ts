@@ -1,7 +1,7 @@
 // Files of variables, as dotenv reads them: comments, `export`, quotes, several lines in quotes, either line end.
 import { usageFailure } from './failure';
 
-const QUOTED = /^(["'`])((?:\\.|(?!\1)[^\\])*)\1[ \t]*(?:#.*)?$/s;
+const QUOTED = /^(["'`])((?:\\.|(?!\1)[^\\])*)\1[ \t]*(?:#[^\n]*)?$/s;
 const ESCAPES: Record<string, string> = { n: '\n', r: '\r', t: '\t' };
 
 /** @throws Failure with the number of the line, never with what it says: it may be a secret */
@@ -14,7 +14,7 @@ export function parseDotenv(text: string, file: string): Map<string, string> {
   for (let index = 0; index < lines.length; index += 1) {
     const line = lines[index] as string;
     if (/^\s*(#|$)/.test(line)) continue;
-    const [, name, begun = ''] = /^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=[ \t]*(.*)$/.exec(line) ?? [];
+    const [, name, begun = ''] = /^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=[ \t]*([^]*)$/.exec(line) ?? [];
     if (!name) throw usageFailure(`${file}, line ${index + 1}: expected NAME=value.`);
     const first = index;
     let value = begun;
@@ -32,18 +32,41 @@ function unquote(value: string): string {
   if (quote === '"')
     return inside.replace(/\\([^])/g, (whole, one: string) => ESCAPES[one] ?? (/["\\$]/.test(one) ? one : whole));
   if (quote) return inside;
-  return value.replace(/(?:^|\s+)#.*$/, '').trim();
+  return value.replace(/(?:^|\s+)#[^]*$/, '').trim();
 }
 
-/** Lines that `parseDotenv` reads as they were. */
+/** Lines that `parseDotenv` reads as they were. Where there is a form that all programs read alike, they have it. */
 export function formatDotenv(variables: Iterable<readonly [string, string]>): string {
-  return [...variables].map(([name, value]) => `${name}=${quoteValue(value)}\n`).join('');
+  return [...variables].map(([name, value]) => `${name}=${sharedForm(value) ?? escapedForm(value)}\n`).join('');
 }
 
-function quoteValue(value: string): string {
+/** Names of values that dotenv, `node --env-file` and shells (`. ./.env`) do not read alike in any form. */
+export function namesWithoutForm(variables: Iterable<readonly [string, string]>): string[] {
+  return [...variables].flatMap(([name, value]) => (sharedForm(value) === undefined ? [name] : []));
+}
+
+/** Names of values that python-dotenv alone reads otherwise: it takes them for escapes and references. */
+export function namesForPython(variables: Iterable<readonly [string, string]>): string[] {
+  return [...variables].flatMap(([name, value]) => (/\\\\|\$\{/.test(value) ? [name] : []));
+}
+
+/** What a shell, dotenv or Node changes in double quotes; what stays are harmless dollar signs and backslashes. */
+const CHANGED_IN_DOUBLE = /["`]|\$(?![\s.,:;/%=)]|$)|\\(?![cdghj-mo-qswyzA-TV-Z.,:;/ -])/;
+
+/**
+ * Compared with dotenv 17, Node 20 and 24, bash, dash and Docker Compose. In single quotes all of them keep all, also
+ * line ends, but dotenv takes a backslash before the last quote for an escape; in backticks a shell runs a program.
+ */
+function sharedForm(value: string): string | undefined {
   if (/^[\w./:@%+,=-]*$/.test(value)) return value;
-  // Single quotes keep everything, and nothing is put in for a dollar sign.
-  if (!/['\\\n\r]/.test(value)) return `'${value}'`;
+  // dotenv makes a line feed of it.
+  if (value.includes('\r')) return undefined;
+  if (!value.includes("'") && !value.endsWith('\\')) return `'${value}'`;
+  return CHANGED_IN_DOUBLE.test(value) ? undefined : `"${value}"`;
+}
+
+/** For this program alone. */
+function escapedForm(value: string): string {
   return `"${value
     .replace(/[\\"$]/g, '\\$&')
     .replace(/\n/g, '\\n')

@@ -130,11 +130,24 @@ export async function describeCall(
   return { url, headers };
 }
 
+export interface GraphqlError {
+  message: string;
+  extensions?: Problem;
+}
+
+export const problemOfGraphql = ({ message, extensions }: GraphqlError): Problem => ({
+  detail: message,
+  ...extensions,
+});
+
 /** The failure that an answer of the server is. */
 export function problemOf(session: Pick<Session, 'server'>, { status, text, headers }: HttpAnswer): ProblemFailure {
   let problem: Problem;
   try {
     problem = JSON.parse(text) as Problem;
+    // What is refused before it is executed, such as a body that is too large, has the form of GraphQL there.
+    const [first] = (problem as { errors?: GraphqlError[] }).errors ?? [];
+    if (first?.extensions) problem = problemOfGraphql(first);
   } catch {
     // A proxy or another server, not the platform.
     problem = { title: `${session.server} answered with status ${status}, and not as the platform does.` };

@@ -3,6 +3,7 @@
 // lead to, is only ever resolved where nothing of the host is. Nothing of the image is executed before, so it needs
 // neither a shell nor a C library.
 import { DriverError } from '../../../core/driver';
+import { environmentBytes } from '../../../core/process/variables';
 import type { UnitImage, UnitSpec } from '../../runtime';
 import { passable, requireTargets } from './sandbox';
 import { FILTER_FD } from './seccomp';
@@ -83,8 +84,18 @@ function rootOptions(): string[] {
   ];
 }
 
+/** Of 2 MiB for arguments and variables, with room for the pointers to them (execve(2), a stack of 8 MiB). */
+const variablesBytesMax = 2 * 2 ** 20 - 64 * 1024;
+
 /** @throws DriverError invalid */
 export function requireVariables(variables: [name: string, value: string][]): void {
+  const bytes = environmentBytes(Object.fromEntries(variables));
+  if (bytes > variablesBytesMax)
+    throw new DriverError(
+      'invalid',
+      `The environment variables need ${bytes} bytes together, and no program starts with more than ` +
+        `${variablesBytesMax}. Remove some, or keep large values in a file, a volume or a bucket.`,
+    );
   const bad = variables.find(([name, value]) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) || value.includes('\0'));
   if (bad === undefined) return;
   throw new DriverError('invalid', `The environment variable ${JSON.stringify(bad[0])} cannot be given to a program.`);

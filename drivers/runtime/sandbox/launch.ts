@@ -31,12 +31,12 @@ import { openRange, userOfImage } from './user_ranges';
 // inherited. `handle` gets its name when it is whole: on a full disk an empty one would stay, and no later shim could
 // become the unit. A unit with input reads from a FIFO. A process beside it holds the FIFO open for writing, so that
 // the end of a writer is not the end of the input; it inherits 9, since a client may write and leave before it runs. It
-// ends when somebody opens `stdin_end` for writing, and it is in the group of the unit and names its TMPDIR, so it goes
-// with the unit.
+// ends with a line in `stdin_end`, which is open before a client can open the FIFO: what ends the input before that
+// process runs waits there. It is in the group of the unit and names its TMPDIR, so it goes with the unit.
 const shim = `
 trap : TERM INT HUP QUIT
 dir=$1 oom=$2 count=$3; shift 3
-hold='exec 3<&- 6<&- 7<&- 8>"$1/stdin" 9<&-; read -r _ <"$1/stdin_end"'
+hold='exec 3<&- 6<&- 7<&- 8>"$1/stdin" 9<&-; read -r _ <&1'
 start= boot= first=
 if [ -r /proc/$$/stat ]; then
   read -r stat < /proc/$$/stat
@@ -55,14 +55,14 @@ rm -f "$draft"
   echo 500 > /proc/self/oom_score_adj
   ulimit -c 0
   if [ -p "$dir/stdin" ]; then
-    exec 9<>"$dir/stdin"
+    exec 1<>"$dir/stdin_end" 9<>"$dir/stdin"
     (exec env TMPDIR="$dir/tmp" /bin/sh -c "$hold" platform-unit "$dir" </dev/null 4>&- 5>&- &)
     exec <"$dir/stdin" 9<&-
   fi
   exec "$@" >&4 2>&5 4>&- 5>&-
 )
 code=$? kills=0
-[ -p "$dir/stdin_end" ] && : <>"$dir/stdin_end"
+[ -p "$dir/stdin_end" ] && echo 1<>"$dir/stdin_end"
 if [ -n "$oom" ]; then while read -r key value; do [ "$key" = oom_kill ] && kills=$value; done < "$oom"; fi
 echo "$code $kills" > "$dir/exit.new" && mv "$dir/exit.new" "$dir/exit"
 `;

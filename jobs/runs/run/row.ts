@@ -20,6 +20,8 @@ export interface RunRow extends LoopRow {
   trigger_id: string | null;
   cancel_requested_at: string | null;
   exceeded_limit: string | null;
+  /** Recorded once the command has ended, before its output is stored. */
+  exit_code: number | null;
   started_at: string | null;
   finished_at: string | null;
 }

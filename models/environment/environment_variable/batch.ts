@@ -4,7 +4,7 @@ import { problem } from '../../../core/errors';
 import { named } from '../../../db/statement';
 import { columnsOf, tableOf } from '../../../db/table';
 import { requireParentRoom } from '../../base/quota';
-import { EnvironmentVariable, isReservedVariable } from '../environment_variable';
+import { EnvironmentVariable, isReservedVariable, requireFitting } from '../environment_variable';
 
 export interface VariableSetting {
   key: string;
@@ -42,16 +42,18 @@ export async function setVariables(
   requireUnmanaged(keys, found);
   requireExpected(settings, found);
   await requireParentRoom(ctx, EnvironmentVariable, id, keys.length - found.size);
-  const variables: EnvironmentVariable[] = [];
-  for (const setting of settings) {
-    const variable = found.get(setting.key);
-    variables.push(
-      variable
-        ? await variable.change(ctx, setting)
-        : await EnvironmentVariable.add(ctx, application, setting.key, setting),
-    );
-  }
-  return variables;
+  return requireFitting(ctx, id, async () => {
+    const variables: EnvironmentVariable[] = [];
+    for (const setting of settings) {
+      const variable = found.get(setting.key);
+      variables.push(
+        variable
+          ? await variable.change(ctx, setting)
+          : await EnvironmentVariable.add(ctx, application, setting.key, setting),
+      );
+    }
+    return variables;
+  });
 }
 
 async function variablesByKey(

@@ -3,7 +3,7 @@ import type { Context, Sql } from '../../../core/context';
 import { problem } from '../../../core/errors';
 import type { SecretBox } from '../../../core/secrets';
 import { requireParentRoom } from '../../base/quota';
-import { EnvironmentVariable, requireFree, sealed } from '../environment_variable';
+import { EnvironmentVariable, requireFitting, requireFree, sealed } from '../environment_variable';
 import { named } from '../../../db/statement';
 
 /** Values by key. */
@@ -40,15 +40,17 @@ export async function requireKeysFree(ctx: Context, applicationId: string, keys:
 /** Puts variables into the environment; the application must be held and the keys be free. @throws quota_exceeded */
 export async function addManaged(ctx: Context, owner: Owner, variables: Variables): Promise<void> {
   await requireParentRoom(ctx, EnvironmentVariable, owner.application_id, Object.keys(variables).length);
-  for (const [key, value] of Object.entries(variables)) {
-    const place = { application_id: owner.application_id, key };
-    await EnvironmentVariable.insert(ctx, {
-      ...place,
-      ...sealed(ctx.secrets, place, value),
-      available_at: 'both',
-      managed_by: owner.id,
-    });
-  }
+  await requireFitting(ctx, owner.application_id, async () => {
+    for (const [key, value] of Object.entries(variables)) {
+      const place = { application_id: owner.application_id, key };
+      await EnvironmentVariable.insert(ctx, {
+        ...place,
+        ...sealed(ctx.secrets, place, value),
+        available_at: 'both',
+        managed_by: owner.id,
+      });
+    }
+  });
 }
 
 /** Writes new values of variables that are there. Whether one of them has changed. */

@@ -1,5 +1,5 @@
-// Runs of a schedule that have not finished. Their rows are locked before that of the schedule, as the end of a run
-// does it (migrations/0052_cron_schedules.ts).
+// Runs of a schedule whose commands have not ended; what one printed may still be stored. Their rows are locked before
+// that of the schedule, as the end of a run does it (migrations/0052_cron_schedules.ts).
 import type { Sql } from '../../../core/context';
 import { named } from '../../../db/statement';
 import type { RunStatus } from '../../../schema/types';
@@ -10,7 +10,8 @@ export interface UnfinishedRun {
 }
 
 const UNFINISHED = named(`select id, status from runs where trigger_id = $1
-  and status in ('queued', 'starting', 'running') and deleted_at is null order by id for update`);
+  and status in ('queued', 'starting', 'running') and exit_code is null and deleted_at is null
+  order by id for update`);
 
 /** The runs, oldest first, as they are until the end of the transaction. */
 export function lockUnfinished(sql: Sql, scheduleId: string): Promise<UnfinishedRun[]> {

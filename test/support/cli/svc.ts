@@ -101,9 +101,10 @@ export async function allow(person: Person, page: Page): Promise<Page> {
 export const OPEN = Symbol('open');
 
 /** Runs a command on a terminal of so many columns (`script` of util-linux). */
-export function onTerminal(home: Home, args: string[], { columns = 80, env = {}, cwd }: TerminalOptions = {}): Running {
+export function onTerminal(home: Home, args: string[], given: TerminalOptions = {}): Running {
+  const { columns = 80, rows = 24, env = {}, cwd } = given;
   const words = [process.execPath, BINARY, ...args].map((word) => `'${word.replaceAll("'", `'\\''`)}'`);
-  const command = `stty cols ${columns} rows 24; exec ${words.join(' ')}`;
+  const command = `stty cols ${columns} rows ${rows}; exec ${words.join(' ')}`;
   const child = spawn('script', ['-qefc', command, '/dev/null'], {
     cwd: cwd ?? home.folder,
     env: { ...home.env, TERM: 'xterm', SHELL: '/bin/sh', ...env },
@@ -113,6 +114,7 @@ export function onTerminal(home: Home, args: string[], { columns = 80, env = {},
 
 interface TerminalOptions {
   columns?: number;
+  rows?: number;
   env?: Record<string, string>;
   cwd?: string;
 }

@@ -6,13 +6,13 @@ import * as os from 'node:os';
 import * as path from 'node:path';
 import { choice, maybe, sessionCommand, toggle, tuple, words, type Shell } from '../command';
 import { writePrivateFile } from '../config/files';
-import { formatDotenv, parseDotenv } from '../dotenv';
-import { EXIT, Failure, ProblemFailure, usageFailure, type Problem } from '../failure';
+import { formatDotenv, namesForPython, namesWithoutForm, parseDotenv } from '../dotenv';
+import { EXIT, Failure, ProblemFailure, usageFailure } from '../failure';
 import { readText } from '../operations/body';
 import { notice } from '../output/notice';
 import { printRows, type Row } from '../output/print';
 import { askSecret, canAsk, confirm, readStandardInput } from '../output/terminal';
-import type { Session } from '../session';
+import { problemOfGraphql, type GraphqlError, type Session } from '../session';
 import { editorInvocation } from '../system';
 
 type Variables = Map<string, string>;
@@ -73,12 +73,30 @@ const unset = sessionCommand<NonNullable<unknown>, string[]>({
 
 const pull = sessionCommand<NonNullable<unknown>, [string?]>({
   brief: 'Write the variables to a file',
-  text: 'Only you can read the file. `-` writes to standard output. Variables that an attachment sets are left out.',
+  text:
+    'Only you can read the file. `-` writes to standard output. Variables that an attachment sets are left out. ' +
+    'dotenv, node --env-file, Docker Compose, `set -a; . ./.env` and `svc env push` read the same values from it; ' +
+    'where a value has no form for that, nothing is written, and it is named.',
   asks: true,
   output: false,
   args: tuple(maybe('file', 'File (default: .env)')),
   async run(session, flags, file = '.env') {
-    const text = formatDotenv(await ownVariables(session, await session.application()));
+    const variables = await ownVariables(session, await session.application());
+    const without = namesWithoutForm(variables);
+    if (without.length)
+      throw new Failure(
+        `${without.join(', ')}: programs that read such a file (dotenv, node --env-file, a shell) do not agree on ` +
+          'the value in any form. Nothing was written.',
+        EXIT.failed,
+        [
+          'It has both kinds of quotes, a quote beside a dollar sign or backslash, a backslash at its end, or a ' +
+            'carriage return. Encode it, such as in Base64, or read it with `svc env ls --values --json`.',
+        ],
+      );
+    const text = formatDotenv(variables);
+    const forPython = namesForPython(variables);
+    if (forPython.length)
+      notice(`python-dotenv reads ${forPython.join(', ')} otherwise: it takes \\\\ and \${ for its own.`);
     if (file === '-') return void process.stdout.write(text);
     if (fs.existsSync(file) && fs.readFileSync(file, 'utf8') !== text) await confirm(`Overwrite ${file}?`, flags);
     writePrivateFile(path.resolve(file), text);
@@ -176,16 +194,21 @@ async function setVariables(
 ): Promise<void> {
   if (given.size > AT_ONCE_MAX) throw usageFailure(`At most ${AT_ONCE_MAX} variables can be set at once.`);
   const variables = [...given].map(([key, value]) => ({ key, value, ...(available_at && { available_at }) }));
-  const { errors } = await session.request<{ errors?: { message: string; extensions?: Problem }[] }>(
-    'POST',
-    '/graphql',
-    {
-      body: { query: MUTATION, variables: { id, input: { variables } } },
-      key: 'without_key',
-    },
-  );
-  const [first] = errors ?? [];
-  if (first) throw new ProblemFailure({ detail: first.message, ...first.extensions }, first.extensions?.status ?? 400);
+  const body = { query: MUTATION, variables: { id, input: { variables } } };
+  try {
+    const call = { body, key: 'without_key' } as const;
+    const { errors } = await session.request<{ errors?: GraphqlError[] }>('POST', '/graphql', call);
+    const [first] = errors ?? [];
+    if (first) throw new ProblemFailure(problemOfGraphql(first), first.extensions?.status ?? 400);
+  } catch (error) {
+    if (!(error instanceof ProblemFailure) || error.status !== 413) throw error;
+    const [bytes, limit] = [Buffer.byteLength(JSON.stringify(body)), error.problem.limit_bytes];
+    throw new Failure(
+      `The variables are too large to be set at once: the request has ${bytes} bytes, and the server takes ${limit}.`,
+      EXIT.failed,
+      ['Nothing was set. Push them in several files.'],
+    );
+  }
 }
 
 async function removeVariables(session: Session, application: string, names: readonly string[]): Promise<void> {

@@ -26,9 +26,10 @@ type UpFlags = {
 export const up = sessionCommand<UpFlags, [string?]>({
   brief: 'Deploy this folder',
   text:
-    'Packs the files, without what .gitignore, .dockerignore and .svcignore leave out, sends them unless the server ' +
-    'has the same archive, and follows the deployment to its end. Files named .env are never sent: `svc env push` ' +
-    'sets their variables. The log goes to standard error, the address to standard output.',
+    'Packs the files that Git has or would take (elsewhere, those that .gitignore does not leave out), without what ' +
+    '.dockerignore and .svcignore leave out, sends them unless the server has the same archive, and follows the ' +
+    'deployment to its end. A .env that Git does not have is never sent: `svc env push` sets its variables. The log ' +
+    'goes to standard error, the address to standard output.',
   asks: true,
   flags: {
     create: toggle('Create the application if the folder is not linked'),
@@ -85,9 +86,9 @@ async function findOrCreate(
 
 /** @returns the id of the upload: one that the server has already, where the archive is the same */
 async function uploadFolder(session: Session, application: string, folder: string): Promise<string> {
-  const { files, leftOut } = findSourceFiles(folder);
+  const { files, notices } = findSourceFiles(folder);
+  for (const one of notices) notice(one);
   if (!files.length) throw new Failure(`There is nothing to deploy in ${folder}.`, EXIT.usage);
-  if (leftOut.length) notice(`Not sent: ${leftOut.join(', ')}. Their variables are set with \`svc env push\`.`);
   const archive = await packArchive(files);
   try {
     const uploads = `/v2/applications/${application}/source_uploads`;

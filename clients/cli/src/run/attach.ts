@@ -13,23 +13,29 @@ import { bindInput, type Input } from './input';
 const PROTOCOL = 'platform.run.v1';
 const CHANNEL = { stdin: 0, stdout: 1, stderr: 2, control: 3 } as const;
 const ATTEMPTS_MAX = 8;
-const CODES = { normal: 1000, policy: 1008 };
+const CODES = { normal: 1000, none: 1005, policy: 1008 };
 /** All of it: what was received already is skipped. */
 const REPLAY_BYTES = 2 ** 40;
+
+/** A right to write that is still another connection's, perhaps of our own, is asked for so often. */
+const WRITER = { attempts: 6, afterMs: 3_000 };
 
 interface Progress {
   received: Record<1 | 2, number>;
   exit: { code: number | null } | undefined;
+  /** How often the server had another writer, or a command that reads no more. */
+  declined: number;
 }
 
 /** Takes part in the run until it has ended. @returns the exit code of its command */
 export async function attachToRun(session: Session, run: Row): Promise<number | null> {
-  const progress: Progress = { received: { 1: 0, 2: 0 }, exit: undefined };
+  const progress: Progress = { received: { 1: 0, 2: 0 }, exit: undefined, declined: 0 };
   const input = bindInput(run.tty === true);
   try {
     for (let attempt = 0; progress.exit === undefined; attempt += 1) {
       const before = progress.received[1] + progress.received[2];
       const { code, reason } = await connectOnce(session, run, progress, input);
+      if (code === CODES.none && progress.exit === undefined) continue;
       if (progress.exit !== undefined || code === CODES.normal) break;
       if (code === CODES.policy) throw new Failure(`The server ended the connection: ${reason}.`, EXIT.denied);
       if (progress.received[1] + progress.received[2] > before) attempt = 0;
@@ -64,6 +70,7 @@ async function connectOnce(
     ws.pause();
     stream.once('drain', () => ws.resume());
   });
+  ws.resume();
   return new Promise((resolve) =>
     ws.once('close', (code, reason) => {
       input.detach();
@@ -77,14 +84,19 @@ function obey(message: Row, ws: WebSocket, progress: Progress, input: Input): vo
     new Promise((resolve) => ws.send(Buffer.concat([Buffer.of(channel), bytes]), () => resolve()));
   if (message.type === 'exit') progress.exit = { code: typeof message.code === 'number' ? message.code : null };
   if (message.type === 'error') notice(String(message.message));
-  if (message.type === 'ready' && message.writer === true)
-    input.attach({
+  if (message.type !== 'ready') return;
+  if (message.writer === true)
+    return input.attach({
       input: (bytes) => send(CHANNEL.stdin, bytes),
       command: (command) => send(CHANNEL.control, Buffer.from(JSON.stringify(command))),
     });
+  progress.declined += 1;
+  if (progress.declined > WRITER.attempts) return;
+  const again = setTimeout(() => ws.close(), WRITER.afterMs);
+  ws.once('close', () => clearTimeout(again));
 }
 
-/** @throws ProblemFailure where the server refuses, Failure where it cannot be reached */
+/** Paused: what comes together with the handshake waits for its reader. @throws ProblemFailure, Failure */
 async function open(session: Session, path: string): Promise<WebSocket> {
   const { url, headers } = await describeCall(session, path, { query: { replay_bytes: REPLAY_BYTES } });
   const proxy = url.protocol === 'https:' ? proxyFor(url) : undefined;
@@ -112,6 +124,9 @@ async function open(session: Session, path: string): Promise<WebSocket> {
       );
     });
     ws.once('error', (error) => reject(networkFailure(url, error)));
-    ws.once('open', () => resolve(ws.off('error', reject).on('error', () => ws.terminate())));
+    ws.once('open', () => {
+      ws.pause();
+      resolve(ws.off('error', reject).on('error', () => ws.terminate()));
+    });
   });
 }

@@ -1,4 +1,6 @@
 // Standard input, and at a terminal its size: of the person's computer, handed to whichever connection there is.
+import { spawnSync } from 'node:child_process';
+import { notice } from '../output/notice';
 
 export interface Target {
   input(bytes: Buffer): Promise<void>;
@@ -22,7 +24,11 @@ export function bindInput(hasTerminal: boolean): Input {
   let target: Target | undefined;
   let hasEnded = false;
   let interrupts = 0;
-  const resize = (): void => void target?.command({ type: 'resize', rows: stdout.rows, columns: stdout.columns });
+  // Some terminals say that they have no size.
+  const resize = (): void => {
+    const { rows, columns } = stdout;
+    if (rows && columns) void target?.command({ type: 'resize', rows, columns });
+  };
   const end = (): void => {
     hasEnded = true;
     void target?.command({ type: 'close_stdin' });
@@ -38,10 +44,14 @@ export function bindInput(hasTerminal: boolean): Input {
     if (interrupts > 1 || !target) process.exit(INTERRUPTED);
     void target.command({ type: 'signal', signal: 'SIGINT' });
   };
-  if (hasTerminal) stdin.setRawMode(true);
+  const fail = (error: Error): void => {
+    notice(`Standard input could not be read: ${error.message}. The command gets its end.`);
+    end();
+  };
+  if (hasTerminal) setRaw();
   if (hasTerminal) stdout.on('resize', resize);
   process.on('SIGINT', interrupt);
-  stdin.on('data', read).once('end', end);
+  stdin.on('data', read).once('end', end).once('error', fail);
   stdin.pause();
   return {
     attach(given) {
@@ -58,10 +68,23 @@ export function bindInput(hasTerminal: boolean): Input {
       if (hasTerminal) stdin.setRawMode(false);
       stdout.off('resize', resize);
       process.off('SIGINT', interrupt);
-      stdin.off('data', read).off('end', end);
+      stdin
+        .off('data', read)
+        .off('end', end)
+        .off('error', fail)
+        .on('error', () => {});
       stdin.pause();
       // A file has nothing to let go of.
       (stdin as Partial<typeof stdin>).unref?.();
     },
   };
+}
+
+/**
+ * Every byte passes as it is, both ways. Node leaves the output its line ends (libuv sets ONLCR); the terminal of the
+ * command makes them, where it is to. Node puts all of it back at the end.
+ */
+function setRaw(): void {
+  process.stdin.setRawMode(true);
+  if (process.platform !== 'win32') spawnSync('stty', ['-opost'], { stdio: ['inherit', 'ignore', 'ignore'] });
 }

@@ -1,9 +1,13 @@
-// Which files of a folder are deployed: all but those that .gitignore, .dockerignore and .svcignore leave out.
+// Which files of a folder are deployed. In a repository: what Git has, and what it would take; elsewhere all but those
+// that .gitignore leaves out. Less what .dockerignore and .svcignore leave out.
 import ignore, { type Ignore } from 'ignore';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { readFileIfThere } from '../config/files';
+import { usageFailure } from '../failure';
 import { isExecutableFile } from '../system';
+import { parseDockerRules } from './docker_rules';
+import { findGitFiles, type GitFiles } from './git_files';
 
 export interface SourceFile {
   /** Path below the folder, with slashes. */
@@ -16,48 +20,180 @@ export interface SourceFile {
 
 export interface FoundFiles {
   files: SourceFile[];
-  /** Files with secrets, which are never deployed. */
-  leftOut: string[];
+  /** What is left out, or sent, and surprises: sentences. */
+  notices: string[];
 }
 
-/** What the server has no use for, or makes itself. */
-const NEVER = new Set(['.git', '.svc', '.hg', '.svn', 'node_modules', '.DS_Store']);
-/** Settings of this computer. What a repository shows as an example is no secret. */
-const SECRETS = /^\.env(?:\.(?!example$|sample$|template$|dist$).*)?$/;
+/** What the server has no use for, or makes itself, unless it is tracked. */
+const NEVER = /(?:^|\/)(?:\.git|\.svc|\.hg|\.svn|node_modules|\.DS_Store)(?:\/|$)/;
+const NEVER_EVEN_TRACKED = /(?:^|\/)(?:\.git|\.svc)(?:\/|$)/;
+/** Settings of this computer. What a repository has, or shows as an example, is no secret. */
+const SECRETS = /(?:^|\/)\.env(?:\.(?!example$|sample$|template$|dist$)[^/]*)?$/;
 /** Docker reads them whatever .dockerignore says. */
-const DOCKER_READS = /^(?:\.dockerignore|[^/]*Dockerfile[^/]*)$/;
+const DOCKER_READS = /(?:^|\/)(?:\.dockerignore|[^/]*Dockerfile[^/]*)$/;
+const DOCKER_RULES = ['Dockerfile.dockerignore', '.dockerignore'];
+
+interface Listed {
+  names: { name: string; isTracked: boolean }[];
+  notices: string[];
+}
+
+/** Files by name, so that the same files give the same archive. @throws Failure */
+export function findSourceFiles(given: string): FoundFiles {
+  const folder = fs.realpathSync(given);
+  const { names, notices } = listFiles(folder);
+  const docker = dockerRulesIn(folder);
+  const files: SourceFile[] = [];
+  const secrets: string[] = [];
+  const withoutDocker: string[] = [];
+  const areParents = parentsIn(folder);
+  for (const { name, isTracked } of names.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    if ((isTracked ? NEVER_EVEN_TRACKED : NEVER).test(name)) continue;
+    const file = areParents(name) ? describeFile(folder, name) : undefined;
+    if (!file) continue;
+    if (docker?.leavesOut(name)) withoutDocker.push(...(isTracked ? [name] : []));
+    else if (!isTracked && SECRETS.test(name)) secrets.push(name);
+    else files.push(file);
+  }
+  if (secrets.length) notices.push(`Not sent: ${secrets.join(', ')}. Their variables are set with \`svc env push\`.`);
+  if (withoutDocker.length)
+    notices.push(`Not sent, since ${docker?.file} leaves them out: ${countNames(withoutDocker)}, which Git has.`);
+  return { files, notices };
+}
+
+function countNames([first = '', ...others]: readonly string[]): string {
+  return others.length ? `${first} and ${others.length} more files` : first;
+}
+
+function dockerRulesIn(folder: string): { file: string; leavesOut(name: string): boolean } | undefined {
+  for (const file of DOCKER_RULES) {
+    const text = readFileIfThere(path.join(folder, file));
+    if (text === undefined) continue;
+    const matches = parseDockerRules(text, file);
+    return { file, leavesOut: (name) => matches(name) && !DOCKER_READS.test(name) };
+  }
+  return undefined;
+}
+
+function listFiles(folder: string): Listed {
+  const git = findGitFiles(folder);
+  if (git === undefined) return { names: walk(folder), notices: [] };
+  if (!('ignoredBy' in git)) return filterGitFiles(folder, git);
+  const notice =
+    `Git ignores the folder ${path.basename(folder)} (${git.ignoredBy}). It is sent since you deploy it, without ` +
+    'what its own .gitignore leaves out.';
+  return { names: walk(folder), notices: [notice] };
+}
+
+/** By .svcignore, which may also take back what Git ignores. */
+function filterGitFiles(folder: string, { files, missing, prefix, listIgnored }: GitFiles): Listed {
+  const rules = rulesOf(path.join(folder, '../'.repeat(prefix.split('/').length - 1)), '.svcignore');
+  const names = files.filter(({ name }) => rules.ofPath(prefix + name) !== 'out');
+  if (rules.hasException())
+    for (const name of listIgnored()) if (rules.ofPath(prefix + name) === 'in') names.push({ name, isTracked: false });
+  const notices = missing.map(
+    (name) => `The submodule ${name} is not checked out, so its files are not sent: git submodule update --init`,
+  );
+  return { names, notices };
+}
+
+function walk(folder: string): Listed['names'] {
+  const [git, own] = [rulesOf(folder, '.gitignore'), rulesOf(folder, '.svcignore')];
+  const names: Listed['names'] = [];
+  const enter = (base: string, isTakenBack: boolean): void => {
+    for (const entry of fs.readdirSync(path.join(folder, base), { withFileTypes: true })) {
+      const name = base + entry.name;
+      const shown = entry.isDirectory() ? `${name}/` : name;
+      const verdict = own.of(shown) ?? (isTakenBack ? 'in' : git.of(shown));
+      if (NEVER.test(name) || verdict === 'out') continue;
+      if (!entry.isDirectory()) names.push({ name, isTracked: false });
+      else if (isNamed(path.join(folder, name), name)) enter(shown, isTakenBack || own.of(shown) === 'in');
+    }
+  };
+  enter('', false);
+  return names;
+}
+
+type Verdict = 'out' | 'in' | undefined;
 
 interface Rules {
-  base: string;
-  matcher: Ignore;
+  /** The deepest file that has a rule for it decides, as in Git. Folders have a slash at their end. */
+  of(name: string): Verdict;
+  /** Of a file whose folders were not asked for: what is in one that is left out is left out. */
+  ofPath(name: string): Verdict;
+  /** Whether a rule that was read takes something back. */
+  hasException(): boolean;
 }
 
-/** Files by name, so that the same files give the same archive. */
-export function findSourceFiles(folder: string): FoundFiles {
-  const found: FoundFiles = { files: [], leftOut: [] };
-  const docker = ignore().add(dockerRules(readFileIfThere(path.join(folder, '.dockerignore')) ?? ''));
-  walk(folder, '', [], docker, found);
-  return found;
+/** Files of patterns of this name, in the folders of all paths that are asked for. */
+function rulesOf(top: string, file: string): Rules {
+  const known = new Map<string, Ignore | undefined>();
+  let hasException = false;
+  const read = (base: string): Ignore | undefined => {
+    const text = readFileIfThere(path.join(top, base, file));
+    if (text === undefined) return undefined;
+    hasException ||= /^!/m.test(text);
+    return ignore({ ignorecase: ['darwin', 'win32'].includes(process.platform) }).add(text);
+  };
+  const of = (name: string): Verdict => {
+    let verdict: Verdict;
+    for (const base of ['', ...foldersOf(name)]) {
+      if (base === name) break;
+      if (!known.has(base)) known.set(base, read(base));
+      const { ignored, unignored } = known.get(base)?.test(name.slice(base.length)) ?? {};
+      if (ignored || unignored) verdict = ignored ? 'out' : 'in';
+    }
+    return verdict;
+  };
+  const ofPath = (name: string): Verdict => {
+    let verdict: Verdict;
+    for (const one of [...foldersOf(name), name]) {
+      verdict = of(one) ?? verdict;
+      if (verdict === 'out') break;
+    }
+    return verdict;
+  };
+  return { of, ofPath, hasException: () => hasException };
 }
 
-function walk(folder: string, base: string, above: readonly Rules[], docker: Ignore, found: FoundFiles): void {
-  const rules = [...above, ...rulesIn(folder, base)];
-  const entries = fs.readdirSync(path.join(folder, base), { withFileTypes: true });
-  for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-    const name = base ? `${base}/${entry.name}` : entry.name;
-    if (NEVER.has(entry.name) || isLeftOut(entry.isDirectory() ? `${name}/` : name, rules, docker)) continue;
-    if (entry.isDirectory()) walk(folder, name, rules, docker, found);
-    else if (SECRETS.test(entry.name)) found.leftOut.push(name);
-    else if (entry.isFile() || entry.isSymbolicLink()) found.files.push(describeFile(folder, name, entry));
-  }
+/** `a/` and `a/b/` of `a/b/c`. */
+function foldersOf(name: string): string[] {
+  return [...name.matchAll(/\//g)].map(({ index }) => name.slice(0, index + 1));
 }
 
-function describeFile(folder: string, name: string, entry: fs.Dirent): SourceFile {
+/** Whether all folders of a path are folders: what Git has below one that became a link is not there any more. */
+function parentsIn(folder: string): (name: string) => boolean {
+  const known = new Map<string, boolean>([['.', true]]);
+  const isFolder = (name: string): boolean => {
+    const found = known.get(name);
+    if (found !== undefined) return found;
+    const stats =
+      isFolder(path.posix.dirname(name)) && fs.lstatSync(path.join(folder, name), { throwIfNoEntry: false });
+    const is = stats ? stats.isDirectory() : !isNamed(path.join(folder, name), name);
+    known.set(name, is);
+    return is;
+  };
+  return (name) => isFolder(path.posix.dirname(name));
+}
+
+/** undefined for what is no file, or is not there. */
+function describeFile(folder: string, name: string): SourceFile | undefined {
   const file = path.join(folder, name);
-  const { mode, size } = fs.lstatSync(file);
-  const isLink = entry.isSymbolicLink();
-  const isExecutable = !isLink && isExecutableFile(process.platform, mode, () => readHead(file));
-  return { name, file, kind: isLink ? 'link' : 'file', isExecutable, bytes: isLink ? 0 : size };
+  const stats = fs.lstatSync(file, { throwIfNoEntry: false });
+  if (!stats) return void isNamed(file, name);
+  const isLink = stats.isSymbolicLink();
+  if (!isLink && !stats.isFile()) return undefined;
+  const isExecutable = !isLink && isExecutableFile(process.platform, stats.mode, () => readHead(file));
+  return { name, file, kind: isLink ? 'link' : 'file', isExecutable, bytes: isLink ? 0 : stats.size };
+}
+
+/** @throws Failure for a name that is no UTF-8: no archive could have it, and the server would not find it again */
+function isNamed(file: string, name: string): boolean {
+  if (!name.includes('\uFFFD') || fs.existsSync(file)) return true;
+  throw usageFailure(
+    `The name of ${name} is not encoded in UTF-8, so it cannot be sent.`,
+    'Rename it, or leave it out with a line in .svcignore, such as *.txt.',
+  );
 }
 
 function readHead(file: string): string {
@@ -68,34 +204,4 @@ function readHead(file: string): string {
   } finally {
     fs.closeSync(handle);
   }
-}
-
-function rulesIn(folder: string, base: string): Rules[] {
-  return ['.gitignore', '.svcignore'].flatMap((name) => {
-    const text = readFileIfThere(path.join(folder, base, name));
-    return text === undefined ? [] : [{ base, matcher: ignore().add(text) }];
-  });
-}
-
-/** The deepest file that has a rule for it decides, as in Git. */
-function isLeftOut(name: string, rules: readonly Rules[], docker: Ignore): boolean {
-  let isOut = docker.ignores(name) && !DOCKER_READS.test(name);
-  for (const { base, matcher } of rules) {
-    const { ignored, unignored } = matcher.test(base ? name.slice(base.length + 1) : name);
-    if (ignored) isOut = true;
-    else if (unignored) isOut = docker.ignores(name) && !DOCKER_READS.test(name);
-  }
-  return isOut;
-}
-
-/** Patterns of .dockerignore begin at the folder, those of .gitignore without a slash match anywhere. */
-function dockerRules(text: string): string[] {
-  return text
-    .split(/\r?\n/)
-    .map((line) => line.trim())
-    .filter((line) => line && !line.startsWith('#'))
-    .map((line) => {
-      const [, not = '', pattern = ''] = /^(!?)\s*(.*)$/.exec(line) ?? [];
-      return `${not}/${pattern.replace(/^\.?\/+/, '')}`;
-    });
 }

@@ -26,7 +26,8 @@ export function startScript(command: readonly string[], input: 'pipe' | 'termina
   const lines = [
     `d=${INPUT_DIRECTORY}`,
     'echo $$ >$d/pid || exit 126',
-    ...(pipe ? ['mkfifo $d/stdin $d/stdin_end || exit 126'] : []),
+    // Open before any client writes: an end of the input that comes early waits there.
+    ...(pipe ? ['mkfifo $d/stdin_end $d/stdin && exec 8<>$d/stdin_end 9<>$d/stdin || exit 126'] : []),
     'i=0',
     `until [ -e $d/go ] || [ $i -ge ${WAITED_TURNS} ]; do`,
     String.raw`  [ ! -s $d/mark ] || { printf '\036%s\n' "$(cat $d/mark)"; rm -f $d/mark; }`,
@@ -35,7 +36,9 @@ export function startScript(command: readonly string[], input: 'pipe' | 'termina
     'done',
     ': >$d/started',
     // Holds the input open until a client ends it; an orphan, so that no signal to the program's children meets it.
-    ...(pipe ? ['( (: >$d/stdin <$d/stdin_end) >/dev/null 2>&1 & )', 'exec "$@" <$d/stdin'] : ['exec "$@"']),
+    ...(pipe
+      ? ['( (exec 9>$d/stdin; read -r end <&8) >/dev/null 2>&1 & )', 'exec "$@" <$d/stdin 8<&- 9<&-']
+      : ['exec "$@"']),
   ];
   return ['/bin/sh', '-c', lines.join('\n'), 'sh', ...command];
 }
@@ -59,7 +62,7 @@ export const CONTROL_COMMAND: readonly string[] = [
     '  case $order in',
     '    mark) if [ -e $d/started ]; then echo started; else printf %s "$value" >$d/mark; echo marked; fi ;;',
     '    go) : >$d/go; echo gone ;;',
-    '    end) : <>$d/stdin_end; echo ended ;;',
+    '    end) echo 1<>$d/stdin_end; echo ended ;;',
     '    signal) if signal "$value" "$(cat $d/pid)" 2>/dev/null; then echo sent; else echo failed; fi ;;',
     '  esac',
     'done',
@@ -67,7 +70,11 @@ export const CONTROL_COMMAND: readonly string[] = [
 ];
 
 /**
- * Copies its standard input to that of the program. The shell stays: once nobody has the standard output any more, a
- * node closes the standard input too (containerd 1.6).
+ * Copies its standard input to that of the program, once that one has made it. The shell stays: once nobody has the
+ * standard output any more, a node closes the standard input too (containerd 1.6).
  */
-export const WRITE_COMMAND: readonly string[] = ['/bin/sh', '-c', `cat >${INPUT_DIRECTORY}/stdin; exit $?`];
+export const WRITE_COMMAND: readonly string[] = [
+  '/bin/sh',
+  '-c',
+  `d=${INPUT_DIRECTORY}; until [ -p $d/stdin ]; do sleep 0.1 || sleep 1; done; cat >$d/stdin; exit $?`,
+];

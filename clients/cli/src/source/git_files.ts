@@ -1,0 +1,88 @@
+// Which files Git has or would take, asked of Git itself: it alone knows all files of patterns, what is tracked, and
+// how this system compares names.
+import { spawnSync } from 'node:child_process';
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+import { Failure } from '../failure';
+
+export interface GitFiles {
+  files: { name: string; isTracked: boolean }[];
+  /** Submodules that are not checked out. */
+  missing: string[];
+  /** Path of the folder below the top of the repository: empty, or with a slash at its end. */
+  prefix: string;
+  /** Files that Git ignores. */
+  listIgnored(): string[];
+}
+
+/**
+ * Files below the folder; some may be deleted. A repository inside is asked for its own.
+ * @returns undefined outside of a repository; `ignoredBy` where Git ignores the folder itself
+ * @throws Failure where Git is missing or refuses
+ */
+export function findGitFiles(folder: string): GitFiles | { ignoredBy: string } | undefined {
+  if (!isBelowGit(folder)) return undefined;
+  const prefix = runGit(folder, ['rev-parse', '--show-prefix']);
+  if (prefix === undefined) return undefined;
+  const found = listFiles(folder);
+  if (!found.files.length) {
+    const said = runGit(folder, ['check-ignore', '--verbose', '.'], [0, 1])?.toString() ?? '';
+    const [, rule] = /^(.*)\t/.exec(said) ?? [];
+    if (rule !== undefined) return { ignoredBy: rule };
+  }
+  const listIgnored = (): string[] =>
+    split(runGit(folder, ['ls-files', '-z', '--others', '--ignored', '--exclude-standard']));
+  return { ...found, prefix: prefix.toString().replace(/\n$/, ''), listIgnored };
+}
+
+function isBelowGit(folder: string): boolean {
+  if (fs.existsSync(path.join(folder, '.git'))) return true;
+  return path.dirname(folder) !== folder && isBelowGit(path.dirname(folder));
+}
+
+const SUBMODULE = '160000';
+
+function listFiles(folder: string): Pick<GitFiles, 'files' | 'missing'> {
+  const tracked = new Map<string, string>();
+  for (const entry of split(runGit(folder, ['ls-files', '-z', '--stage']))) {
+    const [, mode = '', name = ''] = /^(\d+)[^\t]*\t([^]*)$/.exec(entry) ?? [];
+    tracked.set(name, mode);
+  }
+  const others = split(runGit(folder, ['ls-files', '-z', '--others', '--exclude-standard']));
+  const files = [...tracked].filter(([, mode]) => mode !== SUBMODULE).map(([name]) => ({ name, isTracked: true }));
+  files.push(...others.filter((name) => !name.endsWith('/')).map((name) => ({ name, isTracked: false })));
+  const modules = [...tracked].filter(([, mode]) => mode === SUBMODULE).map(([name]) => name);
+  const missing: string[] = [];
+  for (const name of [...modules, ...others.filter((one) => one.endsWith('/')).map((one) => one.slice(0, -1))]) {
+    const inner = path.join(folder, name);
+    if (!fs.existsSync(path.join(inner, '.git'))) {
+      missing.push(name);
+      continue;
+    }
+    const found = listFiles(inner);
+    files.push(...found.files.map((one) => ({ ...one, name: `${name}/${one.name}` })));
+    missing.push(...found.missing.map((one) => `${name}/${one}`));
+  }
+  return { files, missing };
+}
+
+const split = (output: Buffer | undefined): string[] => (output?.toString() ?? '').split('\0').slice(0, -1);
+
+/** Set by hooks of Git, for the repository that they belong to. */
+const OF_HOOKS = /^GIT_(?:DIR|WORK_TREE|INDEX_FILE|PREFIX|COMMON_DIR|OBJECT_DIRECTORY|NAMESPACE)$/;
+
+/** @returns undefined where the folder is in no repository after all, as in one of another file system */
+function runGit(folder: string, args: readonly string[], codes: readonly number[] = [0]): Buffer | undefined {
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !OF_HOOKS.test(name)));
+  // A repository can name a program for this setting.
+  const all = ['-C', folder, '-c', 'core.fsmonitor=false', ...args];
+  const options = { env: { ...env, LC_ALL: 'C', GIT_OPTIONAL_LOCKS: '0' }, maxBuffer: 2 ** 31 - 1 };
+  const { error, status, stdout, stderr } = spawnSync('git', all, options);
+  if (!error && status !== null && codes.includes(status)) return stdout;
+  const said = (error?.message ?? stderr.toString()).trim();
+  if (/not a git repository \(or any/.test(said)) return undefined;
+  const isMissing = (error as NodeJS.ErrnoException | undefined)?.code === 'ENOENT';
+  throw new Failure(`${folder} is in a Git repository, and Git does not say which of its files it leaves out.`, 1, [
+    ...(isMissing ? ['The program git is missing here. Install it.'] : said.split('\n').map((line) => line.trim())),
+  ]);
+}
