@@ -4,7 +4,7 @@
 // neither a shell nor a C library.
 import { DriverError } from '../../../core/driver';
 import type { UnitImage, UnitSpec } from '../../runtime';
-import { passable, requireTargets } from './sandbox';
+import { CGROUPS, passable, requireTargets } from './sandbox';
 import { FILTER_FD } from './seccomp';
 import { inForeground } from './terminal';
 import { RANGE_FD } from './user_ranges';
@@ -29,6 +29,7 @@ const CAPABILITIES = [
 
 /**
  * @param hasRange its user namespace is in RANGE_FD, and the process that enters it has the user of the image
+ * @param hasGroup the sandbox around it shows its control group
  * @param filtered it takes a filter of system calls from FILTER_FD; the sandbox around it must still make this one
  * @returns the command that enters the image, and the options that it reads from OPTIONS_FD
  * @throws DriverError invalid
@@ -37,7 +38,7 @@ export function imageSandbox(
   bubblewrap: string,
   spec: UnitSpec,
   image: UnitImage,
-  { hasRange, filtered }: { hasRange: boolean; filtered: boolean },
+  { hasRange, filtered, hasGroup }: { hasRange: boolean; filtered: boolean; hasGroup: boolean },
 ): { command: string[]; options: string[] } {
   requireTargets({ files: '/', mounts: spec.mounts.filter(({ target }) => !target.startsWith('/app')) });
   const variables = Object.entries({ HOME: image.user.home, ...image.env, ...spec.env });
@@ -49,6 +50,7 @@ export function imageSandbox(
   const options = [
     ...(hasRange ? rangeOptions(image) : singleOptions(image)),
     ...rootOptions(),
+    ...(hasGroup ? [...passable(CGROUPS), '--ro-bind', CGROUPS, CGROUPS] : []),
     ...spec.mounts.flatMap(({ target }, position) => [
       ...(hasRange ? passable(target) : []),
       ...['--bind', `${VOLUMES}/${position}`, target],
