@@ -22,6 +22,8 @@ export interface Workload extends WorkloadRef {
   image: WorkloadImage;
   /** Replaces entry point and command of the image; null: the image's own. */
   command: string[] | null;
+  /** It is process 1, which signals without a handler do not reach: launchers of releases, and images that need to be. */
+  is_first_process: boolean;
   /** User and group ids of the program. */
   user: { uid: number; gid: number };
   /** Values may be secret: they are in no specification that a reader of workloads sees. */
