@@ -16,7 +16,7 @@ const SHELL_WORD = /^(\/\S*\/)?(sh|dash|bash|ash|ksh)$/;
  * that handles SIGTERM gets it first, and what it waits for at the next call: its trap runs only then.
  */
 export const INNERMOST: readonly string[] = [
-  'init_told=',
+  'init_told= init_late=',
   'innermost() {',
   '  name= children= handles= shell=',
   '  read -r name _ 2>/dev/null <"/proc/$2/comm"',
@@ -32,7 +32,13 @@ export const INNERMOST: readonly string[] = [
   '    [ "$key" != SigCgt: ] || handles=$(((0x${value#????????} >> 14) & 1))',
   '  done 2>/dev/null <"/proc/$2/status"',
   '  case "$handles$init_told" in 1*" $2 "*) ;; 1*) children= ;; esac',
-  '  if [ -n "$children" ]; then for one in $children; do innermost "$1" "$one"; done; return; fi',
+  '  if [ -n "$children" ]; then',
+  '    set -- "$1" "$2" "$init_told"',
+  '    for one in $children; do innermost "$1" "$one"; done',
+  // A loop would start the next program for ever.
+  '    [ -z "$init_late" ] || [ "$3" = "$init_told" ] || kill -s "$1" "$2" 2>/dev/null',
+  '    return',
+  '  fi',
   '  case "$init_told" in *" $2 "*) return ;; esac',
   '  init_told="$init_told $2 "',
   '  kill -s "$1" "$2" 2>/dev/null',
@@ -53,9 +59,17 @@ export const INIT_LINES: readonly string[] = [
   '  init_signalled=yes',
   '  if [ -z "$init_child" ]; then init_early=$1; return; fi',
   '  innermost "$1" "$init_child"',
-  // A script may continue with its next program.
   '  [ "$1" = TERM ] && [ -z "$init_ending" ] || return',
-  '  (while kill -0 "$init_child"; do sleep 0.5 || sleep 1; innermost TERM "$init_child"; done) >/dev/null 2>&1 & init_ending=yes',
+  '  (follow) >/dev/null 2>&1 & init_ending=yes',
+  '}',
+  // A script may continue with its next program.
+  'follow() {',
+  '  turns=',
+  '  while kill -0 "$init_child"; do',
+  '    sleep 0.5 || sleep 1',
+  '    turns=$turns. init_late=${turns#...}',
+  '    innermost TERM "$init_child"',
+  '  done',
   '}',
   ...['HUP', 'INT', 'QUIT', 'TERM'].map((name) => `trap 'pass ${name}' ${name}`),
   // What a shell starts in the background ignores two signals, and has no standard input.

@@ -1,7 +1,7 @@
 // Starts units. Whatever is killed in the middle leaves either a staging directory, which the next call removes, or a
 // whole run directory, in which the next call starts a shim: of several shims the first one that writes `handle` is the
 // unit.
-import { chmod, chown, mkdir, rename, stat, writeFile } from 'node:fs/promises';
+import { chmod, chown, lstat, mkdir, rename, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { replaceFile } from '../../core/files';
@@ -226,6 +226,13 @@ async function copyFiles(
     throw error;
   });
   await chmod(files, range === null ? 0o700 : 0o755);
+  if (spec.image) await openTmp(path.join(files, 'tmp'));
+}
+
+/** All users of an image use its /tmp, also where a layer has made it for one of them. */
+async function openTmp(tmp: string): Promise<void> {
+  const found = await lstat(tmp).catch(() => null);
+  if (found?.isDirectory()) await chmod(tmp, 0o1777);
 }
 
 // Not retried: the same build would leave the same files.

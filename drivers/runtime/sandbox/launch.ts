@@ -61,13 +61,13 @@ readers=
 if [ -p "$dir/stdout" ]; then
   exec 1<>"$dir/stdout" 9<"$dir/stdout"
   copy <&9 >&4 & readers=$!
-  exec 2<>"$dir/stderr" 9<"$dir/stderr"
+  exec 0<>"$dir/stderr" 9<"$dir/stderr"
   copy <&9 >&5 & readers="$readers $!"
   exec 9<&-
 fi
 (
   trap - TERM INT HUP QUIT
-  exec >/dev/null 2>&1
+  exec </dev/null >/dev/null
   while [ "$count" -gt 0 ]; do echo 0 > "$1" || exit 125; shift; count=$((count - 1)); done
   echo 500 > /proc/self/oom_score_adj
   ulimit -c 0
@@ -82,10 +82,11 @@ fi
 code=$? kills=0
 [ -p "$dir/stdin_end" ] && : <>"$dir/stdin_end"
 if [ -n "$readers" ]; then
-  exec >/dev/null 2>&1
+  exec </dev/null >/dev/null
   (i=0; while [ $i -lt 20 ]; do sleep 0.1; i=$((i + 1)); done; kill -9 $readers) & watch=$!
   wait $readers
-  kill $watch
+  kill -9 $watch
+  wait $watch
 fi
 if [ -n "$oom" ]; then while read -r key value; do [ "$key" = oom_kill ] && kills=$value; done < "$oom"; fi
 echo "$code $kills" > "$dir/exit.new" && mv "$dir/exit.new" "$dir/exit"
@@ -116,7 +117,8 @@ export function launch(
   surroundings: Surroundings,
 ): ChildProcess {
   const filter = writeFilter(host, runDirectory, spec, surroundings.range);
-  const given = { hasRange: surroundings.range !== null, filtered: filter !== null, hasGroup: unit.group !== null };
+  const hasGroup = unit.group !== null;
+  const given = { hasRange: surroundings.range !== null, filtered: filter !== null, hasGroup, files: unit.directory };
   const inner = spec.image && host.bubblewrap ? imageSandbox(host.bubblewrap, spec, spec.image, given) : null;
   const text = inner
     ? imageScript(host, unit, spec, inner, filter !== null)

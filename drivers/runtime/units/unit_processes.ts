@@ -13,6 +13,7 @@ import {
   catchesSignal,
   descendants,
   environmentOf,
+  processOf,
   signalProcess,
   type Proc,
 } from '../../../core/process/processes';
@@ -22,6 +23,7 @@ import { OTHER_WRAPPERS, PACKAGE_MANAGERS, SHELLS } from './wrappers';
 const pollEveryMs = 50;
 const recordWithinMs = 2_000;
 const killWithinMs = 20_000;
+const scriptsEndAfterMs = 2_000;
 
 /** All processes of the unit but its shim, and what copies its output. */
 export function processesOfUnit(unit: Unit, handle: Handle, all = allProcesses()): Proc[] {
@@ -56,12 +58,13 @@ export async function stopUnit(
   ctx: DriverContext,
 ): Promise<void> {
   const { grace_ms: graceMs, signal = 'SIGTERM' } = options;
-  const once = { keys: new Set<string>(), signal };
+  const once: Signalled = { keys: new Set(), signal };
   const since = await stoppingSince(runDirectory, unit, handle, once);
   while (isRunning(handle) && Date.now() - since < graceMs) {
     if (ctx.signal.aborted) throw new DriverError('transient', 'The unit is still stopping.');
     await sleep(Math.max(1, Math.min(pollEveryMs, since + graceMs - Date.now())));
-    // A script may continue with its next program.
+    // A script may continue with its next program; one that goes on and on, as a loop does, ends itself.
+    once.withShells = Date.now() - since > scriptsEndAfterMs;
     if ((Date.now() - since) % 500 < pollEveryMs) signalInnermost(unit, handle, once);
   }
   await killUnit(runDirectory, unit, handle);
@@ -121,6 +124,8 @@ export function signalUnit(unit: Unit, handle: Handle, signal: NodeJS.Signals): 
 interface Signalled {
   keys: Set<string>;
   signal: NodeJS.Signals;
+  /** Shells get it with the programs that they start. */
+  withShells?: boolean;
 }
 
 // The file's time is the beginning of the grace time. It is written after the signals: a control plane killed between
@@ -145,6 +150,8 @@ function signalInnermost(unit: Unit, handle: Handle, signalled: Signalled): void
     if (signalled.keys.has(keyOf(one))) continue;
     signalled.keys.add(keyOf(one));
     signalProcess(one.pid, signalled.signal);
+    const parent = signalled.withShells ? processOf(one.parent) : null;
+    if (parent && isShell(parent) && !isSandbox(parent)) signalProcess(parent.pid, signalled.signal);
   }
 }
 

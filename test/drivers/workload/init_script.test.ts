@@ -79,6 +79,7 @@ describe.each(shells)('an init in %s', (name, shell) => {
     ['env A=1 node server.js env; echo rest', 'told env', 0],
     ['echo ready; sleep 60', 'ready', 143],
     ['node server.js one; node server.js two', 'told two', 7],
+    ['echo ready; while :; do sleep 0.02; done', 'ready', 143],
     ['npm start --silent 2>&1; true', 'told npm', 0],
   ])(
     'passes SIGTERM on through `%s`',
