@@ -67,7 +67,7 @@ export const INIT_LINES: readonly string[] = [
   '  turns=',
   '  while kill -0 "$init_child"; do',
   '    sleep 0.5 || sleep 1',
-  '    turns=$turns. init_late=${turns#...}',
+  '    turns=$turns.; [ ${#turns} -lt 4 ] || init_late=yes',
   '    innermost TERM "$init_child"',
   '  done',
   '}',

@@ -5,7 +5,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { withInit } from '../../../drivers/release_image/init_script';
 import { hasProgram } from '../../support/runner/has_program';
+import { fileNeeds } from '../../support/runner/programs';
 import { waitFor } from '../../support/wait_for';
+
+fileNeeds('perl');
 
 const directory = mkdtempSync(path.join(tmpdir(), 'init-'));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -18,26 +21,29 @@ const shells = ['dash', 'bash', ...(hasProgram('busybox') ? ['busybox'] : [])].m
 });
 
 /** Ends a while after SIGTERM, as a server with open requests does. */
-const SERVER = `
-process.on('SIGTERM', () => { console.log('told ' + process.argv[2]); setTimeout(() => process.exit(7), 200); });
-console.log('ready'); setInterval(() => {}, 1000);
+const SERVER = String.raw`
+$| = 1;
+$SIG{TERM} = sub { print "told $ARGV[0]\n"; select undef, undef, undef, 0.2; exit 7 };
+print "ready\n";
+sleep 1 while 1;
 `;
 /** Like servers with workers: the first process ends them. */
-const MASTER = `
-const cluster = require('node:cluster');
-process.on('SIGTERM', () => { console.log(cluster.isPrimary ? 'master' : 'worker'); process.exit(0); });
-if (cluster.isPrimary) cluster.fork().on('online', () => setTimeout(() => console.log('ready'), 200));
-else setInterval(() => {}, 1000);
+const MASTER = String.raw`
+$| = 1;
+my $worker = fork;
+$SIG{TERM} = sub { print $worker ? "master\n" : "worker\n"; kill KILL => $worker if $worker; exit 0 };
+print "ready\n" if $worker;
+sleep 1 while 1;
 `;
-writeFileSync(path.join(directory, 'server.js'), SERVER);
-writeFileSync(path.join(directory, 'master.js'), MASTER);
+writeFileSync(path.join(directory, 'server.pl'), SERVER);
+writeFileSync(path.join(directory, 'master.pl'), MASTER);
 const script = (name: string, lines: string[]): void =>
   writeFileSync(path.join(directory, name), `${lines.join('\n')}\n`, { mode: 0o755 });
-script('start.sh', ['#!/bin/sh', 'node server.js script', 'exit $?']);
-script('bash.sh', ['#!/usr/bin/env bash', 'node server.js script', 'exit $?']);
+script('start.sh', ['#!/bin/sh', 'perl server.pl script', 'exit $?']);
+script('bash.sh', ['#!/usr/bin/env bash', 'perl server.pl script', 'exit $?']);
 script('trap.sh', ['#!/bin/sh', "trap 'echo trapped; exit 5' TERM", 'echo ready', 'while :; do sleep 60; done']);
-script('own.sh', ['#!/bin/sh', 'node server.js own & p=$!', "trap 'kill $p' TERM", 'wait $p; wait $p; exit $?']);
-script('package.json', ['{ "scripts": { "start": "node server.js npm" } }']);
+script('own.sh', ['#!/bin/sh', 'perl server.pl own & p=$!', "trap 'kill $p' TERM", 'wait $p; wait $p; exit $?']);
+script('package.json', ['{ "scripts": { "start": "perl server.pl npm" } }']);
 
 interface Ended {
   code: number | null;
@@ -71,14 +77,13 @@ async function stopped(
 
 describe.each(shells)('an init in %s', (name, shell) => {
   test.each([
-    ['cd . && node server.js direct', 'told direct', 7],
-    ['node server.js first; exit 9', 'told first', 9],
+    ['perl server.pl first; exit 9', 'told first', 9],
     ['./start.sh', 'told script', 7],
     ['./bash.sh', 'told script', 7],
     ['./trap.sh', 'trapped', 5],
-    ['env A=1 node server.js env; echo rest', 'told env', 0],
+    ['env A=1 perl server.pl env; echo rest', 'told env', 0],
     ['echo ready; sleep 60', 'ready', 143],
-    ['node server.js one; node server.js two', 'told two', 7],
+    ['perl server.pl one; perl server.pl two; exit 9', 'told one', 9],
     ['echo ready; while :; do sleep 0.02; done', 'ready', 143],
     ['npm start --silent 2>&1; true', 'told npm', 0],
   ])(
@@ -98,7 +103,7 @@ describe.each(shells)('an init in %s', (name, shell) => {
   }, 30_000);
 
   test('leaves workers to their master', async () => {
-    const { out } = await stopped(shell, 'node master.js; true');
+    const { out } = await stopped(shell, 'perl master.pl; true');
     expect(out).toBe('ready\nmaster\n');
   }, 30_000);
 
@@ -124,7 +129,7 @@ describe.each(shells)('an init in %s', (name, shell) => {
     'is process 1, and reaps what others leave behind',
     async () => {
       const orphans = '(sleep 0.1 & sleep 0.2 & sleep 0.3 &); sleep 1; cat /proc/[0-9]*/stat | grep -c " Z "; ';
-      const end = await stopped(shell, `${orphans} cd . && node server.js one`, { alone: true });
+      const end = await stopped(shell, `${orphans} cd . && perl server.pl one`, { alone: true });
       expect(end).toMatchObject({ code: 7, out: '0\nready\ntold one\n' });
     },
     30_000,

@@ -1,0 +1,87 @@
+/** @tier heavy @quarter 2 @covers drivers/release_image jobs/applications/workload drivers/workload/kubernetes/task */
+// How programs on a cluster end, on a base as users have it: Debian, whose shell is dash. The cluster is real.
+import { describeOnClusterOfMachine } from '../cluster/on_cluster';
+import { kubectl } from '../cluster/kubectl';
+import type { DeployService, TestApplication } from '../support/deployments/deploy';
+import { startOnCluster } from '../support/kubernetes/service_on_cluster';
+import { glibcLayer } from '../support/registries/release_images';
+import { runEnded, runLog, startRun } from '../support/runs/runs';
+import { waitFor } from '../support/wait_for';
+
+let service: DeployService;
+let application: TestApplication;
+
+const SERVER = `
+const server = require('node:http').createServer((_request, response) => response.end('ok'));
+process.on('SIGTERM', () => {
+  console.log('told to end');
+  server.close();
+  server.closeAllConnections();
+  setTimeout(() => process.exit(7), 500);
+});
+if (process.env.PORT) server.listen(process.env.PORT, '0.0.0.0'); else setInterval(() => {}, 1000);
+console.log('program started');
+`;
+/** The default grace time is 30 seconds, behind 3 in which the ingress turns away. */
+const ENDED_WITHIN_MS = 20_000;
+
+describeOnClusterOfMachine('programs behind the shell of Debian', (cluster) => {
+  const run = (...args: string[]): Promise<string> => kubectl(cluster().kubeconfig, ...args);
+  beforeAll(async () => {
+    service = await startOnCluster(cluster(), { base: await glibcLayer(), settings: { PREFERRED_NODE: 'host' } });
+    application = await service.application(
+      {
+        Procfile: 'web: cd . && node server.js\nplain: node plain.js\nscript: ./start.sh\n',
+        'package.json': '{"name":"shop","version":"1.0.0"}',
+        'server.js': SERVER,
+        'plain.js': "console.log('program started'); setInterval(() => {}, 1000);",
+        'start.sh': '#!/bin/sh\nnode server.js\nexit $?\n',
+      },
+      { run: { shutdown_grace_seconds: 30 } },
+    );
+    const { status, status_reason } = await application.deploy();
+    expect([status, status_reason]).toEqual(['active', null]);
+  }, 180_000);
+  afterAll(() => service?.close(), 120_000);
+
+  test('get SIGTERM, and end long before they would be killed', async () => {
+    const pods = await run('get', 'pods', '-A', '-l', `platform-api/application=${application.id}`, '-o', 'name');
+    expect(pods.trim().split('\n')).toHaveLength(1);
+    const selector = ['-l', `platform-api/application=${application.id}`];
+    const namespace = `${service.platform.config.kubernetesNamespacePrefix}-${service.project.replace('_', '-')}`;
+    const begun = Date.now();
+    await run('-n', namespace, 'delete', pods.trim().split('\n')[0]!, '--wait=true', '--timeout=60s');
+    expect(Date.now() - begun).toBeLessThan(ENDED_WITHIN_MS);
+    await waitFor('the line of the handler', async () => {
+      const { data } = (await application.get('/logs?limit=200')) as { data: { message: string }[] };
+      return data.some(({ message }) => message === 'told to end');
+    });
+    await waitFor(
+      'another instance',
+      async () => {
+        const ready = ['-o', 'jsonpath={.items[*].status.containerStatuses[0].ready}'];
+        return (await run('-n', namespace, 'get', 'pods', ...selector, ...ready)) === 'true';
+      },
+      60_000,
+    );
+  }, 180_000);
+
+  test.each([
+    ['cd . && node server.js', 'told to end', 7],
+    ['./start.sh', 'told to end', 7],
+    ['node plain.js; exit 5', 'program started', 5],
+  ])(
+    'as a run that is canceled: `%s`',
+    async (command, printed, code) => {
+      const { id } = await startRun(application, command);
+      await waitFor('its program', async () => (await runLog(application, id)).includes('program started'), 60_000);
+      const begun = Date.now();
+      await application.post(`/runs/${id}/cancel`);
+      const ended = await runEnded(application, id, 60_000);
+      expect(Date.now() - begun).toBeLessThan(ENDED_WITHIN_MS);
+      expect([ended.status, ended.exit_code]).toEqual(['canceled', code]);
+      expect(await runLog(application, id)).toContain(printed);
+    },
+    120_000,
+  );
+});
