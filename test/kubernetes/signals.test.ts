@@ -35,7 +35,7 @@ describeOnClusterOfMachine('programs behind the shell of Debian', (cluster) => {
         'package.json': '{"name":"shop","version":"1.0.0"}',
         'server.js': SERVER,
         'plain.js': "console.log('program started'); setInterval(() => {}, 1000);",
-        'start.sh': '#!/bin/sh\nnode server.js\nexit $?\n',
+        'start.sh': { mode: '100755', content: '#!/bin/sh\nnode server.js\nexit $?\n' },
       },
       { run: { shutdown_grace_seconds: 30 } },
     );
