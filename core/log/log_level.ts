@@ -49,7 +49,7 @@ const LETTERS: Record<string, LogLevel> = {
 /** `<11>1 2026-…` of syslog (RFC 5424). */
 const SYSLOG = /^<(\d{1,3})>/;
 
-const SEPARATORS = /[\s|,;:.\-]*/y;
+const SEPARATORS = /[\s|,;:.-]*/y;
 const TIME_WORD =
   /(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec|[AP]M|UTC|GMT|[ACEMPW]E?[SD]?T)\b/y;
 const NUMBER = /[+#]?\d[\w:.,+/-]*/y;
@@ -112,7 +112,7 @@ function statedLevel(head: string): LogLevel | null {
   return null;
 }
 
-/** `[error]`, `[15:04:05 ERR]`, `[core:error]`, `[ERROR/worker]`: small letters alone, or behind the name of a module. */
+/** `[error]`, `[15:04:05 ERR]`, `[core:error]`, `[ERROR/worker]`: small letters alone, or behind a colon. */
 function levelInBrackets(text: string): LogLevel | null {
   const last = text.slice(text.lastIndexOf(':') + 1).trim();
   const whole = markOf(last);

@@ -1,11 +1,12 @@
-// The first process of a container whose program is started by a shell. A shell as first process would take no notice of
-// SIGTERM, and as any other process it would end without the program behind it (of Debian's dash even `sh -c program`
-// stays). So signals go to the innermost programs, as on a host (drivers/runtime/units/unit_processes.ts), and what the
+// The first process of a container whose program is started by a shell. A shell as first process would take no notice
+// of SIGTERM, and as any other process it would end without the program behind it (of Debian's dash even
+// `sh -c program` stays). So signals go to the innermost programs, as on a host (drivers/runtime/units/unit_processes.ts), and what the
 // program leaves behind is reaped. For each shell of POSIX; what else it calls is in Debian and in busybox.
 import { OTHER_WRAPPERS, PACKAGE_MANAGERS, SHELLS } from '../runtime/units/wrappers';
 
 /** Name of the script of a release image, which the kernel gives to its process. */
 const LAUNCH_NAME = 'launch';
+const WRAPPERS = [...SHELLS, ...PACKAGE_MANAGERS, ...OTHER_WRAPPERS, LAUNCH_NAME];
 /** Their script would handle the signals of this process otherwise than others expect. */
 const SHELL_WORD = /^(\/\S*\/)?(sh|dash|bash|ash|ksh)$/;
 
@@ -24,7 +25,7 @@ export const INNERMOST: readonly string[] = [
   `  first=\${words%%"$init_newline"*} script=\${words#*"$init_newline"}`,
   '  script=${script##*/} script=${script%.js} script=${script%.cjs} script=${script%-cli} first=${first##*/}',
   `  case $first in ${SHELLS.join('|')}) shell=yes ;; esac`,
-  `  case $name in ${[...SHELLS, ...PACKAGE_MANAGERS, ...OTHER_WRAPPERS, LAUNCH_NAME].join('|')}) shell=\${shell:-no} ;; esac`,
+  `  case $name in ${WRAPPERS.join('|')}) shell=\${shell:-no} ;; esac`,
   `  case $script in ${PACKAGE_MANAGERS.join('|')}) shell=\${shell:-no} ;; esac`,
   '  [ -z "$shell" ] || read -r children 2>/dev/null <"/proc/$2/task/$2/children"',
   '  [ "$1$shell" != TERMyes ] || while read -r key value; do',

@@ -96,7 +96,7 @@ function programOf({ process_type }: WorkloadRow, image: ImageSettings | undefin
   };
 }
 
-/** What an image is started with for a command of a process type or a run, with an init where a shell would be first. */
+/** What an image is started with for a command of a process type or a run: with an init before a shell. */
 export function imageCommandOf(image: ImageSettings, command: string): string[] {
   return withInit(unitImageOf({ image }, command)?.command ?? ['/bin/sh', '-c', command]);
 }

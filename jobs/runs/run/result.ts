@@ -35,7 +35,7 @@ export function resultOf(row: RunRow, { code, signal, killed, reason }: Exited, 
 }
 
 /** With what is wrong with a script of the release that could not be started. */
-export async function withLineEndHint(row: RunRow, result: RunResult, ctx: JobContext): Promise<RunResult> {
+export async function blameLineEnds(row: RunRow, result: RunResult, ctx: JobContext): Promise<RunResult> {
   if (result.exit_code !== 126 && result.exit_code !== 127) return result;
   const launch = result.status_reason === null ? null : await findRunLaunch(ctx.sql, row.id);
   if (!launch) return result;

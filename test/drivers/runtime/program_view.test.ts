@@ -131,8 +131,10 @@ const hasSandbox = runtimeVariants.some(([, { sandbox }]) => sandbox === 'bubble
     const files = '/sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes';
     const lines = await linesOf(
       'ins_limits',
-      `node -p '${heap}'; cat ${files} 2>/dev/null; touch /sys/fs/cgroup/x /sys/fs/cgroup/*/x 2>/dev/null && echo written; ` +
-        'cut -d: -f3 /proc/self/cgroup | sort -u; grep -r neighbour /sys/fs/cgroup /proc/self/mountinfo /proc/self/cgroup 2>/dev/null; ' +
+      `node -p '${heap}'; cat ${files} 2>/dev/null; ` +
+        'touch /sys/fs/cgroup/x /sys/fs/cgroup/*/x 2>/dev/null && echo written; ' +
+        'cut -d: -f3 /proc/self/cgroup | sort -u; ' +
+        'grep -r neighbour /sys/fs/cgroup /proc/self/mountinfo /proc/self/cgroup 2>/dev/null; ' +
         'find /sys -type d | sort',
     );
     expect(lines.slice(0, 3)).toEqual(['true', String(512 * 2 ** 20), '/']);
