@@ -1,7 +1,7 @@
 // The first process of a container whose program is started by a shell. A shell as first process would take no notice
 // of SIGTERM, and as any other process it would end without the program behind it (of Debian's dash even
 // `sh -c program` stays). So signals go to the innermost programs, as on a host, and what the program leaves behind is
-// reaped (drivers/runtime/units/unit_processes.ts). For each shell of POSIX; what else it calls is in Debian and busybox.
+// reaped (drivers/runtime/units/unit_processes.ts). What it calls beside the shell is in Debian and in busybox.
 import { OTHER_WRAPPERS, PACKAGE_MANAGERS, SHELLS } from '../runtime/units/wrappers';
 
 /** Name of the script of a release image, which the kernel gives to its process. */
