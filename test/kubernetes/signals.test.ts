@@ -2,8 +2,10 @@
 // How programs on a cluster end, on a base as users have it: Debian, whose shell is dash. The cluster is real.
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { kubectl } from '../cluster/kubectl';
-import type { DeployService, TestApplication } from '../support/deployments/deploy';
+import { busyboxLayer, pushImage, siteLayer } from '../support/builds/images';
+import { configuredApplication, type DeployService, type TestApplication } from '../support/deployments/deploy';
 import { startOnCluster } from '../support/kubernetes/service_on_cluster';
+import { startRegistryClient } from '../support/registries/registry_client';
 import { glibcLayer } from '../support/registries/release_images';
 import { runEnded, runLog, startRun } from '../support/runs/runs';
 import { waitFor } from '../support/wait_for';
@@ -27,6 +29,8 @@ const ENDED_WITHIN_MS = 20_000;
 
 describeOnClusterOfMachine('programs behind the shell of Debian', (cluster) => {
   const run = (...args: string[]): Promise<string> => kubectl(cluster().kubeconfig, ...args);
+  const namespaceOf = (): string =>
+    `${service.platform.config.kubernetesNamespacePrefix}-${service.project.replace('_', '-')}`;
   beforeAll(async () => {
     service = await startOnCluster(cluster(), { base: await glibcLayer(), settings: { PREFERRED_NODE: 'host' } });
     application = await service.application(
@@ -48,7 +52,7 @@ describeOnClusterOfMachine('programs behind the shell of Debian', (cluster) => {
     const pods = await run('get', 'pods', '-A', '-l', `platform-api/application=${application.id}`, '-o', 'name');
     expect(pods.trim().split('\n')).toHaveLength(1);
     const selector = ['-l', `platform-api/application=${application.id}`];
-    const namespace = `${service.platform.config.kubernetesNamespacePrefix}-${service.project.replace('_', '-')}`;
+    const namespace = namespaceOf();
     const begun = Date.now();
     await run('-n', namespace, 'delete', pods.trim().split('\n')[0]!, '--wait=true', '--timeout=60s');
     expect(Date.now() - begun).toBeLessThan(ENDED_WITHIN_MS);
@@ -83,5 +87,39 @@ describeOnClusterOfMachine('programs behind the shell of Debian', (cluster) => {
       expect(await runLog(application, id)).toContain(printed);
     },
     120_000,
+  );
+
+  test.each([
+    [
+      'a command of a shell',
+      ['/bin/sh', '-c', 'cd /www && busybox httpd -f -p "$PORT" -h /www; echo ended'],
+      ['ended'],
+    ],
+    ['a program without a handler', ['/bin/busybox', 'httpd', '-f', '-p', '8080', '-h', '/www'], []],
+  ])(
+    'in an image: %s',
+    async (name, Cmd, printed) => {
+      const port = service.platform.config.registryPort!;
+      const client = startRegistryClient({ port, username: 'owner', password: service.key });
+      const tag = String(Cmd.length);
+      const layers = [await busyboxLayer(), await siteLayer({ 'index.html': 'ok' })];
+      await pushImage(client, 'bases/app', tag, {
+        layers,
+        config: { Cmd, User: '101:102', ExposedPorts: { '8080/tcp': {} } },
+      });
+      const source = { type: 'image', image: `localhost:${port}/bases/app:${tag}` };
+      const made = await service.call('POST', '/v2/applications', { body: { name: `image-${tag}`, source } });
+      const image = await configuredApplication(service, made.body, { run: { shutdown_grace_seconds: 30 } });
+      const { status, status_reason } = await image.deploy();
+      expect([status, status_reason, name]).toEqual(['active', null, name]);
+      const begun = Date.now();
+      await run('-n', namespaceOf(), 'delete', 'pod', '-l', `platform-api/application=${image.id}`, '--wait=true');
+      expect(Date.now() - begun).toBeLessThan(ENDED_WITHIN_MS);
+      await waitFor('its last line', async () => {
+        const { data } = (await image.get('/logs?limit=200')) as { data: { message: string }[] };
+        return printed.every((line) => data.some(({ message }) => message === line));
+      });
+    },
+    180_000,
   );
 });
