@@ -3,7 +3,12 @@
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { kubectl } from '../cluster/kubectl';
 import { busyboxLayer, pushImage, siteLayer } from '../support/builds/images';
-import { configuredApplication, type DeployService, type TestApplication } from '../support/deployments/deploy';
+import {
+  configuredApplication,
+  GIVEN_UP_SOON,
+  type DeployService,
+  type TestApplication,
+} from '../support/deployments/deploy';
 import { startOnCluster } from '../support/kubernetes/service_on_cluster';
 import { startRegistryClient } from '../support/registries/registry_client';
 import { glibcLayer } from '../support/registries/release_images';
@@ -122,4 +127,11 @@ describeOnClusterOfMachine('programs behind the shell of Debian', (cluster) => {
     },
     180_000,
   );
+
+  test('with the line ends of Windows do not start, and the reason says so', async () => {
+    const start = { mode: '100755', content: '#!/bin/bash\r\nexit 0\r\n' } as const;
+    const broken = await service.application({ Procfile: 'web: ./start.sh\n', 'start.sh': start }, GIVEN_UP_SOON);
+    const { status, status_reason } = await broken.deploy();
+    expect([status, status_reason]).toEqual(['failed', expect.stringContaining('`./start.sh` has the line ends of')]);
+  }, 180_000);
 });
