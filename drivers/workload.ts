@@ -22,6 +22,8 @@ export interface Workload extends WorkloadRef {
   image: WorkloadImage;
   /** Replaces entry point and command of the image; null: the image's own. */
   command: string[] | null;
+  /** It is process 1 of its pod: the init of releases, and entry points that need it. No signal ends it by itself. */
+  is_first_process: boolean;
   /** User and group ids of the program. */
   user: { uid: number; gid: number };
   /** Values may be secret: they are in no specification that a reader of workloads sees. */

@@ -8,7 +8,7 @@ export const FAILURE_LINES_MAX = 200;
 const LINE_MAX = 4_000;
 
 /** Terminal escape sequences (ECMA-48), control characters, and Unicode characters that reorder or hide text. */
-const SEQUENCES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])/g;
+export const SEQUENCES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])/g;
 const INVISIBLE = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+/g;
 /** Box drawing characters and arrows before a text. */
 const FRAME = /^[\s─-╿▶➤·•]+|(?<=^YN\d{4}: )[│├└┌·─\s]+/g;

@@ -2,6 +2,7 @@
 // reading /proc waits for no disk, and promises would cost five times as much.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, readdirSync } from 'node:fs';
+import os from 'node:os';
 
 export interface Proc {
   pid: number;
@@ -77,6 +78,12 @@ export function argumentsOf(pid: number): string[] {
 /** The initial environment of the process, as one text. */
 export function environmentOf(pid: number): string {
   return read(`/proc/${pid}/environ`);
+}
+
+/** Whether the process has a handler for a signal; false where the host does not tell (proc_pid_status(5)). */
+export function catchesSignal(pid: number, signal: NodeJS.Signals): boolean {
+  const mask = /^SigCgt:\s*([0-9a-f]+)$/m.exec(read(`/proc/${pid}/status`))?.[1] ?? '0';
+  return ((BigInt(`0x${mask}`) >> BigInt(os.constants.signals[signal] - 1)) & 1n) === 1n;
 }
 
 /** Sends a signal; a process that has ended meanwhile is fine. */

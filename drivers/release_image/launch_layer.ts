@@ -1,5 +1,6 @@
 // The uppermost layer of a release image: how its process types are started, as a host starts them
 // (drivers/runtime/sandbox/launch.ts), and the user that they run as.
+import { INIT_LINES } from './init_script';
 import type { TarEntry } from './tar_entry';
 
 export const LAUNCH = '/platform/launch';
@@ -62,7 +63,8 @@ function launchScript(root: string, programs: readonly string[]): string {
     `if [ -n "$command" ]; then unset PORT; else export PORT="\${PORT:-${DEFAULT_PORT}}"; fi`,
     ...(programs.length ? [`export PATH=${quoted(`${programs.join(':')}:`)}"$PATH"`] : []),
     '[ ! -r .platform/profile ] || . ./.platform/profile',
-    'exec /bin/sh -c "${command:-$(cat "$file")}"',
+    'set -- /bin/sh -c "${command:-$(cat "$file")}"',
+    ...INIT_LINES,
     '',
   ].join('\n');
 }

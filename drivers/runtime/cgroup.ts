@@ -19,7 +19,7 @@ export interface Group {
   directories: Record<Controller, string>;
 }
 
-const controllers: readonly Controller[] = ['memory', 'cpu', 'cpuacct', 'pids', 'freezer'];
+export const controllers: readonly Controller[] = ['memory', 'cpu', 'cpuacct', 'pids', 'freezer'];
 const name = 'platform';
 const periodUs = 100_000;
 // Processes that the platform adds to a unit: the sandbox, its first process, a shell.

@@ -5,6 +5,7 @@
 //   exit       exit code and number of kills for memory; written by the shim at the end, by rename
 //   killed     why we killed it       stopping  SIGTERM was sent at the time of this file
 //   out, err   its output             trimmed   how much of the output was discarded
+//   stdout, stderr  FIFOs that it writes its output to
 //   stdin      its input, a FIFO; stdin_end  a line in it ends it; terminal  the name of its terminal
 //   files/     copy of a service      tmp/, etc/  its /tmp; its passwd and group
 //   disk/      its disk, where it has one (disk.ext4): files and tmp are links into it
@@ -22,6 +23,11 @@ import { isRunningSince, parseProcessNote } from '../../core/process/process_not
 /** FIFOs of a unit with input. */
 export const INPUT_FILE = 'stdin';
 export const INPUT_END_FILE = 'stdin_end';
+
+/** FIFOs to which a unit writes, by the file that their content is copied to. */
+export const OUTPUT_FIFOS = { out: 'stdout', err: 'stderr' } as const;
+/** Argument of the processes that copy it. */
+export const OUTPUT_READER = 'platform-output';
 
 /** unit.json. `directory`: where it works on the host. */
 export interface Unit {

@@ -1,7 +1,7 @@
 // Starts units. Whatever is killed in the middle leaves either a staging directory, which the next call removes, or a
 // whole run directory, in which the next call starts a shim: of several shims the first one that writes `handle` is the
 // unit.
-import { chmod, chown, mkdir, rename, stat, writeFile } from 'node:fs/promises';
+import { chmod, chown, lstat, mkdir, rename, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { replaceFile } from '../../core/files';
@@ -10,7 +10,7 @@ import { CommandFailed, run } from '../../core/process/command';
 import { DriverError, unboundedContext } from '../../core/driver';
 import type { EnteredNetwork } from '../network';
 import { isDiskOpen } from '../volume/limited_disk';
-import { hostIds, type UserRange } from '../image/owners';
+import type { UserRange } from '../image/owners';
 import type { Handle, UnitSpec } from '../runtime';
 import { groupOf, makeGroup } from './cgroup';
 import type { RuntimeHost, User } from './host_probe';
@@ -18,6 +18,7 @@ import { launch, type Surroundings } from './sandbox/launch';
 import {
   INPUT_END_FILE,
   INPUT_FILE,
+  OUTPUT_FIFOS,
   entriesOf,
   runDirectoryOf,
   readHandle,
@@ -25,7 +26,7 @@ import {
   temporaryName,
   type Unit,
 } from './run_directory';
-import { accountFiles, dropTo, sandboxed, isWithin } from './sandbox/sandbox';
+import { accountFiles, dropTo, hostsFile, sandboxed, isWithin } from './sandbox/sandbox';
 import { ownMounts } from './sandbox/mount_owners';
 import { findUserRange, userOfImage } from './sandbox/user_ranges';
 import { makeDiskFor, removeRunTree, requireRoomOnDisk } from './units/unit_disk';
@@ -120,8 +121,8 @@ async function prepare(
     if (ofImage === null) await chownTree(spec.directory, user);
     const disk = await makeDiskFor(host, draft, spec);
     await createRunFiles(draft, user, disk);
-    if (spec.input) await makeInput(draft, range !== null && spec.image ? userOfImage(range, spec.image) : user);
-    if (ofImage !== null) await shareRunFiles(draft, disk, spec, ofImage);
+    await makeFifos(draft, spec, range !== null && spec.image ? userOfImage(range, spec.image) : user);
+    if (ofImage !== null) await shareRunFiles(draft, disk);
     if (hasCopy(spec)) await copyFiles(host, draft, disk, { spec, range: ofImage });
     const unit = unitOf(host, runDirectory, spec, network);
     await writeFile(path.join(draft, 'unit.json'), JSON.stringify(unit), { mode: 0o600, flush: true });
@@ -170,28 +171,25 @@ function hasCopy({ kind, image, own_copy }: UnitSpec): boolean {
   return kind === 'service' || image !== undefined || own_copy === true;
 }
 
-// The tenant owns its /tmp and its output files, so that /dev/stdout can be reopened; the directory around them stays
-// the platform's.
+// The tenant owns its /tmp; the directory around it stays the platform's.
 async function createRunFiles(draft: string, user: User | null, disk: string): Promise<void> {
   await mkdir(path.join(disk, 'tmp'), { mode: 0o700 });
   await mkdir(path.join(draft, 'etc'));
   const { passwd, group } = accountFiles(user);
   await writeFile(path.join(draft, 'etc/passwd'), passwd);
   await writeFile(path.join(draft, 'etc/group'), group);
+  await writeFile(path.join(draft, 'etc/hosts'), hostsFile());
   for (const directory of ['.', 'etc']) await chmod(path.join(draft, directory), 0o711);
   for (const file of ['out', 'err']) await writeFile(path.join(draft, file), '', { mode: 0o600 });
-  if (user === null) return;
-  for (const theirs of ['out', 'err', 'tmp']) await chown(path.join(draft, theirs), user.uid, user.gid);
+  if (user !== null) await chown(path.join(draft, 'tmp'), user.uid, user.gid);
 }
 
 /**
- * For an image with several users: all of them use its /tmp, and its first program owns the output files, as in
- * containers. The mode of the directory around them keeps other users of the host out.
+ * For an image with several users: all of them use its /tmp. The mode of the directory around it keeps other users of
+ * the host out.
  */
-async function shareRunFiles(draft: string, disk: string, { image }: UnitSpec, range: UserRange): Promise<void> {
+async function shareRunFiles(draft: string, disk: string): Promise<void> {
   await chmod(path.join(disk, 'tmp'), 0o1777);
-  const { uid, gid } = hostIds(range, image?.user ?? range.root);
-  for (const file of ['out', 'err']) await chown(path.join(draft, file), uid, gid);
   await chmod(draft, 0o700);
 }
 
@@ -228,6 +226,13 @@ async function copyFiles(
     throw error;
   });
   await chmod(files, range === null ? 0o700 : 0o755);
+  if (spec.image) await openTmp(path.join(files, 'tmp'));
+}
+
+/** All users of an image use its /tmp, also where a layer has made it for one of them. */
+async function openTmp(tmp: string): Promise<void> {
+  const found = await lstat(tmp).catch(() => null);
+  if (found?.isDirectory()) await chmod(tmp, 0o1777);
 }
 
 // Not retried: the same build would leave the same files.
@@ -242,11 +247,13 @@ function requireReadable({ stderr }: CommandFailed, from: string): void {
   );
 }
 
-/** The tenant owns its input, so that /dev/stdin can be reopened. */
-async function makeInput(draft: string, user: User | null): Promise<void> {
-  const files = [INPUT_FILE, INPUT_END_FILE].map((name) => path.join(draft, name));
-  await run('mkfifo', ['-m', '600', '--', ...files], unboundedContext());
-  if (user !== null) await chown(files[0] as string, user.uid, user.gid);
+/** The first program of the unit owns its input and output, so that /dev/stdin and /dev/stdout can be reopened. */
+async function makeFifos(draft: string, { input }: UnitSpec, user: User | null): Promise<void> {
+  const place = (name: string) => path.join(draft, name);
+  const own = [...Object.values(OUTPUT_FIFOS), ...(input ? [INPUT_FILE] : [])].map(place);
+  const all = input ? [...own, place(INPUT_END_FILE)] : own;
+  await run('mkfifo', ['-m', '600', '--', ...all], unboundedContext());
+  if (user !== null) for (const file of own) await chown(file, user.uid, user.gid);
 }
 
 const sourceInside = '/source';

@@ -11,7 +11,7 @@ import { allAtOnce, type Leftovers } from '../declarations';
 import { gone, progressing, settled, type Job, type JobContext, type Outcome, type Values } from '../job';
 import { engineOf, type RunEngine } from './run/engine';
 import { pruneAfterRun } from './run/prune';
-import { resultOf, type RunResult } from './run/result';
+import { blameLineEnds, resultOf, type RunResult } from './run/result';
 import { isFinished, type RunRow } from './run/row';
 
 /** The end of a unit wakes its row; these intervals cover lost notifications, of a short command sooner. */
@@ -75,7 +75,7 @@ async function advance(row: RunRow, ctx: JobContext): Promise<Outcome> {
   const { exit_code = null } = result;
   if (row.exit_code === null && exit_code !== null) await ctx.record({ exit_code });
   if (!(await engine.shipLastLines(row, ctx))) return progressing(0);
-  return ended(row, result, state.at);
+  return ended(row, await blameLineEnds(row, result, ctx), state.at);
 }
 
 /** A cluster that is away runs on what it has: nothing is given up because of it. */

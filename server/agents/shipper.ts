@@ -3,7 +3,7 @@
 // here is needed to go on: a database that is away is waited for, and the files are the buffer.
 import type { Logger } from '../../core/log/log';
 import { lossMessage, type LogBudget } from '../../core/log/log_budget';
-import { levelOf } from '../../core/log/log_line';
+import { levelOf } from '../../core/log/log_level';
 import type { LogChunk, RuntimeDriver } from '../../drivers/runtime';
 import type { ControlDatabase } from '../../db/control_database';
 import { appendLogLines, type LogLineInput } from '../../models/applications/log_line';

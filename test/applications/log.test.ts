@@ -1,7 +1,8 @@
 // Logs of applications and deployments: pages, filters, and how long they are kept.
 import { Client } from 'pg';
 import { mintId } from '../../core/ids';
-import { cleanMessage, levelOf } from '../../core/log/log_line';
+import { levelOf } from '../../core/log/log_level';
+import { cleanMessage } from '../../core/log/log_line';
 import { appendLogLines, type LogLineInput } from '../../models/applications/log_line';
 import { rotateDays } from '../../models/observers/observation_day';
 import { deployed, instanceOf, type DeployedApplication } from '../support/deployments/deployed';

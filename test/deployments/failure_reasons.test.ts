@@ -93,3 +93,24 @@ test('of a release command, and of a program that ends or does not answer', asyn
     expect.stringMatching(/it answered GET \/ with status 500\. Its last output: Error: no page for \*\*\*\.$/),
   ]);
 }, 90_000);
+
+test('of a script with the line ends of Windows, wherever it runs', async () => {
+  const script = (lines: string[]) => ({ mode: '100755', content: `${lines.join('\r\n')}\r\n` }) as const;
+  const start = script(['#!/usr/bin/env node', 'console.log(1)']);
+  const run = script(['#!/bin/bash', 'echo 1']);
+  const web = webCommand('./bin/start');
+  const [build, release, ...starts] = await reasonsOf([
+    { files: { ...webCommand('true'), 'build.sh': run }, build_command: './build.sh' },
+    { files: { ...webCommand('sleep 60'), 'migrate.sh': run }, settings: { run: { release_command: './migrate.sh' } } },
+    { files: { ...web, 'bin/start': start } },
+    { files: { ...web, 'bin/start': run } },
+    { files: { ...webCommand('bash start.sh'), 'start.sh': script(['#!/bin/bash', 'set -e', 'exit 1']) } },
+  ]);
+  const advice = 'Save it with LF, and add `* text=auto eol=lf` to .gitattributes.';
+  const blames = (name: string): string =>
+    ` \`${name}\` has the line ends of Windows (CR LF), so its interpreter is not found. ${advice}`;
+  expect(build?.endsWith(blames('./build.sh'))).toBe(true);
+  expect(release).toContain(blames('./migrate.sh'));
+  expect(starts.map((reason) => /Windows \(CR LF\)/.test(reason))).toEqual([true, true, true]);
+  expect([starts[0], starts[1]].every((reason) => reason?.includes(blames('./bin/start')))).toBe(true);
+}, 120_000);

@@ -3,6 +3,7 @@
 // and no request is lost. The control plane is killed in the middle of a move.
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { kubectl } from '../cluster/kubectl';
+import { busyboxLayer } from '../support/builds/images';
 import { CHANGED_WITHIN_MS, deployed, onlyRunning, siteOf, statusIs } from '../conformance/workloads/bench';
 import { leftOvers, visitHost, type TestApplication } from '../support/deployments/deploy';
 import { pushBaseImage, settingsFor } from '../support/kubernetes/service_on_cluster';
@@ -71,7 +72,7 @@ describeOnClusterOfMachine('an installation that gets a cluster', (cluster) => {
       VOLUME_DRIVER: 'directory',
       INGRESS_PROCESS: 'separate',
     });
-    await pushBaseImage(plant, plant.access().key, port, []);
+    await pushBaseImage(plant, plant.access().key, port, [await busyboxLayer()]);
   }, 120_000);
   afterAll(async () => {
     await plant?.close();

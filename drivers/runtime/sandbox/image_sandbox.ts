@@ -2,10 +2,12 @@
 // bubblewrap runs within the sandbox of the unit, as a user of the tenant: what the image holds, whatever its links
 // lead to, is only ever resolved where nothing of the host is. Nothing of the image is executed before, so it needs
 // neither a shell nor a C library.
+import { lstatSync } from 'node:fs';
+import path from 'node:path';
 import { DriverError } from '../../../core/driver';
 import { environmentBytes } from '../../../core/process/variables';
 import type { UnitImage, UnitSpec } from '../../runtime';
-import { passable, requireTargets } from './sandbox';
+import { CGROUPS, passable, requireTargets } from './sandbox';
 import { FILTER_FD } from './seccomp';
 import { inForeground } from './terminal';
 import { RANGE_FD } from './user_ranges';
@@ -30,6 +32,8 @@ const CAPABILITIES = [
 
 /**
  * @param hasRange its user namespace is in RANGE_FD, and the process that enters it has the user of the image
+ * @param files the root of the image, on the host
+ * @param hasGroup the sandbox around it shows its control group
  * @param filtered it takes a filter of system calls from FILTER_FD; the sandbox around it must still make this one
  * @returns the command that enters the image, and the options that it reads from OPTIONS_FD
  * @throws DriverError invalid
@@ -38,7 +42,7 @@ export function imageSandbox(
   bubblewrap: string,
   spec: UnitSpec,
   image: UnitImage,
-  { hasRange, filtered }: { hasRange: boolean; filtered: boolean },
+  { hasRange, filtered, hasGroup, files }: { hasRange: boolean; filtered: boolean; hasGroup: boolean; files: string },
 ): { command: string[]; options: string[] } {
   requireTargets({ files: '/', mounts: spec.mounts.filter(({ target }) => !target.startsWith('/app')) });
   const variables = Object.entries({ HOME: image.user.home, ...image.env, ...spec.env });
@@ -49,7 +53,8 @@ export function imageSandbox(
     throw new DriverError('invalid', 'The image names no command. Set the `command` of the process type.');
   const options = [
     ...(hasRange ? rangeOptions(image) : singleOptions(image)),
-    ...rootOptions(),
+    ...rootOptions(files),
+    ...(hasGroup ? [...passable(CGROUPS), '--ro-bind', CGROUPS, CGROUPS] : []),
     ...spec.mounts.flatMap(({ target }, position) => [
       ...(hasRange ? passable(target) : []),
       ...['--bind', `${VOLUMES}/${position}`, target],
@@ -73,13 +78,15 @@ function rangeOptions({ user }: UnitImage): string[] {
   return ['--userns', String(RANGE_FD), ...capabilities];
 }
 
-function rootOptions(): string[] {
+// Without a /tmp of its own, which may have files of its build, an image gets that of the unit.
+function rootOptions(files: string): string[] {
+  const hasOwn = lstatSync(path.join(files, 'tmp'), { throwIfNoEntry: false }) !== undefined;
   return [
     ...['--bind', '/app', '/'],
     ...['--bind', '/proc', '/proc'],
     ...['--dev', '/dev'],
     ...['--perms', '1777', '--tmpfs', '/dev/shm'],
-    ...['--bind', '/tmp', '/tmp'],
+    ...(hasOwn ? [] : ['--bind', '/tmp', '/tmp']),
     ...['resolv.conf', 'hosts'].flatMap((name) => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
   ];
 }

@@ -17,7 +17,7 @@ import type { EnteredNetwork } from '../../network';
 import type { UnitSpec } from '../../runtime';
 import { memoryEventsFile, ownProcesses, procsFiles } from '../cgroup';
 import type { RuntimeHost } from '../host_probe';
-import type { Unit } from '../run_directory';
+import { OUTPUT_READER, type Unit } from '../run_directory';
 import { HEALTH_FD, HEALTH_FILE, healthScript } from './image_health';
 import { FILTER_FD, unitFilter } from './seccomp';
 import { imageSandbox, outerMounts, requireVariables } from './image_sandbox';
@@ -33,6 +33,13 @@ import { openRange, userOfImage } from './user_ranges';
 // the end of a writer is not the end of the input; it inherits 9, since a client may write and leave before it runs. It
 // ends with a line in `stdin_end`, which is open before a client can open the FIFO: what ends the input before that
 // process runs waits there. It is in the group of the unit and names its TMPDIR, so it goes with the unit.
+//
+// The program writes to FIFOs, which processes beside it copy into the files: of a file, a program that opens
+// /dev/stdout anew would truncate what was there. They are outside of its group, are not meant by signals, and end with
+// its last process; where the disk is full, they drop what comes, so that the program goes on. The shim keeps the FIFOs
+// open meanwhile, so that a program is not ended because its reader was. What holds them open behind the end of the
+// program, without a sandbox, delays the record of it by two seconds.
+const copyOutput = `trap '' TERM INT HUP QUIT; until cat; do timeout 1 cat >/dev/null; done`;
 const shim = `
 trap : TERM INT HUP QUIT
 dir=$1 oom=$2 count=$3; shift 3
@@ -49,8 +56,18 @@ draft=$dir/handle.$$
 echo "$$ $start $boot" > "$draft" && ln "$draft" "$dir/handle" || first=no
 rm -f "$draft"
 [ "$first" != no ] || exit 0
+copy() { exec /bin/sh -c "${copyOutput}" ${OUTPUT_READER} 2>/dev/null 3<&- 4>&- 5>&- 6<&- 7>&- 8<&- 9<&-; }
+readers=
+if [ -p "$dir/stdout" ]; then
+  exec 1<>"$dir/stdout" 9<"$dir/stdout"
+  copy <&9 >&4 & readers=$!
+  exec 0<>"$dir/stderr" 9<"$dir/stderr"
+  copy <&9 >&5 & readers="$readers $!"
+  exec 9<&-
+fi
 (
   trap - TERM INT HUP QUIT
+  exec </dev/null >/dev/null
   while [ "$count" -gt 0 ]; do echo 0 > "$1" || exit 125; shift; count=$((count - 1)); done
   echo 500 > /proc/self/oom_score_adj
   ulimit -c 0
@@ -59,10 +76,18 @@ rm -f "$draft"
     (exec env TMPDIR="$dir/tmp" /bin/sh -c "$hold" platform-unit "$dir" </dev/null 4>&- 5>&- &)
     exec <"$dir/stdin" 9<&-
   fi
-  exec "$@" >&4 2>&5 4>&- 5>&-
+  if [ -n "$readers" ]; then exec >"$dir/stdout" 2>"$dir/stderr"; else exec >&4 2>&5; fi
+  exec "$@" 4>&- 5>&-
 )
 code=$? kills=0
 [ -p "$dir/stdin_end" ] && echo 1<>"$dir/stdin_end"
+if [ -n "$readers" ]; then
+  exec </dev/null >/dev/null
+  (i=0; while [ $i -lt 20 ]; do sleep 0.1; i=$((i + 1)); done; kill -9 $readers) & watch=$!
+  wait $readers
+  kill -9 $watch
+  wait $watch
+fi
 if [ -n "$oom" ]; then while read -r key value; do [ "$key" = oom_kill ] && kills=$value; done < "$oom"; fi
 echo "$code $kills" > "$dir/exit.new" && mv "$dir/exit.new" "$dir/exit"
 `;
@@ -92,7 +117,8 @@ export function launch(
   surroundings: Surroundings,
 ): ChildProcess {
   const filter = writeFilter(host, runDirectory, spec, surroundings.range);
-  const given = { hasRange: surroundings.range !== null, filtered: filter !== null };
+  const hasGroup = unit.group !== null;
+  const given = { hasRange: surroundings.range !== null, filtered: filter !== null, hasGroup, files: unit.directory };
   const inner = spec.image && host.bubblewrap ? imageSandbox(host.bubblewrap, spec, spec.image, given) : null;
   const text = inner
     ? imageScript(host, unit, spec, inner, filter !== null)
@@ -167,6 +193,7 @@ function commandOf(
     mounts: spec.image ? outerMounts(spec) : spec.mounts,
     readable: spec.readable,
     ...filterOf(filter, spec),
+    group: unit.group,
     command: inner,
   });
   const whole = [

@@ -1,9 +1,10 @@
 // The view of a unit on the host. With bubblewrap: the system and the languages read-only, the unit's files at /app, a
 // private /tmp, its mounts; no other unit, no data of the platform, no home directories; the network of the host.
 // Without bubblewrap it sees all that its user may read.
-import { lstatSync, readlinkSync, readdirSync } from 'node:fs';
+import { lstatSync, readFileSync, readlinkSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { DriverError } from '../../../core/driver';
+import { controllers, type Group } from '../cgroup';
 import type { RuntimeHost, User } from '../host_probe';
 
 export interface Inside {
@@ -17,13 +18,21 @@ export interface Inside {
   shown?: { source: string; target: string }[];
   /** File descriptor of a filter of seccomp(2). */
   filter?: number;
+  /** The group that it is in by then, which it sees as the only one of the host. */
+  group?: Group | null;
   command: string[];
 }
 
 export const systemPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
+/** Where a unit sees its control group. */
+export const CGROUPS = '/sys/fs/cgroup';
+const CPUS = `${CGROUPS}/cpuset/cpuset.cpus`;
+
 /** Environment of the platform's programs around the unit. */
 export const cleanEnvironment = { PATH: systemPath, LC_ALL: 'C' };
+
+const HOST_NAME = 'app';
 
 const etc = [
   'resolv.conf',
@@ -91,12 +100,19 @@ export function accountFiles(user: User | null): { passwd: string; group: string
   };
 }
 
+/** /etc/hosts of a sandbox: that of the host, and its own name. Ports of units are on the loopback interface. */
+export function hostsFile(): string {
+  const given = lstatSync('/etc/hosts', { throwIfNoEntry: false }) ? readFileSync('/etc/hosts', 'utf8') : '';
+  return `${given}${given === '' || given.endsWith('\n') ? '' : '\n'}127.0.0.1 ${HOST_NAME}\n`;
+}
+
 function bubblewrapArguments(host: RuntimeHost, inside: Inside): string[] {
   const { files, mounts, readable = [] } = inside;
   return [
     ...namespaceArguments(host),
     ...systemArguments(inside),
     ...scratchArguments(inside),
+    ...(inside.group ? groupArguments(inside.group) : []),
     ...['--bind', files, '/app'],
     // After /tmp, which would hide mounts below it.
     ...[...host.toolchains, ...readable].flatMap((directory) => readOnly(directory)),
@@ -110,7 +126,7 @@ function bubblewrapArguments(host: RuntimeHost, inside: Inside): string[] {
 }
 
 function namespaceArguments({ isRoot }: RuntimeHost): string[] {
-  const namespaces = ['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--hostname', 'app'];
+  const namespaces = ['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--hostname', HOST_NAME];
   return ['--die-with-parent', ...namespaces, ...(isRoot ? [] : ['--unshare-user'])];
 }
 
@@ -122,6 +138,7 @@ function systemArguments({ runDirectory }: Inside): string[] {
     ...etcEntries().flatMap((name) => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
     ...['--ro-bind', path.join(runDirectory, 'etc/passwd'), '/etc/passwd'],
     ...['--ro-bind', path.join(runDirectory, 'etc/group'), '/etc/group'],
+    ...['--ro-bind-try', path.join(runDirectory, 'etc/hosts'), '/etc/hosts'],
   ];
 }
 
@@ -134,6 +151,25 @@ function scratchArguments({ runDirectory }: Inside): string[] {
     ...['--perms', '0755', '--dir', '/var'],
     ...['--symlink', '/tmp', '/var/tmp'],
     ...['--bind', path.join(runDirectory, 'tmp'), '/tmp'],
+  ];
+}
+
+/**
+ * Its own limits, where languages look for them: V8, the JVM and .NET size their heaps by them, Go its threads. The
+ * namespace makes its group the root of what it sees, also in /proc/self/cgroup and /proc/self/mountinfo.
+ */
+function groupArguments({ version, directories }: Group): string[] {
+  const places =
+    version === 2
+      ? [{ source: directories.memory, target: CGROUPS }]
+      : [
+          ...controllers.map((name) => ({ source: directories[name], target: `${CGROUPS}/${name}` })),
+          // The JVM takes no limit to be there without this controller, in which units have no group: a file of it.
+          { source: CPUS, target: CPUS },
+        ];
+  return [
+    '--unshare-cgroup-try',
+    ...places.flatMap(({ source, target }) => [...passable(target), '--ro-bind-try', source, target]),
   ];
 }
 

@@ -10,18 +10,22 @@ import { killControlGroup, processesIn } from '../cgroup';
 import {
   allProcesses,
   argumentsOf,
+  catchesSignal,
   descendants,
   environmentOf,
+  processOf,
   signalProcess,
   type Proc,
 } from '../../../core/process/processes';
-import { isRunning, type Unit } from '../run_directory';
+import { isRunning, OUTPUT_READER, type Unit } from '../run_directory';
+import { OTHER_WRAPPERS, PACKAGE_MANAGERS, SHELLS } from './wrappers';
 
 const pollEveryMs = 50;
 const recordWithinMs = 2_000;
 const killWithinMs = 20_000;
+const scriptsEndAfterMs = 2_000;
 
-/** All processes of the unit but its shim. */
+/** All processes of the unit but its shim, and what copies its output. */
 export function processesOfUnit(unit: Unit, handle: Handle, all = allProcesses()): Proc[] {
   const found = new Set(unit.group === null ? [] : processesIn(unit.group));
   // The pid of the shim can be reused once the shim has exited.
@@ -30,7 +34,16 @@ export function processesOfUnit(unit: Unit, handle: Handle, all = allProcesses()
     for (const one of all.values()) if (one.session === handle.pid || one.group === handle.pid) found.add(one.pid);
   }
   found.delete(handle.pid);
+  for (const one of outputReaders(handle, all)) found.delete(one.pid);
   return [...found].map((pid) => all.get(pid)).filter((one) => one !== undefined && !one.zombie) as Proc[];
+}
+
+// What copies the output of a unit (sandbox/launch.ts): it ends by itself, behind the last line.
+function outputReaders(handle: Handle, all: Map<number, Proc>): Proc[] {
+  const readers = [...all.values()].filter(
+    ({ pid, parent }) => parent === handle.pid && argumentsOf(pid).includes(OUTPUT_READER),
+  );
+  return readers.flatMap((one) => [one, ...descendants(all, one.pid)]);
 }
 
 /**
@@ -45,12 +58,13 @@ export async function stopUnit(
   ctx: DriverContext,
 ): Promise<void> {
   const { grace_ms: graceMs, signal = 'SIGTERM' } = options;
-  const once = { keys: new Set<string>(), signal };
+  const once: Signalled = { keys: new Set(), signal };
   const since = await stoppingSince(runDirectory, unit, handle, once);
   while (isRunning(handle) && Date.now() - since < graceMs) {
     if (ctx.signal.aborted) throw new DriverError('transient', 'The unit is still stopping.');
     await sleep(Math.max(1, Math.min(pollEveryMs, since + graceMs - Date.now())));
-    // A script may continue with its next program.
+    // A script may continue with its next program; one that goes on and on, as a loop does, ends itself.
+    once.withShells = Date.now() - since > scriptsEndAfterMs;
     if ((Date.now() - since) % 500 < pollEveryMs) signalInnermost(unit, handle, once);
   }
   await killUnit(runDirectory, unit, handle);
@@ -110,6 +124,8 @@ export function signalUnit(unit: Unit, handle: Handle, signal: NodeJS.Signals): 
 interface Signalled {
   keys: Set<string>;
   signal: NodeJS.Signals;
+  /** Shells get it with the programs that they start. */
+  withShells?: boolean;
 }
 
 // The file's time is the beginning of the grace time. It is written after the signals: a control plane killed between
@@ -118,7 +134,7 @@ async function stoppingSince(runDirectory: string, unit: Unit, handle: Handle, o
   const file = path.join(runDirectory, 'stopping');
   const before = statSync(file, { throwIfNoEntry: false });
   if (before !== undefined) {
-    innermostProcesses(unit, handle).forEach((one) => once.keys.add(keyOf(one)));
+    innermostProcesses(unit, handle, once).forEach((one) => once.keys.add(keyOf(one)));
     return before.mtimeMs;
   }
   signalInnermost(unit, handle, once);
@@ -129,43 +145,23 @@ async function stoppingSince(runDirectory: string, unit: Unit, handle: Handle, o
   return now.getTime();
 }
 
-function signalInnermost(unit: Unit, handle: Handle, { keys: signalled, signal }: Signalled): void {
-  for (const one of innermostProcesses(unit, handle)) {
-    if (signalled.has(keyOf(one))) continue;
-    signalled.add(keyOf(one));
-    signalProcess(one.pid, signal);
+function signalInnermost(unit: Unit, handle: Handle, signalled: Signalled): void {
+  for (const one of innermostProcesses(unit, handle, signalled)) {
+    if (signalled.keys.has(keyOf(one))) continue;
+    signalled.keys.add(keyOf(one));
+    signalProcess(one.pid, signalled.signal);
+    const parent = signalled.withShells ? processOf(one.parent) : null;
+    if (parent && isShell(parent) && !isSandbox(parent)) signalProcess(parent.pid, signalled.signal);
   }
 }
 
-const wrappers = new Set([
-  'sh',
-  'dash',
-  'bash',
-  'ash',
-  'busybox',
-  'zsh',
-  'ksh',
-  'bwrap',
-  'setpriv',
-  'unshare',
-  'script',
-  'nice',
-  'ionice',
-  'env',
-  'timeout',
-  'time',
-  'tini',
-  'dumb-init',
-  'npm',
-  'npx',
-  'yarn',
-  'pnpm',
-  'corepack',
-]);
+const wrappers = new Set([...SHELLS, ...PACKAGE_MANAGERS, ...OTHER_WRAPPERS]);
+const managerScript = new RegExp(`^(${PACKAGE_MANAGERS.join('|')})(-cli)?(\\.c?js)?$`);
 
 // bwrap and shells do not forward signals, npm would forward them a second time. The actual program is behind them; it
-// handles its own children (workers of a cluster).
-function innermostProcesses(unit: Unit, handle: Handle): Proc[] {
+// handles its own children (workers of a cluster). A shell whose script handles the signal gets it first, and what it
+// waits for at the next look: its trap runs only then.
+function innermostProcesses(unit: Unit, handle: Handle, { keys, signal }: Signalled): Proc[] {
   if (!isRunning(handle)) return [];
   const all = allProcesses();
   const members = processesOfUnit(unit, handle, all);
@@ -174,7 +170,8 @@ function innermostProcesses(unit: Unit, handle: Handle): Proc[] {
   const waiting = childrenOf(handle.pid);
   for (let one = waiting.pop(); one !== undefined; one = waiting.pop()) {
     const children = childrenOf(one.pid);
-    if (children.length > 0 && isWrapper(one)) waiting.push(...children);
+    const isFirst = isScriptWithTrap(one, signal) && !keys.has(keyOf(one));
+    if (children.length > 0 && isWrapper(one) && !isFirst) waiting.push(...children);
     else if (!isSandbox(one)) found.push(one);
   }
   return found;
@@ -182,11 +179,16 @@ function innermostProcesses(unit: Unit, handle: Handle): Proc[] {
 
 function isWrapper(one: Proc): boolean {
   const script = path.basename(argumentsOf(one.pid)[1] ?? '');
-  return (
-    isSandbox(one) ||
-    wrappers.has(one.name.split(' ')[0] ?? '') ||
-    /^(npm|npx|yarn|pnpm|corepack)(-cli)?(\.c?js)?$/.test(script)
-  );
+  return isSandbox(one) || isShell(one) || wrappers.has(one.name.split(' ')[0] ?? '') || managerScript.test(script);
+}
+
+// A script with #! has its own name, and that of its shell as the first argument.
+function isShell(one: Proc): boolean {
+  return SHELLS.includes(path.basename(argumentsOf(one.pid)[0] ?? ''));
+}
+
+function isScriptWithTrap(one: Proc, signal: NodeJS.Signals): boolean {
+  return signal === 'SIGTERM' && isShell(one) && !isSandbox(one) && catchesSignal(one.pid, signal);
 }
 
 // The fork of the shim before it became the command, and bwrap while it sets up: ending these would leave no trace of

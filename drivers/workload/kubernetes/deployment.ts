@@ -163,6 +163,7 @@ function podSpec(workload: Workload, secrets: SecretNames, prefix: string): PodS
   return {
     automountServiceAccountToken: false,
     enableServiceLinks: false,
+    ...(!workload.is_first_process && { shareProcessNamespace: true }),
     terminationGracePeriodSeconds: shutdown_grace_seconds + (port === null ? 0 : LEAVING_SECONDS),
     ...(workload.priority_class !== null && { priorityClassName: workload.priority_class }),
     imagePullSecrets: [{ name: secrets.pull }],

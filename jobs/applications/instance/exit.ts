@@ -1,9 +1,11 @@
 // An instance has ended, or is ended because it is not healthy: it starts again after a while.
 import { describeEnd, endSentence } from '../../../core/log/failure_excerpt';
+import { lineEndHint } from '../../../drivers/builder/line_ends';
 import { FILES_PER_MB, type Handle, type RuntimeDriver, type UnitState } from '../../../drivers/runtime';
 import { forgetFoundPort, type Launch } from '../../../models/applications/instance_work';
 import { progressing, type JobContext, type Outcome, requireHost } from '../../job';
 import { shipLastLines } from '../../unit_log';
+import { instanceArtifactDirectory } from './artifact';
 import { isCrashed, restartDelayMs, appendExit } from './backoff';
 import { exposedPortOf, sharedPortAdvice } from './image';
 import { lastOutputOf } from './last_output';
@@ -32,7 +34,8 @@ export async function restartAfterEnd(
   if (row.status === 'starting' && launch.own_found_port) await forgetFoundPort(ctx.sql, launch.deployment_id);
   await shipLastLines(requireHost(ctx), row.id);
   await runtime.destroy(row.id, ctx);
-  const text = reason(before ?? (await lastOutputOf(row, launch, ctx)));
+  const said = reason(before ?? (await lastOutputOf(row, launch, ctx)));
+  const text = fault ? said : `${said}${await lineEndHintOf(launch, said, ctx)}`;
   const exits = appendExit(row.exits, new Date());
   const status = isCrashed(exits) || row.status === 'crashed' ? 'crashed' : 'starting';
   await appendInstanceLog(
@@ -52,6 +55,12 @@ export async function restartAfterEnd(
     observed: fault ? { fault } : null,
   };
   return progressing(restartDelayMs({ exits, status }), { ...columns, status });
+}
+
+function lineEndHintOf(launch: Launch, reason: string, ctx: JobContext): Promise<string> {
+  const { root_directory, image } = launch.settings;
+  const place = image?.working_directory ?? root_directory;
+  return lineEndHint(instanceArtifactDirectory(launch, ctx), [place], [launch.process?.command ?? '', reason]);
 }
 
 /** There is no trace of the unit, for instance after the host has started again. It is not the app's fault. */

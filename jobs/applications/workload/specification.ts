@@ -3,6 +3,7 @@ import type { Sql } from '../../../core/context';
 import { DriverError } from '../../../core/driver';
 import type { ImageSettings } from '../../../core/protocols/image_settings';
 import { DEFAULT_PORT, LAUNCH, RELEASE_USER } from '../../../drivers/release_image/launch_layer';
+import { withInit } from '../../../drivers/release_image/init_script';
 import { CLUSTER_VOLUMES } from '../../../drivers/volume';
 import type { Workload, WorkloadHealth, WorkloadImage, WorkloadVolume } from '../../../drivers/workload';
 import { attachedVolumes } from '../../../models/applications/instance_work';
@@ -73,17 +74,31 @@ export async function volumesOf(
   });
 }
 
-type Program = Pick<Workload, 'command' | 'user'>;
+type Program = Pick<Workload, 'command' | 'is_first_process' | 'user'>;
+
+/** Entry points of images that supervise others, and end where they are not process 1, as that of s6-overlay. */
+const INIT_PROGRAM = /(^|\/)((my_)?init|systemd)$/;
 
 function programOf({ process_type }: WorkloadRow, image: ImageSettings | undefined, command: string): Program {
   if (!image)
     return {
       command: [LAUNCH, process_type],
+      is_first_process: true,
       user: { uid: RELEASE_USER, gid: RELEASE_USER },
     };
   const { uid, gid } = requireOrdinaryUser(image);
-  const own = unitImageOf({ image }, command)?.command;
-  return { command: own ? null : ['/bin/sh', '-c', command], user: { uid, gid } };
+  const words = imageCommandOf(image, command);
+  const isOwn = words.join('\0') === (image.command ?? []).join('\0');
+  return {
+    command: isOwn ? null : words,
+    is_first_process: INIT_PROGRAM.test(words[0] ?? ''),
+    user: { uid, gid },
+  };
+}
+
+/** What an image is started with for a command of a process type or a run: with an init before a shell. */
+export function imageCommandOf(image: ImageSettings, command: string): string[] {
+  return withInit(unitImageOf({ image }, command)?.command ?? ['/bin/sh', '-c', command]);
 }
 
 /** @throws DriverError `invalid` for root */

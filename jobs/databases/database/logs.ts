@@ -1,6 +1,6 @@
 // The logs of database servers, including replicas.
 import type { Sql } from '../../../core/context';
-import { levelOf } from '../../../core/log/log_line';
+import { levelOf } from '../../../core/log/log_level';
 import type { EngineId } from '../../../drivers/database';
 import { parseLogLine } from '../../../drivers/database/postgresql/log';
 import { loggedServers, type LoggedServer } from '../../../models/databases/database/servers';

@@ -1,6 +1,6 @@
 // The logs of the listeners of endpoints: poolers and load balancers.
 import type { Sql } from '../../../core/context';
-import { levelOf } from '../../../core/log/log_line';
+import { levelOf } from '../../../core/log/log_level';
 import { loggedEndpoints } from '../../../models/databases/database_endpoint/work';
 import { appendDatabaseLines } from '../../../models/applications/log_line';
 import type { LogSource } from '../../declarations';

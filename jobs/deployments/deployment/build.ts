@@ -34,6 +34,7 @@ import { requireCommands } from './commands';
 import { removeTask, runDeploymentTask, type Task } from './task';
 
 /** The watch reports the exit of a unit; polling covers lost notifications. */
+const NODE_SHARE = 0.75;
 const POLL_MS = 500;
 /** Retries of an unreachable repository: about one minute. */
 const ATTEMPTS_MAX = 8;
@@ -202,7 +203,7 @@ function buildTask(row: DeploymentRow, plan: StoredPlan, ctx: JobContext): Task 
         root_directory: plan.root_directory ?? '.',
         mounts: [{ source: place.cache, target: place.cache }],
         env: {
-          ...overrideVariables({ ...defaults, ...plan.env, ...trust.env }, variables),
+          ...overrideVariables({ ...heapOfNode(ctx), ...defaults, ...plan.env, ...trust.env }, variables),
           ...planning.platformVariables(row),
           ...env,
           ...forImages,
@@ -215,6 +216,11 @@ function buildTask(row: DeploymentRow, plan: StoredPlan, ctx: JobContext): Task 
       };
     },
   };
+}
+
+/** Of a limit that it sees V8 takes half, with which larger bundles are not made. */
+function heapOfNode({ config }: JobContext): Record<string, string> {
+  return { NODE_OPTIONS: `--max-old-space-size=${Math.floor(config.buildMemoryMb * NODE_SHARE)}` };
 }
 
 function buildLimits(row: DeploymentRow, ctx: JobContext): UnitLimits {

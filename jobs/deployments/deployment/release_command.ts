@@ -18,7 +18,15 @@ import {
   timeLeftMs,
   type DeploymentRow,
 } from './row';
-import { describeTaskFailure, removeTask, runDeploymentTask, taskHider, withConsequence, type Ended } from './task';
+import {
+  describeTaskFailure,
+  removeTask,
+  runDeploymentTask,
+  taskHider,
+  withConsequence,
+  withLineEndHint,
+  type Ended,
+} from './task';
 
 /** The end of a run wakes its deployment; this interval covers lost notifications. */
 const RECHECK_MS = 1_000;
@@ -82,7 +90,7 @@ async function failureReason(
   const end = endOf(run);
   if (end === null) return `The host cannot run the deployment. ${run.status_reason ?? ''}`.trimEnd();
   (await lastReleaseOutput(ctx.sql, row.id, FAILURE_LINES_MAX)).forEach((line) => failure.add(line));
-  return describeTaskFailure('release', end, failure, ctx);
+  return withLineEndHint(row, describeTaskFailure('release', end, failure, ctx), ctx);
 }
 
 /** null where it was not started, or nobody knows. */

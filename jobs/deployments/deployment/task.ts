@@ -3,6 +3,7 @@
 import path from 'node:path';
 import { describeEnd, endSentence, valuesHider, type Hide } from '../../../core/log/failure_excerpt';
 import type { FailureReader } from '../../../drivers/builder/command_failure';
+import { lineEndHint } from '../../../drivers/builder/line_ends';
 import { FILES_PER_MB, type Killed, type LogChunk, type UnitSpec, type UnitState } from '../../../drivers/runtime';
 import { hasVersionInService } from '../../../models/deployments/deployment_work';
 import { type JobContext, requireHost } from '../../job';
@@ -49,8 +50,14 @@ export async function runDeploymentTask(
   if (end.code === 0 && end.killed === null) return 'succeeded';
   const failure = await readFailure(row, task, id, ctx);
   const printed = end.killed === null ? failure.reason() : null;
-  const reason = printed ?? describeTaskFailure(task.step, end, failure, ctx);
+  const reason = await withLineEndHint(row, printed ?? describeTaskFailure(task.step, end, failure, ctx), ctx);
   throw new DeploymentFailure(task.step === 'release' ? await withConsequence(row, reason, ctx) : reason);
+}
+
+/** With what is wrong with a script that the reason of a failure names. */
+export async function withLineEndHint(row: DeploymentRow, reason: string, ctx: JobContext): Promise<string> {
+  const place = row.plan?.root_directory ?? '.';
+  return `${reason}${await lineEndHint(artifactDirectory(row, ctx), [place], [reason])}`;
 }
 
 async function readFailure(row: DeploymentRow, task: Task, id: string, ctx: JobContext): Promise<FailureReader> {

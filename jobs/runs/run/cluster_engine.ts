@@ -5,9 +5,13 @@ import { LAUNCH, RELEASE_USER, RUN_COMMAND } from '../../../drivers/release_imag
 import { TASK_LOG_PREFIX, type Task } from '../../../drivers/task';
 import { sizeOf } from '../../../models/deployments/release';
 import { findRunLaunch, type RunLaunch } from '../../../models/runs/run/work';
-import { unitImageOf } from '../../applications/instance/image';
 import { podDatabases } from '../../applications/workload/databases';
-import { pullableImage, requireOrdinaryUser, volumesOf } from '../../applications/workload/specification';
+import {
+  imageCommandOf,
+  pullableImage,
+  requireOrdinaryUser,
+  volumesOf,
+} from '../../applications/workload/specification';
 import type { HostDrivers, JobContext } from '../../job';
 import type { RunEngine } from './engine';
 import type { RunRow } from './row';
@@ -67,6 +71,5 @@ function programOf({ command, process_type }: RunRow, { settings }: RunLaunch): 
       user: { uid: RELEASE_USER, gid: RELEASE_USER },
     };
   const { uid, gid } = requireOrdinaryUser(image);
-  const own = unitImageOf({ image }, command)?.command;
-  return { command: own ?? ['/bin/sh', '-c', command], user: { uid, gid } };
+  return { command: imageCommandOf(image, command), user: { uid, gid } };
 }

@@ -1,11 +1,13 @@
 // What the end of a unit means for its run.
 import os from 'node:os';
 import { describeEnd } from '../../../core/log/failure_excerpt';
+import { lineEndHint } from '../../../drivers/builder/line_ends';
 import { FILES_PER_MB, type Killed } from '../../../drivers/runtime';
 import type { TaskState } from '../../../drivers/task';
 import { sizeOf } from '../../../models/deployments/release';
+import { findRunLaunch } from '../../../models/runs/run/work';
 import type { RunStatus } from '../../../schema/types';
-import { formatDuration } from '../../deployments/deployment/row';
+import { artifactDirectory, formatDuration } from '../../deployments/deployment/row';
 import { taskLimitReason } from '../../deployments/deployment/task';
 import type { JobContext } from '../../job';
 import type { RunRow } from './row';
@@ -30,6 +32,17 @@ export function resultOf(row: RunRow, { code, signal, killed, reason }: Exited, 
   if (code === 0) return { ...end, status: 'succeeded', status_reason: null };
   const hint = code === 127 ? ' A program in the command was not found.' : '';
   return { ...end, status: 'failed', status_reason: `The command ${describeEnd({ code, signal })}.${hint}` };
+}
+
+/** With what is wrong with a script of the release that could not be started. */
+export async function blameLineEnds(row: RunRow, result: RunResult, ctx: JobContext): Promise<RunResult> {
+  if (result.exit_code !== 126 && result.exit_code !== 127) return result;
+  const launch = result.status_reason === null ? null : await findRunLaunch(ctx.sql, row.id);
+  if (!launch) return result;
+  const directory = artifactDirectory({ id: row.deployment_id, artifact_id: launch.artifact_id }, ctx);
+  const { root_directory, image } = launch.settings;
+  const hint = await lineEndHint(directory, [image?.working_directory ?? root_directory], [row.command]);
+  return { ...result, status_reason: `${result.status_reason}${hint}` };
 }
 
 /** As shells count it. */

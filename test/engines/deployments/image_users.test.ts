@@ -15,7 +15,7 @@ import {
   setUpImages,
   type ImageApplication,
 } from '../../support/builds/image_cases';
-import { pushImage } from '../../support/builds/images';
+import { pushImage, tarOf } from '../../support/builds/images';
 import { webCommand } from '../../support/git/repositories';
 import { attachVolume, tenantUser, usersLayer, volumeOf } from '../../support/builds/user_images';
 import { waitFor } from '../../support/wait_for';
@@ -72,6 +72,31 @@ const SERVE_DATA =
         ]);
       else expect(body).toMatch(/^uid=1000\(app\).*\n(.*\n)*private\n$/);
       expect((await application.visit('/starts')).body).toBe('1000\n1000\n');
+    },
+    WITHIN_MS,
+  );
+
+  test(
+    'an image has what its build put into /tmp, and a machine as in containers',
+    async () => {
+      const left = await tarOf([
+        { name: 'tmp/', type: 'directory', mode: 0o755 },
+        ...['tmp/left', 'run/left', 'var/tmp/left'].map((name) => ({ name, mode: 0o644, content: 'left' })),
+      ]);
+      const command = `mkdir /tmp/www; cat /tmp/left /run/left /var/tmp/left > /tmp/www/index.html; cd /tmp/www
+        echo > own; for one in a b; do echo $one > /dev/stdout; echo $one; done
+        /bin/busybox grep -w "$(cat /proc/sys/kernel/hostname)" /etc/hosts > name
+        cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes > limit 2>/dev/null
+        cd . && /bin/busybox httpd -f -p $PORT -h /tmp/www`;
+      const config = { Cmd: ['/bin/bash', '-c', command], User: 'app' };
+      await pushImage(registry, 'acme/users', 'left', { layers: [...layers, left], config, gzip: true });
+      const application = await imageApplication(imageName('users:left'));
+      await deploy(application);
+      expect((await application.visit()).body).toBe('leftleftleft');
+      expect((await application.visit('/name')).body).toContain('app');
+      expect((await application.visit('/limit')).body).toMatch(/^(\d{8,10}\n)?$/);
+      const linesOf = async () => (await application.get('/logs?limit=50&order=asc')).data;
+      await waitFor('its lines', async () => /"a".*"a".*"b".*"b"/.test(JSON.stringify(await linesOf())));
     },
     WITHIN_MS,
   );

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { loadKubeconfig } from '../../../drivers/kubernetes/client/load_access';
 import type { ClusterOfMachine } from '../../cluster/cluster';
 import { clusterNetwork } from '../../cluster/network';
-import { busyboxLayer, pushImage } from '../builds/images';
+import { pushImage } from '../builds/images';
 import type { DeployService } from '../deployments/deploy';
 import { startRegistryClient } from '../registries/registry_client';
 import { waitFor } from '../wait_for';
@@ -26,7 +26,7 @@ export async function settingsFor(cluster: ClusterOfMachine, port: number): Prom
   };
 }
 
-/** The base image of releases: busybox, and what is below it. */
+/** The base image of releases. */
 export async function pushBaseImage(
   service: Pick<DeployService, 'call'>,
   key: string,
@@ -40,7 +40,7 @@ export async function pushBaseImage(
     async () => (await service.call('GET', `/v2/registries/${body.id}`)).body.status === 'active',
   );
   const tenant = startRegistryClient({ port, username: 'owner', password: key });
-  await pushImage(tenant, 'bases/busybox', '1', { layers: [...layers, await busyboxLayer()], gzip: true });
+  await pushImage(tenant, 'bases/busybox', '1', { layers, gzip: true });
 }
 
 /** Address of this machine that nodes and pods reach: that of the API server. */

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { ClusterOfMachine } from '../../cluster/cluster';
+import { busyboxLayer } from '../builds/images';
 import { startDeployService, type DeployService } from '../deployments/deploy';
 import { startPlant, type Plant } from '../processes/bad_days_program';
 import { freePort } from '../processes/free_port';
@@ -12,17 +13,19 @@ export { hostOfCluster, podsOfCluster, pushBaseImage, settingsFor } from './clus
 export interface OnCluster {
   /** Below `busybox` in the base image of releases. */
   layers?: Buffer[];
+  /** In the place of busybox. */
+  base?: Buffer;
   settings?: Record<string, string>;
 }
 
 /** A service whose applications run on the cluster. Several share one: each has namespaces of its own. */
 export async function startOnCluster(
   cluster: ClusterOfMachine,
-  { layers = [], settings = {} }: OnCluster = {},
+  { layers = [], base, settings = {} }: OnCluster = {},
 ): Promise<DeployService> {
   const port = await freePort();
   const started = await startDeployService({ ...(await settingsFor(cluster, port)), ...settings });
-  await pushBaseImage(started, started.key, port, layers);
+  await pushBaseImage(started, started.key, port, [...layers, base ?? (await busyboxLayer())]);
   return started;
 }
 
@@ -31,6 +34,6 @@ export async function startPlantOnCluster(cluster: ClusterOfMachine): Promise<Pl
   const port = await freePort();
   const plant = await startPlant(await settingsFor(cluster, port));
   const { key } = JSON.parse(readFileSync(path.join(plant.dataDir, 'first-key.json'), 'utf8')) as { key: string };
-  await pushBaseImage(plant, key, port, []);
+  await pushBaseImage(plant, key, port, [await busyboxLayer()]);
   return plant;
 }

@@ -9,7 +9,12 @@ export function workloadSample(more: Partial<Workload> = {}): Workload {
       reference: 'registry.example.com/apps/app_1@sha256:00',
       login: { host: 'registry.example.com', username: 'u', password: 'p', ends_at: '2030-01-01T00:00:00Z' },
     },
-    ...{ command: ['/platform/launch', 'web'], user: { uid: 10_001, gid: 10_001 }, env: { A: 'b' } },
+    ...{
+      command: ['/platform/launch', 'web'],
+      is_first_process: true,
+      user: { uid: 10_001, gid: 10_001 },
+      env: { A: 'b' },
+    },
     ...{ priority_class: null, volumes: [], documents: [], reaches: [], port: 8080, health: null },
     ...{ limits: { memory_mb: 256, cpus: 0.5, disk_mb: 1024 }, shutdown_grace_seconds: 10 },
     ...more,

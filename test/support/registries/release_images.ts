@@ -15,7 +15,9 @@ import { startRegistryClient, type RegistryClient } from './registry_client';
 import { waitFor } from '../wait_for';
 
 const run = promisify(execFile);
-const PROGRAMS = ['sh', 'bash', 'cat', 'ls', 'tr', 'env', 'id', 'sed', 'uname', 'dirname', 'readlink', 'sha256sum'];
+const PROGRAMS = [
+  ...['sh', 'bash', 'cat', 'ls', 'tr', 'env', 'id', 'sed', 'uname', 'dirname', 'readlink', 'sha256sum', 'sleep'],
+];
 const LOADED = /(?:=> )?(\/\S+) \(0x/g;
 
 /** A layer with a shell and the libraries that Node.js and Python need. */

@@ -1,5 +1,6 @@
 // Shell scripts in the container of a task with input: clusters have no means to join a program before its first
 // output, to end its input without a loss where a connection breaks, or to send it a signal.
+import { INNERMOST } from '../../../release_image/init_script';
 
 /** A directory of the pod, for the files of these scripts. */
 export const INPUT_DIRECTORY = '/platform/run';
@@ -52,18 +53,13 @@ export const CONTROL_COMMAND: readonly string[] = [
   '-c',
   [
     `d=${INPUT_DIRECTORY}`,
-    // The innermost programs, as on a host.
-    'signal() {',
-    '  children=$(cat /proc/$2/task/$2/children 2>/dev/null)',
-    '  if [ -z "$children" ]; then kill -s "$1" "$2"; return; fi',
-    '  for child in $children; do signal "$1" "$child"; done',
-    '}',
+    ...INNERMOST,
     'while read -r order value; do',
     '  case $order in',
     '    mark) if [ -e $d/started ]; then echo started; else printf %s "$value" >$d/mark; echo marked; fi ;;',
     '    go) : >$d/go; echo gone ;;',
     '    end) echo 1<>$d/stdin_end; echo ended ;;',
-    '    signal) if signal "$value" "$(cat $d/pid)" 2>/dev/null; then echo sent; else echo failed; fi ;;',
+    '    signal) init_told=; if innermost "$value" "$(cat $d/pid)"; then echo sent; else echo failed; fi ;;',
     '  esac',
     'done',
   ].join('\n'),
