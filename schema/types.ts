@@ -40,7 +40,10 @@ export type Query = {
   listApplications: ApplicationList;
   /** Gets an application with its source and its status. */
   getApplication: Application;
-  /** Gets the settings of an application. A setting that was never changed has its default value. */
+  /**
+   * Gets the settings of an application. A setting that is not set has its default value, and is `null` where something
+   * else than a fixed default decides. Sending back what was read changes nothing.
+   */
   getApplicationSettings: ApplicationSettings;
   /** Gets the auto-deploy configuration of an application. */
   getAutoDeploy: AutoDeploy;
@@ -1359,8 +1362,9 @@ export type Mutation = {
    */
   restartApplication: Application;
   /**
-   * Updates settings of an application. Nested objects are merged, lists are replaced. `maintenance_mode`, `previews` and
-   * `log_retention_days` take effect immediately, all other settings with the next deployment or restart.
+   * Updates settings of an application. Nested objects are merged, lists are replaced, and `null` takes a setting back to
+   * its default. `maintenance_mode`, `previews` and `log_retention_days` take effect immediately, all other settings with
+   * the next deployment or restart.
    */
   updateApplicationSettings: ApplicationSettings;
   /**
@@ -4010,8 +4014,11 @@ export type ApplicationRunSettings = {
 
 /** How requests reach the application. */
 export type ApplicationHttpSettings = {
-  /** Port on which the application listens. The process receives it as PORT. */
-  port: Scalars['Int']['output'];
+  /**
+   * Port on which the application listens. The process receives it as PORT. `null` if none is set: the port that the
+   * image exposes or that was found counts then, otherwise PORT names a port of the platform (8080 on a cluster).
+   */
+  port?: Maybe<Scalars['Int']['output']>;
   /** Whether http requests are redirected to https. */
   force_https: Scalars['Boolean']['output'];
   request_timeout_seconds: Scalars['Int']['output'];
@@ -4021,7 +4028,8 @@ export type ApplicationHttpSettings = {
 
 /** How the platform checks that an instance is healthy. */
 export type ApplicationHealthCheckSettings = {
-  type: ApplicationHealthCheckType;
+  /** Kind of check. `null` if none is set: the `HEALTHCHECK` of the image counts then, otherwise `tcp`. */
+  type?: Maybe<ApplicationHealthCheckType>;
   /** Path that is requested. Required for the type `http`. */
   path?: Maybe<Scalars['String']['output']>;
   interval_seconds: Scalars['Int']['output'];
@@ -4113,6 +4121,7 @@ export type ApplicationHttpSettingsInput = {
  * the interval.
  */
 export type ApplicationHealthCheckSettingsInput = {
+  /** Kind of check. `null` unsets it: the `HEALTHCHECK` of the image counts, otherwise `tcp`. */
   type?: InputMaybe<ApplicationHealthCheckType>;
   /** Path that is requested. Required for the type `http`. */
   path?: InputMaybe<Scalars['String']['input']>;
@@ -7492,11 +7501,13 @@ export type Process = {
   application_id: Scalars['ID']['output'];
   /** Name of the process type, unique within the application. */
   type: Scalars['String']['output'];
-  /**
-   * Start command: the one that was set, otherwise the one from the Procfile, the builder or the image of the
-   * current deployment. `null` before the first deployment.
-   */
+  /** Start command that was set. `null`: the command from the Procfile, the builder or the image. */
   command?: Maybe<Scalars['String']['output']>;
+  /**
+   * Start command: `command`, otherwise the one from the Procfile, the builder or the image of the current deployment.
+   * `null` before the first deployment, if none was set.
+   */
+  effective_command?: Maybe<Scalars['String']['output']>;
   /** Size of the instances, or `null` for the size of the application. */
   application_type?: Maybe<Scalars['String']['output']>;
   /** Desired number of instances. */

@@ -11,6 +11,7 @@ import { Registry } from '../../registries/registry';
 import { validateGitAddress } from './git_address';
 import { imageMistakes } from './image_address';
 import { requireRepository } from './repository';
+import { requestedChanges } from '../../base/requested_changes';
 
 export interface Source {
   type: ApplicationSourceType;
@@ -79,6 +80,7 @@ export async function changedSource(
 ): Promise<Source | null> {
   if (input === null) return null;
   const changes = given(input);
+  if (current && !Object.keys(requestedChanges(changes, current)).length) return current;
   const kept = changes.type === undefined || changes.type === current?.type ? current : null;
   const moved = changes.git_integration_id ?? changes.shared_repository_id ?? changes.repository_url;
   const merged = { ...EMPTY, ...kept, ...(moved && NO_REPOSITORY), ...changes };
