@@ -3,16 +3,8 @@
 import { isNonNullType } from 'graphql';
 import type { Operation } from '../../contract/operations';
 import { SAMPLE_SETTINGS } from '../support/builds/sample_repository';
-import {
-  clearableFields,
-  formsOf,
-  target,
-  updates,
-  writableOf,
-  type Clearable,
-  type Form,
-  type Values,
-} from '../support/contract/write_back';
+import { clearableFields, formsOf, target, updates, writableOf, type Clearable } from '../support/contract/write_back';
+import type { Form, Values } from '../support/contract/write_back_forms';
 import { startDnsServer, type DnsServer } from '../support/dns/dns_server';
 import { startService, type TestService } from '../support/service';
 import { openWorld, type World } from '../support/world';
