@@ -136,7 +136,7 @@ function General({ shown, settings }: { shown: Shown; settings: Settings }) {
 type Changed = TargetedEvent<HTMLInputElement>;
 
 const CHECKS = [
-  { value: '', label: 'As the image says, otherwise the port' },
+  { value: '', label: 'Not set' },
   { value: 'tcp', label: 'The port accepts a connection' },
   { value: 'http', label: 'A request is answered' },
   { value: 'none', label: 'None' },
@@ -171,7 +171,8 @@ function Running({ shown, settings, reload }: { shown: Shown; settings: Settings
             {...number}
             required={false}
             max={65535}
-            placeholder="the one of PORT, of the image, or found"
+            placeholder="found"
+            hint="If it is empty: the port of the image, or the one on which the program listens."
           />
           <Field
             label="Days for which logs are kept"
@@ -183,6 +184,7 @@ function Running({ shown, settings, reload }: { shown: Shown; settings: Settings
             label="Health check"
             {...fields.of('type', action)}
             options={CHECKS}
+            hint={fields.values.type === '' && 'As the image says, otherwise the port accepts a connection.'}
             onChange={(value) => fields.set({ type: value })}
           />
           {fields.values.type === 'http' && (
