@@ -1319,6 +1319,7 @@ export type ApplicationSourceResolvers<ContextType = Context, ParentType extends
   branch?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   image?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   registry_id?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  preset?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   template?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 

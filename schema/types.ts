@@ -3852,7 +3852,12 @@ export type ApplicationSource = {
   image?: Maybe<Scalars['String']['output']>;
   /** Registry of the project that holds the image, or `null` for a public image. */
   registry_id?: Maybe<Scalars['ID']['output']>;
-  /** Template that ships with the platform. */
+  /** Preset whose source the platform ships. */
+  preset?: Maybe<Scalars['String']['output']>;
+  /**
+   * Former name of `preset`.
+   * @deprecated Use `preset`.
+   */
   template?: Maybe<Scalars['String']['output']>;
 };
 
@@ -3886,7 +3891,9 @@ export type ApplicationSourceType =
   | 'git'
   /** An OCI image, which is run as it is. */
   | 'image'
-  /** A template that ships with the platform. Presets use templates or images. */
+  /** The source of a preset, which the platform ships. Presets may also be images. */
+  | 'preset'
+  /** Former name of `preset`, which requests may have and no answer has. */
   | 'template'
   /** Archives that are uploaded: each deployment names its own. */
   | 'upload';
@@ -3923,7 +3930,7 @@ export type UpdateApplicationInput = {
 
 /**
  * `git` requires `repository_url`, `shared_repository_id`, or `git_integration_id` with `repository_id`. `image` requires
- * `image`, and `template` requires `template`. `upload` has no other fields.
+ * `image`, and `preset` requires `preset`. `upload` has no other fields.
  */
 export type CreateApplicationSourceInput = {
   type: ApplicationSourceType;
@@ -3941,7 +3948,12 @@ export type CreateApplicationSourceInput = {
   image?: InputMaybe<Scalars['String']['input']>;
   /** Registry of the project that holds the image. Without a registry, the image must be public. */
   registry_id?: InputMaybe<Scalars['ID']['input']>;
-  /** Template that ships with the platform. */
+  /** Preset of /v2/presets whose source the platform ships. */
+  preset?: InputMaybe<Scalars['String']['input']>;
+  /**
+   * Former name of `preset`.
+   * @deprecated Use `preset`.
+   */
   template?: InputMaybe<Scalars['String']['input']>;
 };
 
@@ -3962,7 +3974,12 @@ export type UpdateApplicationSourceInput = {
   image?: InputMaybe<Scalars['String']['input']>;
   /** Registry of the project that holds the image, or `null` for a public image. */
   registry_id?: InputMaybe<Scalars['ID']['input']>;
-  /** Template that ships with the platform. */
+  /** Preset of /v2/presets whose source the platform ships. */
+  preset?: InputMaybe<Scalars['String']['input']>;
+  /**
+   * Former name of `preset`.
+   * @deprecated Use `preset`.
+   */
   template?: InputMaybe<Scalars['String']['input']>;
 };
 
@@ -4107,7 +4124,7 @@ export type ApplicationRunSettingsInput = {
 
 /** How requests reach the application. */
 export type ApplicationHttpSettingsInput = {
-  /** Port on which the application listens. The process receives it as PORT. */
+  /** Port on which the application listens. The process receives it as PORT. `null` unsets it. */
   port?: InputMaybe<Scalars['Int']['input']>;
   /** Whether http requests are redirected to https. */
   force_https?: InputMaybe<Scalars['Boolean']['input']>;

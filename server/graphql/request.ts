@@ -31,8 +31,8 @@ export function requireSameOrigin(request: IncomingMessage, baseUrl: string): vo
 }
 
 /**
- * A GET carries the cookie of a session also where a page of another site makes it, without asking first. Only a browser
- * that says that the page is ours is let in; other programs have keys. @throws csrf_rejected
+ * A GET carries the cookie of a session also where a page of another site makes it, without asking first. Only a
+ * browser that says that the page is ours is let in; other programs have keys. @throws csrf_rejected
  */
 export function requireOwnPage({ headers }: IncomingMessage, baseUrl: string): void {
   const { origin, host } = headers;

@@ -1,8 +1,9 @@
 // WebSockets at /graphql. Clients of graphql-ws, and of subscriptions-transport-ws before it, are told what is spoken
 // here: a client in a browser reads the reason of a closed WebSocket, but nothing of a handshake that is refused.
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
 import { WebSocketServer } from 'ws';
 import type { RestEntry } from '../../rest/exchange';
-import type { UpgradeHandler } from '../runs/upgrade';
 
 /** Of graphql-ws and of subscriptions-transport-ws. */
 const PROTOCOLS = ['graphql-transport-ws', 'graphql-ws'];
@@ -15,7 +16,9 @@ const REASON = 'Subscriptions are server-sent events here (GraphQL over SSE): PO
 const CLOSING_MS = 2_000;
 
 /** Opens WebSockets at the address of the GraphQL face, and closes them with the reason. No other addresses. */
-export function webSocketRefusal(done: (entry: RestEntry) => void): UpgradeHandler {
+export function webSocketRefusal(
+  done: (entry: RestEntry) => void,
+): (request: IncomingMessage, socket: Duplex, head: Buffer, requestId: string) => boolean {
   const sockets = new WebSocketServer({
     noServer: true,
     maxPayload: 1024,
