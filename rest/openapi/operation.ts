@@ -13,6 +13,7 @@ import { successHeaders } from './headers';
 import { linksOf } from './links';
 import { parametersOf } from './parameters';
 import { problemResponse } from './problems';
+import { securityOf } from './security';
 import { answerSchema, inputRef } from './schemas';
 
 const EVENT_STREAM = [
@@ -31,7 +32,7 @@ export function operationObject(builder: DocumentBuilder, operation: Operation):
     description: [field.definition.description ?? operation.summary, describeAuthorisation(field)].join('\n\n'),
     tags: [operation.group],
     'x-extension': operation.extension || undefined,
-    security: field.scope === 'none' ? [] : [{ bearer: [] }],
+    security: securityOf(field.scope),
     'x-required-scope': field.scope,
     parameters: parameters.length ? parameters : undefined,
     'x-codeSamples': codeSamples(operation, parameters, body),
