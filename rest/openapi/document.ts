@@ -27,6 +27,9 @@ export interface Schema {
   allOf?: Schema[];
   anyOf?: Schema[];
   oneOf?: Schema[];
+  /** Of a text: what is in it. */
+  contentMediaType?: string;
+  contentSchema?: Schema;
   discriminator?: { propertyName: string; mapping: Record<string, string> };
   deprecated?: boolean;
 }

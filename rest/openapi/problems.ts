@@ -71,7 +71,6 @@ function codeRef(builder: DocumentBuilder): Schema {
 
 /** The schema of one code. */
 function problemRef(builder: DocumentBuilder, code: ErrorCode): Schema {
-  anyProblemRef(builder);
   return builder.use('schemas', `${pascal(code)}Problem`, () => {
     const members = Object.entries(problemMembers(builder)).filter(([, { codes }]) => codes.includes(code));
     const standard = standardMembers(builder);
@@ -90,7 +89,7 @@ function problemRef(builder: DocumentBuilder, code: ErrorCode): Schema {
 }
 
 /** A document of any code, for clients that read all of them alike. */
-function anyProblemRef(builder: DocumentBuilder): Schema {
+export function anyProblemRef(builder: DocumentBuilder): Schema {
   return builder.use('schemas', 'Problem', () => {
     const standard = standardMembers(builder);
     const members = Object.entries(problemMembers(builder)).map(([name, { codes, schema }]) => {

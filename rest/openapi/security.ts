@@ -17,7 +17,7 @@ export function useSecuritySchemes(builder: DocumentBuilder, baseUrl: string): v
     return {
       type: 'oauth2',
       description:
-        'An access token (`svc_oauth_…`) of a program that a person has allowed: authorisation code with PKCE `S256`, ' +
+        'An access token (`svc_oauth_…`) of a program that a person allows: authorisation code with PKCE `S256`, ' +
         'or device code (RFC 8628; `deviceAuthorization` of OpenAPI 3.2). Programs have no secret.',
       flows: {
         authorizationCode: { authorizationUrl: baseUrl + OAUTH_PATHS.authorize, ...common },
