@@ -1319,6 +1319,7 @@ export type ApplicationSourceResolvers<ContextType = Context, ParentType extends
   branch?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   image?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   registry_id?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  preset?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   template?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
@@ -1355,14 +1356,14 @@ export type ApplicationRunSettingsResolvers<ContextType = Context, ParentType ex
 };
 
 export type ApplicationHttpSettingsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationHttpSettings'] = ResolversParentTypes['ApplicationHttpSettings']> = {
-  port?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  port?: Resolver<Schema.Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   force_https?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   request_timeout_seconds?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   sticky_sessions?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
 };
 
 export type ApplicationHealthCheckSettingsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationHealthCheckSettings'] = ResolversParentTypes['ApplicationHealthCheckSettings']> = {
-  type?: Resolver<ResolversTypes['ApplicationHealthCheckType'], ParentType, ContextType>;
+  type?: Resolver<Schema.Maybe<ResolversTypes['ApplicationHealthCheckType']>, ParentType, ContextType>;
   path?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   interval_seconds?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   timeout_seconds?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
@@ -2649,6 +2650,7 @@ export type ProcessResolvers<ContextType = Context, ParentType extends Resolvers
   application_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   type?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   command?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  effective_command?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   application_type?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   instances?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   autoscaling?: Resolver<Schema.Maybe<ResolversTypes['ProcessAutoscaling']>, ParentType, ContextType>;

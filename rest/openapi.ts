@@ -6,6 +6,7 @@ import type { OperationTable } from '../contract/operations';
 import { createDocumentBuilder, type DocumentBuilder } from './openapi/builder';
 import type { OpenApiDocument, Tag } from './openapi/document';
 import { operationObject } from './openapi/operation';
+import { useSecuritySchemes } from './openapi/security';
 import { toYaml } from './openapi/yaml';
 import type { Transitional } from './prefer_wait';
 
@@ -27,18 +28,14 @@ interface OpenApiInput {
  */
 export function openapiDocument({ table, schema, transitional, baseUrl, version }: OpenApiInput): OpenApiDocument {
   const builder = createDocumentBuilder(schema, table, transitional);
-  builder.use('securitySchemes', 'bearer', () => ({
-    type: 'http',
-    scheme: 'bearer',
-    description: 'A personal key (`svc_…`) or a project key (`svc_proj_…`).',
-  }));
+  useSecuritySchemes(builder, baseUrl);
   const paths = pathsOf(builder);
   const used = new Set(table.operations.map((operation) => operation.group));
   return {
     openapi: '3.1.0',
     info: infoOf(baseUrl, version),
     servers: [{ url: baseUrl, description: 'This installation' }],
-    security: [{ bearer: [] }],
+    security: [{ bearer: [] }, { oauth: [] }],
     tags: groups.filter((group) => used.has(group.name)).map(tagOf),
     paths,
     components: sorted(builder),

@@ -40,7 +40,10 @@ export type Query = {
   listApplications: ApplicationList;
   /** Gets an application with its source and its status. */
   getApplication: Application;
-  /** Gets the settings of an application. A setting that was never changed has its default value. */
+  /**
+   * Gets the settings of an application. A setting that is not set has its default value, and is `null` where something
+   * else than a fixed default decides. Sending back what was read changes nothing.
+   */
   getApplicationSettings: ApplicationSettings;
   /** Gets the auto-deploy configuration of an application. */
   getAutoDeploy: AutoDeploy;
@@ -1359,8 +1362,9 @@ export type Mutation = {
    */
   restartApplication: Application;
   /**
-   * Updates settings of an application. Nested objects are merged, lists are replaced. `maintenance_mode`, `previews` and
-   * `log_retention_days` take effect immediately, all other settings with the next deployment or restart.
+   * Updates settings of an application. Nested objects are merged, lists are replaced, and `null` takes a setting back to
+   * its default. `maintenance_mode`, `previews` and `log_retention_days` take effect immediately, all other settings with
+   * the next deployment or restart.
    */
   updateApplicationSettings: ApplicationSettings;
   /**
@@ -3848,7 +3852,12 @@ export type ApplicationSource = {
   image?: Maybe<Scalars['String']['output']>;
   /** Registry of the project that holds the image, or `null` for a public image. */
   registry_id?: Maybe<Scalars['ID']['output']>;
-  /** Template that ships with the platform. */
+  /** Preset whose source the platform ships. */
+  preset?: Maybe<Scalars['String']['output']>;
+  /**
+   * Former name of `preset`.
+   * @deprecated Use `preset`.
+   */
   template?: Maybe<Scalars['String']['output']>;
 };
 
@@ -3882,7 +3891,9 @@ export type ApplicationSourceType =
   | 'git'
   /** An OCI image, which is run as it is. */
   | 'image'
-  /** A template that ships with the platform. Presets use templates or images. */
+  /** The source of a preset, which the platform ships. Presets may also be images. */
+  | 'preset'
+  /** Former name of `preset`, which requests may have and no answer has. */
   | 'template'
   /** Archives that are uploaded: each deployment names its own. */
   | 'upload';
@@ -3919,7 +3930,7 @@ export type UpdateApplicationInput = {
 
 /**
  * `git` requires `repository_url`, `shared_repository_id`, or `git_integration_id` with `repository_id`. `image` requires
- * `image`, and `template` requires `template`. `upload` has no other fields.
+ * `image`, and `preset` requires `preset`. `upload` has no other fields.
  */
 export type CreateApplicationSourceInput = {
   type: ApplicationSourceType;
@@ -3937,7 +3948,12 @@ export type CreateApplicationSourceInput = {
   image?: InputMaybe<Scalars['String']['input']>;
   /** Registry of the project that holds the image. Without a registry, the image must be public. */
   registry_id?: InputMaybe<Scalars['ID']['input']>;
-  /** Template that ships with the platform. */
+  /** Preset of /v2/presets whose source the platform ships. */
+  preset?: InputMaybe<Scalars['String']['input']>;
+  /**
+   * Former name of `preset`.
+   * @deprecated Use `preset`.
+   */
   template?: InputMaybe<Scalars['String']['input']>;
 };
 
@@ -3958,7 +3974,12 @@ export type UpdateApplicationSourceInput = {
   image?: InputMaybe<Scalars['String']['input']>;
   /** Registry of the project that holds the image, or `null` for a public image. */
   registry_id?: InputMaybe<Scalars['ID']['input']>;
-  /** Template that ships with the platform. */
+  /** Preset of /v2/presets whose source the platform ships. */
+  preset?: InputMaybe<Scalars['String']['input']>;
+  /**
+   * Former name of `preset`.
+   * @deprecated Use `preset`.
+   */
   template?: InputMaybe<Scalars['String']['input']>;
 };
 
@@ -4010,8 +4031,11 @@ export type ApplicationRunSettings = {
 
 /** How requests reach the application. */
 export type ApplicationHttpSettings = {
-  /** Port on which the application listens. The process receives it as PORT. */
-  port: Scalars['Int']['output'];
+  /**
+   * Port on which the application listens. The process receives it as PORT. `null` if none is set: the port that the
+   * image exposes or that was found counts then, otherwise PORT names a port of the platform (8080 on a cluster).
+   */
+  port?: Maybe<Scalars['Int']['output']>;
   /** Whether http requests are redirected to https. */
   force_https: Scalars['Boolean']['output'];
   request_timeout_seconds: Scalars['Int']['output'];
@@ -4021,7 +4045,8 @@ export type ApplicationHttpSettings = {
 
 /** How the platform checks that an instance is healthy. */
 export type ApplicationHealthCheckSettings = {
-  type: ApplicationHealthCheckType;
+  /** Kind of check. `null` if none is set: the `HEALTHCHECK` of the image counts then, otherwise `tcp`. */
+  type?: Maybe<ApplicationHealthCheckType>;
   /** Path that is requested. Required for the type `http`. */
   path?: Maybe<Scalars['String']['output']>;
   interval_seconds: Scalars['Int']['output'];
@@ -4099,7 +4124,7 @@ export type ApplicationRunSettingsInput = {
 
 /** How requests reach the application. */
 export type ApplicationHttpSettingsInput = {
-  /** Port on which the application listens. The process receives it as PORT. */
+  /** Port on which the application listens. The process receives it as PORT. `null` unsets it. */
   port?: InputMaybe<Scalars['Int']['input']>;
   /** Whether http requests are redirected to https. */
   force_https?: InputMaybe<Scalars['Boolean']['input']>;
@@ -4113,6 +4138,7 @@ export type ApplicationHttpSettingsInput = {
  * the interval.
  */
 export type ApplicationHealthCheckSettingsInput = {
+  /** Kind of check. `null` unsets it: the `HEALTHCHECK` of the image counts, otherwise `tcp`. */
   type?: InputMaybe<ApplicationHealthCheckType>;
   /** Path that is requested. Required for the type `http`. */
   path?: InputMaybe<Scalars['String']['input']>;
@@ -7492,11 +7518,13 @@ export type Process = {
   application_id: Scalars['ID']['output'];
   /** Name of the process type, unique within the application. */
   type: Scalars['String']['output'];
-  /**
-   * Start command: the one that was set, otherwise the one from the Procfile, the builder or the image of the
-   * current deployment. `null` before the first deployment.
-   */
+  /** Start command that was set. `null`: the command from the Procfile, the builder or the image. */
   command?: Maybe<Scalars['String']['output']>;
+  /**
+   * Start command: `command`, otherwise the one from the Procfile, the builder or the image of the current deployment.
+   * `null` before the first deployment, if none was set.
+   */
+  effective_command?: Maybe<Scalars['String']['output']>;
   /** Size of the instances, or `null` for the size of the application. */
   application_type?: Maybe<Scalars['String']['output']>;
   /** Desired number of instances. */

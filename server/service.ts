@@ -41,6 +41,7 @@ import { dashboard } from './http/dashboard';
 import { requestContext } from './platform/context';
 import { AUTHORITY_PATH, databaseAuthorityFile } from './database_authority';
 import { graphqlFace } from './graphql/face';
+import { webSocketRefusal } from './graphql/web_sockets';
 import { gitHooks } from './http/git_hooks';
 import { gitOauthCallback } from './http/git_oauth';
 import { listenHttp } from './http/http';
@@ -175,7 +176,8 @@ export async function openWeb(
   opened.splice(-1, 0, () => graphql.stop());
   const parts = restParts(platform, core, handlers, done);
   faces.rest = restHandler(parts);
-  faces.upgrade = runAttachments(platform, parts);
+  const [attachRun, refuseSubscriptions] = [runAttachments(platform, parts), webSocketRefusal(done)];
+  faces.upgrade = (...request) => refuseSubscriptions(...request) || attachRun(...request);
   faces.express = graphql.gate(expressApp(platform, graphql.router, peoplePages(platform, schema), state));
   return config;
 }

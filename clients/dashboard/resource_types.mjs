@@ -59,7 +59,8 @@ export function describeTypes(definitions, operations) {
   const describe = (name) => {
     const definition = byName.get(name);
     if (!definition || types[name] || inputs[name] || enums[name]) return;
-    if (definition.kind === Kind.ENUM_TYPE_DEFINITION) enums[name] = definition.values.map(enumValueOf);
+    if (definition.kind === Kind.ENUM_TYPE_DEFINITION)
+      enums[name] = definition.values.filter(isCurrent).map(enumValueOf);
     if (definition.kind === Kind.INPUT_OBJECT_TYPE_DEFINITION) describeInput(name, definition);
     if (definition.kind !== Kind.OBJECT_TYPE_DEFINITION) return;
     types[name] = definition.fields.filter(isShown).map(fieldOf);
@@ -69,7 +70,7 @@ export function describeTypes(definitions, operations) {
   const describeInput = (name, definition) => {
     inputs[name] = {
       rules: (directivesOf(definition).rule ?? []).flatMap(ruleText),
-      fields: definition.fields.map(valueOf),
+      fields: definition.fields.filter(isCurrent).map(valueOf),
     };
     complete(inputs[name].fields);
   };
@@ -87,7 +88,11 @@ export function describeTypes(definitions, operations) {
 
 /** Relations lead to other kinds, which have pages of their own. */
 function isShown(field) {
-  return !directivesOf(field).graphqlOnly && !field.arguments?.length;
+  return !directivesOf(field).graphqlOnly && !field.arguments?.length && isCurrent(field);
+}
+
+function isCurrent(node) {
+  return !directivesOf(node).deprecated;
 }
 
 function fieldOf(field) {

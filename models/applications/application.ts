@@ -6,6 +6,7 @@ import { lockVolumes, releaseDependents } from './application/release';
 import type { StoredSettings } from './application_settings';
 import { changedSource, type Source } from './application/source';
 import { Resource } from '../base/resource';
+import { requestedChanges } from '../base/requested_changes';
 import { requireNoZoneBefore } from '../cdn/cdn_zone/origin';
 import { releaseObservers } from '../observers/observer/release';
 import type { Values } from '../../db/table';
@@ -87,13 +88,11 @@ export class Application extends Resource {
 
   /** @throws validation_failed, reference_not_found, capacity_unavailable, name_taken */
   async change(ctx: Context, input: UpdateApplicationInput): Promise<this> {
+    const { source, application_type, ...plain } = requestedChanges(input, this);
     const changes: Values = {
-      ...(input.source !== undefined && { source: await changedSource(ctx, this.source, input.source) }),
-      ...(input.application_type != null && {
-        application_type: await requireType(ctx, input.application_type, this.region),
-      }),
-      ...(input.description !== undefined && { description: input.description }),
-      ...(input.name != null && { name: input.name }),
+      ...plain,
+      ...(source !== undefined && { source: await changedSource(ctx, this.source, source) }),
+      ...(application_type != null && { application_type: await requireType(ctx, application_type, this.region) }),
     };
     return this.update(ctx, changes);
   }

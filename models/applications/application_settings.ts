@@ -1,4 +1,6 @@
-// Settings are a document in the application's row: only explicit values are stored, the defaults are defined here.
+// Settings are a document in the application's row: only values other than the defaults, which are defined here, are
+// stored. null in a default means that something else decides as long as nothing is set (docs/decisions/0218).
+import { isDeepStrictEqual } from 'node:util';
 import { buildpackBuilderRows } from '../../core/catalog/catalogs';
 import type { Context } from '../../core/context';
 import { problem, validationFailed, type FieldError } from '../../core/errors';
@@ -26,9 +28,9 @@ const DEFAULTS: Settings = {
     build_command: null,
   },
   run: { release_command: null, shutdown_grace_seconds: 30 },
-  http: { port: 8080, force_https: true, request_timeout_seconds: 60, sticky_sessions: false },
+  http: { port: null, force_https: true, request_timeout_seconds: 60, sticky_sessions: false },
   health_check: {
-    type: 'tcp',
+    type: null,
     path: null,
     interval_seconds: 10,
     timeout_seconds: 5,
@@ -46,7 +48,8 @@ export function settingsOf(application: Application): ApplicationSettings {
 }
 
 /**
- * Merges a change into the settings: sections field by field, lists whole. The rules hold for the result.
+ * Merges a change into the settings: sections field by field, lists whole; null and the default itself take a setting
+ * back to its default. The rules hold for the result.
  * @throws validation_failed, reference_not_found
  */
 export async function changeSettings(
@@ -54,13 +57,15 @@ export async function changeSettings(
   application: Application,
   input: UpdateApplicationSettingsInput,
 ): Promise<Application> {
-  const settings = merge(application.settings, input) as StoredSettings;
+  const settings = withoutDefaults(merge(application.settings, input), DEFAULTS) as StoredSettings;
   const mistakes = [
     ...healthCheckMistakes((merge(DEFAULTS, settings) as Settings).health_check),
-    ...(await portMistakes(ctx, application, input)),
+    ...(await portMistakes(ctx, application, settings)),
   ];
   if (mistakes.length) throw validationFailed(mistakes);
-  if (input.build?.buildpack_builder) await requireBuilder(ctx, input.build.buildpack_builder);
+  const { buildpack_builder } = settings.build ?? {};
+  if (buildpack_builder && buildpack_builder !== application.settings.build?.buildpack_builder)
+    await requireBuilder(ctx, buildpack_builder);
   await application.update(ctx, { settings });
   ctx.activity.changed_fields = pathsOf(input);
   return application;
@@ -75,6 +80,21 @@ function merge(base: object, change: object): object {
     result[name] = isDocument(value) ? merge((result[name] ?? {}) as Document, value) : value;
   }
   return result;
+}
+
+/** Settings for which null is a value of its own, beside the default. */
+const NULL_IS_SET = new Set(['expire_after_days']);
+
+function withoutDefaults(settings: object, defaults: object): Document {
+  const known = defaults as Document;
+  const kept = Object.entries(settings).map(([name, value]) => {
+    if (isDocument(value)) return [name, withoutDefaults(value, known[name] as object)] as const;
+    const isUnset = (value === null && !NULL_IS_SET.has(name)) || isDeepStrictEqual(value, known[name]);
+    return [name, isUnset ? undefined : value] as const;
+  });
+  return Object.fromEntries(
+    kept.filter(([, value]) => value !== undefined && !(isDocument(value) && Object.keys(value).length === 0)),
+  );
 }
 
 function isDocument(value: unknown): value is Document {
@@ -96,13 +116,8 @@ function healthCheckMistakes(check: Settings['health_check']): FieldError[] {
   return mistakes;
 }
 
-/** Accepts the port that responses show, so that a client can send back what it read. */
-async function portMistakes(
-  ctx: Context,
-  application: Application,
-  { http }: UpdateApplicationSettingsInput,
-): Promise<FieldError[]> {
-  const isSame = http?.port === undefined || http.port === settingsOf(application).http.port;
+async function portMistakes(ctx: Context, application: Application, { http }: StoredSettings): Promise<FieldError[]> {
+  const isSame = http?.port == null || http.port === application.settings.http?.port;
   if (isSame || (await hasOwnPorts(ctx)) !== false) return [];
   const detail =
     'needs instances with networks of their own, which this host does not give: the program must listen on the port ' +

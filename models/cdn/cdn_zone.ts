@@ -15,6 +15,7 @@ import type {
 import { Application } from '../applications/application';
 import { Bucket } from '../object_storage/bucket';
 import { Resource } from '../base/resource';
+import { requestedChanges } from '../base/requested_changes';
 import { randomWord } from '../../core/accounts/random_word';
 
 const SUFFIX_LETTERS = 'abcdefghjkmnpqrstvwxyz23456789';
@@ -72,7 +73,9 @@ export class CdnZone extends Resource {
   }
 
   /** @throws resource_busy, validation_failed, reference_not_found, name_taken */
-  async change(ctx: Context, { origin, cache, ...plain }: UpdateCdnZoneInput): Promise<this> {
+  async change(ctx: Context, input: UpdateCdnZoneInput): Promise<this> {
+    const { origin, cache, ...plain } = requestedChanges(input, this);
+    if (!origin && !cache && !Object.keys(plain).length) return this.update(ctx, {});
     if (this.status !== 'provisioning') this.requireStatus(['active', 'disabled', 'failed']);
     return this.update(ctx, {
       ...plain,

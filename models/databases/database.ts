@@ -33,6 +33,7 @@ import {
 } from './database/plan';
 import { releaseChildren, requireDetached } from './database/release';
 import { checkQuotas, requireRoom } from '../base/quota';
+import { requestedChanges } from '../base/requested_changes';
 import { named } from '../../db/statement';
 
 const LOCK = named('select 1 from databases where id = $1 and deleted_at is null for no key update');
@@ -216,6 +217,8 @@ export class ManagedDatabase extends Resource {
 
   // Package and storage as they would be; null where neither changes.
   private async resized(ctx: Context, input: UpdateDatabaseInput): Promise<Resized | null> {
+    const { database_package, storage_gb: asked } = requestedChanges(input, this);
+    if (database_package === undefined && asked === undefined) return null;
     const pack = await requirePackage(ctx, this.engine, input.database_package ?? this.database_package);
     const least = Math.max(this.storage_gb, pack.storage_gb);
     const storage_gb = input.storage_gb ?? least;

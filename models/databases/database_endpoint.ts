@@ -12,6 +12,7 @@ import type {
   UpdateDatabaseEndpointInput,
 } from '../../schema/types';
 import { Resource } from '../base/resource';
+import { requestedChanges } from '../base/requested_changes';
 import type { Values } from '../../db/table';
 import { requireUnattached } from './database_attachment/in_use';
 import { refreshVariables } from './database_attachment/variables';
@@ -127,16 +128,17 @@ export class DatabaseEndpoint extends Resource {
    * @throws validation_failed, engine_feature_unsupported, name_taken, capacity_unavailable
    */
   async change(ctx: Context, database: ManagedDatabase, input: UpdateDatabaseEndpointInput): Promise<this> {
+    const { name, allowed_sources, ...pool } = requestedChanges(input, this);
     const acting: Values = {
-      ...(input.allowed_sources != null && { allowed_sources: this.sources(input.allowed_sources) }),
-      ...(await this.pooling(ctx, database, input)),
+      ...(allowed_sources != null && { allowed_sources: this.sources(allowed_sources) }),
+      ...(await this.pooling(ctx, database, pool)),
     };
     const acts = Object.keys(acting).length > 0;
     const { port } = this;
     const status = this.status === 'provisioning' ? 'provisioning' : 'updating';
     await this.update(ctx, {
       ...acting,
-      ...(input.name != null && { name: input.name }),
+      ...(name != null && { name }),
       ...(acts && { status, status_reason: null }),
     });
     if (acts) await wakeDatabase(ctx.sql, this.database_id);

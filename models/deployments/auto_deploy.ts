@@ -13,6 +13,7 @@ import { webhookOf } from '../integrations/git_integration/webhook';
 import type { LoopRow } from '../../db/lease';
 import { changeRows } from '../../db/loop_rows';
 import { named } from '../../db/statement';
+import { requestedChanges } from '../base/requested_changes';
 
 /** The row, as the loop has it. */
 export interface AutoDeployRow extends LoopRow {
@@ -102,8 +103,11 @@ export async function changeAutoDeploy(
   head: HeadAtStart | null,
 ): Promise<AutoDeployView> {
   const [row] = await ctx.sql.query<Configured>(SELECT, [application.id]);
-  const { enabled, branch, wait_for_checks, paths } = merged(row ?? DEFAULTS, input);
-  requireSource(application.source, input);
+  const changes = requestedChanges(input, row ?? DEFAULTS);
+  // What was seen of the branch stays, and a commit that waits for its checks goes on waiting.
+  if (!Object.keys(changes).length) return viewOf(ctx, await application.update(ctx, {}), row ?? DEFAULTS);
+  const { enabled, branch, wait_for_checks, paths } = merged(row ?? DEFAULTS, changes);
+  requireSource(application.source, changes);
   const changed = await application.update(ctx, { auto_deploy_enabled: enabled });
   await ctx.sql.query(ADD, [application.id]);
   const start = [head?.sha ?? null, head?.watched ?? null];

@@ -5,7 +5,7 @@ import type { Sql } from '../../core/context';
 import { mintId, timeOfId } from '../../core/ids';
 import type { ImageSettings, PulledImage } from '../../core/protocols/image_settings';
 import type { SecretBox } from '../../core/secrets';
-import type { ApplicationSettings } from '../../schema/types';
+import type { ApplicationHealthCheckType, ApplicationSettings } from '../../schema/types';
 import type { Application } from '../applications/application';
 import { settingsOf } from '../applications/application_settings';
 import { variablesOf } from '../environment/environment_variable';
@@ -21,7 +21,9 @@ interface ReleaseOwner {
   deployment_id: string;
 }
 
-export type ReleaseSettings = Pick<ApplicationSettings, 'run' | 'http' | 'health_check'> & {
+export type ReleaseSettings = Pick<ApplicationSettings, 'run' | 'http'> & {
+  /** Where no type was set, the default has been filled in. */
+  health_check: ApplicationSettings['health_check'] & { type: ApplicationHealthCheckType };
   /** Where commands start, relative to the files. */
   root_directory: string;
   /** Of an image: how it is run. Absent for files that were built. */
@@ -120,15 +122,18 @@ export async function pruneReleases(sql: Sql, applicationId: string): Promise<vo
 
 // Files that were built below one directory are not run from another.
 function settingsNow(found: ReleaseParts): ReleaseSettings {
-  const { run, http, health_check, build } = settingsOf(found as unknown as Application);
+  const { run, http, build, health_check: check } = settingsOf(found as unknown as Application);
+  const health_check = { ...check, type: check.type ?? DEFAULT_HEALTH_CHECK };
   const root_directory = found.plan?.root_directory ?? build.root_directory;
   const ofImage = found.plan?.image?.settings;
-  const chosen_port = found.settings.http?.port;
-  if (!ofImage) return { run, http, health_check, root_directory, ...(chosen_port !== undefined && { chosen_port }) };
+  const chosen_port = found.settings.http?.port ?? null;
+  if (!ofImage) return { run, http, health_check, root_directory, ...(chosen_port !== null && { chosen_port }) };
   // An explicit port overrides the one that the image exposes.
   const image = { ...ofImage, exposed_port: chosen_port ?? ofImage.exposed_port };
   return { run, http, root_directory, ...healthNow(image, found.settings, health_check) };
 }
+
+const DEFAULT_HEALTH_CHECK = 'tcp';
 
 /** HEALTHCHECK of an image applies until the application has an explicit health check. */
 function healthNow(
@@ -137,7 +142,7 @@ function healthNow(
   health_check: ReleaseSettings['health_check'],
 ): Pick<ReleaseSettings, 'image' | 'health_check'> {
   const { health_check: ofImage, ...rest } = image;
-  if (stored?.type !== undefined || ofImage === undefined) return { image: rest, health_check };
+  if (stored?.type != null || ofImage === undefined) return { image: rest, health_check };
   if (ofImage === 'none') return { image: rest, health_check: { ...health_check, type: 'none' } };
   return { image, health_check };
 }

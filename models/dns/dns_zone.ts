@@ -12,6 +12,7 @@ import type {
   UpdateDnsZoneInput,
 } from '../../schema/types';
 import { Resource } from '../base/resource';
+import { requestedChanges } from '../base/requested_changes';
 import { wakeBlockedOwners, wakeRecordOwners } from './dns_record/owners';
 import { delegationState, type DelegationFindings } from './dns_zone/delegation';
 import { insertNameServers } from './dns_zone/name_servers';
@@ -90,11 +91,9 @@ export class DnsZone extends Resource {
   }
 
   async change(ctx: Context, { default_ttl, soa }: UpdateDnsZoneInput): Promise<this> {
-    return this.update(ctx, {
-      ...(default_ttl != null && { default_ttl }),
-      ...(soa && { soa: { ...this.soa, ...given(soa) } }),
-      serial: this.nextSerial(),
-    });
+    const wanted = { default_ttl: default_ttl ?? this.default_ttl, soa: { ...this.soa, ...given(soa) } };
+    const changes = requestedChanges(wanted, this);
+    return this.update(ctx, { ...changes, ...(Object.keys(changes).length > 0 && { serial: this.nextSerial() }) });
   }
 
   /** Records were written under the lock of the zone. */

@@ -7,6 +7,7 @@ import { named } from '../../db/statement';
 import type { Values } from '../../db/table';
 import type { CreateEmailRelayZoneInput, UpdateEmailRelayZoneInput } from '../../schema/types';
 import { Resource } from '../base/resource';
+import { requestedChanges } from '../base/requested_changes';
 import { requireMailEngine, type EmailDomain } from './email_domain';
 
 /** What sends mail for one or more domains of a project. Only the hash of its password is stored. */
@@ -54,8 +55,8 @@ export class EmailRelayZone extends Resource {
 
   /** @throws reference_not_found, domain_not_verified, name_taken */
   async change(ctx: Context, input: UpdateEmailRelayZoneInput): Promise<this> {
-    if (input.email_domain_ids) await requireVerified(ctx, input.email_domain_ids);
-    const changes: Values = Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));
+    const changes: Values = requestedChanges(input, this);
+    if (changes.email_domain_ids) await requireVerified(ctx, changes.email_domain_ids as string[]);
     const enabled = input.enabled ?? this.enabled;
     // What the platform has suspended stays so, whatever its owner wants.
     if (!this.suspended_at) changes.status = enabled ? 'active' : 'disabled';

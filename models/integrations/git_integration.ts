@@ -11,6 +11,7 @@ import { defineStates } from '../../core/states';
 import type { CreateGitIntegrationInput, UpdateGitIntegrationInput } from '../../schema/types';
 import type { Values } from '../../db/table';
 import { Resource } from '../base/resource';
+import { isOnlyField } from '../base/requested_changes';
 import { normalBaseUrl } from './git_integration/base_url';
 import { accessOf, providerFailure, providerProblem, sealTokens } from './git_integration/client';
 import { dependentsOf } from './git_integration/dependents';
@@ -100,7 +101,7 @@ export class GitIntegration extends Resource {
     const auth_type = input.auth_type ?? this.auth_type;
     requireFittingToken(auth_type, input.access_token ?? null, auth_type !== this.auth_type);
     const name = input.name != null && { name: input.name };
-    if (auth_type === 'oauth' && input.auth_type != null) {
+    if (this.requestsAccess(input)) {
       requireOauthClient(ctx.config, this);
       const pending = { status: 'pending', status_reason: null, sealed_tokens: null, token_expires_at: null };
       return this.update(ctx, { ...name, auth_type, ...pending, ...newGrant(ctx.secrets, this.id) });
@@ -109,6 +110,12 @@ export class GitIntegration extends Resource {
     if (!account) throw problem('provider_error', 'The Git provider was not queried. Try again.');
     const token = tokenColumns(ctx, this.id, input.access_token);
     return this.update(ctx, { ...name, auth_type, ...token, ...accountColumns(account), ...NO_GRANT });
+  }
+
+  // A client that sends back the `auth_type` that it has read does not lose the access that was granted.
+  private requestsAccess(input: UpdateGitIntegrationInput): boolean {
+    if (input.auth_type !== 'oauth' || this.auth_type !== 'oauth') return input.auth_type === 'oauth';
+    return this.status === 'error' && isOnlyField(input, 'auth_type');
   }
 
   /** What the provider says of the present token, for `verify`; null where there is none. @throws provider_error */

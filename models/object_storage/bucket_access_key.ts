@@ -6,6 +6,7 @@ import { mintId, timeOfId } from '../../core/ids';
 import { defineStates } from '../../core/states';
 import type { BucketGrantInput, CreateBucketAccessKeyInput, UpdateBucketAccessKeyInput } from '../../schema/types';
 import { Resource } from '../base/resource';
+import { requestedChanges } from '../base/requested_changes';
 import { Bucket } from './bucket';
 import { requireObjectStorage } from './bucket/endpoint';
 import { KEY_LETTERS } from './bucket/presign';
@@ -73,7 +74,7 @@ export class BucketAccessKey extends Resource {
 
   /** @throws validation_failed, reference_not_found */
   async change(ctx: Context, input: UpdateBucketAccessKeyInput): Promise<this> {
-    const { name, grants: given, enabled, expires_at } = input;
+    const { name, grants: given, enabled, expires_at } = requestedChanges(input, this);
     requireFuture(expires_at);
     const grants = given && (await grantsOf(ctx, given));
     const after = {

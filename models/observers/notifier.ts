@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
@@ -50,8 +51,10 @@ export class Notifier extends Resource {
   /** @throws validation_failed */
   async change(ctx: Context, input: UpdateNotifierInput): Promise<this> {
     const { config, ...plain } = input;
-    const merged = config && mergeConfig(this.type, openConfig(ctx, this), config, ctx.config);
-    return this.update(ctx, { ...plain, ...(merged && configColumns(ctx, this.id, merged)) });
+    const present = openConfig(ctx, this);
+    const merged = config && mergeConfig(this.type, present, config, ctx.config);
+    const isSame = !merged || isDeepStrictEqual(merged, present);
+    return this.update(ctx, { ...plain, ...(!isSame && configColumns(ctx, this.id, merged)) });
   }
 
   /** Observers that name it go on without it; messages that are on their way are given up. */

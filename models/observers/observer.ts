@@ -27,6 +27,7 @@ import { localRegion, regionsOf, requireRegions } from './observer/regions';
 import { applyFindings } from './observer/results';
 import { scheduleChecks, unscheduleChecks } from './observer/schedule';
 import { sealedColumns } from '../base/sealed_columns';
+import { requestedChanges } from '../base/requested_changes';
 
 /** The result of a check on request. */
 export type CheckedNow = { outcome: CheckOutcome | null } | { result: CheckResult };
@@ -106,23 +107,26 @@ export class Observer extends Resource {
     const metric = this.metric && mergeMetric(this.metric, input.metric ?? {});
     const interval_seconds = input.interval_seconds ?? this.interval_seconds;
     requireFields({ uptime, metric, interval_seconds }, ctx.config);
+    const present = { uptime: this.uptime && this.withHeaders(ctx), metric: this.metric };
+    const checked = requestedChanges({ uptime, metric }, present);
     await requireReferences(ctx, {
-      uptime: input.uptime ? uptime : null,
+      uptime: checked.uptime ?? null,
       regions: this.uptime?.regions,
-      metric: input.metric ? metric : null,
-      notifier_ids: input.notifier_ids ?? [],
+      metric: checked.metric ?? null,
+      notifier_ids: requestedChanges(input, this).notifier_ids ?? [],
     });
     const was = { enabled: this.enabled, interval: this.interval_seconds };
+    const { reminder_minutes, enabled, ...plain } = requestedChanges(input, this);
     await this.update(ctx, {
-      ...{ ...input, uptime: undefined, metric: undefined },
-      ...(input.uptime && uptimeColumns(ctx, this.id, uptime)),
-      ...(input.metric && { ...metricColumns(metric), data_at: new Date().toISOString() }),
-      ...(await this.switched(ctx, input.enabled)),
+      ...{ ...plain, reminder_minutes, enabled, uptime: undefined, metric: undefined },
+      ...(checked.uptime && uptimeColumns(ctx, this.id, uptime)),
+      ...(checked.metric && { ...metricColumns(metric), data_at: new Date().toISOString() }),
+      ...(await this.switched(ctx, enabled)),
     });
-    const isAfresh = !was.enabled || Boolean(input.uptime ?? input.metric);
+    const isAfresh = !was.enabled || Boolean(checked.uptime ?? checked.metric);
     if (this.enabled && (isAfresh || was.interval !== interval_seconds))
       await scheduleChecks(ctx, this, isAfresh ? 'afresh' : 'as_they_are');
-    if (input.reminder_minutes !== undefined) await ctx.sql.query(REMIND, [this.id, this.reminder_minutes]);
+    if (reminder_minutes !== undefined) await ctx.sql.query(REMIND, [this.id, this.reminder_minutes]);
     return this;
   }
 
@@ -229,6 +233,7 @@ function requireSameType(type: Observer['type'], input: UpdateObserverInput): vo
   const other = type === 'uptime' ? 'metric' : 'uptime';
   if (input[other])
     throw validationFailed([{ field: other, code: 'depends_on', detail: `needs an observer of the type ${other}` }]);
+  if (input[type] === null) throw validationFailed([{ field: type, code: 'required', detail: 'must not be null' }]);
 }
 
 interface References {

@@ -7,6 +7,7 @@ import type { Application } from '../applications/application';
 import { wakeApplication } from '../applications/application/wake';
 import { requireType } from '../applications/application/plan';
 import { Resource } from '../base/resource';
+import { requestedChanges } from '../base/requested_changes';
 import { retireInstancesOfProcess } from '../applications/stack';
 import { clamped, requireAutoscaling, requireScale, processSizeOf, type Autoscaling } from './process/scale';
 
@@ -88,7 +89,7 @@ export class Process extends Resource {
    * instances are wanted than the new size allows
    */
   async change(ctx: Context, application: Application, input: UpdateProcessInput): Promise<this> {
-    const { application_type } = input;
+    const { command, application_type } = requestedChanges(input, this);
     if (application_type) await requireType(ctx, application_type, application.region);
     if (application_type !== undefined)
       requireScale(
@@ -97,7 +98,7 @@ export class Process extends Resource {
         this.instances,
       );
     return this.update(ctx, {
-      ...(input.command !== undefined && { command: input.command }),
+      ...(command !== undefined && { command }),
       ...(application_type !== undefined && { application_type }),
     });
   }

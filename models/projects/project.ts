@@ -6,6 +6,7 @@ import { Resource } from '../base/resource';
 import { usedOf } from '../base/quota';
 import { requireRegion } from '../reference/region';
 import { allKinds } from '../base/registry';
+import { requestedChanges } from '../base/requested_changes';
 import { named } from '../../db/statement';
 
 /** The container of every other resource. Its rows are not tenants of a project, so it reads itself. */
@@ -60,9 +61,10 @@ export class Project extends Resource {
 
   /** @throws reference_not_found */
   async change(ctx: Context, input: UpdateProjectInput): Promise<Project> {
-    if (input.default_region != null) requireRegion(ctx, input.default_region, 'default_region');
+    const changes = requestedChanges(input, this);
+    if (changes.default_region != null) requireRegion(ctx, changes.default_region, 'default_region');
     const { role } = this;
-    await this.update(ctx, { ...input });
+    await this.update(ctx, changes);
     await ctx.forget({ project_id: this.id });
     this.role = role;
     return this;

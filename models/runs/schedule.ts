@@ -17,6 +17,7 @@ import { page, type Page } from '../base/page';
 import type { ParentLimit } from '../base/quota';
 import { Resource } from '../base/resource';
 import { noteChange } from '../base/row';
+import { requestedChanges } from '../base/requested_changes';
 import { Run } from './run';
 import { cancelRuns } from './run/cancel';
 import { lockUnfinished } from './schedule/unfinished';
@@ -91,10 +92,10 @@ export class Schedule extends Resource {
 
   /** A new time counts from now. @throws reference_not_found, capacity_unavailable, name_taken */
   async change(ctx: Context, input: UpdateScheduleInput): Promise<this> {
-    const changes: Values = { ...input };
-    if (input.application_type != null) {
+    const changes: Values = requestedChanges(input, this);
+    if (changes.application_type != null) {
       const { region } = await Application.get(ctx, this.application_id);
-      changes.application_type = await requireType(ctx, input.application_type, region);
+      changes.application_type = await requireType(ctx, changes.application_type as string, region);
     }
     const { cron = this.cron, time_zone = this.time_zone, enabled = this.enabled } = input as Partial<Schedule>;
     if (cron !== this.cron || time_zone !== this.time_zone || enabled !== this.enabled)

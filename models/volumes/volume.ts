@@ -9,6 +9,7 @@ import { Resource } from '../base/resource';
 import type { Values } from '../../db/table';
 import type { Billing } from '../projects/billing';
 import { requireRoom } from '../base/quota';
+import { isOnlyField, requestedChanges } from '../base/requested_changes';
 import { requireRegion } from '../reference/region';
 
 /** A persistent storage volume: grows only, attached to at most one application. */
@@ -75,10 +76,12 @@ export class Volume extends Resource {
    * Name, size and attachment in one step. @throws as create, volume_size_must_increase, resource_busy, invalid_state
    */
   async change(ctx: Context, input: UpdateVolumeInput): Promise<this> {
+    const { name, size_gb, ...place } = requestedChanges(input, this);
+    const asksToGrow = size_gb != null || (input.size_gb != null && isOnlyField(input, 'size_gb'));
     const changes: Values = {
-      ...(input.name != null && { name: input.name }),
-      ...(await this.attachment(ctx, input)),
-      ...(input.size_gb != null && (await this.growth(ctx, input.size_gb))),
+      ...(name != null && { name }),
+      ...(await this.attachment(ctx, place)),
+      ...(asksToGrow && (await this.growth(ctx, size_gb ?? this.size_gb))),
     };
     return this.update(ctx, changes);
   }

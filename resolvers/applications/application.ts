@@ -38,6 +38,7 @@ export const resolvers: Resolvers = {
     metrics: (application, args, ctx) => metricsBeside(ctx, application, args),
     deployments: (application, { limit }, ctx) => newestDeployments(ctx, application, limit),
   },
+  ApplicationSource: { template: ({ preset }) => preset ?? null },
 };
 
 export const prepare: Record<string, Prepare> = {

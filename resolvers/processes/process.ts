@@ -34,7 +34,7 @@ export const resolvers: Resolvers = {
     processes: (application, { limit }, ctx) => childrenOf(Process, ctx, application, limit),
   },
   Process: {
-    command: (process, _, ctx) => startCommand(ctx, process),
+    effective_command: (process, _, ctx) => startCommand(ctx, process),
     application: (process, _, ctx, info) => loadOne(Application, ctx, process.project_id, process.application_id, info),
   },
 };

@@ -125,7 +125,8 @@ function typeOf(document: OpenApiDocument, schema: Schema): string {
     const name = schema.$ref.slice(schema.$ref.lastIndexOf('/') + 1);
     return `<a href="#schema-${name}">${name}</a>`;
   }
-  if (schema.anyOf) return schema.anyOf.map((part) => typeOf(document, part)).join(' or ');
+  const choices = schema.anyOf ?? schema.oneOf;
+  if (choices) return choices.map((part) => typeOf(document, part)).join(' or ');
   if (schema.allOf) return schema.allOf.map((part) => typeOf(document, part)).join(' and ');
   if (schema.items) return `list of ${typeOf(document, schema.items)}`;
   const type = [schema.type ?? 'any'].flat().join(' or ');

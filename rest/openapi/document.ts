@@ -26,6 +26,11 @@ export interface Schema {
   additionalProperties?: false;
   allOf?: Schema[];
   anyOf?: Schema[];
+  oneOf?: Schema[];
+  /** Of a text: what is in it. */
+  contentMediaType?: string;
+  contentSchema?: Schema;
+  discriminator?: { propertyName: string; mapping: Record<string, string> };
   deprecated?: boolean;
 }
 
@@ -91,13 +96,31 @@ export interface OperationObject {
   responses: Record<string, Response | Ref>;
 }
 
+/** A way to log in. OpenAPI 3.1 has no name for the flow of devices. */
+export type SecurityScheme =
+  | { type: 'http'; scheme: 'bearer'; description: string }
+  | {
+      type: 'oauth2';
+      description: string;
+      flows: { authorizationCode: OAuthFlow; 'x-deviceAuthorization': OAuthFlow };
+      'x-oauth2MetadataUrl': string;
+    };
+
+export interface OAuthFlow {
+  authorizationUrl?: string;
+  deviceAuthorizationUrl?: string;
+  tokenUrl: string;
+  refreshUrl: string;
+  scopes: Record<string, string>;
+}
+
 export interface Components {
   examples: Record<string, { value: unknown }>;
   schemas: Record<string, Schema>;
   parameters: Record<string, Parameter>;
   headers: Record<string, Header>;
   responses: Record<string, Response>;
-  securitySchemes: Record<string, { type: 'http'; scheme: 'bearer'; description: string }>;
+  securitySchemes: Record<string, SecurityScheme>;
 }
 
 export interface Tag {

@@ -5,14 +5,15 @@ import { responseType, isTagged } from './response_type';
 import type { DocumentBuilder } from './builder';
 import { codeSamples } from './code_samples';
 import { codesOf } from './error_codes';
-import type { OperationObject, Ref, RequestBody, Response } from './document';
+import type { OperationObject, Ref, RequestBody, Response, Schema } from './document';
 import { answerExamples, streamExamples } from './answer_examples';
 import { bodyExample } from './examples';
 import { withoutUndefined } from './scalar_schemas';
 import { successHeaders } from './headers';
 import { linksOf } from './links';
 import { parametersOf } from './parameters';
-import { problemResponse } from './problems';
+import { anyProblemRef, problemResponse } from './problems';
+import { securityOf } from './security';
 import { answerSchema, inputRef } from './schemas';
 
 const EVENT_STREAM = [
@@ -31,7 +32,7 @@ export function operationObject(builder: DocumentBuilder, operation: Operation):
     description: [field.definition.description ?? operation.summary, describeAuthorisation(field)].join('\n\n'),
     tags: [operation.group],
     'x-extension': operation.extension || undefined,
-    security: field.scope === 'none' ? [] : [{ bearer: [] }],
+    security: securityOf(field.scope),
     'x-required-scope': field.scope,
     parameters: parameters.length ? parameters : undefined,
     'x-codeSamples': codeSamples(operation, parameters, body),
@@ -76,10 +77,19 @@ function success(builder: DocumentBuilder, operation: Operation, status: number)
       schema: {
         type: 'string',
         description: EVENT_STREAM,
+        contentMediaType: 'application/json',
+        contentSchema: { anyOf: [rowSchema(builder, operation), anyProblemRef(builder)] },
       },
       examples: streamExamples(builder, operation.field.definition.type),
     };
   return withoutUndefined({ ...bare, content, links: status === 201 ? linksOf(builder, operation) : undefined });
+}
+
+/** Of an entry of a list. */
+function rowSchema(builder: DocumentBuilder, { field }: Operation): Schema {
+  const { $ref = '' } = answerSchema(builder, field.definition.type);
+  const list = builder.components.schemas[$ref.slice($ref.lastIndexOf('/') + 1)];
+  return list?.properties?.data?.items ?? {};
 }
 
 function describe(operation: Operation, status: number): string {

@@ -43,11 +43,14 @@ function memberSchema(builder: DocumentBuilder, owner: string, node: Node): Sche
   const nullable = !isNonNullType(node.type) && !spec.notNull;
   const base = baseSchema(builder, owner, node, spec);
   const { fallback, note } = readDefault(node, spec, base);
+  // Generated clients send a `default` with every body. In an update, what is left out keeps its value.
+  const isUpdate = fallback !== undefined && builder.updates.has(owner);
+  const remark = isUpdate ? `Default: \`${JSON.stringify(fallback)}\`.` : note;
   const example = exampleIn(spec) ?? (isObvious(base) ? undefined : exampleOf(builder, owner, node, fallback));
   return withoutUndefined({
     ...(nullable ? orNull(base) : base),
-    description: [node.description, note].filter(Boolean).join(' ') || undefined,
-    default: fallback ?? base.default,
+    description: [node.description, remark].filter(Boolean).join(' ') || undefined,
+    default: isUpdate ? undefined : (fallback ?? base.default),
     examples: example === undefined ? undefined : [example],
     deprecated: node.deprecationReason ? true : undefined,
   });

@@ -20,7 +20,16 @@ import { extensionsOf, formatAndLogError, formatError, outcomes, responsePlugin 
 import { openIntrospection, type Executed, type Introspection } from './introspection';
 import { keptDocuments } from './kept_documents';
 import { queryLimits, type QueryLimits, type QueryNature } from './query_limits';
-import { identify, readRequest, requireDistinctConnection, requireJson, type GraphqlRequest } from './request';
+import {
+  identify,
+  opensExplorer,
+  readRequest,
+  readUrl,
+  requireDistinctConnection,
+  requireJson,
+  requireOwnPage,
+  type GraphqlRequest,
+} from './request';
 import { openStrangers, tokensMax, type Strangers } from './strangers';
 import { streams, type SendStream } from './stream';
 
@@ -34,16 +43,16 @@ type Page = () => { type: string; body: string | Buffer; headers?: Record<string
 interface GraphqlFace {
   router: Router;
   /**
-   * Handles POST /graphql before Express: authentication, limits and execution. Behind Express a rejection would cost
-   * three times as much.
+   * Handles POST /graphql, and GET of other clients than browsers that open the explorer, before Express:
+   * authentication, limits and execution. Behind Express a rejection would cost three times as much.
    */
   gate(express: RequestListener): RequestListener;
   stop(): Promise<void>;
 }
 
 /**
- * Routes of /graphql: GET is the explorer, POST runs one operation. The first POST prepares the schema.
- * @param done called once for each POST, for the log and the metrics
+ * Routes of /graphql: GET is the explorer or runs a query of the URL, POST runs one operation. The first of them
+ * prepares the schema. @param done called once for each operation, for the log and the metrics
  */
 export function graphqlFace(
   platform: Platform,
@@ -57,7 +66,7 @@ export function graphqlFace(
   const parts: GateParts = { prepared, introspection, strangers, done };
   const router = express.Router();
   router.get('/', serveExplorer(explorer));
-  // POST to the path itself is handled by `gate`.
+  // Operations are handled by `gate`.
   router.post('/', (_, response) => respondWithProblem(response, problem('route_not_found')));
   router.all('/', (_, response) =>
     respondWithProblem(response, problem('method_not_allowed', undefined, {}, { Allow: 'GET, HEAD, POST' })),
@@ -106,19 +115,9 @@ async function startApollo(platform: Platform, schema: GraphQLSchema, run: Execu
 /** Express keeps what stands there before it. */
 const localsOf = (response: ServerResponse): Partial<Locals> => ((response as Response).locals ??= {});
 
-/** The explorer is for browsers, whose Accept has HTML. A query in the URL is never run. */
+/** A query in the URL is not run for it. */
 function serveExplorer(page: Page): RequestHandler {
-  return (request, response) => {
-    if (!/\btext\/html\b/i.test(request.headers.accept ?? ''))
-      return respondWithProblem(
-        response,
-        problem(
-          'method_not_allowed',
-          'Queries are sent with POST. A browser finds the explorer here.',
-          {},
-          { Allow: 'POST' },
-        ),
-      );
+  return (_, response) => {
     const { type, body, headers } = page();
     response.set({ 'Content-Type': type, 'Cache-Control': 'no-cache', Vary: 'Accept', ...headers }).send(body);
   };
@@ -149,10 +148,15 @@ function gate(platform: Platform, parts: GateParts, behind: RequestListener): Re
     }
   };
   return (request, response) =>
-    request.method === 'POST' && PATH.test(request.url as string)
+    PATH.test(request.url as string) && isOperation(request)
       ? void handle(request, response)
       : behind(request, response);
 }
+
+const isRead = ({ method }: IncomingMessage): boolean => method === 'GET' || method === 'HEAD';
+
+const isOperation = (request: IncomingMessage): boolean =>
+  request.method === 'POST' || (isRead(request) && !opensExplorer(request));
 
 /** Admits a request and answers it. */
 async function answer(
@@ -163,12 +167,16 @@ async function answer(
   response: ServerResponse,
 ): Promise<void> {
   ctx.identity = await identify(platform, request, ctx.address);
-  requireJson(request);
+  if (!isRead(request)) requireJson(request);
+  else if (ctx.identity?.kind === 'session') requireOwnPage(request, platform.config.baseUrl);
   requireDistinctConnection(request);
   const { json, events } = graphqlTypes(request.headers.accept);
-  const operation = readRequest(await parseBody(request, limits.graphqlBodyBytesMax));
+  const sent = isRead(request) ? readUrl(request.url) : await parseBody(request, limits.graphqlBodyBytesMax);
+  const operation = readRequest(sent);
   const { apollo, walk, stream } = await parts.prepared();
   const nature = await weigh(walk, parts, ctx, operation);
+  if (nature.mutates && isRead(request))
+    throw problem('method_not_allowed', 'Mutations are sent with POST.', {}, { Allow: 'POST' });
   if (nature.subscribes && !events)
     throw problem('not_acceptable', 'Subscriptions are sent as server-sent events: accept text/event-stream.');
   if (nature.subscribes || !json) return stream(response, ctx, operation);
@@ -186,7 +194,7 @@ async function answer(
     ...(etag !== null && nature.rootFields === 1 && { etag }),
     'content-type': `${json}; charset=utf-8`,
   };
-  sendText(response, status, own, text, false);
+  sendText(response, status, own, text, request.method === 'HEAD');
 }
 
 /** Computes the cost of a query, and requires that it is within the limits and the caller's budget. */
@@ -256,7 +264,13 @@ function respondWithProblem(response: ServerResponse, failure: Problem): void {
   sendText(
     response,
     failure.status,
-    { ...ctx?.reply.headers, ...failure.headers, ...challenge, 'Content-Type': 'application/json; charset=utf-8' },
+    {
+      ...ctx?.reply.headers,
+      ...failure.headers,
+      ...challenge,
+      'Cache-Control': 'no-store',
+      'Content-Type': 'application/json; charset=utf-8',
+    },
     text,
     response.req.method === 'HEAD',
   );

@@ -52,6 +52,8 @@ export interface QueryNature {
   rootFields: number;
   /** The operation that is to run is a subscription. */
   subscribes: boolean;
+  /** The operation that is to run is a mutation. */
+  mutates: boolean;
 }
 
 interface AskedQuery {
@@ -76,12 +78,13 @@ export function queryLimits(schema: GraphQLSchema, usualIntrospection: string): 
     const document = parseText(query, tokensMax);
     const weights = weightsOf(schema, document, variables);
     for (const weight of weights) requireWithinLimits(weight, introspectionMax);
-    const subscribes = getOperationAST(document, operationName)?.operation === OperationTypeNode.SUBSCRIPTION;
-    return { ...natureOf(weights, variables), subscribes };
+    const kind = getOperationAST(document, operationName)?.operation;
+    const [subscribes, mutates] = [kind === OperationTypeNode.SUBSCRIPTION, kind === OperationTypeNode.MUTATION];
+    return { ...natureOf(weights, variables), subscribes, mutates };
   };
 }
 
-function natureOf(weights: Weight[], variables: Variables): Omit<QueryNature, 'subscribes'> {
+function natureOf(weights: Weight[], variables: Variables): Omit<QueryNature, 'subscribes' | 'mutates'> {
   const introspects = weights.some(({ introspection }) => introspection > 0);
   const isSchemaOnly = introspects && weights.every(({ cost }) => cost === 0);
   const isConstant = isSchemaOnly && Object.keys(variables).length === 0;

@@ -26,10 +26,25 @@ export async function identify(
 
 /** Browsers send Origin with every POST; a page of another site can't leave it out. @throws csrf_rejected */
 export function requireSameOrigin(request: IncomingMessage, baseUrl: string): void {
-  const { origin, host } = request.headers;
-  if (origin === undefined && request.headers['sec-fetch-site'] === undefined) return;
+  const { origin, 'sec-fetch-site': site } = request.headers;
+  if (origin !== undefined || site !== undefined) requireOwnPage(request, baseUrl);
+}
+
+/**
+ * A GET carries the cookie of a session also where a page of another site makes it, without asking first. Only a
+ * browser that says that the page is ours is let in; other programs have keys. @throws csrf_rejected
+ */
+export function requireOwnPage({ headers }: IncomingMessage, baseUrl: string): void {
+  const { origin, host } = headers;
+  // Browsers leave Origin out of a GET of the page's own origin.
+  if (origin === undefined && headers['sec-fetch-site'] === 'same-origin') return;
   if (origin === new URL(baseUrl).origin || origin === `http://${host}` || origin === `https://${host}`) return;
   throw problem('csrf_rejected');
+}
+
+/** Whether a GET of /graphql opens the explorer: browsers navigate with HTML in Accept, and clients name JSON. */
+export function opensExplorer({ headers: { accept = '' } }: IncomingMessage): boolean {
+  return /\btext\/html\b/i.test(accept) && !/\bjson\b/i.test(accept);
 }
 
 // A form, or text, is what a page of another site can send without asking first.
@@ -51,6 +66,28 @@ export function requireDistinctConnection({ headers, url }: IncomingMessage): vo
   );
 }
 
+/** The parameters of a URL, as GraphQL over HTTP has them, in the shape of a body. @throws graphql_invalid */
+export function readUrl(url = ''): Record<string, unknown> {
+  const parameters = new URLSearchParams(url.split('?')[1]);
+  const read = (name: string): string | undefined => {
+    const [value, ...others] = parameters.getAll(name);
+    if (others.length) throw problem('graphql_invalid', `The URL has the parameter ${name} more than once.`);
+    return value || undefined;
+  };
+  const json = (name: string): unknown => {
+    const text = read(name);
+    try {
+      return text === undefined ? undefined : (JSON.parse(text) as unknown);
+    } catch {
+      throw problem('graphql_invalid', `The parameter ${name} of the URL must be a JSON object.`);
+    }
+  };
+  const query = read('query');
+  if (query === undefined)
+    throw problem('graphql_invalid', 'The URL must have a parameter query. Mutations and bodies are sent with POST.');
+  return { query, operationName: read('operationName'), variables: json('variables'), extensions: json('extensions') };
+}
+
 /** The members of a body in the shape that Apollo takes. @throws graphql_invalid */
 export function readRequest({ query, variables, operationName, extensions }: Record<string, unknown>): GraphqlRequest {
   if (typeof query !== 'string' || query.trim() === '')
@@ -62,7 +99,7 @@ export function readRequest({ query, variables, operationName, extensions }: Rec
   return {
     query,
     variables: variables ?? undefined,
-    operationName: operationName ?? undefined,
+    operationName: operationName || undefined,
     extensions: extensions ?? undefined,
   };
 }

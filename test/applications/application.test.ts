@@ -50,7 +50,7 @@ describe('creation', () => {
     expect(application).toMatchObject({
       preset: 'node-worker',
       application_type: 's-512mb',
-      source: { type: 'template', template: 'node-worker', repository_url: null },
+      source: { type: 'preset', preset: 'node-worker', template: 'node-worker', repository_url: null },
     });
     const processes = await service.sql(
       'select type, command, instances from processes where application_id = $1 order by type',
@@ -74,7 +74,7 @@ describe('creation', () => {
       [{ region: 'nowhere' }, 'region'],
       [{ application_type: 'gigantic' }, 'application_type'],
       [{ preset: 'cobol' }, 'preset'],
-      [{ source: { type: 'template', template: 'cobol' } }, 'source.template'],
+      [{ source: { type: 'preset', preset: 'cobol' } }, 'source.preset'],
       [
         { source: { type: 'git', git_integration_id: 'gin_01h455vb4pex5vsknk084sn02q', repository_id: '7' } },
         'source.git_integration_id',

@@ -14,7 +14,7 @@ const QUERY = `query ($id: ID!) { getApplication(id: $id) {
 } }`;
 
 async function application(name: string): Promise<string> {
-  const body = { name, source: { type: 'template', template: 'static-site' } };
+  const body = { name, source: { type: 'preset', preset: 'static-site' } };
   return (await service.call('POST', '/v2/applications', { body })).body.id;
 }
 

@@ -1,4 +1,6 @@
 // Where applications come from: the source and its rules (docs/contract/resources.md §3).
+import type { Knex } from 'knex';
+import { up as renamePresets } from '../../migrations/0067_preset_sources';
 import { startService, type Answer } from '../support/service';
 import { created, errorsOf, git, post, service, setUpApplications } from '../support/deployments/application_cases';
 
@@ -67,7 +69,7 @@ describe('source', () => {
     const cases: [Record<string, unknown>, [string, string][]][] = [
       [{ type: 'git' }, [['source.repository_url', 'required']]],
       [{ type: 'image' }, [['source.image', 'required']]],
-      [{ type: 'template' }, [['source.template', 'required']]],
+      [{ type: 'preset' }, [['source.preset', 'required']]],
       [{ ...git, image: 'shop' }, [['source.image', 'depends_on']]],
       [{ type: 'image', image: 'shop', branch: 'main' }, [['source.branch', 'depends_on']]],
       [{ type: 'git', git_integration_id: 'gin_1' }, [['source.git_integration_id', 'depends_on']]],
@@ -102,5 +104,32 @@ describe('source', () => {
     });
     expect((await patch(null)).body.source).toBeNull();
     expect(errorsOf(await patch({ branch: 'main' }))).toEqual([['source.type', 'required']]);
+  });
+
+  it('says preset, and takes the former name of it', async () => {
+    const { id } = await created({ source: { type: 'template', template: 'static-site' } });
+    const place = `/v2/applications/${id}`;
+    const shown = { type: 'preset', preset: 'static-site', template: 'static-site' };
+    expect((await service.call('GET', place)).body.source).toMatchObject(shown);
+    const patch = async (source: unknown): Promise<unknown> =>
+      (await service.call('PATCH', place, { body: { source } })).body.source?.preset;
+    expect(await patch({ template: 'node-web' })).toBe('node-web');
+    // Clients that send both names back change either of them.
+    const both = { ...shown, preset: 'node-web', template: 'node-web' };
+    expect(await patch({ ...both, template: 'static-site' })).toBe('static-site');
+    expect(await patch({ ...shown, preset: 'node-web' })).toBe('node-web');
+    expect(await patch(both)).toBe('node-web');
+  });
+
+  it('renames what was stored before', async () => {
+    const { id } = await created({ source: null });
+    const before = { type: 'template', template: 'node-web', branch: null };
+    await service.sql('update applications set source = $2 where id = $1', [id, JSON.stringify(before)]);
+    await renamePresets({ raw: (text: string) => service.sql(text) } as unknown as Knex);
+    expect((await service.sql('select source from applications where id = $1', [id]))[0].source).toEqual({
+      type: 'preset',
+      preset: 'node-web',
+      branch: null,
+    });
   });
 });

@@ -18,7 +18,7 @@ beforeAll(async () => {
   service = await startService({ settings: { WORKLOADS: 'kubernetes' } });
   api = await startOddApiServer();
   const { body } = await service.call('POST', '/v2/applications', {
-    body: { name: 'measured', source: { type: 'template', template: 'static-site' } },
+    body: { name: 'measured', source: { type: 'preset', preset: 'static-site' } },
   });
   application = await deployed(service, body.id);
 });

@@ -19,7 +19,7 @@ afterAll(() => service.close());
 
 async function fresh(name: string): Promise<DeployedApplication> {
   const { body, status } = await service.call('POST', '/v2/applications', {
-    body: { name, source: { type: 'template', template: 'static-site' } },
+    body: { name, source: { type: 'preset', preset: 'static-site' } },
   });
   expect([status, body.code]).toEqual([201, undefined]);
   return deployed(service, body.id);

@@ -21,7 +21,7 @@ afterAll(() => service.close());
 
 async function fresh(name: string): Promise<DeployedApplication> {
   const { body } = await service.call('POST', '/v2/applications', {
-    body: { name, source: { type: 'template', template: 'static-site' } },
+    body: { name, source: { type: 'preset', preset: 'static-site' } },
   });
   return deployed(service, body.id);
 }

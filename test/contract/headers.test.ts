@@ -40,7 +40,7 @@ describe('X-Request-Id', () => {
     ['GET', '/v2/openapi.json', 200],
     ['GET', '/v2/openapi.yaml', 200],
     ['POST', '/v2/openapi.yaml', 405],
-    ['GET', '/graphql', 405],
+    ['GET', '/graphql', 400],
     ['POST', '/graphql', 415],
     ['PUT', '/graphql', 405],
   ];

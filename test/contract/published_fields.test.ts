@@ -11,6 +11,8 @@ const ADDED_VALUES = [
   'TokenKind.oauth',
   // Of applications that were set so, and of deployments: who uploads no source never sees it.
   'ApplicationSourceType.upload',
+  // In place of `template`, which requests may still have.
+  'ApplicationSourceType.preset',
   // Of a method that the client chose itself.
   'PresignMethod.DELETE',
   // Of records that the customer makes, takes from a file or has found by a scan.

@@ -140,7 +140,7 @@ describe('attaching', () => {
     const app = await newApplication();
     const stranger = await service.newProject();
     const foreign = await service.call('POST', '/v2/applications', {
-      body: { name: 'foreign', source: { type: 'template', template: 'static-site' } },
+      body: { name: 'foreign', source: { type: 'preset', preset: 'static-site' } },
       key: stranger.key,
       project: stranger.id,
     });

@@ -88,7 +88,8 @@ test('a Procfile with web, worker and release: the release command first, the wo
   expect((await application.visit()).body).toBe('f1 released');
   expect((await application.log(deployment)).join('\n')).toContain('Running the release command');
   const worker = (await application.get('/processes')).data.find(({ type }: { type: string }) => type === 'worker');
-  expect(worker).toMatchObject({ instances: 0, status: 'idle', command: expect.stringMatching(/^node /) });
+  expect(worker).toMatchObject({ instances: 0, status: 'idle', command: null });
+  expect(worker.effective_command).toMatch(/^node /);
   await application.post(`/processes/${worker.id}/scale`, { instances: 1 });
   await waitFor('the worker', async () => (await application.get(`/processes/${worker.id}`)).status === 'running');
   await application.post(`/processes/${worker.id}/scale`, { instances: 0 });

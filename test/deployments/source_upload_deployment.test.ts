@@ -48,12 +48,12 @@ describe('a deployment', () => {
   });
 
   test('of another source may be made of an upload once', async () => {
-    const other = await newApplication({ type: 'template', template: 'static-site' });
+    const other = await newApplication({ type: 'preset', preset: 'static-site' });
     const { id } = await ready(other);
     expect((await deploy({ source_upload_id: id }, other)).body.source.type).toBe('upload');
     const next = await deploy({}, other);
-    expect(next.body.source).toEqual({ type: 'template', source_upload_id: null, sha256: null, bytes: null });
-    expect((await service.call('GET', `/v2/applications/${other}`)).body.source.type).toBe('template');
+    expect(next.body.source).toEqual({ type: 'preset', source_upload_id: null, sha256: null, bytes: null });
+    expect((await service.call('GET', `/v2/applications/${other}`)).body.source.type).toBe('preset');
   });
 
   test.each(['branch', 'commit_sha', 'image'])('takes an upload or %s', async (field) => {

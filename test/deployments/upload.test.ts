@@ -79,7 +79,7 @@ test('a folder by tar and curl serves; the next one replaces it; a rollback need
 }, 180_000);
 
 test('local changes of an application with another source are built, and said to be so', async () => {
-  const app = await application({ type: 'template', template: 'static-site' });
+  const app = await application({ type: 'preset', preset: 'static-site' });
   const deployed = await app.deploy({
     source_upload_id: await upload(app, writeFolder(nodeApp('local') as Record<string, string>)),
   });
@@ -88,7 +88,7 @@ test('local changes of an application with another source are built, and said to
   const log = await app.log(deployed.id);
   expect(log.some((line: string) => /Upload src_\w+ \(/.test(line))).toBe(true);
   expect(log).toContainEqual(expect.stringMatching(/^Local changes/));
-  expect((await app.deploy({})).source.type).toBe('template');
+  expect((await app.deploy({})).source.type).toBe('preset');
   expect(await visit(app)).not.toContain('local');
 }, 180_000);
 

@@ -105,12 +105,7 @@ describe('what is no good query', () => {
     expect({ ...errors[0], extensions: {} }).toEqual({ ...JSON.parse(whole.text).errors[0], extensions: {} });
   });
 
-  it('runs no query of an address', async () => {
-    const query = encodeURIComponent('{ __typename }');
-    for (const accept of ['application/json', '*/*']) {
-      const { status, headers } = await fetch(`${service.url}/graphql?query=${query}`, { headers: { Accept: accept } });
-      expect([status, headers.get('allow')]).toEqual([405, 'POST']);
-    }
+  it('knows no other methods than GET, HEAD and POST', async () => {
     for (const method of ['PUT', 'DELETE', 'PATCH', 'OPTIONS'])
       expect((await fetch(`${service.url}/graphql`, { method })).status).toBe(405);
   });

@@ -110,19 +110,20 @@ describe('the OpenAPI document', () => {
 
   it('demands the key of every operation that needs one', () => {
     for (const operation of core.table.operations) {
-      expect(found(operation).security).toEqual(operation.field.scope === 'none' ? [] : [{ bearer: [] }]);
-      expect('401' in found(operation).responses).toBe(operation.field.scope !== 'none');
+      const [{ scope }, oauth] = [operation.field, [operation.field.scope].filter((one) => one !== 'any')];
+      expect(found(operation).security).toEqual(scope === 'none' ? [] : [{ bearer: [] }, { oauth }]);
+      expect('401' in found(operation).responses).toBe(scope !== 'none');
     }
   });
 
-  it('lists the codes of each problem as an enum', () => {
+  it('has a schema of each problem, which its code tells from the others', () => {
     for (const operation of core.table.operations) {
       for (const code of operation.field.errors) {
-        const response = resolved<Response>(
-          found(operation).responses[errors[code as keyof typeof errors].status] as Response,
-        );
+        const { status } = errors[code as keyof typeof errors];
+        const response = resolved<Response>(found(operation).responses[status] as Response);
         const schema = response.content?.['application/problem+json']?.schema as Schema;
-        expect(schema.allOf?.[1]?.properties?.code?.enum).toContain(code);
+        const choices = (schema.oneOf ?? [schema]).map((one) => resolved<Schema>(one as Ref));
+        expect(choices.map(({ properties }) => properties?.code?.enum)).toContainEqual([code]);
       }
     }
   });

@@ -105,7 +105,9 @@ test('the single connection mode of GraphQL over SSE is refused', async () => {
   expect(await onGraphql(follow(), EVENTS, { 'X-GraphQL-Event-Stream-Token': 'token' })).toEqual(refused);
   const post = { method: 'POST', headers: { 'Content-Type': JSON_TYPE }, body: JSON.stringify({ query: follow() }) };
   expect(await ask('/graphql?token=abc', post)).toEqual(refused);
-  for (const method of ['PUT', 'GET', 'DELETE'])
+  expect(await ask('/graphql', { headers: { Accept: EVENTS } })).toEqual(refused);
+  expect(await ask('/graphql?token=abc&query=x', { headers: { Accept: EVENTS } })).toEqual(refused);
+  for (const method of ['PUT', 'DELETE'])
     expect(await ask('/graphql', { method, headers: { Accept: EVENTS } })).toEqual({
       status: 405,
       type: JSON_TYPE,

@@ -32,6 +32,7 @@ describe('creation', () => {
       application_id: application,
       type: 'worker',
       command: 'npm run worker',
+      effective_command: 'npm run worker',
       application_type: 'm-1gb',
       instances: 2,
       autoscaling: null,

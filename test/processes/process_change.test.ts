@@ -34,8 +34,9 @@ describe('change', () => {
       { command: 'node own.js', application_type: 'm-1gb', status: 'running' },
     );
     expect((await patch(application.id, id, { command: null, application_type: null })).body).toMatchObject({
+      command: null,
       // That of the deployment.
-      command: 'node server.js',
+      effective_command: 'node server.js',
       application_type: null,
     });
     expect(await dueOf(application.id)).toBe(due);

@@ -89,10 +89,10 @@ async function makeCache(cache: string): Promise<void> {
 /** @returns columns that identify the fetched source */
 async function fetchFiles(row: DeploymentRow, ctx: JobContext): Promise<object> {
   const { source } = requireHost(ctx);
-  const { type, template } = row.source;
-  if (type === 'template' && template !== null) {
-    await appendDeploymentLog(row, ctx, 'build', `-----> Template ${template}`);
-    await abortWhenCanceled(row, ctx, (inner) => source.exportTemplate(template, artifactDirectory(row, ctx), inner));
+  const { type, preset } = row.source;
+  if (type === 'preset' && preset !== null) {
+    await appendDeploymentLog(row, ctx, 'build', `-----> Preset ${preset}`);
+    await abortWhenCanceled(row, ctx, (inner) => source.exportTemplate(preset, artifactDirectory(row, ctx), inner));
     return {};
   }
   if (type === 'upload') return unpackUpload(row, ctx);

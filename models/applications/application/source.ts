@@ -11,9 +11,10 @@ import { Registry } from '../../registries/registry';
 import { validateGitAddress } from './git_address';
 import { imageMistakes } from './image_address';
 import { requireRepository } from './repository';
+import { requestedChanges } from '../../base/requested_changes';
 
 export interface Source {
-  type: ApplicationSourceType;
+  type: Exclude<ApplicationSourceType, 'template'>;
   git_integration_id: string | null;
   repository_id: string | null;
   shared_repository_id: string | null;
@@ -21,7 +22,7 @@ export interface Source {
   branch: string | null;
   image: string | null;
   registry_id: string | null;
-  template: string | null;
+  preset: string | null;
 }
 
 /** What a deployment is made of: the source of its application, or an upload. */
@@ -39,11 +40,11 @@ const NO_REPOSITORY = {
   shared_repository_id: null,
   repository_url: null,
 };
-const EMPTY = { ...NO_REPOSITORY, branch: null, image: null, registry_id: null, template: null };
+const EMPTY = { ...NO_REPOSITORY, branch: null, image: null, registry_id: null, preset: null };
 const FIELDS: Record<Source['type'], readonly SourceField[]> = {
   git: ['git_integration_id', 'repository_id', 'shared_repository_id', 'repository_url', 'branch'],
   image: ['image', 'registry_id'],
-  template: ['template'],
+  preset: ['preset'],
   upload: [],
 };
 
@@ -60,12 +61,13 @@ interface UploadedArchive {
 
 /** The source that a preset fills in. */
 export function sourceOfPreset({ template, image }: PresetDefinition): Source {
-  return template === null ? { ...EMPTY, type: 'image', image } : { ...EMPTY, type: 'template', template };
+  return template === null ? { ...EMPTY, type: 'image', image } : { ...EMPTY, type: 'preset', preset: template };
 }
 
 /** @throws validation_failed, reference_not_found */
 export async function newSource(ctx: Context, input: CreateApplicationSourceInput): Promise<Source> {
-  return checked(ctx, { ...EMPTY, ...given(input), type: input.type }, null);
+  const source = { ...EMPTY, ...given(input, null) };
+  return checked(ctx, source as Source, null);
 }
 
 /**
@@ -78,7 +80,8 @@ export async function changedSource(
   input: UpdateApplicationSourceInput | null,
 ): Promise<Source | null> {
   if (input === null) return null;
-  const changes = given(input);
+  const changes = given(input, current);
+  if (current && !Object.keys(requestedChanges(changes, current)).length) return current;
   const kept = changes.type === undefined || changes.type === current?.type ? current : null;
   const moved = changes.git_integration_id ?? changes.shared_repository_id ?? changes.repository_url;
   const merged = { ...EMPTY, ...kept, ...(moved && NO_REPOSITORY), ...changes };
@@ -86,8 +89,14 @@ export async function changedSource(
   return checked(ctx, { ...merged, type: merged.type }, current);
 }
 
-function given(input: UpdateApplicationSourceInput): Partial<Source> {
-  return Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined)) as Partial<Source>;
+/** With `preset` for its former name: answers show both, and a client may change either of them. */
+function given(
+  { type, preset, template, ...rest }: UpdateApplicationSourceInput,
+  current: Source | null,
+): Partial<Source> {
+  const isFormer = template !== undefined && (preset === undefined || preset === (current?.preset ?? null));
+  const named = { ...rest, type: type === 'template' ? 'preset' : type, preset: isFormer ? template : preset };
+  return Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined)) as Partial<Source>;
 }
 
 async function checked(ctx: Context, source: Source, current: Source | null): Promise<Source> {
@@ -148,12 +157,12 @@ async function requireReferences(ctx: Context, source: Source, current: Source |
   // What the source named before was checked then.
   if (REPOSITORY_FIELDS.some((field) => source[field] !== (current?.[field] ?? null)))
     await requireRepository(ctx, source);
-  if (source.template === null) return;
+  if (source.preset === null) return;
   const facts = await ctx.catalogs.facts();
   const shipped = ctx.catalogs
     .presets()
-    .some(({ template, needs }) => template === source.template && meetsNeeds(facts, needs));
-  if (!shipped) throw notFound('template');
+    .some(({ template, needs }) => template === source.preset && meetsNeeds(facts, needs));
+  if (!shipped) throw notFound('preset');
 }
 
 /** @throws reference_not_found, validation_failed for an image of another registry */

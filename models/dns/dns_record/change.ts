@@ -1,5 +1,6 @@
 // Changes of the records of a zone: whatever the request was, deletions, updates and creations in one step under the
 // lock of the zone, all or nothing.
+import { isDeepStrictEqual } from 'node:util';
 import type { Context } from '../../../core/context';
 import { problem } from '../../../core/errors';
 import { mintId } from '../../../core/ids';
@@ -91,7 +92,10 @@ export async function changeRecords(
   if (mistakes.length) throw problem('record_invalid', undefined, { record_errors: mistakes });
   await requireCompatible(ctx, zone, changes, addressed, [...updated, ...created]);
   requireRoom(zone, created.length - changes.delete.length);
-  return write(ctx, zone, { created, updated, deleted: changes.delete });
+  const isSame = updated.every((record) =>
+    isDeepStrictEqual(fieldsOf(record), fieldsOf(known.get(record.id) as DnsRecord)),
+  );
+  return write(ctx, zone, { created, updated, deleted: changes.delete }, isSame);
 }
 
 function locate(mistake: RecordMistake, { path, index }: Origin): RecordMistake & { index?: number } {
@@ -142,6 +146,7 @@ async function write(
   ctx: Context,
   zone: DnsZone,
   { created, updated, deleted }: { created: Written[]; updated: Written[]; deleted: string[] },
+  isSame: boolean,
 ): Promise<ChangedRecords> {
   if (!created.length && !updated.length && !deleted.length) return { created: [], updated: [], deleted: [] };
   if (deleted.length) await ctx.sql.query(DELETE, [zone.id, deleted]);
@@ -150,7 +155,8 @@ async function write(
     ? await ctx.sql.query<DnsRecord>(INSERT, [JSON.stringify(created), zone.project_id, zone.id])
     : [];
   for (const record of [...changed, ...made]) record.zone_name = zone.name;
-  await zone.recordsChanged(ctx, created.length - deleted.length);
+  // Secondaries fetch a zone of a new serial.
+  if (created.length || deleted.length || !isSame) await zone.recordsChanged(ctx, created.length - deleted.length);
   return { created: inOrder(made, created), updated: inOrder(changed, updated), deleted };
 }
 

@@ -73,7 +73,9 @@ export async function replaceRecords(
 
 /** Deletes, updates and creates records until the zone has exactly these. @throws as createRecord */
 async function setRecords(ctx: Context, zone: DnsZone, wanted: RecordFields[]): Promise<ChangedRecords> {
-  const current = (await allRecords(ctx, zone)).filter(({ is_protected, managed_by }) => !is_protected && !managed_by);
+  const all = await allRecords(ctx, zone);
+  const current = all.filter(({ is_protected, managed_by }) => !is_protected && !managed_by);
+  const ofPlatform = new Set(all.filter((record) => !current.includes(record)).map((record) => textOf(record)));
   const byIdentity = new Map(current.map((record) => [identityOf(record), record]));
   const kept = new Set<string>();
   const changes: RecordChanges = { create: [], update: [], delete: [] };
@@ -81,6 +83,8 @@ async function setRecords(ctx: Context, zone: DnsZone, wanted: RecordFields[]): 
   const updates: number[] = [];
   wanted.forEach((fields, index) => {
     const { record } = normalizeRecord(fields, zone.name);
+    // A client that sends back the whole list names those of the platform too.
+    if (ofPlatform.has(textOf(record))) return;
     const known = byIdentity.get(identityOf(record));
     if (!known || kept.has(known.id)) {
       positions.push(index);
@@ -88,7 +92,7 @@ async function setRecords(ctx: Context, zone: DnsZone, wanted: RecordFields[]): 
       return;
     }
     kept.add(known.id);
-    if (JSON.stringify(fieldsOf(known)) === JSON.stringify(fieldsOf(record))) return;
+    if (textOf(known) === textOf(record)) return;
     updates.push(index);
     changes.update.push({ id: known.id, fields: record });
   });
@@ -98,6 +102,8 @@ async function setRecords(ctx: Context, zone: DnsZone, wanted: RecordFields[]): 
     return { path: `records.${index}`, index };
   });
 }
+
+const textOf = (record: RecordFields): string => JSON.stringify(fieldsOf(record));
 
 function writtenFields(input: CreateDnsRecordInput): RecordFields {
   const { type, name, value, ttl, priority, weight, port, flags, tag, comment } = input;

@@ -49,7 +49,7 @@ export async function endpoint(
 /** An application of the project. */
 export async function application(service: TestService, name: string): Promise<string> {
   const { status, body } = await service.call('POST', '/v2/applications', {
-    body: { name, source: { type: 'template', template: 'static-site' } },
+    body: { name, source: { type: 'preset', preset: 'static-site' } },
   });
   expect([status, body.code]).toEqual([201, undefined]);
   return body.id;

@@ -28,7 +28,7 @@ export async function deployed(service: Sql, id: string, status = 'running'): Pr
     `insert into deployments (id, project_id, application_id, number, trigger, status, created_by, source, plan,
       artifact_id, artifact_kept, release_id, activated_at, created_at, updated_at)
      values ($1, $2, $3, $4, 'manual', 'active', '{"type": "system", "id": null, "name": "Platform"}',
-       '{"type": "template", "template": "static-site"}',
+       '{"type": "preset", "preset": "static-site"}',
        '{"processes": {"web": "node server.js"}, "release_command": null}', $1, true, $5, now(), now(), now())`,
     [deployment, project_id, id, number, release],
   );

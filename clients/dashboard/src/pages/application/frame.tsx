@@ -50,7 +50,7 @@ const APPLICATION = graphql(`
         status
         instances
         running_instances
-        command
+        effective_command
       }
     }
   }

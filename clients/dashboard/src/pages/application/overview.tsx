@@ -38,7 +38,7 @@ export function ApplicationOverview({ id }: { id: string }) {
                     {process.running_instances} of {process.instances}
                   </td>
                   <td>
-                    <code class="clip">{process.command ?? '–'}</code>
+                    <code class="clip">{process.effective_command ?? '–'}</code>
                   </td>
                 </tr>
               ))}

@@ -74,7 +74,7 @@ function Scale({ process, shown }: ScaleProps) {
       <div>
         <strong>{process.type}</strong> <Status value={process.status} />
         <br />
-        <code class="clip">{process.command ?? 'no command yet'}</code>
+        <code class="clip">{process.effective_command ?? 'no command yet'}</code>
       </div>
       {shown.mayChange ? (
         <Form action={action} class="inline">

@@ -136,6 +136,7 @@ function General({ shown, settings }: { shown: Shown; settings: Settings }) {
 type Changed = TargetedEvent<HTMLInputElement>;
 
 const CHECKS = [
+  { value: '', label: 'Not set' },
   { value: 'tcp', label: 'The port accepts a connection' },
   { value: 'http', label: 'A request is answered' },
   { value: 'none', label: 'None' },
@@ -164,7 +165,15 @@ function Running({ shown, settings, reload }: { shown: Shown; settings: Settings
         <div class="columns">
           <Field label="Build command" {...fields.of('build_command', action)} placeholder="of the builder" />
           <Field label="Release command" {...fields.of('release_command', action)} hint={release} />
-          <Field label="Port" {...fields.of('port', action)} {...number} max={65535} />
+          <Field
+            label="Port"
+            {...fields.of('port', action)}
+            {...number}
+            required={false}
+            max={65535}
+            placeholder="found"
+            hint="If it is empty: the port of the image, or the one on which the program listens."
+          />
           <Field
             label="Days for which logs are kept"
             {...fields.of('log_retention_days', action)}
@@ -175,6 +184,7 @@ function Running({ shown, settings, reload }: { shown: Shown; settings: Settings
             label="Health check"
             {...fields.of('type', action)}
             options={CHECKS}
+            hint={fields.values.type === '' && 'As the image says, otherwise the port accepts a connection.'}
             onChange={(value) => fields.set({ type: value })}
           />
           {fields.values.type === 'http' && (
@@ -192,8 +202,8 @@ type Texts = ReturnType<typeof textsOf>;
 
 function textsOf({ http, health_check, run, build, log_retention_days }: Given) {
   return {
-    port: String(http.port),
-    type: String(health_check.type),
+    port: http.port === null ? '' : String(http.port),
+    type: health_check.type ?? '',
     path: health_check.path ?? '',
     release_command: run.release_command ?? '',
     build_command: build.build_command ?? '',
@@ -203,8 +213,8 @@ function textsOf({ http, health_check, run, build, log_retention_days }: Given) 
 
 function inputOf({ port, type, path, release_command, build_command, log_retention_days }: Texts) {
   return {
-    http: { port: Number(port) },
-    health_check: { type: type as Given['health_check']['type'], ...(type === 'http' && { path }) },
+    http: { port: port === '' ? null : Number(port) },
+    health_check: { type: (type || null) as Given['health_check']['type'], ...(type === 'http' && { path }) },
     run: { release_command: release_command || null },
     build: { build_command: build_command || null },
     log_retention_days: Number(log_retention_days),
