@@ -1,6 +1,6 @@
 // Where applications come from: the source and its rules (docs/contract/resources.md §3).
 import type { Knex } from 'knex';
-import { up as renamePresets } from '../../migrations/0067_preset_sources';
+import { up as renamePresets } from '../../migrations/0063_preset_sources';
 import { startService, type Answer } from '../support/service';
 import { created, errorsOf, git, post, service, setUpApplications } from '../support/deployments/application_cases';
 
