@@ -26,6 +26,21 @@ export function installationId(sql: Sql): () => Promise<string> {
   };
 }
 
+const CONFIRM = named(`insert into cluster_facts (name, value) values ('pods', 'true')
+  on conflict (name) do update set updated_at = clock_timestamp()`);
+const CONFIRMED = named(`select (extract(epoch from clock_timestamp() - updated_at) * 1000)::float8 as age_ms
+  from cluster_facts where name = 'pods'`);
+
+/** The rows of instances are the pods of the cluster at this moment. */
+export async function confirmPodRows(sql: Sql): Promise<void> {
+  await sql.query(CONFIRM, []);
+}
+
+/** How long ago they were last; null: there is no cluster. */
+export async function podRowsConfirmedMsAgo(sql: Sql): Promise<number | null> {
+  return (await sql.query<{ age_ms: number }>(CONFIRMED, []))[0]?.age_ms ?? null;
+}
+
 /** Whether the cluster measures CPU and memory of pods. */
 export async function saveClusterMeasures(sql: Sql, measures: boolean): Promise<void> {
   await sql.query(SAVE, [measures]);
