@@ -17,7 +17,7 @@ export interface Route {
   force_https: boolean;
   request_timeout_ms: number;
   sticky: boolean;
-  /** Workloads of a cluster whose pods serve it, with the projects that they are of: `prj_…/wkl_…`. */
+  /** Workloads of a cluster whose pods serve it, with installation and project: `platform/prj_…/wkl_…`. */
   workloads?: string[];
 }
 

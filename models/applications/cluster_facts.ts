@@ -26,6 +26,14 @@ export function installationId(sql: Sql): () => Promise<string> {
   };
 }
 
+const SAVE_PREFIX = named(`insert into cluster_facts (name, value) values ('prefix', to_jsonb($1::text))
+  on conflict (name) do update set value = excluded.value, updated_at = now()`);
+
+/** By which label objects in the cluster are those of this installation. Ingresses tell pods apart by it. */
+export async function saveClusterPrefix(sql: Sql, prefix: string): Promise<void> {
+  await sql.query(SAVE_PREFIX, [prefix]);
+}
+
 const CONFIRM = named(`insert into cluster_facts (name, value) values ('pods', 'true')
   on conflict (name) do update set updated_at = clock_timestamp()`);
 const CONFIRMED = named(`select (extract(epoch from clock_timestamp() - updated_at) * 1000)::float8 as age_ms

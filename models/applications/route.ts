@@ -34,8 +34,9 @@ const TARGETS = `select jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
   where i.application_id = a.id and i.process_type = 'web' and i.status = 'running' and i.port is not null
     and i.deleted_at is null`;
 
-const WORKLOADS = `select jsonb_agg(w.project_id || '/' || w.id order by w.id) from workloads w
-  where w.application_id = a.id and w.process_type = 'web' and w.deleted_at is null`;
+/** None where the worker has not said yet which objects of the cluster are those of this installation. */
+const WORKLOADS = `select jsonb_agg(concat_ws('/', f.value #>> '{}', w.project_id, w.id) order by w.id)
+  from workloads w join cluster_facts f on f.name = 'prefix' where w.application_id = a.id and w.process_type = 'web' and w.deleted_at is null`;
 
 const FIND =
   named(`select a.id, null as preview_id, a.status, a.settings, a.current_deployment_id is not null as deployed,

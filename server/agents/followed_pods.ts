@@ -15,19 +15,18 @@ export function clusterOf(config: Config): Cluster | null {
     kubeconfig: config.kubeconfig,
     serviceHost: config.kubernetesServiceHost,
     servicePort: config.kubernetesServicePort,
-    prefix: config.kubernetesNamespacePrefix,
   };
 }
 
 /** Without access it relies on the rows that the worker confirms. */
 export async function followCluster(
   ingress: IngressDriver,
-  { prefix, ...place }: Cluster,
+  cluster: Cluster,
   log: (message: string, error: unknown) => void,
 ): Promise<PodRoutes> {
   try {
-    const client = openKubernetesClient(await accessOf(place));
-    const followed = followPodRoutes(ingress, { client, prefix }, log);
+    const client = openKubernetesClient(await accessOf(cluster));
+    const followed = followPodRoutes(ingress, client, log);
     const close = async (graceMs: number): Promise<void> => {
       await followed.ingress.close(graceMs);
       client.close();

@@ -5,9 +5,10 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Pod } from 'kubernetes-types/core/v1';
 import { derivedId } from '../../../core/ids';
 import type { IngressDriver, Route, Target } from '../../../engines/ingress/ingress';
+import type { KubernetesClient } from '../../kubernetes/client/client';
 import { resourceTypes } from '../../kubernetes/client/resource_type';
-import { LABEL, selectorText } from './names';
-import { isInItsProject, type OwnObjects } from './own_object';
+import { LABEL } from './names';
+import { isInItsProject } from './own_object';
 import { instanceOfPod } from './pod_state';
 
 /** A connection that is dead without a word is noticed when the next watch should have begun. */
@@ -69,7 +70,7 @@ interface State {
 /** Closing the ingress ends the watch. */
 export function followPodRoutes(
   ingress: IngressDriver,
-  own: Pick<OwnObjects, 'client' | 'prefix'>,
+  client: Pick<KubernetesClient, 'follow'>,
   log: (message: string, error: Error) => void,
 ): PodRoutes {
   const state: State = {
@@ -80,7 +81,7 @@ export function followPodRoutes(
   let resolveKnown = (): void => undefined;
   const known = new Promise<void>((resolve) => (resolveKnown = resolve));
   const handler = {
-    changed: (pod: Pod) => changePod(state, own, pod),
+    changed: (pod: Pod) => changePod(state, pod),
     removed: (pod: Pod) => removePod(state, pod),
     synchronized() {
       // The first list is complete; later ones may go on where the watch before has ended.
@@ -93,9 +94,10 @@ export function followPodRoutes(
       resolveKnown();
     },
   };
-  const scope = { labelSelector: `${selectorText({ [LABEL.installation]: own.prefix })},${LABEL.workload}` };
+  // Of all installations: the routes say which is theirs.
+  const scope = { labelSelector: LABEL.workload };
   const options = { watchSeconds: WATCH_SECONDS };
-  const followed = own.client.follow(resourceTypes.pods, scope, handler, closing.signal, options);
+  const followed = client.follow(resourceTypes.pods, scope, handler, closing.signal, options);
   const timer = setInterval(() => tick(state, followed.outdatedSince === null), CONFIRM_EVERY_MS).unref();
   const stop = (): void => {
     clearInterval(timer);
@@ -208,12 +210,14 @@ function merge(state: State, route: Route): Route {
   const usesRows = state.source === 'rows' || (state.source === 'nowhere' && state.pods.size === 0);
   if (usesRows) return { ...route, targets: [...others, ...rows] };
   const ids = new Map(rows.map(({ pod_uid, instance_id }) => [pod_uid, instance_id]));
-  const ready = workloads
-    .flatMap((workload) => [...(state.ready.get(workload)?.values() ?? [])])
-    .map((target) => ({ ...target, instance_id: ids.get(target.pod_uid) ?? target.instance_id }));
+  const ready =
+    workloads.length > 0
+      ? workloads.flatMap((workload) => [...(state.ready.get(workload)?.values() ?? [])])
+      : rows.flatMap(({ pod_uid = '' }) => state.pods.get(pod_uid)?.target ?? []);
+  const pods = ready.map((target) => ({ ...target, instance_id: ids.get(target.pod_uid) ?? target.instance_id }));
   const unseen = areRowsAhead(state) ? rows.filter(({ pod_uid = '' }) => !state.pods.has(pod_uid)) : [];
   if (unseen.length > 0) state.unseen.add(route.application_id);
-  return { ...route, targets: [...others, ...ready, ...unseen] };
+  return { ...route, targets: [...others, ...pods, ...unseen] };
 }
 
 /** After a gap the worker may have been told sooner. */
@@ -221,17 +225,18 @@ function areRowsAhead(state: State): boolean {
   return !isSettled(state) && performance.now() - state.rowsConfirmedAt < ROWS_MS;
 }
 
-function changePod(state: State, own: Pick<OwnObjects, 'prefix'>, pod: Pod): void {
+function changePod(state: State, pod: Pod): void {
   const uid = pod.metadata?.uid ?? '';
+  const prefix = pod.metadata?.labels?.[LABEL.installation] ?? '';
   const instance = instanceOfPod(pod);
-  if (instance === null || !isInItsProject(own, pod)) return;
+  if (instance === null || !isInItsProject({ prefix }, pod)) return;
   const { location, port, status, workload_id, project_id } = instance;
   const application_id = pod.metadata?.labels?.[LABEL.application] ?? '';
   const target =
     status !== 'running' || location === null || port === null
       ? null
       : { instance_id: derivedId('ins', instance.created_at, uid), port, location, pod_uid: uid };
-  const workload = `${project_id}/${workload_id}`;
+  const workload = `${prefix}/${project_id}/${workload_id}`;
   state.pods.set(uid, { application_id, workload, target });
   const ready = state.ready.get(workload) ?? new Map<string, Target>();
   if (target === null) ready.delete(uid);

@@ -16,7 +16,7 @@ export interface IngressProcessSettings {
   /** How many proxies in front have their X-Forwarded-* believed. */
   trustProxy: number;
   /** The cluster whose pods it follows; absent: there is none. */
-  cluster?: { kubeconfig: string | null; serviceHost: string | null; servicePort: number; prefix: string };
+  cluster?: { kubeconfig: string | null; serviceHost: string | null; servicePort: number };
   cdn: EmbeddedCdnLimits & {
     allowPrivateAddresses: boolean;
     resolvers: readonly string[];
