@@ -41,8 +41,9 @@ interface KnownPod {
   application_id: string;
   /** As in `Route.workloads`. */
   workload: string;
-  /** null: it takes no requests. */
+  /** null: it has no address, or its program has ended or is ending. */
   target: Target | null;
+  isReady: boolean;
 }
 
 /** Where the addresses come from at the moment. `nowhere`: those that were known last. */
@@ -210,11 +211,17 @@ function merge(state: State, route: Route): Route {
   const usesRows = state.source === 'rows' || (state.source === 'nowhere' && state.pods.size === 0);
   if (usesRows) return { ...route, targets: [...others, ...rows] };
   const ids = new Map(rows.map(({ pod_uid, instance_id }) => [pod_uid, instance_id]));
+  const known = rows.flatMap(({ pod_uid = '' }) => state.pods.get(pod_uid) ?? []);
   const ready =
     workloads.length > 0
       ? workloads.flatMap((workload) => [...(state.ready.get(workload)?.values() ?? [])])
-      : rows.flatMap(({ pod_uid = '' }) => state.pods.get(pod_uid)?.target ?? []);
-  const pods = ready.map((target) => ({ ...target, instance_id: ids.get(target.pod_uid) ?? target.instance_id }));
+      : known.flatMap(({ target, isReady }) => (isReady && target !== null ? target : []));
+  // The worker may have been told sooner that they are ready: requests are switched when it is.
+  const soon = ready.length > 0 ? [] : known.flatMap(({ target }) => target ?? []);
+  const pods = [...ready, ...soon].map((target) => ({
+    ...target,
+    instance_id: ids.get(target.pod_uid) ?? target.instance_id,
+  }));
   const unseen = areRowsAhead(state) ? rows.filter(({ pod_uid = '' }) => !state.pods.has(pod_uid)) : [];
   if (unseen.length > 0) state.unseen.add(route.application_id);
   return { ...route, targets: [...others, ...pods, ...unseen] };
@@ -232,14 +239,15 @@ function changePod(state: State, pod: Pod): void {
   if (instance === null || !isInItsProject({ prefix }, pod)) return;
   const { location, port, status, workload_id, project_id } = instance;
   const application_id = pod.metadata?.labels?.[LABEL.application] ?? '';
+  const isReady = status === 'running';
   const target =
-    status !== 'running' || location === null || port === null
-      ? null
-      : { instance_id: derivedId('ins', instance.created_at, uid), port, location, pod_uid: uid };
+    (isReady || status === 'starting') && location !== null && port !== null
+      ? { instance_id: derivedId('ins', instance.created_at, uid), port, location, pod_uid: uid }
+      : null;
   const workload = `${prefix}/${project_id}/${workload_id}`;
-  state.pods.set(uid, { application_id, workload, target });
+  state.pods.set(uid, { application_id, workload, target, isReady });
   const ready = state.ready.get(workload) ?? new Map<string, Target>();
-  if (target === null) ready.delete(uid);
+  if (target === null || !isReady) ready.delete(uid);
   else state.ready.set(workload, ready.set(uid, target));
   apply(state, application_id);
 }

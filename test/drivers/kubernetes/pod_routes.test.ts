@@ -116,6 +116,16 @@ test('rows of pods that are not there any more are not believed', async () => {
   expect(front.lines.at(-1)).toMatchObject({ instance_id: 'ins_row' });
 }, 30_000);
 
+test('of a pod that the worker calls ready sooner, the address counts if the cluster has it', async () => {
+  await startPrograms('127.0.0.2');
+  const conditions = [{ type: 'Ready', status: 'False' }];
+  serve([podAt('127.0.0.2', { status: { conditions } })]);
+  await follow({ targets: [rowAt('127.0.0.2')] });
+  expect(await answers()).toEqual(['127.0.0.2']);
+  tell('DELETED', podAt('127.0.0.2'));
+  await waitFor('none', async () => (await answers()).join() === '503');
+}, 30_000);
+
 test('what has ended, is elsewhere or is of another installation is no instance, though it has an address', async () => {
   await startPrograms('127.0.0.2');
   const pods = [
