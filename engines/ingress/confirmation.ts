@@ -10,6 +10,8 @@ import type { IngressLimits } from './limits';
 export const CONFIRMED_MS = 15_000;
 /** An accepted connection holds for so long: longer than a busy machine keeps the next one from being tried. */
 const ANSWERED_MS = 5_000;
+/** Requests that were on their way when the routes changed; a cluster needs longer to give an address to another one. */
+const LEFT_MS = 500;
 /** Where the last confirmation is older, connections are tried, and one that is not accepted raises a doubt. */
 const UNCONFIRMED_MS = 3_000;
 /** Between two of them. Taking over an address takes a cluster longer: two containers end, and two start. */
@@ -43,9 +45,15 @@ export function isTrusted({ trustedUntil }: Pick<Trust, 'trustedUntil'>, now: nu
 }
 
 /** At this time its address was that of the instance. A doubt that is newer stays. */
-export function confirmUpstream(upstream: Trust, at: number): void {
+export function confirmUpstream(upstream: Pick<Provable, 'references'> & Trust, at: number): void {
+  if (upstream.references === 0) return;
   upstream.confirmedAt = Math.max(upstream.confirmedAt, at);
   if (at > upstream.doubtedAt) upstream.trustedUntil = Math.max(upstream.trustedUntil, at + CONFIRMED_MS);
+}
+
+/** No route has it any more: connections that are being made to it are still its own for a moment. */
+export function endTrust(upstream: Trust, now: number): void {
+  if (isElsewhere(upstream.location)) upstream.trustedUntil = Math.min(upstream.trustedUntil, now + LEFT_MS);
 }
 
 /** A connection was accepted: by the same instance as before, if there was no gap. */

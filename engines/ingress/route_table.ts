@@ -1,7 +1,7 @@
 // Routes by host name. Serving needs map look-ups only: 10,000 hosts cost as much as one.
 import { HOST_NETWORK } from '../../core/outbound/network_location';
 import type { IngressDriver, Route, Target, Unpin } from './ingress';
-import { confirmUpstream } from './confirmation';
+import { confirmUpstream, endTrust } from './confirmation';
 import { closeIdle, openUpstream, type Upstream } from './upstream';
 
 /** A route with its upstreams. */
@@ -192,6 +192,7 @@ function release(table: RouteTable, upstream: Upstream): void {
   upstream.references -= 1;
   if (upstream.references > 0) return;
   closeIdle(upstream, Infinity);
+  endTrust(upstream, performance.now());
   if (upstream.open === 0) table.upstreams.delete(keyOf(upstream.instanceId, upstream));
 }
 

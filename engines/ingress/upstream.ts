@@ -233,7 +233,7 @@ function onConnected(connection: UpstreamConnection, socket: Socket, headBytes: 
   const { upstream } = connection;
   const now = performance.now();
   // The kernel asks for seconds: by now the address may be another's. Nothing was sent.
-  if (isElsewhere(upstream.location) && (upstream.references === 0 || !isTrusted(upstream, now))) {
+  if (!isTrusted(upstream, now)) {
     socket.on('error', () => undefined).destroy();
     return onClose(connection, new Error('the address is not known to be that of the instance any more'));
   }

@@ -79,6 +79,7 @@ export function followPodRoutes(
     ...{ openSince: null, currentAt: -Infinity, rowsConfirmedAt: -Infinity, unseen: new Set() },
   };
   const closing = new AbortController();
+  let isAway = false;
   let resolveKnown = (): void => undefined;
   const known = new Promise<void>((resolve) => (resolveKnown = resolve));
   const handler = {
@@ -87,11 +88,13 @@ export function followPodRoutes(
     synchronized() {
       // The first list is complete; later ones may go on where the watch before has ended.
       state.openSince ??= state.currentAt === -Infinity ? -Infinity : performance.now();
+      isAway = false;
       tick(state, true);
       resolveKnown();
     },
     failed(error: Error) {
-      log('the cluster does not tell the ingress about its pods', error);
+      if (!isAway) log('the cluster does not tell the ingress about its pods; it is tried again', error);
+      isAway = true;
       resolveKnown();
     },
   };
@@ -115,6 +118,7 @@ function ingressOf(state: State, stop: () => void): IngressDriver {
     // As they were given: another process has pods of its own.
     routes: () => ({ ...ingress.routes(), routes: [...state.given.values()].flatMap(({ routes }) => routes) }),
     restoreRoutes(routes) {
+      if (ingress.routes().isComplete) return;
       for (const [id, own] of byApplication(routes)) if (!state.given.has(id)) keep(state, id, own, 0);
       ingress.restoreRoutes(mergedOf(state));
     },
