@@ -127,7 +127,6 @@ test('the only instance is waited for', async () => {
 test('a connection that is accepted after the route has gone gets no request', async () => {
   const one = await startMachine('127.0.0.2');
   const front = await openFrontOf([one]);
-  await visits(front, 1);
   await one.lose();
   const answer = ask(front, { method: 'POST', headers: { cookie: 'session=secret' }, body: 'secret' });
   await sleep(200);
