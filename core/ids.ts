@@ -65,7 +65,8 @@ export function firstIdAt(prefix: string, time: string): string {
 }
 
 /**
- * The id of something that has a name elsewhere: the same wherever it is derived. @param seed unique among all of the kind
+ * The id of something that has a name elsewhere: the same wherever it is derived.
+ * @param seed unique among all of the kind
  * @param time of its creation, RFC 3339, since 1970
  */
 export function derivedId(prefix: string, time: string, seed: string): string {

@@ -1,8 +1,8 @@
-// Whom an address on another machine leads to. A cluster gives addresses of pods to others, maybe of another tenant, and
-// a request that reaches them has its cookies and its body with it. So an address is trusted for a while after somebody
-// has confirmed it. While nobody can, as while the API server of the cluster is away, it is trusted as long as it accepts
-// connections without a gap: a pod that takes the place of another one needs time to start, in which nobody answers
-// (docs/decisions/0213).
+// Whom an address on another machine leads to. A cluster gives addresses of pods to others, maybe of another tenant,
+// and a request that reaches them has its cookies and its body with it. So an address is trusted for a while after
+// somebody has confirmed it. While nobody can, as while the API server of the cluster is away, it is trusted as long as
+// it accepts connections without a gap: a pod that takes the place of another one needs time to start, in which nobody
+// answers (docs/decisions/0213).
 import { connectInto, HOST_NETWORK, type NetworkLocation } from '../../core/outbound/network_location';
 import type { IngressLimits } from './limits';
 
@@ -10,7 +10,7 @@ import type { IngressLimits } from './limits';
 export const CONFIRMED_MS = 15_000;
 /** An accepted connection holds for so long: longer than a busy machine keeps the next one from being tried. */
 const ANSWERED_MS = 5_000;
-/** Requests that were on their way when the routes changed; a cluster needs longer to give an address to another one. */
+/** For requests that were on their way when the routes changed; a cluster needs longer to give an address away. */
 const LEFT_MS = 500;
 /** Where the last confirmation is older, connections are tried, and one that is not accepted raises a doubt. */
 const UNCONFIRMED_MS = 3_000;

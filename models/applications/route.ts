@@ -36,7 +36,8 @@ const TARGETS = `select jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
 
 /** None where the worker has not said yet which objects of the cluster are those of this installation. */
 const WORKLOADS = `select jsonb_agg(concat_ws('/', f.value #>> '{}', w.project_id, w.id) order by w.id)
-  from workloads w join cluster_facts f on f.name = 'prefix' where w.application_id = a.id and w.process_type = 'web' and w.deleted_at is null`;
+  from workloads w join cluster_facts f on f.name = 'prefix'
+  where w.application_id = a.id and w.process_type = 'web' and w.deleted_at is null`;
 
 const FIND =
   named(`select a.id, null as preview_id, a.status, a.settings, a.current_deployment_id is not null as deployed,

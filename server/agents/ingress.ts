@@ -11,7 +11,7 @@ import { outboundOf } from '../platform/probes';
 import type { Platform } from '../platform/platform';
 import type { PodRoutes } from '../../drivers/workload/kubernetes/pod_routes';
 import { cdnLimits, edgeToken, openCdn, openCdnHosts, storedZonesOf } from './cdn';
-import { clusterOf, followCluster } from './followed_pods';
+import { ingressClusterOf, followCluster } from './workloads/followed_pods';
 import type { RouterLines } from './router_lines';
 
 /** Another process listens on INGRESS_PORT, or has the ingress of RUNTIME_DIR. */
@@ -96,7 +96,7 @@ async function openHere(
 }
 
 async function withPods(ingress: IngressDriver, config: Platform['config'], log: Platform['log']): Promise<PodRoutes> {
-  const cluster = clusterOf(config);
+  const cluster = ingressClusterOf(config);
   if (!cluster) return { ingress, known: Promise.resolve() };
   return followCluster(ingress, cluster, (message, error) => log.warn({ err: error }, message));
 }
@@ -105,9 +105,9 @@ function openSeparate({ config, secrets, log }: Platform, callbacks: IngressCall
   const { ingressListen: host, ingressPort: port, ingressTlsPort: tlsPort, trustProxy } = config;
   const { allowPrivateAddresses, dnsResolvers: resolvers, outboundCaFile: caFile } = config;
   const cdn = { ...cdnLimits(config), allowPrivateAddresses, resolvers, caFile, token: edgeToken(secrets) };
-  const cluster = clusterOf(config);
+  const cluster = ingressClusterOf(config);
   const { execPath, execArgv } = process;
-  const program = { execPath, execArgv, script: require.resolve('./ingress_of_cluster'), cwd: process.cwd() };
+  const program = { execPath, execArgv, script: require.resolve('./workloads/ingress_of_cluster'), cwd: process.cwd() };
   return openRemoteIngress({
     directory: join(config.runtimeDir, 'ingress'),
     settings: { host, port, tlsPort, trustProxy, ...(cluster && { cluster }), cdn },

@@ -10,7 +10,7 @@ import type { ProjectOptions } from '../../drivers/workload/kubernetes/namespace
 import type { ProjectRoom } from '../../drivers/workload/kubernetes/project_quota';
 import { openKubernetesWorkloads } from '../../drivers/workload/kubernetes/driver';
 import type { WorkloadDriver } from '../../drivers/workload';
-import { accessOf } from './cluster_access';
+import { clusterAccessOf } from './cluster_access';
 
 /** Of whoever makes namespaces, or sweeps. */
 type Installation = ProjectOptions['installation'];
@@ -90,5 +90,5 @@ export function projectRoom({ quotas }: Pick<Config, 'quotas'>): ProjectRoom {
 }
 
 function clusterAccess({ kubeconfig, kubernetesServiceHost, kubernetesServicePort }: Config): Promise<ClusterAccess> {
-  return accessOf({ kubeconfig, serviceHost: kubernetesServiceHost, servicePort: kubernetesServicePort });
+  return clusterAccessOf({ kubeconfig, serviceHost: kubernetesServiceHost, servicePort: kubernetesServicePort });
 }

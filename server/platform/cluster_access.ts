@@ -11,7 +11,7 @@ interface ClusterPlace {
 }
 
 /** @throws StartupError without an address; DriverError for a kubeconfig that cannot be used */
-export async function accessOf({ kubeconfig, serviceHost, servicePort }: ClusterPlace): Promise<ClusterAccess> {
+export async function clusterAccessOf({ kubeconfig, serviceHost, servicePort }: ClusterPlace): Promise<ClusterAccess> {
   if (kubeconfig !== null) return loadKubeconfig(kubeconfig);
   const given = inClusterAccess({
     KUBERNETES_SERVICE_HOST: serviceHost ?? '',

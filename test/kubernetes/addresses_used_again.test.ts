@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers drivers/workload server/agents/workloads server/agents/followed_pods.ts server/start_ingress.ts */
+/** @tier heavy @quarter 2 @covers drivers/workload server/agents/workloads server/start_ingress.ts */
 // The address of a pod that has gone is given to a pod of another application while the worker is away: visitors of the
 // one never reach the other, and visitors of the other reach its new pod.
 import { readdirSync, writeFileSync } from 'node:fs';

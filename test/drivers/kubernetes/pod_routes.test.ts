@@ -126,7 +126,7 @@ test('of a pod that the worker calls ready sooner, the address counts if the clu
   await waitFor('none', async () => (await answers()).join() === '503');
 }, 30_000);
 
-test('what has ended, is elsewhere or is of another installation is no instance, though it has an address', async () => {
+test('what has ended, is elsewhere or is of another installation is no instance', async () => {
   await startPrograms('127.0.0.2');
   const pods = [
     podAt('127.0.0.2', { status: { phase: 'Failed', reason: 'Evicted' } }),

@@ -1,15 +1,15 @@
 // An ingress whose instances are pods follows them with the access of its process.
-import type { Config } from '../../core/config';
-import { openKubernetesClient } from '../../drivers/kubernetes/client/client';
-import { followPodRoutes, type PodRoutes } from '../../drivers/workload/kubernetes/pod_routes';
-import type { IngressDriver } from '../../engines/ingress/ingress';
-import type { IngressProcessSettings } from '../../engines/ingress/process/settings';
-import { accessOf } from '../platform/cluster_access';
+import type { Config } from '../../../core/config';
+import { openKubernetesClient } from '../../../drivers/kubernetes/client/client';
+import { followPodRoutes, type PodRoutes } from '../../../drivers/workload/kubernetes/pod_routes';
+import type { IngressDriver } from '../../../engines/ingress/ingress';
+import type { IngressProcessSettings } from '../../../engines/ingress/process/settings';
+import { clusterAccessOf } from '../../platform/cluster_access';
 
 type Cluster = NonNullable<IngressProcessSettings['cluster']>;
 
 /** null where instances are on this machine. */
-export function clusterOf(config: Config): Cluster | null {
+export function ingressClusterOf(config: Config): Cluster | null {
   if (config.workloads !== 'kubernetes') return null;
   return {
     kubeconfig: config.kubeconfig,
@@ -25,7 +25,7 @@ export async function followCluster(
   log: (message: string, error: unknown) => void,
 ): Promise<PodRoutes> {
   try {
-    const client = openKubernetesClient(await accessOf(cluster));
+    const client = openKubernetesClient(await clusterAccessOf(cluster));
     const followed = followPodRoutes(ingress, client, log);
     const close = async (graceMs: number): Promise<void> => {
       await followed.ingress.close(graceMs);
