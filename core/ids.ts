@@ -1,11 +1,12 @@
 // Ids: `<prefix>_` + 26 characters of lower-case Crockford base32, 48 bits of milliseconds and 80 random ones.
 // They sort by creation time, which keyset paging and created_at rely on.
-import { randomFillSync } from 'node:crypto';
+import { createHash, randomFillSync } from 'node:crypto';
 
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
 const BODY = /^[0-9a-hjkmnp-tv-z]{26}$/;
 const BODY_LENGTH = 26;
 const TIME_LENGTH = 10;
+const RANDOM_LENGTH = BODY_LENGTH - TIME_LENGTH;
 const TWENTY_BITS = 2 ** 20;
 const FORTY_BITS = 2 ** 40;
 /** All pairs of characters: ten bits per look-up. */
@@ -61,6 +62,18 @@ export function firstIdAt(prefix: string, time: string): string {
     ALPHABET.charAt(Math.floor(ms / 32 ** (TIME_LENGTH - 1 - index)) % 32),
   );
   return `${prefix}_${digits.join('').padEnd(BODY_LENGTH, '0')}`;
+}
+
+/**
+ * The id of something that has a name elsewhere: the same wherever it is derived.
+ * @param seed unique among all of the kind
+ * @param time of its creation, RFC 3339, since 1970
+ */
+export function derivedId(prefix: string, time: string, seed: string): string {
+  const digest = createHash('sha256').update(seed).digest();
+  return (
+    firstIdAt(prefix, time).slice(0, -RANDOM_LENGTH) + eight(digest.readUIntBE(0, 5)) + eight(digest.readUIntBE(5, 5))
+  );
 }
 
 /** An id for a request. */

@@ -94,6 +94,7 @@ export interface WorkloadInstance {
   fault: 'health' | 'start' | null;
   restarts: number;
   /** RFC 3339. */
+  created_at: string;
   started_at: string | null;
   /** When its program ended last, RFC 3339. */
   ended_at: string | null;
@@ -119,6 +120,12 @@ export interface InstanceListener {
   removed(uid: string): void;
   /** Something has changed of the task of this id: it began, ended or was removed. */
   taskChanged(id: string): void;
+}
+
+export interface FollowedInstances {
+  /** Whether the listener is told of changes as they come; false: the cluster is away. */
+  readonly isCurrent: boolean;
+  stop(): void;
 }
 
 /** Output of instances, as of units of a host (drivers/runtime.ts); an id is `pod.` and the uid of the instance. */
@@ -150,8 +157,8 @@ export interface WorkloadDriver {
   removeProject(projectId: string, ctx: DriverContext): Promise<string | null>;
   /** All instances of this installation, once. @throws DriverError */
   listInstances(ctx: DriverContext): Promise<WorkloadInstance[]>;
-  /** Follows all instances of this installation. @returns a function that stops */
-  follow(listener: InstanceListener): () => void;
+  /** Follows all instances of this installation. */
+  follow(listener: InstanceListener): FollowedInstances;
   /** Whether the cluster measures CPU and memory of instances. @throws DriverError */
   measures(ctx: DriverContext): Promise<boolean>;
   /** What instances use, by uid; empty where the cluster does not measure it. @throws DriverError */

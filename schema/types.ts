@@ -3883,7 +3883,7 @@ export type ApplicationStatus =
   | 'stopped'
   /** Being started. */
   | 'starting'
-  /** No instance of `web` keeps running. */
+  /** No instance of `web` keeps running, or none has run for ten seconds. `status_reason` says why. */
   | 'crashed';
 
 export type ApplicationSourceType =

@@ -1,5 +1,6 @@
 // An ingress without the jobs: it routes by the same rows, has the same certificates and answers the same challenges of
 // certificate authorities as that of the worker. So it needs the addresses of pods, which all machines reach.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { StartupError } from '../core/startup_error';
 import { openLogBudget } from '../core/log/log_budget';
 import type { IngressDriver } from '../engines/ingress/ingress';
@@ -9,6 +10,9 @@ import { startRouteFeed } from './agents/route_feed';
 import { withPodsOnly } from './agents/route_locations';
 import { openRouterLines } from './agents/sampler';
 import type { Platform } from './platform/platform';
+
+/** A cluster that is away is not waited for: what the rows of the worker confirm is served. */
+const KNOWN_MS = 5_000;
 
 interface Ingress {
   ports: IngressDriver['ports'];
@@ -33,11 +37,13 @@ export async function startIngress(platform: Platform): Promise<Ingress> {
   try {
     const lines = openRouterLines({ database, log, budget: openLogBudget(config.logBytesPerSecond) });
     opened.push(() => lines.close());
-    const ingress = await openFurtherIngress(platform, lines, opened);
+    const { ingress, known } = await openFurtherIngress(platform, lines, opened);
     const reporting = startReporting({ database, ingress, log });
     opened.push(() => reporting.close());
-    const feed = await startRouteFeed({ database, databaseUrl, ingress: withPodsOnly(ingress), log });
+    const pods = withPodsOnly(ingress);
+    const feed = await startRouteFeed({ database, databaseUrl, ingress: pods, onCluster: true, log });
     opened.push(() => feed.close());
+    await Promise.race([known, sleep(KNOWN_MS, undefined, { ref: false })]);
     return { ports: ingress.ports, close };
   } catch (error) {
     await close();

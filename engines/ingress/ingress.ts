@@ -17,6 +17,8 @@ export interface Route {
   force_https: boolean;
   request_timeout_ms: number;
   sticky: boolean;
+  /** Workloads of a cluster whose pods serve it, with installation and project: `platform/prj_…/wkl_…`. */
+  workloads?: string[];
 }
 
 export interface Target {
@@ -25,6 +27,8 @@ export interface Target {
   port: number;
   /** Network of the instance; absent: the network of the host. */
   location?: NetworkLocation;
+  /** Of the pod that the instance is; absent: it is none. */
+  pod_uid?: string;
 }
 
 /** One request, for the router lines of the log. The query string is left out: it may carry secrets. */
@@ -96,8 +100,8 @@ export interface IngressDriver {
   replaceRoutes(routes: Route[], read?: number): void;
   /** Serves routes of the last run until `replaceRoutes`. Until then, unknown hosts get 503, not 404. */
   restoreRoutes(routes: Route[]): void;
-  /** The served routes, and whether they are complete. */
-  routes(): { routes: Route[]; isComplete: boolean };
+  /** The served routes, whether they are complete, and when they were confirmed last; null: never. */
+  routes(): { routes: Route[]; isComplete: boolean; confirmedMsAgo: number | null };
   /** Replaces the routes of one application, including previews; an empty list removes them. */
   replaceApplicationRoutes(applicationId: string, routes: Route[], read?: number): void;
   /**
@@ -105,6 +109,11 @@ export interface IngressDriver {
    * routes should then be read again.
    */
   pinRoutes(applicationId: string, routes: Route[]): Unpin;
+  /**
+   * The addresses of the routes given so far were those of their instances `ageMs` ago. Instances on other machines get
+   * requests for a while after it, and as long as they accept connections without a gap: docs/decisions/0213.
+   */
+  confirmRoutes(ageMs: number): void;
   /**
    * Sends no new requests to the instance; resolves when its open requests have ended, or after `ms`. WebSockets delay
    * it by at most 5 s.

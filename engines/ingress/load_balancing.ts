@@ -1,4 +1,5 @@
 // Selection of the instance for a request.
+import { isTrusted } from './confirmation';
 import type { Site } from './route_table';
 import type { Upstream } from './upstream';
 
@@ -16,13 +17,13 @@ export function chooseUpstream(
   now: number,
 ): Upstream | null {
   const { upstreams } = site;
-  const sticky = site.route.sticky ? stickyUpstream(site, tried, cookie) : null;
+  const sticky = site.route.sticky ? stickyUpstream(site, tried, cookie, now) : null;
   if (sticky !== null) return sticky;
   let best: Upstream | null = null;
   site.nextIndex = site.nextIndex + 1 < upstreams.length ? site.nextIndex + 1 : 0;
   for (let index = 0; index < upstreams.length; index += 1) {
     const upstream = upstreams[(site.nextIndex + index) % upstreams.length] as Upstream;
-    if (upstream.drained || tried.includes(upstream)) continue;
+    if (upstream.drained || !isTrusted(upstream, now) || tried.includes(upstream)) continue;
     if (best === null || isBetter(upstream, best, now)) best = upstream;
   }
   return best;
@@ -39,7 +40,7 @@ export function stickyCookie(
   return `${COOKIE}=${upstream.stickyToken}; Path=/; HttpOnly; SameSite=Lax${scheme === 'https' ? '; Secure' : ''}`;
 }
 
-function stickyUpstream(site: Site, tried: Upstream[], cookie: string | undefined): Upstream | null {
+function stickyUpstream(site: Site, tried: Upstream[], cookie: string | undefined, now: number): Upstream | null {
   const token = stickyTokenIn(cookie);
   if (token === undefined) return null;
   return (
@@ -47,6 +48,7 @@ function stickyUpstream(site: Site, tried: Upstream[], cookie: string | undefine
       (upstream) =>
         upstream.stickyToken === token &&
         upstream.unreachableSince === null &&
+        isTrusted(upstream, now) &&
         !upstream.drained &&
         !tried.includes(upstream),
     ) ?? null

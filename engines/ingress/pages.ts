@@ -18,6 +18,7 @@ export type Reason =
   | 'client_gone'
   | 'no_target'
   | 'refused'
+  | 'unconfirmed'
   | 'broken'
   | 'timeout'
   | 'not_implemented'
@@ -88,6 +89,12 @@ const PAGES: Record<FixedReason, Omit<Page, 'reason'>> = {
     status: 503,
     title: 'Not available',
     detail: 'The application does not take requests at the moment. Try again in a moment.',
+    retryAfter: 5,
+  },
+  unconfirmed: {
+    status: 503,
+    title: 'Not available',
+    detail: 'The platform cannot confirm at the moment where the application runs. Try again in a moment.',
     retryAfter: 5,
   },
   timeout: { status: 504, title: 'No answer in time', detail: 'The application did not answer in time.' },

@@ -1,7 +1,7 @@
 // Instances on other machines, which may be lost without a word: connections to them stay open, and nothing answers.
 // Where a request waits for its answer, a connection without a request tells whether its instance can be reached. Until
 // one succeeds, no visitor is sent there while there is another instance.
-import { connectInto, HOST_NETWORK } from '../../core/outbound/network_location';
+import { isElsewhere, noteUnanswered, tryConnection } from './confirmation';
 import type { IngressLimits } from './limits';
 import { closeIdle, type Upstream } from './upstream';
 
@@ -11,14 +11,11 @@ const UNANSWERED = new Set(['ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'EHOSTDO
 /** Another instance is preferred for this time after a refusal. */
 const AVOID_MS = 1_000;
 
-export function isOnOtherMachine({ location }: Upstream): boolean {
-  return 'address' in location && location.address !== HOST_NETWORK.address;
-}
-
 /** A connection for a request was not made. */
-export function noteFailedConnection(upstream: Upstream, { code = '' }: NodeJS.ErrnoException, now: number): void {
+export function noteFailedConnection(upstream: Upstream, error: NodeJS.ErrnoException, now: number): void {
   upstream.avoidUntil = now + AVOID_MS;
-  if (isOnOtherMachine(upstream) && UNANSWERED.has(code)) markUnreachable(upstream, now);
+  noteUnanswered(upstream, error, now);
+  if (isElsewhere(upstream.location) && UNANSWERED.has(error.code ?? '')) markUnreachable(upstream, now);
 }
 
 /** Unless that is under way, or was done less than `probeEveryMs` ago. */
@@ -28,22 +25,10 @@ export function probeInstance(
   { probeMs, probeEveryMs }: Pick<IngressLimits, 'probeMs' | 'probeEveryMs'>,
 ): void {
   if (upstream.isProbed || now - upstream.probedAt < probeEveryMs) return;
-  upstream.isProbed = true;
-  upstream.probedAt = now;
-  const finish = (isReachable: boolean): void => {
-    clearTimeout(late);
-    upstream.isProbed = false;
-    if (isReachable) upstream.unreachableSince = null;
+  tryConnection(upstream, now, probeMs, (error) => {
+    if (error === null || !UNANSWERED.has(error.code ?? '')) upstream.unreachableSince = null;
     else markUnreachable(upstream, performance.now());
-  };
-  const abandon = connectInto(upstream.location, upstream.port, {
-    onConnected(socket) {
-      socket.on('error', () => undefined).destroy();
-      finish(true);
-    },
-    onFailed: ({ code = '' }) => finish(!UNANSWERED.has(code)),
   });
-  const late = setTimeout(() => (abandon(), finish(false)), probeMs).unref();
 }
 
 function markUnreachable(upstream: Upstream, now: number): void {

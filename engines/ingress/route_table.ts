@@ -1,6 +1,7 @@
 // Routes by host name. Serving needs map look-ups only: 10,000 hosts cost as much as one.
 import { HOST_NETWORK } from '../../core/outbound/network_location';
-import type { Route, Target, Unpin } from './ingress';
+import type { IngressDriver, Route, Target, Unpin } from './ingress';
+import { confirmUpstream, endTrust } from './confirmation';
 import { closeIdle, openUpstream, type Upstream } from './upstream';
 
 /** A route with its upstreams. */
@@ -33,6 +34,8 @@ export interface RouteTable {
   reads: number;
   /** Drained instances, which routes read before the drain must not restore. */
   drained: Map<string, number>;
+  /** When the addresses of other machines were known to be those of their instances. */
+  confirmedAt: number;
 }
 
 /** The label matched by `*` is repeated to instances and in redirects. */
@@ -49,6 +52,7 @@ export function routeTable(): RouteTable {
     complete: false,
     reads: 0,
     drained: new Map(),
+    confirmedAt: -Infinity,
   };
 }
 
@@ -86,9 +90,11 @@ export function applyRoutes(table: RouteTable, routes: Route[], reading: number)
   for (const [id, own] of byApplication) updateRoutes(table, id, own, reading);
 }
 
-export function routesOf(table: RouteTable): { routes: Route[]; isComplete: boolean } {
+export function routesOf(table: RouteTable): ReturnType<IngressDriver['routes']> {
   const routes = [...table.applications.values()].flatMap(({ sites }) => sites.map(({ route }) => route));
-  return { routes, isComplete: table.complete };
+  // Infinity is not passed on to another process.
+  const confirmedMsAgo = table.confirmedAt === -Infinity ? null : performance.now() - table.confirmedAt;
+  return { routes, isComplete: table.complete, confirmedMsAgo };
 }
 
 /** Sets routes that any read replaces. What is served already is newer, and stays. */
@@ -132,6 +138,12 @@ function noteRead(table: RouteTable, reading: number): void {
   if (reading !== Infinity) table.reads = Math.max(table.reads, reading);
 }
 
+/** @param at the later one counts */
+export function confirmTable(table: RouteTable, at: number): void {
+  table.confirmedAt = Math.max(table.confirmedAt, at);
+  for (const upstream of table.upstreams.values()) confirmUpstream(upstream, at);
+}
+
 /** Removes unused entries. To be called at an interval. */
 export function pruneTable(table: RouteTable, now: number): void {
   for (const [id, until] of table.drained) if (until < now) table.drained.delete(id);
@@ -167,7 +179,7 @@ function grouped(routes: Route[]): Map<string, Route[]> {
 function openSite(table: RouteTable, application: ApplicationLoad, route: Route): Site {
   const upstreams = route.targets.map((target) => {
     const key = keyOf(target.instance_id, target);
-    const upstream = table.upstreams.get(key) ?? openUpstream(target);
+    const upstream = table.upstreams.get(key) ?? openUpstream(target, table.confirmedAt);
     table.upstreams.set(key, upstream);
     upstream.references += 1;
     upstream.drained ||= table.drained.has(target.instance_id);
@@ -180,6 +192,7 @@ function release(table: RouteTable, upstream: Upstream): void {
   upstream.references -= 1;
   if (upstream.references > 0) return;
   closeIdle(upstream, Infinity);
+  endTrust(upstream, performance.now());
   if (upstream.open === 0) table.upstreams.delete(keyOf(upstream.instanceId, upstream));
 }
 

@@ -1,6 +1,7 @@
 // Enforces all timeouts at an interval. One timer costs less than one per request.
 import { isLost, leaveLostInstance } from './http/failover';
 import { failConnecting, type ProxiedRequest } from './http/proxied_request';
+import { proveAddress } from './confirmation';
 import type { IngressState } from './ingress_state';
 import { fixedPage } from './pages';
 import { failRequest } from './http/response';
@@ -16,8 +17,10 @@ export function enforceTimeouts(ingress: IngressState): void {
     leaveLostInstance(proxied, now);
   }
   for (const tunnel of ingress.tunnels) if (isOver(tunnel, now)) endTunnel(tunnel);
-  for (const upstream of ingress.table.upstreams.values())
+  for (const upstream of ingress.table.upstreams.values()) {
     if (upstream.unreachableSince !== null) probeInstance(upstream, now, ingress.limits);
+    proveAddress(upstream, now, ingress.limits);
+  }
   endIdleVisitors(ingress, now);
   pruneTable(ingress.table, now);
 }

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { Target } from './ingress';
 import { HOST_NETWORK, type NetworkLocation, connectInto } from '../../core/outbound/network_location';
+import { CONFIRMED_MS, isElsewhere, isTrusted, noteAnswered } from './confirmation';
 import { deferWrite } from './http/deferred_writes';
 import type { Tunnel } from './http/tunnel';
 import {
@@ -35,6 +36,11 @@ export interface Upstream {
   /** A connection is being tried, without a request. */
   isProbed: boolean;
   probedAt: number;
+  /** Until when its address may be taken for its own, see confirmation.ts. */
+  trustedUntil: number;
+  confirmedAt: number;
+  /** A connection was not accepted while nothing confirmed the address. */
+  doubtedAt: number;
   idle: UpstreamConnection[];
   tunnels: Set<Tunnel>;
   idleWaiters: (() => void)[];
@@ -83,12 +89,13 @@ const IDLE_CONNECTIONS_MAX = 256;
  */
 const readBuffer = Buffer.allocUnsafeSlow(65_536);
 
-export function openUpstream(target: Target): Upstream {
+export function openUpstream(target: Target, confirmedAt = performance.now()): Upstream {
   const stickyToken = createHash('sha256').update(target.instance_id).digest('base64url').slice(0, 22);
+  const location = target.location ?? HOST_NETWORK;
   return {
     instanceId: target.instance_id,
     port: target.port,
-    location: target.location ?? HOST_NETWORK,
+    location,
     stickyToken,
     references: 0,
     open: 0,
@@ -97,6 +104,9 @@ export function openUpstream(target: Target): Upstream {
     unreachableSince: null,
     isProbed: false,
     probedAt: -Infinity,
+    trustedUntil: isElsewhere(location) ? confirmedAt + CONFIRMED_MS : Infinity,
+    confirmedAt,
+    doubtedAt: -Infinity,
     idle: [],
     tunnels: new Set(),
     idleWaiters: [],
@@ -220,6 +230,14 @@ function openConnection(upstream: Upstream, user: ConnectionUser, headBytes: num
 }
 
 function onConnected(connection: UpstreamConnection, socket: Socket, headBytes: number): void {
+  const { upstream } = connection;
+  const now = performance.now();
+  // The kernel asks for seconds: by now the address may be another's. Nothing was sent.
+  if (!isTrusted(upstream, now)) {
+    socket.on('error', () => undefined).destroy();
+    return onClose(connection, new Error('the address is not known to be that of the instance any more'));
+  }
+  noteAnswered(upstream, now);
   let failure: Error | null = null;
   connection.socket = socket;
   // Through the gate of a network, `onread` is not supported.

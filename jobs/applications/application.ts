@@ -6,6 +6,7 @@ import { releaseAllLeases } from '../../db/lease';
 import { isDeploying, stackOfApplication, type StackKey } from '../../models/applications/stack';
 import { removeStack } from '../../models/applications/stack_removal';
 import { reconcileStack } from './application/reconcile_stack';
+import { isOutageReason } from './application/outage';
 import { applicationStatus, updateProcessStatuses } from './application/status';
 import { isPausedForGrowth } from './application/volume_growth';
 import { cacheLeftovers, mirrorLeftovers, uploadLeftovers } from '../deployments/deployment/leftovers';
@@ -35,6 +36,7 @@ const MOVING = new Set<string>(Application.states.transitional);
 const RECHECK_MS = 60_000;
 const MOVING_MS = 5_000;
 const GOING_MS = 1_000;
+const OUT_MS = 3_000;
 
 export const job: Job<ApplicationRow> = {
   table: Application.table,
@@ -59,6 +61,7 @@ async function reconcileApplication(row: ApplicationRow, ctx: JobContext): Promi
   const { status, current_deployment_id } = row;
   const next = applicationStatus({
     status,
+    status_reason: row.status_reason ?? null,
     current_deployment_id,
     processes,
     present,
@@ -68,7 +71,10 @@ async function reconcileApplication(row: ApplicationRow, ctx: JobContext): Promi
   const columns = next.status === status && (next.status_reason ?? null) === (row.status_reason ?? null) ? {} : next;
   if (!upToDate || next.status !== status || MOVING.has(next.status))
     return progressing(next.status === status ? MOVING_MS : 0, columns);
-  return settled(columns, next.status === 'new' || next.status === 'stopped' ? null : jittered(RECHECK_MS));
+  if (next.status === 'new' || next.status === 'stopped') return settled(columns, null);
+  // What its instances say of it wakes nobody.
+  const isOut = isOutageReason(next.status_reason ?? null);
+  return settled(columns, jittered(isOut ? OUT_MS : RECHECK_MS));
 }
 
 async function tearDown(row: ApplicationRow, ctx: JobContext): Promise<Outcome> {

@@ -4,10 +4,12 @@ import { recordEvent } from '../../models/projects/activity';
 import { Preview } from '../../models/previews/preview';
 import { pollPreview } from '../../models/previews/preview/poll';
 import { releaseAllLeases } from '../../db/lease';
-import { stackOfPreview, type StackKey } from '../../models/applications/stack';
+import { stackOfPreview, type PreviewStack, type StackKey } from '../../models/applications/stack';
 import { expirePreview, latestOfPreview, removeStack } from '../../models/applications/stack_removal';
 import { cacheDirectory, removeDirectory } from '../deployments/deployment/row';
+import { outageReason } from '../applications/application/outage';
 import { reconcileStack } from '../applications/application/reconcile_stack';
+import { countRunning } from '../applications/application/stack_plan';
 import { jittered, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from '../job';
 
 interface PreviewRow extends LoopRow {
@@ -20,6 +22,8 @@ interface PreviewRow extends LoopRow {
 
 const RECHECK_MS = 60_000;
 const GOING_MS = 1_000;
+const OUT_MS = 3_000;
+const WEB = 'web';
 
 export const job: Job<PreviewRow> = {
   table: Preview.table,
@@ -34,13 +38,25 @@ async function reconcilePreview(row: PreviewRow, ctx: JobContext): Promise<Outco
   if (leftMs <= 0 && (await expire(row, ctx))) return settled({}, 0);
   const stack = await stackOfPreview(ctx.sql, row.id);
   if (stack) await reconcileStack(stackKeyOf(row), stack, ctx);
-  const { status, reason } = await statusOfLatestDeployment(row, ctx);
+  const latest = await statusOfLatestDeployment(row, ctx);
+  const { status } = latest;
+  const outage = status === 'running' && stack ? outageOf(stack) : null;
+  const reason = outage ?? latest.reason;
   const next = nextStatusTowards(row.status, status);
   if (next !== status) return progressing(0, { status: next, status_reason: null });
   if (FOLLOWING.has(status) && (await followBranch(row, ctx))) return settled({}, 0);
   const columns =
     status === row.status && reason === (row.status_reason ?? null) ? {} : { status, status_reason: reason };
-  return settled(columns, Math.max(0, Math.min(jittered(RECHECK_MS), pollMsOf(ctx), leftMs)));
+  const recheckMs = outage === null ? RECHECK_MS : OUT_MS;
+  return settled(columns, Math.max(0, Math.min(jittered(recheckMs), pollMsOf(ctx), leftMs)));
+}
+
+/** Why visitors get no answer; null: they do. */
+function outageOf({ wants, present, workloads }: PreviewStack): string | null {
+  const web = wants.find(({ type, release_id }) => type === WEB && release_id !== null);
+  if (!web) return null;
+  const ours = present.filter(({ process_id, candidate }) => process_id === web.process_id && !candidate);
+  return countRunning(ours) > 0 ? null : outageReason(WEB, present, workloads);
 }
 
 function expire(row: PreviewRow, ctx: JobContext): Promise<boolean> {

@@ -26,6 +26,29 @@ export function installationId(sql: Sql): () => Promise<string> {
   };
 }
 
+const SAVE_PREFIX = named(`insert into cluster_facts (name, value) values ('prefix', to_jsonb($1::text))
+  on conflict (name) do update set value = excluded.value, updated_at = now()`);
+
+/** By which label objects in the cluster are those of this installation. Ingresses tell pods apart by it. */
+export async function saveClusterPrefix(sql: Sql, prefix: string): Promise<void> {
+  await sql.query(SAVE_PREFIX, [prefix]);
+}
+
+const CONFIRM = named(`insert into cluster_facts (name, value) values ('pods', 'true')
+  on conflict (name) do update set updated_at = clock_timestamp()`);
+const CONFIRMED = named(`select (extract(epoch from clock_timestamp() - updated_at) * 1000)::float8 as age_ms
+  from cluster_facts where name = 'pods'`);
+
+/** The rows of instances are the pods of the cluster at this moment. */
+export async function confirmPodRows(sql: Sql): Promise<void> {
+  await sql.query(CONFIRM, []);
+}
+
+/** How long ago they were last; null: there is no cluster. */
+export async function podRowsConfirmedMsAgo(sql: Sql): Promise<number | null> {
+  return (await sql.query<{ age_ms: number }>(CONFIRMED, []))[0]?.age_ms ?? null;
+}
+
 /** Whether the cluster measures CPU and memory of pods. */
 export async function saveClusterMeasures(sql: Sql, measures: boolean): Promise<void> {
   await sql.query(SAVE, [measures]);

@@ -1,6 +1,6 @@
 // Rows of instances that follow the pods of a cluster.
 import type { Sql } from '../../core/context';
-import { mintId, timeOfId } from '../../core/ids';
+import { derivedId, timeOfId } from '../../core/ids';
 import type { ControlDatabase } from '../../db/control_database';
 import { named } from '../../db/statement';
 import type { InstanceStatus } from '../../schema/types';
@@ -17,6 +17,7 @@ export interface PodInstance {
   fault: 'health' | 'start' | null;
   restarts: number;
   /** RFC 3339. */
+  created_at: string;
   started_at: string | null;
   ended_at: string | null;
   location: { address: string } | null;
@@ -48,7 +49,8 @@ const SAVE = named(`insert into instances as i (id, project_id, application_id, 
 
 /** Creates or updates the row of a pod. Without effect for a workload of which the project has no row. */
 export async function savePodInstance(database: ControlDatabase, pod: PodInstance): Promise<void> {
-  const id = mintId('ins');
+  // Ingresses that have not seen the row yet know it by the same one.
+  const id = derivedId('ins', pod.created_at, pod.uid);
   await database.transaction(async (session) => {
     const rows = await session.query<{ id: string; before: string | null; status: string }>(SAVE, [
       ...[id, pod.workload_id, pod.uid, pod.status, pod.reason, pod.restarts, pod.started_at, pod.port],
@@ -62,6 +64,18 @@ export async function savePodInstance(database: ControlDatabase, pod: PodInstanc
     ]);
     for (const { id: changed, before, status } of rows)
       if (before !== status) await recordEvents(session, 'instances', [changed], status);
+  });
+}
+
+const LEAVE = named(
+  `update instances set status = 'stopping' where pod_uid = $1 and status <> 'stopping' returning id`,
+);
+
+/** The pod has gone, and its row stays for its last lines: it gets no requests. */
+export async function noteLeavingPod(database: ControlDatabase, uid: string): Promise<void> {
+  await database.transaction(async (session) => {
+    const rows = await session.query<{ id: string }>(LEAVE, [uid]);
+    for (const { id } of rows) await recordEvents(session, 'instances', [id], 'stopping');
   });
 }
 

@@ -77,7 +77,7 @@ export interface ApplicationStack {
   workloads: PresentWorkload[];
 }
 
-interface PreviewStack {
+export interface PreviewStack {
   wants: DesiredProcess[];
   present: PresentInstance[];
   workloads: PresentWorkload[];

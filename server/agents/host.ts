@@ -94,7 +94,14 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const measured = withPods(runtime, cluster.workloads, log);
   const sampler = startSampler({ database, runtime: measured, ingress: counting, log });
   opened.push(() => sampler.stop());
-  const feed = await startRouteFeed({ database, databaseUrl, ingress, stored, log });
+  const feed = await startRouteFeed({
+    database,
+    databaseUrl,
+    ingress,
+    stored,
+    onCluster: cluster.workloads !== null,
+    log,
+  });
   opened.push(() => feed.close());
   const cdnCounting = startCdnCounting(cdn, database, log);
   opened.push(() => cdnCounting.finish());

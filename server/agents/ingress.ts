@@ -9,7 +9,9 @@ import { openRemoteIngress } from '../../engines/ingress/process/remote';
 import { findChallenge, findServedCertificate } from '../../models/domains/certificate';
 import { outboundOf } from '../platform/probes';
 import type { Platform } from '../platform/platform';
+import type { PodRoutes } from '../../drivers/workload/kubernetes/pod_routes';
 import { cdnLimits, edgeToken, openCdn, openCdnHosts, storedZonesOf } from './cdn';
+import { ingressClusterOf, followCluster } from './workloads/followed_pods';
 import type { RouterLines } from './router_lines';
 
 /** Another process listens on INGRESS_PORT, or has the ingress of RUNTIME_DIR. */
@@ -49,7 +51,7 @@ export async function openFurtherIngress(
   platform: Platform,
   lines: RouterLines,
   opened: (() => Promise<void> | void)[],
-): Promise<IngressDriver> {
+): Promise<PodRoutes> {
   const { config } = platform;
   const { ingressListen: host, ingressPort: port, ingressTlsPort: tlsPort, trustProxy, shutdownGraceSeconds } = config;
   const hosts = await openCdnHosts(platform);
@@ -61,8 +63,9 @@ export async function openFurtherIngress(
       throw new StartupError(listenError(error, config).message);
     },
   );
-  opened.push(() => ingress.close(shutdownGraceSeconds * 1000));
-  return ingress;
+  const followed = await withPods(ingress, config, platform.log);
+  opened.push(() => followed.ingress.close(shutdownGraceSeconds * 1000));
+  return followed;
 }
 
 /** @param onChange the certificate of the operator has changed */
@@ -88,16 +91,27 @@ async function openHere(
   opened.push(() => cdn.close());
   const { ingressListen: host, ingressPort: port, ingressTlsPort: tlsPort, trustProxy } = config;
   const parts = { ...callbacks, edge: cdn.edge };
-  return { ingress: await openIngress({ host, port, tlsPort, trustProxy, parts }), cdn: cdn.driver };
+  const ingress = await openIngress({ host, port, tlsPort, trustProxy, parts });
+  return { ingress: (await withPods(ingress, config, log)).ingress, cdn: cdn.driver };
+}
+
+async function withPods(ingress: IngressDriver, config: Platform['config'], log: Platform['log']): Promise<PodRoutes> {
+  const cluster = ingressClusterOf(config);
+  if (!cluster) return { ingress, known: Promise.resolve() };
+  return followCluster(ingress, cluster, (message, error) => log.warn({ err: error }, message));
 }
 
 function openSeparate({ config, secrets, log }: Platform, callbacks: IngressCallbacks): Promise<OpenedIngress> {
   const { ingressListen: host, ingressPort: port, ingressTlsPort: tlsPort, trustProxy } = config;
   const { allowPrivateAddresses, dnsResolvers: resolvers, outboundCaFile: caFile } = config;
   const cdn = { ...cdnLimits(config), allowPrivateAddresses, resolvers, caFile, token: edgeToken(secrets) };
+  const cluster = ingressClusterOf(config);
+  const { execPath, execArgv } = process;
+  const program = { execPath, execArgv, script: require.resolve('./workloads/ingress_of_cluster'), cwd: process.cwd() };
   return openRemoteIngress({
     directory: join(config.runtimeDir, 'ingress'),
-    settings: { host, port, tlsPort, trustProxy, cdn },
+    settings: { host, port, tlsPort, trustProxy, ...(cluster && { cluster }), cdn },
+    ...(cluster && { program }),
     callbacks,
     stored: storedZonesOf({ config, secrets, log }),
     log: (message, error) => log.warn({ err: error }, message),

@@ -3,6 +3,7 @@
 import type { Logger } from '../../core/log/log';
 import type { IngressDriver, Route } from '../../engines/ingress/ingress';
 import type { ControlDatabase } from '../../db/control_database';
+import { podRowsConfirmedMsAgo } from '../../models/applications/cluster_facts';
 import { loadRoutes } from '../../models/applications/route';
 import { listen } from '../platform/listener';
 import type { StoredRoutes } from './stored_routes';
@@ -13,6 +14,7 @@ interface RouteFeed {
 
 const READ_ALL_EVERY_MS = 30_000;
 const RETRY_MS = 1_000;
+const CONFIRM_EVERY_MS = 3_000;
 
 interface Parts {
   database: ControlDatabase;
@@ -20,6 +22,8 @@ interface Parts {
   ingress: IngressDriver;
   /** Is given all routes after each change. */
   stored?: Pick<StoredRoutes, 'save'>;
+  /** Whether instances are pods of a cluster, whose addresses may be another's tomorrow. */
+  onCluster: boolean;
   log: Logger;
 }
 
@@ -38,6 +42,7 @@ interface State extends Parts {
 export async function startRouteFeed(parts: Parts): Promise<RouteFeed> {
   const state: State = { ...parts, changed: new Set(), all: true, running: null, known: new Map(), retry: undefined };
   await readRoutes(state);
+  if (parts.onCluster) await confirmRead(state);
   const readAll = (): void => {
     state.all = true;
     void readRoutes(state);
@@ -53,14 +58,25 @@ export async function startRouteFeed(parts: Parts): Promise<RouteFeed> {
     readAll,
   );
   const timer = setInterval(readAll, READ_ALL_EVERY_MS);
+  const confirming = parts.onCluster ? setInterval(() => void confirmRead(state), CONFIRM_EVERY_MS) : undefined;
   return {
     async close() {
       clearInterval(timer);
+      clearInterval(confirming);
       clearTimeout(state.retry);
       await listener.close();
       await state.running;
     },
   };
+}
+
+/** That the routes are those of the rows, and the rows those of the cluster; not while a change waits to be read. */
+async function confirmRead(state: State): Promise<void> {
+  const isRead = (): boolean => state.running === null && !state.all && state.changed.size === 0;
+  if (!isRead()) return;
+  const startedAt = performance.now();
+  const ageMs = await podRowsConfirmedMsAgo(state.database).catch(() => null);
+  if (ageMs !== null && isRead()) state.ingress.confirmRoutes(ageMs + performance.now() - startedAt);
 }
 
 /** One read at a time: what changes meanwhile is read next. */

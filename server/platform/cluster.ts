@@ -2,16 +2,15 @@
 import { applicationTypeDefinitions } from '../../core/catalog/catalog_definitions';
 import type { Config } from '../../core/config';
 import { limits } from '../../core/limits';
-import { StartupError } from '../../core/startup_error';
 import type { ClusterAccess } from '../../drivers/kubernetes/client/access';
 import { openKubernetesClient, type KubernetesClient } from '../../drivers/kubernetes/client/client';
-import { inClusterAccess, loadKubeconfig } from '../../drivers/kubernetes/client/load_access';
 import type { VolumeDriver } from '../../drivers/volume';
 import { claimVolumes } from '../../drivers/volume/claims';
 import type { ProjectOptions } from '../../drivers/workload/kubernetes/namespace';
 import type { ProjectRoom } from '../../drivers/workload/kubernetes/project_quota';
 import { openKubernetesWorkloads } from '../../drivers/workload/kubernetes/driver';
 import type { WorkloadDriver } from '../../drivers/workload';
+import { clusterAccessOf } from './cluster_access';
 
 /** Of whoever makes namespaces, or sweeps. */
 type Installation = ProjectOptions['installation'];
@@ -90,12 +89,6 @@ export function projectRoom({ quotas }: Pick<Config, 'quotas'>): ProjectRoom {
   };
 }
 
-async function clusterAccess(config: Config): Promise<ClusterAccess> {
-  if (config.kubeconfig !== null) return loadKubeconfig(config.kubeconfig);
-  const given = inClusterAccess({
-    KUBERNETES_SERVICE_HOST: config.kubernetesServiceHost ?? '',
-    KUBERNETES_SERVICE_PORT: String(config.kubernetesServicePort),
-  });
-  if (given) return given;
-  throw new StartupError('WORKLOADS is kubernetes, but the service runs in no pod: set KUBECONFIG');
+function clusterAccess({ kubeconfig, kubernetesServiceHost, kubernetesServicePort }: Config): Promise<ClusterAccess> {
+  return clusterAccessOf({ kubeconfig, serviceHost: kubernetesServiceHost, servicePort: kubernetesServicePort });
 }

@@ -12,7 +12,7 @@ const TIMES = { betweenMs: 5, onceMoreMs: 100 };
 
 const instanceAt = (port: number, status: WorkloadInstance['status'] = 'running'): WorkloadInstance => ({
   ...{ uid: 'one', project_id: 'prj_1', workload_id: 'wkl_1', status, reason: null, fault: null, restarts: 0 },
-  ...{ started_at: null, ended_at: null, location: { address: '127.0.0.1' }, port },
+  ...{ created_at: '2026-01-01T00:00:00Z', started_at: null, ended_at: null, location: { address: '127.0.0.1' }, port },
 });
 
 /** Counts the connections. */

@@ -1,7 +1,5 @@
 /** @tier heavy @quarter 2 @covers server/agents/workloads drivers/workload server/start_ingress.ts */
 // Requests while the worker is killed, and what it knows of the cluster while its connections are cut all the time.
-import { readFileSync, writeFileSync } from 'node:fs';
-import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadKubeconfig } from '../../drivers/kubernetes/client/load_access';
 import { kubectl } from '../cluster/kubectl';
@@ -9,7 +7,7 @@ import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import type { DeployService, TestApplication } from '../support/deployments/deploy';
 import type { Plant } from '../support/processes/bad_days_program';
 import { endPrograms, startProgram, type Program } from '../support/processes/program';
-import { startCuttingProxy, type CuttingProxy } from '../support/kubernetes/cutting_proxy';
+import { kubeconfigThrough, startCuttingProxy, type CuttingProxy } from '../support/kubernetes/cutting_proxy';
 import { startOnCluster, startPlantOnCluster } from '../support/kubernetes/service_on_cluster';
 import { lostOf, startTimedLoad } from '../support/kubernetes/timed_load';
 import { waitFor } from '../support/wait_for';
@@ -18,16 +16,6 @@ const AWAY_MS = 20_000;
 const CUT_EVERY_MS = 3_000;
 const DEPLOYMENTS = 3;
 const site = (text: string) => ({ Procfile: 'web: busybox httpd -f -p "$PORT" -h site\n', 'site/index.html': text });
-
-/** The same access, through the proxy. @returns path of the file, beside the other */
-function kubeconfigThrough(kubeconfig: string, { port }: CuttingProxy): string {
-  const config = JSON.parse(readFileSync(kubeconfig, 'utf8')) as { clusters: { cluster: object }[] };
-  const server = { server: `https://127.0.0.1:${port}`, 'tls-server-name': 'kubernetes' };
-  const clusters = config.clusters.map((one) => ({ ...one, cluster: { ...one.cluster, ...server } }));
-  const file = path.join(path.dirname(kubeconfig), `kubeconfig-${port}`);
-  writeFileSync(file, JSON.stringify({ ...config, clusters }), { mode: 0o600 });
-  return file;
-}
 
 describeOnClusterOfMachine('a worker that is killed', (cluster) => {
   let plant: Plant;

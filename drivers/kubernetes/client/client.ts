@@ -20,7 +20,7 @@ import {
   type ObjectName,
   type ResourceType,
 } from './resource_type';
-import { watchObjects, type WatchEvent } from './watch';
+import { watchObjects, type WatchEvent, type WatchOptions } from './watch';
 
 /** The field manager of all that the platform applies. */
 export const FIELD_MANAGER = 'platform-api';
@@ -85,6 +85,7 @@ export interface KubernetesClient {
     scope: ListScope,
     handler: FollowHandler<T>,
     signal: AbortSignal,
+    options?: WatchOptions,
   ): Followed<T>;
   /** A merge patch (RFC 7386). */
   patch<T extends KubernetesObject>(
@@ -131,7 +132,7 @@ export function openKubernetesClient(access: ClusterAccess): KubernetesClient {
     ...removals(connection),
     list: (of, scope, ctx, options) => listResources(connection, of, scope, ctx, options),
     watch: (of, scope, resourceVersion, ctx) => watchObjects(connection, of, scope, resourceVersion, ctx),
-    follow: (of, scope, handler, signal) => followObjects(connection, of, scope, handler, signal),
+    follow: (of, scope, handler, signal, options) => followObjects(connection, of, scope, handler, signal, options),
     openPodLog: (pod, options, ctx) => openPodLog(connection, pod, options, ctx),
     openPodStream: (pod, options, ctx) => openPodStream(connection, pod, options, ctx),
     eventsOf: (object, ctx) => listEvents(connection, object, ctx),

@@ -5,7 +5,7 @@ import { hasCode, KubernetesError } from './failure';
 import { listResources } from './list';
 import { backoff, pause } from './pause';
 import type { KubernetesObject, ListScope, ResourceType } from './resource_type';
-import { watchObjects, type WatchEvent } from './watch';
+import { watchObjects, type WatchEvent, type WatchOptions } from './watch';
 
 /** Called one after the other. What they throw is given to `failed`, and the following goes on. */
 export interface FollowHandler<T> {
@@ -53,6 +53,7 @@ interface Following<T extends KubernetesObject> {
   state: State<T>;
   handler: Required<FollowHandler<T>>;
   signal: AbortSignal;
+  options: WatchOptions;
 }
 
 export function followObjects<T extends KubernetesObject>(
@@ -61,6 +62,7 @@ export function followObjects<T extends KubernetesObject>(
   scope: ListScope,
   handler: FollowHandler<T>,
   signal: AbortSignal,
+  options: WatchOptions = {},
 ): Followed<T> {
   const state: State<T> = {
     objects: new Map(),
@@ -68,7 +70,7 @@ export function followObjects<T extends KubernetesObject>(
     openedAt: Infinity,
     resourceVersion: null,
   };
-  const ended = followUntilAborted({ connection, of, scope, state, handler: guard(handler), signal });
+  const ended = followUntilAborted({ connection, of, scope, state, handler: guard(handler), signal, options });
   return {
     objects: state.objects,
     get outdatedSince() {
@@ -125,7 +127,7 @@ async function synchronize<T extends KubernetesObject>(following: Following<T>):
 }
 
 async function watchOnce<T extends KubernetesObject>(following: Following<T>): Promise<void> {
-  const { connection, of, scope, state, handler, signal } = following;
+  const { connection, of, scope, state, handler, signal, options } = following;
   const opened = (): void => {
     state.openedAt = performance.now();
     if (state.outdatedSince === null) return;
@@ -133,7 +135,7 @@ async function watchOnce<T extends KubernetesObject>(following: Following<T>): P
     handler.synchronized();
   };
   const ctx = { signal, deadline: Infinity };
-  for await (const event of watchObjects(connection, of, scope, state.resourceVersion ?? '', ctx, opened))
+  for await (const event of watchObjects(connection, of, scope, state.resourceVersion ?? '', ctx, opened, options))
     take(following, event);
 }
 

@@ -24,6 +24,13 @@ const WATCH_SECONDS = 240;
 
 /** Bookmarks come each minute: a connection that is silent for longer is given up, though its kernel answers. */
 const SILENT_MS_MAX = 150_000;
+/** Of a watch that ends sooner: after the time that the server was given. */
+const LATE_MS = 3_000;
+
+/** `watchSeconds`: how long a watch lasts. A dead connection is noticed a little later; each costs a request. */
+export interface WatchOptions {
+  watchSeconds?: number;
+}
 
 /**
  * Events after `resourceVersion`. Ends when the server ends it or the signal is aborted.
@@ -37,15 +44,17 @@ export async function* watchObjects<T extends KubernetesObject>(
   resourceVersion: string,
   ctx: DriverContext,
   opened?: () => void,
+  { watchSeconds = WATCH_SECONDS }: WatchOptions = {},
 ): AsyncGenerator<WatchEvent<T>> {
   const subject = collectionSubject(of, scope);
   const { labelSelector, fieldSelector } = scope;
-  const timeoutSeconds = Math.round(WATCH_SECONDS * (1 + Math.random() / 2));
+  const timeoutSeconds = Math.round(watchSeconds * (1 + Math.random() / 2));
   const position = { watch: true, allowWatchBookmarks: true, resourceVersion, timeoutSeconds };
   const query = { ...position, labelSelector, fieldSelector };
   const request = { method: 'GET', path: collectionPath(of, scope), query, subject } as const;
   const response = await connection.open(request, ctx);
-  response.setTimeout(SILENT_MS_MAX, () => response.destroy(new Error('timeout')));
+  const silentMs = Math.min(SILENT_MS_MAX, timeoutSeconds * 1000 + LATE_MS);
+  response.setTimeout(silentMs, () => response.destroy(new Error('timeout')));
   opened?.();
   try {
     for await (const { content, cut } of linesOf(response as AsyncIterable<Buffer>, EVENT_BYTES_MAX)) {

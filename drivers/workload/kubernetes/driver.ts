@@ -6,6 +6,7 @@ import type { Pod, Secret } from 'kubernetes-types/core/v1';
 import type { Followed } from '../../kubernetes/client/follow';
 import { resourceTypes, type ListScope } from '../../kubernetes/client/resource_type';
 import type {
+  FollowedInstances,
   InstanceListener,
   Workload,
   WorkloadDriver,
@@ -33,6 +34,8 @@ interface Options extends ProjectOptions {
 
 /** What somebody changes in a namespace is put back within this time, or a little later. */
 const PROJECT_CHECKED_MS = 60_000;
+/** Rows of pods tell ingresses where requests go: what is out of date is to be noticed soon. */
+const WATCH_SECONDS = 10;
 
 export function openKubernetesWorkloads(options: Options): WorkloadDriver {
   const closing = new AbortController();
@@ -164,7 +167,7 @@ function follow(
   { logs, usage }: { logs: PodLogs; usage: PodUsage },
   listener: InstanceListener,
   closing: AbortSignal,
-): () => void {
+): FollowedInstances {
   const ended = new AbortController();
   const pods: Followed<Pod> = options.client.follow(
     resourceTypes.pods,
@@ -195,8 +198,14 @@ function follow(
       failed: (error) => options.log('the cluster does not tell about its pods', error),
     },
     AbortSignal.any([closing, ended.signal]),
+    { watchSeconds: WATCH_SECONDS },
   );
-  return () => ended.abort();
+  return {
+    get isCurrent() {
+      return pods.outdatedSince === null;
+    },
+    stop: () => ended.abort(),
+  };
 }
 
 const scopeOf = ({ prefix }: Options): ListScope => ({ labelSelector: selectorText({ [LABEL.installation]: prefix }) });

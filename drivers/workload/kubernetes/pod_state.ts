@@ -36,6 +36,7 @@ export function instanceOfPod(pod: Pod): WorkloadInstance | null {
     project_id: metadata.labels?.[LABEL.project] ?? '',
     ...readingOf(pod, container),
     restarts: container?.restartCount ?? 0,
+    created_at: metadata.creationTimestamp ?? new Date().toISOString(),
     started_at: container?.state?.running?.startedAt ?? null,
     ended_at: (container?.state?.terminated ?? container?.lastState?.terminated)?.finishedAt ?? null,
     location: address ? { address } : null,

@@ -1,6 +1,7 @@
 // Requests at an instance whose machine is lost: another instance gets those that may be repeated, the others end.
 import { fixedPage } from '../pages';
-import { isOnOtherMachine, probeInstance } from '../reachability';
+import { isElsewhere } from '../confirmation';
+import { probeInstance } from '../reachability';
 import { destroyConnection, type Upstream, type UpstreamConnection } from '../upstream';
 import { chooseInstance, failConnecting, isRepeatable, type ProxiedRequest } from './proxied_request';
 import { failRequest, releaseUpstream } from './response';
@@ -8,7 +9,7 @@ import { failRequest, releaseUpstream } from './response';
 /** To be called at an interval. */
 export function leaveLostInstance(proxied: ProxiedRequest, now: number): void {
   const { upstream, connection, ingress, touchedMs } = proxied;
-  if (upstream === null || connection === null || proxied.ended || !isOnOtherMachine(upstream)) return;
+  if (upstream === null || connection === null || proxied.ended || !isElsewhere(upstream.location)) return;
   if (now - touchedMs <= ingress.limits.silentMs) return;
   probeInstance(upstream, now, ingress.limits);
   if (upstream.unreachableSince === null) return;

@@ -17,6 +17,7 @@ import { listenFor, portOf, stopListening, type Listeners, type Predecessor } fr
 import { enforceTimeouts } from '../timeouts';
 import {
   applyRoutes,
+  confirmTable,
   normalizeHost,
   pinRoutes,
   markDrained,
@@ -43,7 +44,7 @@ export interface IngressOptions {
   /** The process whose listeners are taken over, where it has them. */
   predecessor?: Predecessor | null;
   /** Routes served from the first connection on. */
-  routes?: { routes: Route[]; isComplete: boolean } | null;
+  routes?: { routes: Route[]; isComplete: boolean; confirmedMsAgo?: number | null } | null;
   limits?: Partial<IngressLimits>;
 }
 
@@ -66,6 +67,8 @@ export async function openIngressServer(
   const ingress = newIngressState(options);
   if (options.routes) restoreRoutes(ingress.table, options.routes.routes);
   ingress.table.complete = options.routes?.isComplete ?? false;
+  const confirmedMsAgo = options.routes?.confirmedMsAgo ?? null;
+  if (confirmedMsAgo !== null) confirmTable(ingress.table, performance.now() - confirmedMsAgo);
   const plain = http.createServer(serverOptions(ingress.limits));
   const secure =
     options.tlsPort === null ? null : https.createServer({ ...serverOptions(ingress.limits), ...tlsOptions(ingress) });
@@ -117,6 +120,7 @@ function driver(
     replaceApplicationRoutes: (applicationId, routes, reading = nextReadNumber(ingress.table)) =>
       updateRoutes(ingress.table, applicationId, routes, reading),
     pinRoutes: (applicationId, routes) => pinRoutes(ingress.table, applicationId, routes),
+    confirmRoutes: (ageMs) => confirmTable(ingress.table, performance.now() - ageMs),
     drain: async (instanceId, ms) => {
       await Promise.all(
         markDrained(ingress.table, instanceId, performance.now()).map((upstream) =>

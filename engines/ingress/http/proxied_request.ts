@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ResponseHead } from './response_parser';
 import { startSendingBody, bodyOf, takeWholeBody, type BodyState } from './request_body';
+import { isTrusted } from '../confirmation';
 import { chooseUpstream, stickyCookie } from '../load_balancing';
 import { forwardedHead, type Caller } from './forwarded_head';
 import type { IngressState } from '../ingress_state';
@@ -146,8 +147,11 @@ function newProxiedRequest(
 /** Sends the request to an instance, and to the next one if the connection is refused. */
 export function chooseInstance(proxied: ProxiedRequest): void {
   const { site, request, tried } = proxied;
-  const upstream = chooseUpstream(site, tried, request.headers.cookie, performance.now());
+  const now = performance.now();
+  const upstream = chooseUpstream(site, tried, request.headers.cookie, now);
   if (upstream !== null) return sendToInstance(proxied, upstream);
+  if (site.upstreams.some((one) => !one.drained && !isTrusted(one, now)))
+    return sendPage(proxied, fixedPage('unconfirmed'));
   sendPage(proxied, tried.length > 0 ? fixedPage('refused') : noTargetPage(site.route.state));
 }
 

@@ -87,7 +87,7 @@ function ingressDriver(process: IngressProcess, known: Known, stored?: StoredZon
   };
   return {
     ports: process.ports,
-    routes: () => ({ routes: [...known.routes.values()].flat(), isComplete: known.isComplete }),
+    routes: () => ({ routes: [...known.routes.values()].flat(), isComplete: known.isComplete, confirmedMsAgo: null }),
     beginRead: () => (known.reads += 1),
     replaceRoutes(routes, read = (known.reads += 1)) {
       keep(routes);
@@ -107,6 +107,7 @@ function ingressDriver(process: IngressProcess, known: Known, stored?: StoredZon
       send('pinRoutes', pin, id, routes);
       return (read = (known.reads += 1)) => send('unpinRoutes', pin, read);
     },
+    confirmRoutes: (ageMs) => send('confirmRoutes', ageMs),
     drain: (instanceId, ms) => answered(callAll(process, 'drain', instanceId, ms), ms + ANSWER_MS),
     takeTraffic: () => known.traffic.splice(0),
     forgetCertificate: (host) => send('forgetCertificate', host),

@@ -23,6 +23,13 @@ export interface Served {
   pins: Map<number, Unpin>;
 }
 
+/** Puts something between the control plane and the ingress that knows where instances are. */
+export type Follow = (parts: {
+  ingress: IngressDriver;
+  settings: IngressProcessSettings;
+  log(message: string, error: unknown): void;
+}) => IngressDriver | Promise<IngressDriver>;
+
 /** What a control plane knows: certificates and answers to challenges. */
 type Callbacks = Pick<IngressCallbacks, 'certificate' | 'challenge'> & {
   log(message: string, error: unknown): void;
@@ -40,6 +47,7 @@ export interface Content {
   routes: Route[];
   /** Whether a host name without a route has none. */
   isComplete: boolean;
+  confirmedMsAgo: number | null;
   zones: [string, CdnZoneSpec][];
 }
 
@@ -48,6 +56,7 @@ export async function openServed(
   settings: IngressProcessSettings,
   { log, ...callbacks }: Callbacks,
   predecessor: (Predecessor & { content: Content }) | null,
+  follow: Follow,
 ): Promise<Served> {
   const { host, port, tlsPort, trustProxy, cdn: cache } = settings;
   const outbound = openOutbound({
@@ -68,7 +77,8 @@ export async function openServed(
   if (predecessor) await Promise.race([cdn.objectsLoaded(), sleep(OBJECTS_MS)]);
   const options = { host, port, tlsPort, trustProxy, parts, predecessor, routes: content };
   const { driver, listeners } = await openIngressServer(options);
-  return { settings, ingress: driver, listeners, cdn, zones, lines, pins: new Map() };
+  const ingress = await follow({ ingress: driver, settings, log });
+  return { settings, ingress, listeners, cdn, zones, lines, pins: new Map() };
 }
 
 export function contentOf({ ingress, zones }: Served): Content {

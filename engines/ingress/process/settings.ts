@@ -15,6 +15,8 @@ export interface IngressProcessSettings {
   tlsPort: number | null;
   /** How many proxies in front have their X-Forwarded-* believed. */
   trustProxy: number;
+  /** The cluster whose pods it follows; absent: there is none. */
+  cluster?: { kubeconfig: string | null; serviceHost: string | null; servicePort: number };
   cdn: EmbeddedCdnLimits & {
     allowPrivateAddresses: boolean;
     resolvers: readonly string[];
@@ -41,11 +43,14 @@ export interface Report {
   cdn: CdnTraffic[];
 }
 
+/** Of what follows pods. */
+const CLUSTER_FOLDERS = ['drivers/kubernetes/client', 'drivers/workload/kubernetes'];
+
 /** Digest of the program: a process with another one is replaced. */
 export const programVersion = memoize((): string => {
   const hash = createHash('sha256').update(process.version);
   const root = path.resolve(__dirname, '../../..');
-  for (const folder of ['engines/ingress', 'engines/cdn', 'core/outbound', 'core/process'])
+  for (const folder of ['engines/ingress', 'engines/cdn', 'core/outbound', 'core/process', ...CLUSTER_FOLDERS])
     for (const file of readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' }).sort())
       if (/\.[jt]s$/.test(file)) hash.update(file).update(readFileSync(path.join(root, folder, file)));
   return hash.digest('hex').slice(0, 16);

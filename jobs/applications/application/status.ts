@@ -7,6 +7,7 @@ import {
   type ProcessState,
 } from '../../../models/applications/stack';
 import type { JobContext } from '../../job';
+import { hasOutage, isOutageReason, outageReason } from './outage';
 import { countRunning } from './stack_plan';
 
 type ApplicationStatus = Application['status'];
@@ -35,11 +36,13 @@ function processStatus(
 ): ProcessState['status'] {
   const ours = all.filter(({ release_id, status }) => release_id === process.release_id && status !== 'stopping');
   const running = countRunning(all);
+  const isOut = hasOutage(process, desired > 0 && running === 0);
   if (desired === 0) return all.length === 0 || process.release_id === null ? 'idle' : 'scaling';
   if (countRunning(ours) === desired && all.length === desired) return 'running';
   if (running === 0 && ours.some(({ status }) => status === 'crashed')) return 'crashed';
   if (process.status === 'crashed') return running > 0 ? 'running' : 'crashed';
-  return process.status === 'running' ? 'running' : 'scaling';
+  if (process.status !== 'running') return 'scaling';
+  return isOut ? 'crashed' : 'running';
 }
 
 interface Observed {
@@ -50,6 +53,7 @@ interface Observed {
 
 interface ObservedApplication {
   status: ApplicationStatus;
+  status_reason: string | null;
   current_deployment_id: string | null;
   processes: readonly ProcessState[];
   present: readonly PresentInstance[];
@@ -78,13 +82,17 @@ export function applicationStatus(seen: ObservedApplication): Observed {
   }
 }
 
-function statusAfterRestart({ status, processes, present }: ObservedApplication): Observed {
+function statusAfterRestart(seen: ObservedApplication): Observed {
+  const { status, processes, present } = seen;
   const desired = processes.filter(({ release_id, instances }) => release_id !== null && instances > 0);
   const done = desired.every((process) => isReplaced(process, instancesOf(process, present)));
   if (done) return { status: 'running', status_reason: null };
   const lost = present.find(({ status: one, candidate }) => one === 'crashed' && !candidate);
   // The old instances, where there are some, serve on.
-  return lost ? { status: 'running', status_reason: crashReason(lost) } : { status };
+  if (lost) return { status: 'running', status_reason: crashReason(lost) };
+  const waiting = present.findLast((one) => one.status === 'starting' && one.status_reason !== null && !one.candidate);
+  if (waiting) return { status, status_reason: `Process type ${waiting.process_type}: ${waiting.status_reason}` };
+  return { status, ...reasonOfCluster(seen) };
 }
 
 /** The status of the process type is no criterion: it stays `running` while its instances are replaced. */
@@ -99,10 +107,15 @@ function statusWhileRunning(seen: ObservedApplication): Observed {
   const reason = reasonOfCluster(seen);
   if (!web || web.release_id === null || web.instances === 0) return { status: 'running', ...reason };
   const ours = instancesOf(web, present);
-  if (countRunning(ours) > 0)
-    return status === 'crashed' ? { status: 'running', status_reason: null, ...reason } : { status, ...reason };
+  const isOut = hasOutage(web, countRunning(ours) === 0);
+  if (countRunning(ours) > 0) {
+    const isOver = status === 'crashed' || isOutageReason(seen.status_reason);
+    return { status: 'running', ...(isOver && { status_reason: null }), ...reason };
+  }
   const lost = ours.find((one) => one.status === 'crashed');
-  return lost ? { status: 'crashed', status_reason: crashReason(lost) } : { status, ...reason };
+  if (lost) return { status: 'crashed', status_reason: crashReason(lost) };
+  const status_reason = outageReason(WEB, present, seen.workloads);
+  return { status: isOut ? 'crashed' : status, status_reason };
 }
 
 /** Why a cluster starts fewer instances than desired, and null once it has started all of them. */

@@ -4,7 +4,13 @@ import type { ControlDatabase } from '../../../db/control_database';
 import type { WorkloadDriver, WorkloadInstance } from '../../../drivers/workload';
 import type { Shipper } from '../shipper';
 import type { ReachCheck } from './reach';
-import { knownPods, removePodInstances, savePodInstance } from '../../../models/applications/pod_instance';
+import { confirmPodRows } from '../../../models/applications/cluster_facts';
+import {
+  knownPods,
+  noteLeavingPod,
+  removePodInstances,
+  savePodInstance,
+} from '../../../models/applications/pod_instance';
 
 interface PodRows {
   /** Stops after the present write. */
@@ -22,6 +28,7 @@ interface Parts {
 }
 
 const RETRY_MS = 1_000;
+const CONFIRM_EVERY_MS = 3_000;
 
 interface State extends Parts {
   /** By uid, as they are to be written; null: removed. */
@@ -46,7 +53,7 @@ export function startPodRows(parts: Parts): PodRows {
     parts.reach.noticed(uid, instance);
     wake(state);
   };
-  const stop = parts.workloads.follow({
+  const followed = parts.workloads.follow({
     listed(instances) {
       state.listed = new Set(instances.map(({ uid }) => uid));
       for (const instance of instances) change(instance.uid, instance);
@@ -56,15 +63,25 @@ export function startPodRows(parts: Parts): PodRows {
     removed: (uid) => change(uid, null),
     taskChanged: (id) => parts.taskChanged(id),
   });
+  const confirming = setInterval(() => {
+    if (followed.isCurrent) void confirm(state);
+  }, CONFIRM_EVERY_MS).unref();
   return {
     async close() {
       state.isClosed = true;
-      stop();
+      clearInterval(confirming);
+      followed.stop();
       clearTimeout(state.retry);
       await state.running;
       await Promise.allSettled(state.leaving.values());
     },
   };
+}
+
+/** Ingresses that cannot ask the cluster rely on the rows for a while after it. */
+async function confirm({ database, waiting, listed, running, log }: State): Promise<void> {
+  if (running !== null || listed !== null || waiting.size > 0) return;
+  await confirmPodRows(database).catch((error: unknown) => log.warn({ err: error }, 'the rows could not be confirmed'));
 }
 
 function wake(state: State): void {
@@ -116,6 +133,7 @@ function removeLater(state: State, uid: string): void {
   if (state.leaving.has(uid)) return;
   const { database, workloads, shipper } = state;
   const remove = async (): Promise<void> => {
+    await noteLeavingPod(database, uid);
     await workloads.logs.untilEnded(uid);
     await shipper.shipRemaining(`pod.${uid}`);
     await removePodInstances(database, [uid]);

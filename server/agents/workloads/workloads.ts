@@ -7,7 +7,7 @@ import { openClusterWorkloads } from '../../platform/cluster';
 import type { Platform } from '../../platform/platform';
 import { keepClusterFacts } from './cluster_facts';
 import { ownerWaker } from './owner_waker';
-import { installationId } from '../../../models/applications/cluster_facts';
+import { installationId, saveClusterPrefix } from '../../../models/applications/cluster_facts';
 import { startShipper } from '../shipper';
 import { startPodRows } from './pod_rows';
 import { startReachCheck } from './reach';
@@ -29,6 +29,7 @@ export async function openWorkloads(
   const { healthy, reason, facts } = await workloads.fingerprint(driverContext(PROBE_MS));
   if (healthy) log.info(facts, 'applications run on the cluster');
   else log.warn({ reason }, 'the cluster cannot run applications yet');
+  await saveClusterPrefix(database, config.kubernetesNamespacePrefix);
   const known = keepClusterFacts({ database, workloads, log });
   opened.push(() => known.close());
   const shipper = startShipper({ database, runtime: workloads.logs, log, budget, place: 'cluster' });

@@ -123,3 +123,16 @@ test('the only instance is waited for', async () => {
   one.find();
   expect((await answer).body).toBe('127.0.0.2');
 }, 30_000);
+
+test('a connection that is accepted after the route has gone gets no request', async () => {
+  const one = await startMachine('127.0.0.2');
+  const front = await openFrontOf([one]);
+  await one.lose();
+  const answer = ask(front, { method: 'POST', headers: { cookie: 'session=secret' }, body: 'secret' });
+  await sleep(200);
+  front.ingress.replaceRoutes([]);
+  await sleep(700);
+  one.find();
+  // Not what the instance says.
+  expect([(await answer).status, (await answer).body]).toEqual([503, expect.stringContaining('"code"')]);
+}, 30_000);

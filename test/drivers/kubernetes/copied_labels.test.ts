@@ -65,13 +65,13 @@ test('only the pods of the project are instances', async () => {
   const seen: string[] = [];
   const note = (instances: WorkloadInstance[]): void => void seen.push(...instances.map(({ uid }) => uid));
   await new Promise<void>((resolve) => {
-    const stop = workloads.follow({
+    const followed = workloads.follow({
       changed: (instance) => note([instance]),
       removed: () => undefined,
       taskChanged: (id) => seen.push(id),
       listed(instances) {
         note(instances);
-        stop();
+        followed.stop();
         resolve();
       },
     });

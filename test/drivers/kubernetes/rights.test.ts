@@ -36,3 +36,7 @@ test('processes of the API have a part of it', () => {
   expect(givenBy('platform-api-attach').filter((right) => !whole.has(right))).toEqual([]);
   expect(givenBy('platform-api-attach').some((right) => / secrets$/.test(right))).toBe(false);
 });
+
+test('an ingress may follow pods, and nothing else', () => {
+  expect(givenBy('platform-api-ingress')).toEqual(['list  pods', 'watch  pods']);
+});

@@ -36,6 +36,8 @@ export interface Question {
   agent?: http.Agent;
 }
 
+const CONFIRM_EVERY_MS = 500;
+
 const opened: (() => Promise<void>)[] = [];
 let apps = 0;
 
@@ -77,7 +79,11 @@ export async function startRawApp(onSocket: (socket: Socket) => void): Promise<T
   return { instance_id: `ins_${apps}`, port, sockets };
 }
 
-export async function openFront(routes: Route[], options: Partial<IngressOptions> = {}): Promise<Front> {
+/** Its routes are confirmed all the time, unless `confirmed` says otherwise. */
+export async function openFront(
+  routes: Route[],
+  { confirmed = 'always', ...options }: Partial<IngressOptions> & { confirmed?: 'always' | 'never' } = {},
+): Promise<Front> {
   const lines: AccessLine[] = [];
   const certificates = new Map<string, Certificate>();
   const tokens = new Map<string, string>();
@@ -89,7 +95,9 @@ export async function openFront(routes: Route[], options: Partial<IngressOptions
   };
   const ingress = await openIngress({ host: '127.0.0.1', port: 0, tlsPort: null, parts, ...options });
   ingress.replaceRoutes(routes);
-  const close = (graceMs = 0): Promise<void> => ingress.close(graceMs);
+  if (confirmed === 'always') ingress.confirmRoutes(0);
+  const confirming = setInterval(() => confirmed === 'always' && ingress.confirmRoutes(0), CONFIRM_EVERY_MS).unref();
+  const close = (graceMs = 0): Promise<void> => (clearInterval(confirming), ingress.close(graceMs));
   opened.push(close);
   return { ingress, port: ingress.ports.http, lines, certificates, asked, tokens, close };
 }

@@ -1,5 +1,7 @@
 // What stands between a client and an API server, and cuts all connections when it is told to.
+import { readFileSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import path from 'node:path';
 
 export interface CuttingProxy {
   /** On 127.0.0.1. */
@@ -7,6 +9,9 @@ export interface CuttingProxy {
   /** Connections that were open when they were cut. */
   readonly cuts: number;
   cut(): void;
+  /** Cuts, and takes no connection until `resume`. */
+  pause(): void;
+  resume(): void;
   close(): void;
 }
 
@@ -18,7 +23,9 @@ export async function startCuttingProxy(to: number, host: string): Promise<Cutti
     socket.on('error', () => undefined).once('close', () => sockets.delete(socket));
     return socket;
   };
+  let isPaused = false;
   const server = createServer((inside) => {
+    if (isPaused) return void inside.on('error', () => undefined).resetAndDestroy();
     const outside = keep(connect(to, host));
     keep(inside).pipe(outside).pipe(inside);
   });
@@ -34,8 +41,23 @@ export async function startCuttingProxy(to: number, host: string): Promise<Cutti
   const { port } = server.address() as AddressInfo;
   return {
     ...{ port, cut, close },
+    pause() {
+      isPaused = true;
+      cut();
+    },
+    resume: () => void (isPaused = false),
     get cuts() {
       return cuts;
     },
   };
+}
+
+/** The same access, through the proxy. @returns path of the file, beside the other */
+export function kubeconfigThrough(kubeconfig: string, { port }: Pick<CuttingProxy, 'port'>): string {
+  const config = JSON.parse(readFileSync(kubeconfig, 'utf8')) as { clusters: { cluster: object }[] };
+  const server = { server: `https://127.0.0.1:${port}`, 'tls-server-name': 'kubernetes' };
+  const clusters = config.clusters.map((one) => ({ ...one, cluster: { ...one.cluster, ...server } }));
+  const file = path.join(path.dirname(kubeconfig), `kubeconfig-${port}`);
+  writeFileSync(file, JSON.stringify({ ...config, clusters }), { mode: 0o600 });
+  return file;
 }

@@ -30,9 +30,12 @@ export async function startOnCluster(
 }
 
 /** The same in a process of its own. */
-export async function startPlantOnCluster(cluster: ClusterOfMachine): Promise<Plant> {
+export async function startPlantOnCluster(
+  cluster: ClusterOfMachine,
+  settings: Record<string, string> = {},
+): Promise<Plant> {
   const port = await freePort();
-  const plant = await startPlant(await settingsFor(cluster, port));
+  const plant = await startPlant({ ...(await settingsFor(cluster, port)), ...settings });
   const { key } = JSON.parse(readFileSync(path.join(plant.dataDir, 'first-key.json'), 'utf8')) as { key: string };
   await pushBaseImage(plant, key, port, [await busyboxLayer()]);
   return plant;

@@ -6,7 +6,7 @@ export interface TimedVisit {
   /** ms of `performance.now()` when it was sent. */
   at: number;
   ms: number;
-  /** 200, or what came instead. */
+  /** 200, or what came instead, with the reason of the ingress where it has answered itself. */
   outcome: string;
 }
 
@@ -55,7 +55,12 @@ function visit(port: number, host: string, agent: http.Agent | false): Promise<s
   return new Promise((resolve, reject) => {
     const options = { host: '127.0.0.1', port, headers: { host }, agent, timeout: TIMEOUT_MS };
     const request = http.get(options, (response) => {
-      response.resume().on('end', () => resolve(String(response.statusCode)));
+      let body = '';
+      response.on('data', (bytes: Buffer) => (body += bytes.toString()));
+      response.on('end', () => {
+        const reason = response.statusCode === 200 ? null : /"code":"(\w+)"/.exec(body)?.[1];
+        resolve(reason ? `${response.statusCode} ${reason}` : String(response.statusCode));
+      });
       response.on('error', reject);
     });
     request.on('timeout', () => request.destroy(new Error('timeout')));

@@ -1,0 +1,269 @@
+// An ingress that follows the pods of a cluster itself: what the cluster heals and moves gets requests also while the
+// control plane is away, and addresses of pods that have gone get none. The control plane says which workloads serve
+// a route, the cluster which pods they have (docs/decisions/0213).
+import { isDeepStrictEqual } from 'node:util';
+import type { Pod } from 'kubernetes-types/core/v1';
+import { derivedId } from '../../../core/ids';
+import type { IngressDriver, Route, Target } from '../../../engines/ingress/ingress';
+import type { KubernetesClient } from '../../kubernetes/client/client';
+import { resourceTypes } from '../../kubernetes/client/resource_type';
+import { LABEL } from './names';
+import { isInItsProject } from './own_object';
+import { instanceOfPod } from './pod_state';
+
+/** A connection that is dead without a word is noticed when the next watch should have begun. */
+const WATCH_SECONDS = 5;
+const CONFIRM_EVERY_MS = 1_000;
+/** Once a watch is open, events that were missed before are on their way for so long. */
+const SETTLED_MS = 1_000;
+/** Watches end and begin again all the time. */
+const GAP_MS = 4_000;
+/** What the worker has confirmed is believed for so long. */
+const ROWS_MS = 15_000;
+/** Rows of pods that have gone are removed sooner, where there is somebody to do it. */
+const GONE_MS = 600_000;
+
+export interface PodRoutes {
+  ingress: IngressDriver;
+  /** Resolves when the pods are known, or the cluster cannot be asked. */
+  known: Promise<void>;
+}
+
+interface Given {
+  routes: Route[];
+  /** Infinity: pinned. */
+  read: number;
+  /** What the ingress has. */
+  merged: Route[];
+}
+
+interface KnownPod {
+  application_id: string;
+  /** As in `Route.workloads`. */
+  workload: string;
+  /** null: it has no address, or its program has ended or is ending. */
+  target: Target | null;
+  isReady: boolean;
+}
+
+/** Where the addresses come from at the moment. `nowhere`: those that were known last. */
+type Source = 'pods' | 'rows' | 'nowhere';
+
+interface State {
+  ingress: IngressDriver;
+  given: Map<string, Given>;
+  /** By uid. */
+  pods: Map<string, KnownPod>;
+  /** Those that take requests, by workload and uid. */
+  ready: Map<string, Map<string, Target>>;
+  /** When they were removed, by uid. */
+  gone: Map<string, number>;
+  source: Source;
+  /** Since when the watch is open; null: it is not. */
+  openSince: number | null;
+  /** When the pods were those of the cluster last. */
+  currentAt: number;
+  rowsConfirmedAt: number;
+  /** Applications with instances that have a row, and that the watch has not told of yet. */
+  unseen: Set<string>;
+}
+
+/** Closing the ingress ends the watch. */
+export function followPodRoutes(
+  ingress: IngressDriver,
+  client: Pick<KubernetesClient, 'follow'>,
+  log: (message: string, error: Error) => void,
+): PodRoutes {
+  const state: State = {
+    ...{ ingress, given: new Map(), pods: new Map(), ready: new Map(), gone: new Map(), source: 'nowhere' },
+    ...{ openSince: null, currentAt: -Infinity, rowsConfirmedAt: -Infinity, unseen: new Set() },
+  };
+  const closing = new AbortController();
+  let isAway = false;
+  let resolveKnown = (): void => undefined;
+  const known = new Promise<void>((resolve) => (resolveKnown = resolve));
+  const handler = {
+    changed: (pod: Pod) => changePod(state, pod),
+    removed: (pod: Pod) => removePod(state, pod),
+    synchronized() {
+      // The first list is complete; later ones may go on where the watch before has ended.
+      state.openSince ??= state.currentAt === -Infinity ? -Infinity : performance.now();
+      isAway = false;
+      tick(state, true);
+      resolveKnown();
+    },
+    failed(error: Error) {
+      if (!isAway) log('the cluster does not tell the ingress about its pods; it is tried again', error);
+      isAway = true;
+      resolveKnown();
+    },
+  };
+  // Of all installations: the routes say which is theirs.
+  const scope = { labelSelector: LABEL.workload };
+  const options = { watchSeconds: WATCH_SECONDS };
+  const followed = client.follow(resourceTypes.pods, scope, handler, closing.signal, options);
+  const timer = setInterval(() => tick(state, followed.outdatedSince === null), CONFIRM_EVERY_MS).unref();
+  const stop = (): void => {
+    clearInterval(timer);
+    closing.abort();
+  };
+  return { ingress: ingressOf(state, stop), known };
+}
+
+function ingressOf(state: State, stop: () => void): IngressDriver {
+  const { ingress } = state;
+  return {
+    ...ingress,
+    ports: ingress.ports,
+    // As they were given: another process has pods of its own.
+    routes: () => ({ ...ingress.routes(), routes: [...state.given.values()].flatMap(({ routes }) => routes) }),
+    restoreRoutes(routes) {
+      if (ingress.routes().isComplete) return;
+      for (const [id, own] of byApplication(routes)) if (!state.given.has(id)) keep(state, id, own, 0);
+      ingress.restoreRoutes(mergedOf(state));
+    },
+    replaceRoutes(routes, read = ingress.beginRead()) {
+      const grouped = byApplication(routes);
+      for (const [id, { read: last }] of state.given) if (!grouped.has(id) && read >= last) state.given.delete(id);
+      for (const [id, own] of grouped) keep(state, id, own, read);
+      ingress.replaceRoutes(mergedOf(state), read);
+    },
+    replaceApplicationRoutes(id, routes, read = ingress.beginRead()) {
+      if (keep(state, id, routes, read)) ingress.replaceApplicationRoutes(id, state.given.get(id)?.merged ?? [], read);
+    },
+    pinRoutes(id, routes) {
+      keep(state, id, routes, Infinity);
+      const unpin = ingress.pinRoutes(id, state.given.get(id)?.merged ?? []);
+      return (read = ingress.beginRead()) => {
+        unpin(read);
+        const given = state.given.get(id);
+        if (given) given.read = read;
+      };
+    },
+    /** Of the rows that the worker writes. */
+    confirmRoutes(ageMs) {
+      state.rowsConfirmedAt = Math.max(state.rowsConfirmedAt, performance.now() - ageMs);
+      // First of all it gets the addresses that are confirmed.
+      chooseSource(state);
+      if (state.source === 'rows') ingress.confirmRoutes(ageMs);
+    },
+    async close(graceMs) {
+      await ingress.close(graceMs);
+      stop();
+    },
+  };
+}
+
+/** @returns whether they are newer than what was given before */
+function keep(state: State, id: string, routes: Route[], read: number): boolean {
+  if (read < (state.given.get(id)?.read ?? 0)) return false;
+  if (routes.length === 0) state.given.delete(id);
+  else state.given.set(id, { routes, read, merged: routes.map((route) => merge(state, route)) });
+  return true;
+}
+
+const mergedOf = ({ given }: State): Route[] => [...given.values()].flatMap(({ merged }) => merged);
+
+function byApplication(routes: readonly Route[]): Map<string, Route[]> {
+  const grouped = new Map<string, Route[]>();
+  for (const route of routes) grouped.set(route.application_id, [...(grouped.get(route.application_id) ?? []), route]);
+  return grouped;
+}
+
+/** Confirms what is known. */
+function tick(state: State, isOpen: boolean): void {
+  const now = performance.now();
+  if (!isOpen) state.openSince = null;
+  else state.openSince ??= now;
+  if (isSettled(state)) state.currentAt = now;
+  for (const [uid, at] of state.gone) if (now - at > GONE_MS) state.gone.delete(uid);
+  chooseSource(state);
+  if (!isSettled(state)) return;
+  for (const id of state.unseen) apply(state, id);
+  state.ingress.confirmRoutes(0);
+}
+
+function chooseSource(state: State): void {
+  const now = performance.now();
+  const other = now - state.rowsConfirmedAt < ROWS_MS ? 'rows' : 'nowhere';
+  const source = now - state.currentAt < GAP_MS ? 'pods' : other;
+  if (source === state.source) return;
+  state.source = source;
+  for (const id of state.given.keys()) apply(state, id);
+}
+
+function isSettled({ openSince }: State): boolean {
+  return openSince !== null && performance.now() - openSince >= SETTLED_MS;
+}
+
+/** What the pods have changed. */
+function apply(state: State, id: string): void {
+  const given = state.given.get(id);
+  state.unseen.delete(id);
+  if (!given) return;
+  const merged = given.routes.map((route) => merge(state, route));
+  if (isDeepStrictEqual(merged, given.merged)) return;
+  given.merged = merged;
+  // With its number: a read that is under way is newer.
+  state.ingress.replaceApplicationRoutes(id, merged, given.read);
+}
+
+function merge(state: State, route: Route): Route {
+  const { workloads = [], targets } = route;
+  const others = targets.filter(({ pod_uid }) => pod_uid === undefined);
+  const rows = targets.filter(({ pod_uid }) => pod_uid !== undefined && !state.gone.has(pod_uid));
+  const usesRows = state.source === 'rows' || (state.source === 'nowhere' && state.pods.size === 0);
+  if (usesRows) return { ...route, targets: [...others, ...rows] };
+  const ids = new Map(rows.map(({ pod_uid, instance_id }) => [pod_uid, instance_id]));
+  const known = rows.flatMap(({ pod_uid = '' }) => state.pods.get(pod_uid) ?? []);
+  const ready =
+    workloads.length > 0
+      ? workloads.flatMap((workload) => [...(state.ready.get(workload)?.values() ?? [])])
+      : known.flatMap(({ target, isReady }) => (isReady && target !== null ? target : []));
+  // The worker may have been told sooner that they are ready: requests are switched when it is.
+  const soon = ready.length > 0 ? [] : known.flatMap(({ target }) => target ?? []);
+  const pods = [...ready, ...soon].map((target) => ({
+    ...target,
+    instance_id: ids.get(target.pod_uid) ?? target.instance_id,
+  }));
+  const unseen = areRowsAhead(state) ? rows.filter(({ pod_uid = '' }) => !state.pods.has(pod_uid)) : [];
+  if (unseen.length > 0) state.unseen.add(route.application_id);
+  return { ...route, targets: [...others, ...pods, ...unseen] };
+}
+
+/** After a gap the worker may have been told sooner. */
+function areRowsAhead(state: State): boolean {
+  return !isSettled(state) && performance.now() - state.rowsConfirmedAt < ROWS_MS;
+}
+
+function changePod(state: State, pod: Pod): void {
+  const uid = pod.metadata?.uid ?? '';
+  const prefix = pod.metadata?.labels?.[LABEL.installation] ?? '';
+  const instance = instanceOfPod(pod);
+  if (instance === null || !isInItsProject({ prefix }, pod)) return;
+  const { location, port, status, workload_id, project_id } = instance;
+  const application_id = pod.metadata?.labels?.[LABEL.application] ?? '';
+  const isReady = status === 'running';
+  const target =
+    (isReady || status === 'starting') && location !== null && port !== null
+      ? { instance_id: derivedId('ins', instance.created_at, uid), port, location, pod_uid: uid }
+      : null;
+  const workload = `${prefix}/${project_id}/${workload_id}`;
+  state.pods.set(uid, { application_id, workload, target, isReady });
+  const ready = state.ready.get(workload) ?? new Map<string, Target>();
+  if (target === null || !isReady) ready.delete(uid);
+  else state.ready.set(workload, ready.set(uid, target));
+  apply(state, application_id);
+}
+
+function removePod(state: State, { metadata }: Pod): void {
+  const uid = metadata?.uid ?? '';
+  const pod = state.pods.get(uid);
+  state.pods.delete(uid);
+  state.gone.set(uid, performance.now());
+  if (!pod) return;
+  const ready = state.ready.get(pod.workload);
+  ready?.delete(uid);
+  if (ready?.size === 0) state.ready.delete(pod.workload);
+  apply(state, pod.application_id);
+}
