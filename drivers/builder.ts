@@ -15,6 +15,12 @@ export interface BuildSettings {
   /** Stage of the Dockerfile; null: the last one. */
   dockerfile_target?: string | null;
   build_command: string | null;
+  /** Relative to the root directory: served as a site. null: what is known of the source decides. */
+  output_directory?: string | null;
+  /** A program of the source may have the name of its application. */
+  application_name?: string;
+  /** Commands of the settings, by process type. */
+  commands?: Readonly<Record<string, string>>;
 }
 
 /** Step name of the setting `build_command`. */
@@ -38,6 +44,8 @@ export interface BuildPlan {
   dockerfile?: { name: string; lines: number[][] };
   /** Commands by process type. */
   processes: Record<string, string>;
+  /** Why there is no `web`: what was recognised, and what is missing. Sentences. */
+  missing?: string;
   /** From a Procfile; the setting of the application takes precedence. */
   release_command: string | null;
   /** Default variables of build and processes (NODE_ENV). */

@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { SourceFiles } from './source_files';
 
 const names = ['server', 'app', 'index', 'main'];
-const endings = ['.js', '.mjs', '.cjs'];
+const endings = ['.js', '.mjs', '.cjs', '.ts', '.mts', '.cts'];
 const listens = /\.listen\s*\(|\bserve\s*\(|\bcreateServer\s*\(/;
 const isOutsideOfBrowsers = new RegExp(
   [
@@ -17,16 +17,34 @@ const isOutsideOfBrowsers = new RegExp(
     .map(({ source }) => source)
     .join('|'),
 );
+/** Syntax that Node.js does not remove (https://nodejs.org/api/typescript.html#typescript-features). */
+const compiled =
+  /^\s*(?:export\s+)?(?:const\s+)?enum\s|^\s*(?:export\s+)?namespace\s|^\s*@\w+\(|\(\s*(?:private|public)\s/m;
+/** An import of a file without its suffix, or of one that a compiler would make. */
+const unresolved = /\b(?:from|import)\s*\(?\s*['"]\.{1,2}\/(?:[^'"]*\/)?(?:[^'"./]+|[^'"/]+\.js)['"]/;
 
 /** The file that starts a server; null where no file with a usual name does. */
-export async function findServerFile(files: SourceFiles): Promise<string | null> {
-  for (const name of names)
-    for (const ending of endings) {
-      const file = `${name}${ending}`;
-      // A file called server.js is not a browser script.
-      if ((await files.has(file)) && (name === 'server' || (await isNodeServer(files, file)))) return file;
-    }
+export async function findServerFile(files: SourceFiles, directories = ['.']): Promise<string | null> {
+  for await (const file of usualFiles(files, directories))
+    // A file called server.js is not a browser script.
+    if (file === 'server.js' || file === 'server.mjs' || file === 'server.cjs' || (await isNodeServer(files, file)))
+      return file;
   return null;
+}
+
+/** The first file with a usual name, whatever it does. */
+export async function findUsualFile(files: SourceFiles, directories: string[]): Promise<string | null> {
+  for await (const file of usualFiles(files, directories)) return file;
+  return null;
+}
+
+async function* usualFiles(files: SourceFiles, directories: string[]): AsyncGenerator<string> {
+  for (const directory of directories)
+    for (const name of names)
+      for (const ending of endings) {
+        const file = path.posix.join(directory, `${name}${ending}`);
+        if (await files.has(file)) yield file;
+      }
 }
 
 /** Whether the file opens a port, judged by its calls. A file too large to be written by hand is not a server. */
@@ -34,4 +52,21 @@ export async function isNodeServer(files: SourceFiles, file: string): Promise<bo
   const text = await files.read(file).catch(() => null);
   if (text === null) return false;
   return /^server\.[mc]?ts$/.test(path.posix.basename(file)) || (listens.test(text) && isOutsideOfBrowsers.test(text));
+}
+
+export function isTypeScript(file: string): boolean {
+  return /\.[mc]?ts$/.test(file);
+}
+
+/** Whether Node.js runs a file of TypeScript as it is, judged by the file itself. */
+export async function isRunnableTypeScript(files: SourceFiles, file: string): Promise<boolean> {
+  const text = (await files.read(file).catch(() => null)) ?? '';
+  if (/\b(?:Deno|Bun)\.\w|\bfrom\s*['"](?:jsr:|npm:|https:|bun)/.test(text)) return false;
+  return !compiled.test(text) && !unresolved.test(text);
+}
+
+/** Whether the file exports what Bun serves by itself: an application with the method `fetch`. */
+export async function isServedByBun(files: SourceFiles, file: string): Promise<boolean> {
+  const text = (await files.read(file).catch(() => null)) ?? '';
+  return /^export default\b/m.test(text) && /\bnew (?:Hono|Elysia)\b|\bfetch\b/.test(text);
 }

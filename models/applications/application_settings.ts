@@ -24,6 +24,7 @@ const DEFAULTS: Settings = {
     image: null,
     root_directory: '.',
     build_command: null,
+    output_directory: null,
   },
   run: { release_command: null, shutdown_grace_seconds: 30 },
   http: { port: 8080, force_https: true, request_timeout_seconds: 60, sticky_sessions: false },
@@ -57,6 +58,7 @@ export async function changeSettings(
   const settings = merge(application.settings, input) as StoredSettings;
   const mistakes = [
     ...healthCheckMistakes((merge(DEFAULTS, settings) as Settings).health_check),
+    ...outputMistakes((merge(DEFAULTS, settings) as Settings).build),
     ...(await portMistakes(ctx, application, input)),
   ];
   if (mistakes.length) throw validationFailed(mistakes);
@@ -94,6 +96,14 @@ function healthCheckMistakes(check: Settings['health_check']): FieldError[] {
     });
   }
   return mistakes;
+}
+
+/** An image says itself what it runs. */
+function outputMistakes({ builder, output_directory }: Settings['build']): FieldError[] {
+  if (output_directory == null || builder === 'buildpack') return [];
+  const detail =
+    'needs build.builder `buildpack`: a Dockerfile says itself what runs. Set build.output_directory to null, or the builder to `buildpack`';
+  return [{ field: 'build.output_directory', code: 'depends_on', detail }];
 }
 
 /** Accepts the port that responses show, so that a client can send back what it read. */

@@ -3,7 +3,7 @@
 import type { DetectLanguage, LanguagePlan, Step } from '../language_plan';
 import { readPackageNames, requirementLines } from './python_names';
 import { environmentDirectory, planPackages } from './python_packages';
-import { findPythonStart } from './python_server';
+import { findPythonStart, missingPythonStart } from './python_server';
 import { choosePython } from './python_version';
 import type { SourceFiles } from '../source_files';
 
@@ -29,6 +29,7 @@ export const detectPython: DetectLanguage = async (files, host) => {
     site: [],
     prune: null,
     processes: start === null ? {} : { web: start.command },
+    missing: start === null ? missingPythonStart(names) : null,
     env: { PYTHONUNBUFFERED: '1' },
     programs: [`${environmentDirectory}/bin`],
     notes: [python.note, start?.note ?? null].filter((note) => note !== null),
