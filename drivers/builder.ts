@@ -36,6 +36,8 @@ export interface BuildPlan {
   notes?: string[];
   /** Programs that are downloaded; absent in plans of earlier versions, as is `programs`. */
   tools?: Tool[];
+  /** The Go whose standard library is compiled once for the host; `program` is null for that of `tools`. */
+  go?: { version: string; program: string | null };
   /** Shell commands in order, in the root directory of the source. */
   steps: { name: string; command: string }[];
   /** Directories in the PATH of processes, relative to the root directory of the source. */

@@ -1,21 +1,12 @@
 // Plans builds with languages installed on the host or downloaded. A plan is a list of shell commands for a unit.
-import {
-  BUILD_COMMAND,
-  BuildError,
-  type BuildDriver,
-  type BuildPlan,
-  type BuildSettings,
-  type PlanKind,
-} from '../builder';
+import { BUILD_COMMAND, BuildError, type BuildDriver, type BuildPlan, type BuildSettings } from '../builder';
 import type { ToolchainDriver } from '../toolchain';
 import { buildEnvironment, buildScript } from './build_script';
 import { canBuildImages, planDockerfile } from './dockerfile/dockerfile';
-import { detectGo } from './go/go';
-import { detectNode, detectNodeFile } from './node/node';
-import type { BuildHost, DetectLanguage, LanguagePlan, PreferredNode, PreferredPython, Step } from './language_plan';
+import { detectLanguages, detectUntilStart, knownLanguages, startsSomething } from './detected_languages';
+import type { BuildHost, LanguagePlan, PreferredNode, PreferredPython, Step } from './language_plan';
 import { mergePlans, toBuildPlan } from './merged_plan';
 import { parseProcfile, type Procfile } from './procfile';
-import { detectPython } from './python/python';
 import { describeFolders, describeGenerator } from './recognised_source';
 import { runTimeTools } from './run_time_tools';
 import { openFiles, type SourceFiles } from './source_files';
@@ -39,8 +30,6 @@ import {
   type UnbuiltSource,
 } from './unbuilt_source';
 
-const languages = [detectNode, detectPython, detectGo];
-
 /** The builder of this host. Its only state are the programs of the toolchains. */
 export function openBuilder(
   toolchains: ToolchainDriver,
@@ -51,13 +40,16 @@ export function openBuilder(
   const preferred = { preferredNode, preferredPython, isPortable };
   return {
     detect: (directory, settings, facts, ctx) => detect(directory, settings, { facts, toolchains, ...preferred, ctx }),
-    ensureTools: ({ tools = [] }, ctx) => toolchains.ensure(tools, ctx),
+    async ensureTools({ tools = [], go }, ctx) {
+      await toolchains.ensure(tools, ctx);
+      if (go !== undefined) await toolchains.ensureGoLibrary(go.version, go.program, ctx);
+    },
     runTimeTools: (plan, commands, facts) => runTimeTools(plan, commands, facts, toolchains),
     async task(plan, directories, ctx) {
       const { files, env } = await toolchains.registry(ctx);
       const tools = (plan.tools ?? []).map((tool) => toolchains.binDirectory(tool));
       return {
-        command: buildScript(plan, tools, files),
+        command: buildScript(plan, tools, files, plan.go ? toolchains.useGoLibrary(plan.go.version) : []),
         env: buildEnvironment(directories, plan),
         defaults: { CI: '1', ...env },
       };
@@ -162,7 +154,7 @@ async function planCustomBuild(
   host: BuildHost,
 ): Promise<BuildPlan> {
   const step: Step = { name: BUILD_COMMAND, command };
-  if (procfile !== null) return ofProcfile(procfile, mergePlans(await detectAll(languages, files, host)), step);
+  if (procfile !== null) return ofProcfile(procfile, mergePlans(await detectLanguages(files, host)), step);
   const parts = await detectUntilStart(files, host);
   const found = mergePlans(parts);
   const site = parts.some(startsSomething)
@@ -194,7 +186,7 @@ async function planSiteOfSetting(
       'build.output_directory is set, and the Procfile starts a program as web. Remove one of them: an application ' +
         'serves a site or runs a program.',
     );
-  const found = mergePlans(await detectAll(languages, files, host));
+  const found = mergePlans(await detectLanguages(files, host));
   const steps = build_command === null ? found.steps : [{ name: BUILD_COMMAND, command: build_command }];
   if (directory === '.' && steps.length > 0)
     throw new BuildError(
@@ -229,7 +221,7 @@ async function planProcfile(
   host: BuildHost,
 ): Promise<BuildPlan> {
   // All detected languages: a Procfile may start any of them.
-  const parts = await detectAll(languages, files, host);
+  const parts = await detectLanguages(files, host);
   const commands = [...Object.values(procfile.processes), procfile.release_command ?? ''];
   const unbuilt = await findUnbuiltCommand(files, commands, knownLanguages(parts));
   if (unbuilt !== null)
@@ -253,27 +245,6 @@ function ofProcfile({ processes, release_command }: Procfile, found: LanguagePla
   return toBuildPlan(plan, release_command);
 }
 
-/** Detected languages, up to the first one with a start command: earlier ones only contribute to the build. */
-async function detectUntilStart(files: SourceFiles, host: BuildHost): Promise<LanguagePlan[]> {
-  const parts: LanguagePlan[] = [];
-  for (const look of [...languages, detectNodeFile]) {
-    const part = await look(files, host);
-    if (part !== null) parts.push(part);
-    if (part !== null && startsSomething(part)) break;
-  }
-  return parts;
-}
-
-function startsSomething({ processes }: LanguagePlan): boolean {
-  return Object.keys(processes).length > 0;
-}
-
-const NAMES: Partial<Record<PlanKind, string>> = { node: 'Node.js', python: 'Python', go: 'Go' };
-
-function knownLanguages(parts: LanguagePlan[]): string[] {
-  return parts.flatMap(({ kind }) => NAMES[kind] ?? []);
-}
-
 function findUnbuilt(files: SourceFiles, parts: LanguagePlan[], site: string | null): Promise<UnbuiltSource | null> {
   return findUnbuiltSource(files, site === 'public' ? ['.', 'public'] : ['.'], knownLanguages(parts));
 }
@@ -292,9 +263,4 @@ function noteOf(found: UnbuiltSource): string {
 
 function withNote(plan: LanguagePlan, note: string | null): BuildPlan {
   return toBuildPlan({ ...plan, notes: [...(plan.notes ?? []), ...(note === null ? [] : [note])] });
-}
-
-async function detectAll(looks: DetectLanguage[], files: SourceFiles, host: BuildHost): Promise<LanguagePlan[]> {
-  const found = await Promise.all(looks.map((look) => look(files, host)));
-  return found.filter((part) => part !== null);
 }

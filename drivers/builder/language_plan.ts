@@ -27,6 +27,7 @@ export interface LanguagePlan {
   /** Why `processes` has no `web`: what was recognised, and what is missing. Sentences for the owner. */
   missing?: string | null;
   env: Record<string, string>;
+  go?: BuildPlan['go'];
   /** Notes for the owner: sentences. */
   notes?: string[];
   /** Directories in the PATH of processes, relative to the root directory. */

@@ -30,6 +30,7 @@ export function mergePlans(parts: LanguagePlan[]): LanguagePlan {
       missing: [before.missing, part.missing].filter(Boolean).join(' ') || null,
       env: { ...before.env, ...part.env },
       programs: [...before.programs, ...part.programs],
+      go: part.go ?? before.go,
       reasons: [...(before.reasons ?? []), ...(part.reasons ?? [])],
       notes: [...(before.notes ?? []), ...(part.notes ?? [])],
       siteDirectories: [...(before.siteDirectories ?? []), ...(part.siteDirectories ?? [])],
@@ -39,7 +40,7 @@ export function mergePlans(parts: LanguagePlan[]): LanguagePlan {
 }
 
 export function toBuildPlan(found: LanguagePlan, releaseCommand: string | null = null): BuildPlan {
-  const { kind, summary, tools, steps, site, prune, processes, missing, env, programs } = found;
+  const { kind, summary, tools, steps, site, prune, processes, missing, env, programs, go } = found;
   const commands = [...Object.values(processes), ...(releaseCommand === null ? [] : [releaseCommand])];
   const notes = [...(found.notes ?? []), ...commands.map(developmentNote).filter((note) => note !== null)];
   return {
@@ -48,6 +49,7 @@ export function toBuildPlan(found: LanguagePlan, releaseCommand: string | null =
     ...(found.reasons?.length && { reasons: found.reasons }),
     ...(notes.length > 0 && { notes }),
     tools: tools.filter(({ name }, i) => tools.findIndex((other) => other.name === name) === i),
+    ...(go && { go }),
     steps: [...steps, ...site, ...(prune === null ? [] : [pruneStep(prune, commands)])],
     programs,
     processes,

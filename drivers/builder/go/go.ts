@@ -47,6 +47,7 @@ export const detectGo: DetectLanguage = async (files, host) => {
       ...(workspace !== null && !isMember && { GOWORK: 'off' }),
     },
     programs: ['bin'],
+    ...(go.library && { go: go.library }),
   };
   return plan;
 };

@@ -1,6 +1,6 @@
 // Selects the Go of a source: the Go of the host, if it is new enough, or can download the version that is required.
 import { satisfies } from '../../toolchain/versions';
-import { BuildError } from '../../builder';
+import { BuildError, type BuildPlan } from '../../builder';
 import type { Tool } from '../../toolchain';
 import type { BuildHost } from '../language_plan';
 
@@ -11,6 +11,8 @@ export interface ChosenGo {
   version: string;
   tools: Tool[];
   reasons: string[];
+  /** null where it gets another version, whose standard library the build itself compiles. */
+  library: BuildPlan['go'] | null;
 }
 
 /** @param stating texts of go.mod and go.work */
@@ -21,7 +23,7 @@ export async function chooseGo(stating: readonly string[], { facts, toolchains, 
   const reasonOf = (version: string): string[] =>
     isNew(version) ? [] : [`go.mod asks for Go ${needs}, which Go ${version} gets from the Go module proxy.`];
   if (ours !== null && (isNew(ours) || satisfies(ours, FETCHES_OTHERS) === true))
-    return { version: ours, tools: [], reasons: reasonOf(ours) };
+    return withLibrary(ours, facts.programs.go?.path ?? null, [], reasonOf(ours), isNew(ours), toolchains);
   const name = 'go';
   const packageName = toolchains.packageOf(name, null);
   const found = packageName === null ? [] : await toolchains.versions(name, packageName, ctx);
@@ -32,7 +34,25 @@ export async function chooseGo(stating: readonly string[], { facts, toolchains, 
   const { version } = found[0];
   const why = ours === null ? 'the host has none' : `that of the host is ${ours}, and go.mod asks for ${needs}`;
   const reason = `Go ${version} comes from the Go module proxy: ${why}.`;
-  return { version, tools: [{ name, version, package: packageName }], reasons: [reason, ...reasonOf(version)] };
+  const tools = [{ name, version, package: packageName } satisfies Tool];
+  return withLibrary(version, null, tools, [reason, ...reasonOf(version)], isNew(version), toolchains);
+}
+
+async function withLibrary(
+  version: string,
+  program: string | null,
+  tools: Tool[],
+  reasons: string[],
+  isUsed: boolean,
+  toolchains: BuildHost['toolchains'],
+): Promise<ChosenGo> {
+  if (!isUsed) return { version, tools, reasons, library: null };
+  const first = (await toolchains.hasGoLibrary(version)) ? [] : [compiledOnce(version)];
+  return { version, tools, reasons: [...reasons, ...first], library: { version, program } };
+}
+
+function compiledOnce(version: string): string {
+  return `The standard library of Go ${version} is compiled now, once for all applications: that can take minutes.`;
 }
 
 /** The highest that one of the files states. */
