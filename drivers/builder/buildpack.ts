@@ -132,11 +132,9 @@ async function planBuiltSite(
   unbuilt: UnbuiltSource | null,
 ): Promise<BuildPlan> {
   const merged = mergePlans(parts);
-  const site = await siteOfBuild(
-    files,
-    await findOutputDirectories(files, merged.siteDirectories),
-    merged.missing ?? null,
-  );
+  // Members of a workspace: its top often builds them, and leaves nothing itself.
+  const hint = /Choose a member/.test(merged.missing ?? '') ? (merged.missing ?? null) : null;
+  const site = await siteOfBuild(files, await findOutputDirectories(files, merged.siteDirectories), hint);
   const plan: LanguagePlan = {
     ...merged,
     ...site,

@@ -66,7 +66,7 @@ export async function siteOfBuild(files: SourceFiles, directories: string[], hin
     'the sources, which are not published. To run a server instead, add a start script or a Procfile.';
   const others =
     'find . -name node_modules -prune -o -name index.html -print | ' +
-    String.raw`sed -n 's|^\./\(.*\)/[^/]*$|\1|p' | head -n 3 | paste -sd ' ' -`;
+    String.raw`sed -n 's|^\./\(.*\)/[^/]*$|\1|p' | sort | head -n 3 | paste -sd ' ' -`;
   const command = [
     ...(await findInFurther(files, directories)),
     `others=$(${others})`,
@@ -103,10 +103,10 @@ export function siteOfSetting(directory: string, isBuilt: boolean): SitePlan {
   const what = `the folder \`${directory}\` that build.output_directory names`;
   const fail = (sentence: string): string => `{ printf '%s\\n' ${shellWord(sentence)} >&2; exit 1; }`;
   const place = isBuilt ? 'The build did not make' : 'The source does not have';
+  const within = `case $real in "$(pwd -P)"/?*) ;; *) ${fail(`A link leads ${what} out of the source.`)} ;; esac`;
   const command = [
     `[ -d ${shellWord(`./${directory}`)} ] || ${fail(`${place} ${what}.`)}`,
-    `real=$(cd -P ${shellWord(`./${directory}`)} && pwd -P)/ || exit 1`,
-    `case $real in "$(pwd -P)"/*) ;; *) ${fail(`A link leads ${what} out of the source.`)} ;; esac`,
+    ...(directory === '.' ? [] : [`real=$(cd -P ${shellWord(`./${directory}`)} && pwd -P) || exit 1`, within]),
     `[ -f ${shellWord(`./${directory}/index.html`)} ] || ${fail(`There is no index.html in ${what}.`)}`,
   ].join('\n');
   const words = [shellWord(directory)];
