@@ -74,8 +74,12 @@ export interface BuildDriver {
    * transient where the registry does not respond
    */
   detect(directory: string, settings: BuildSettings, facts: HostFacts, ctx: DriverContext): Promise<BuildPlan>;
-  /** Downloads programs of the plan that are missing on this host. @throws DriverError */
-  ensureTools(plan: BuildPlan, ctx: DriverContext): Promise<void>;
+  /**
+   * Downloads programs of the plan that are missing on this host, and compiles the library of its Go.
+   * @param onWork gets a sentence for the log before work that takes minutes
+   * @throws DriverError
+   */
+  ensureTools(plan: BuildPlan, ctx: DriverContext, onWork?: (sentence: string) => Promise<void>): Promise<void>;
   /**
    * What the processes of a plan run beside its files, where they do not run on this host.
    * @throws DriverError invalid where that is a program of this host alone

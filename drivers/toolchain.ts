@@ -42,7 +42,7 @@ export interface ToolchainDriver {
    * @throws DriverError
    */
   ensure(tools: readonly Tool[], ctx: DriverContext): Promise<void>;
-  /** Whether the standard library of this Go is compiled on this host. */
+  /** Whether the standard library of this Go is compiled on this host, or does not compile. */
   hasGoLibrary(version: string): Promise<boolean>;
   /**
    * Compiles it for all builds of the host. A failure is none of a build: it compiles what it needs itself.

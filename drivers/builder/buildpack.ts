@@ -40,9 +40,13 @@ export function openBuilder(
   const preferred = { preferredNode, preferredPython, isPortable };
   return {
     detect: (directory, settings, facts, ctx) => detect(directory, settings, { facts, toolchains, ...preferred, ctx }),
-    async ensureTools({ tools = [], go }, ctx) {
+    async ensureTools({ tools = [], go }, ctx, onWork) {
       await toolchains.ensure(tools, ctx);
-      if (go !== undefined) await toolchains.ensureGoLibrary(go.version, go.program, ctx);
+      if (go === undefined || (await toolchains.hasGoLibrary(go.version))) return;
+      await onWork?.(
+        `The standard library of Go ${go.version} is compiled now, once for all applications: that can take minutes.`,
+      );
+      await toolchains.ensureGoLibrary(go.version, go.program, ctx);
     },
     runTimeTools: (plan, commands, facts) => runTimeTools(plan, commands, facts, toolchains),
     async task(plan, directories, ctx) {

@@ -1,7 +1,7 @@
 // Sources that the platform does not build, by what people recognise them by: generators of sites, and folders that are
 // applications of their own.
 import path from 'node:path';
-import { findGoWorkspace } from './go/go_module';
+import { findGoWorkspace, modulesBelow } from './go/go_module';
 import type { SourceFiles } from './source_files';
 
 interface Generator {
@@ -119,7 +119,7 @@ async function hasAny(files: SourceFiles, directory: string, names: string[]): P
 /** A sentence for a source whose applications are in folders, or members of a go.work; null for others. */
 export async function describeFolders(files: SourceFiles): Promise<string | null> {
   const workspace = await findGoWorkspace(files);
-  const modules = workspace?.up === '.' ? workspace.modules.filter((one) => one !== '.') : [];
+  const modules = workspace === null ? [] : modulesBelow(workspace);
   const folders = modules.length > 0 ? modules : await findApplicationFolders(files);
   if (folders.length === 0) return null;
   const what = modules.length > 0 ? 'The source is a Go workspace (go.work)' : 'The source has applications in folders';

@@ -24,11 +24,16 @@ const compiled =
 const unresolved = /\b(?:from|import)\s*\(?\s*['"]\.{1,2}\/(?:[^'"]*\/)?(?:[^'"./]+|[^'"/]+\.js)['"]/;
 
 /** The file that starts a server; null where no file with a usual name does. */
-export async function findServerFile(files: SourceFiles, directories = ['.']): Promise<string | null> {
-  for await (const file of usualFiles(files, directories))
+export async function findServerFile(
+  files: SourceFiles,
+  directories = ['.'],
+  isWanted: (file: string) => boolean = () => true,
+): Promise<string | null> {
+  for await (const file of usualFiles(files, directories)) {
+    if (!isWanted(file)) continue;
     // A file called server.js is not a browser script.
-    if (file === 'server.js' || file === 'server.mjs' || file === 'server.cjs' || (await isNodeServer(files, file)))
-      return file;
+    if (/^server\.[mc]?js$/.test(file) || (await opensPort(files, file))) return file;
+  }
   return null;
 }
 
@@ -49,9 +54,14 @@ async function* usualFiles(files: SourceFiles, directories: string[]): AsyncGene
 
 /** Whether the file opens a port, judged by its calls. A file too large to be written by hand is not a server. */
 export async function isNodeServer(files: SourceFiles, file: string): Promise<boolean> {
-  const text = await files.read(file).catch(() => null);
-  if (text === null) return false;
-  return /^server\.[mc]?ts$/.test(path.posix.basename(file)) || (listens.test(text) && isOutsideOfBrowsers.test(text));
+  if (/^server\.[mc]?ts$/.test(path.posix.basename(file)) && (await files.has(file))) return true;
+  return opensPort(files, file);
+}
+
+/** Judged by its calls. */
+export async function opensPort(files: SourceFiles, file: string): Promise<boolean> {
+  const text = (await files.read(file).catch(() => null)) ?? '';
+  return listens.test(text) && isOutsideOfBrowsers.test(text);
 }
 
 export function isTypeScript(file: string): boolean {
@@ -62,7 +72,26 @@ export function isTypeScript(file: string): boolean {
 export async function isRunnableTypeScript(files: SourceFiles, file: string): Promise<boolean> {
   const text = (await files.read(file).catch(() => null)) ?? '';
   if (/\b(?:Deno|Bun)\.\w|\bfrom\s*['"](?:jsr:|npm:|https:|bun)/.test(text)) return false;
-  return !compiled.test(text) && !unresolved.test(text);
+  return !compiled.test(text) && !unresolved.test(text) && !importsTypes(text);
+}
+
+/** Imports of types without the word `type`: Node.js looks for them, and does not start. */
+function importsTypes(text: string): boolean {
+  const statements = /^\s*import\b(?!\s+type\b)[^;'"{}]{0,200}\{([^{}]{0,2000})\}\s*from\b.*$/gm;
+  const names = [...text.matchAll(statements)]
+    .flatMap(([, list = '']) => list.split(','))
+    .filter((one) => !/^\s*type\s/.test(one))
+    .map((one) => /(\w+)\s*$/.exec(one)?.[1] ?? '');
+  const rest = text.replace(statements, '');
+  const uses = new Map<string, boolean[]>();
+  for (const { 0: word, index } of rest.matchAll(/\w+/g))
+    if (names.includes(word)) uses.set(word, [...(uses.get(word) ?? []), isType(rest.slice(index - 20, index))]);
+  return [...uses.values()].some((all) => !all.includes(false));
+}
+
+/** Whether a name stands where only a type can. */
+function isType(before: string): boolean {
+  return /(?:[:<|&]|\b(?:as|implements|keyof|satisfies))\s*$/.test(before);
 }
 
 /** Whether the file exports what Bun serves by itself: an application with the method `fetch`. */

@@ -63,7 +63,8 @@ export async function openToolchains(
     },
     versions: (name, packageName, ctx) => asDriverErrors(() => versions(store, name, packageName, ctx)),
     ensure: (tools, ctx) => asDriverErrors(() => ensure(store, tools, ctx)),
-    hasGoLibrary: async (version) => (await readdir(directory)).includes(libraryName({ version })),
+    hasGoLibrary: async (version) =>
+      store.failedLibraries.has(version) || (await readdir(directory)).includes(libraryName({ version })),
     ensureGoLibrary: (version, program, ctx) => ensureGoLibrary(store, version, program, ctx),
     useGoLibrary: (version) => useLibrary(path.join(directory, libraryName({ version }))),
     binDirectory: (tool) => path.join(directoryOf(store, tool), 'bin'),

@@ -9,6 +9,7 @@ import {
   findGoWorkspace,
   isInWorkspace,
   moduleNameOf,
+  modulesBelow,
   type GoModule,
   type GoWorkspace,
 } from './go_module';
@@ -112,7 +113,7 @@ function missingProgram(programs: GoProgram[], { text }: GoModule, workspace: Go
       `${what} with the programs ${listPrograms(programs)}, and none of them is in the root directory or has the ` +
       `name of the module or of the application. Add a Procfile with the line \`web: bin/${programs[0].name}\`.`
     );
-  const others = workspace?.up === '.' ? workspace.modules.filter((one) => one !== '.').slice(0, 8) : [];
+  const others = workspace === null ? [] : modulesBelow(workspace).slice(0, 8);
   if (others.length > 0)
     return `${what} without a program. Set build.root_directory to a module of its go.work: ${others.join(', ')}.`;
   return (

@@ -53,6 +53,11 @@ export function moduleNameOf({ text }: GoModule): string | null {
   return parts.filter((part, i) => i === 0 || !/^v\d+$/.test(part)).at(-1) ?? null;
 }
 
+/** Its modules below, for messages: a name that nobody types is left out. */
+export function modulesBelow({ up, modules }: GoWorkspace): string[] {
+  return up === '.' ? modules.filter((one) => one !== '.' && /^[\w./@+-]{1,80}$/.test(one)) : [];
+}
+
 /** `use ./api`, or a list in parentheses. */
 function usedModules(text: string): string[] {
   const lines = text.split('\n').map((line) => line.replace(/\/\/.*/, '').trim());

@@ -22,8 +22,15 @@ export async function chooseGo(stating: readonly string[], { facts, toolchains, 
   const isNew = (version: string): boolean => satisfies(version, `>=${needs}`) !== false;
   const reasonOf = (version: string): string[] =>
     isNew(version) ? [] : [`go.mod asks for Go ${needs}, which Go ${version} gets from the Go module proxy.`];
+  const libraryOf = (version: string, program: string | null): ChosenGo['library'] =>
+    isNew(version) ? { version, program } : null;
   if (ours !== null && (isNew(ours) || satisfies(ours, FETCHES_OTHERS) === true))
-    return withLibrary(ours, facts.programs.go?.path ?? null, [], reasonOf(ours), isNew(ours), toolchains);
+    return {
+      version: ours,
+      tools: [],
+      reasons: reasonOf(ours),
+      library: libraryOf(ours, facts.programs.go?.path ?? null),
+    };
   const name = 'go';
   const packageName = toolchains.packageOf(name, null);
   const found = packageName === null ? [] : await toolchains.versions(name, packageName, ctx);
@@ -35,24 +42,7 @@ export async function chooseGo(stating: readonly string[], { facts, toolchains, 
   const why = ours === null ? 'the host has none' : `that of the host is ${ours}, and go.mod asks for ${needs}`;
   const reason = `Go ${version} comes from the Go module proxy: ${why}.`;
   const tools = [{ name, version, package: packageName } satisfies Tool];
-  return withLibrary(version, null, tools, [reason, ...reasonOf(version)], isNew(version), toolchains);
-}
-
-async function withLibrary(
-  version: string,
-  program: string | null,
-  tools: Tool[],
-  reasons: string[],
-  isUsed: boolean,
-  toolchains: BuildHost['toolchains'],
-): Promise<ChosenGo> {
-  if (!isUsed) return { version, tools, reasons, library: null };
-  const first = (await toolchains.hasGoLibrary(version)) ? [] : [compiledOnce(version)];
-  return { version, tools, reasons: [...reasons, ...first], library: { version, program } };
-}
-
-function compiledOnce(version: string): string {
-  return `The standard library of Go ${version} is compiled now, once for all applications: that can take minutes.`;
+  return { version, tools, reasons: [reason, ...reasonOf(version)], library: libraryOf(version, null) };
 }
 
 /** The highest that one of the files states. */

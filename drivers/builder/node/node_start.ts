@@ -9,7 +9,7 @@ import {
 import {
   findServerFile,
   findUsualFile,
-  isNodeServer,
+  opensPort,
   isRunnableTypeScript,
   isServedByBun,
   isTypeScript,
@@ -108,7 +108,7 @@ async function findEntry(files: SourceFiles, { name }: PackageManager): Promise<
   const isBun = name === 'bun';
   return {
     file,
-    isServer: (await isNodeServer(files, file)) || (isBun && (await isServedByBun(files, file))),
+    isServer: (await opensPort(files, file)) || (isBun && (await isServedByBun(files, file))),
     isRunnable: isBun || !isTypeScript(file) || (await isRunnableTypeScript(files, file)),
   };
 }
@@ -116,8 +116,8 @@ async function findEntry(files: SourceFiles, { name }: PackageManager): Promise<
 async function builtServer(found: Package, manager: PackageManager, files: SourceFiles): Promise<string | null> {
   const built = await frameworkServer(found, files);
   if (built !== null) return manager.isPnp && !built.startsWith('node ') ? `yarn ${built}` : built;
-  const server = await findServerFile(files);
-  return server === null || isTypeScript(server) ? null : nodeCommand(server, manager);
+  const server = await findServerFile(files, ['.'], (file) => !isTypeScript(file));
+  return server && nodeCommand(server, manager);
 }
 
 function nodeCommand(file: string, { name, isPnp }: PackageManager): string {

@@ -74,7 +74,8 @@ export async function memberDirectories(found: Package, workspace: Workspace): P
   const patterns = await workspacePatterns(found, workspace.files);
   if (patterns.length === 0) return [];
   const members = await allMembers({ files: workspace.files, patterns });
-  return members.map(({ directory }) => directory).filter((directory) => directory !== '.');
+  // For messages: a name that nobody types is left out.
+  return members.map(({ directory }) => directory).filter((name) => name !== '.' && /^[\w./@+-]{1,80}$/.test(name));
 }
 
 async function allMembers({ files, patterns }: Pick<Workspace, 'files' | 'patterns'>): Promise<Member[]> {

@@ -157,7 +157,8 @@ async function fetchCommit(row: DeploymentRow, ctx: JobContext): Promise<Commit>
 
 async function ensureTools(row: DeploymentRow, plan: StoredPlan, ctx: JobContext): Promise<void> {
   const { builder } = requireHost(ctx);
-  await withLimitedRetries(row, () => abortWhenCanceled(row, ctx, (inner) => builder.ensureTools(plan, inner)));
+  const log = (sentence: string): Promise<void> => appendDeploymentLog(row, ctx, 'build', sentence);
+  await withLimitedRetries(row, () => abortWhenCanceled(row, ctx, (inner) => builder.ensureTools(plan, inner, log)));
 }
 
 /** Retries when the npm registry is unreachable, but not until the deadline of the deployment. */

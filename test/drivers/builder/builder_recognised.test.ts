@@ -56,6 +56,14 @@ describe('Node.js', () => {
       /tsx src\/app\.ts/,
     ],
     [
+      'with imports of types',
+      {
+        ...express,
+        'src/app.ts': `import express, { Request, Response } from 'express';\nexpress().get('/', (q: Request, s: Response) => s.end()).listen(process.env.PORT);\n`,
+      },
+      /tsx src\/app\.ts/,
+    ],
+    [
       'that opens no port',
       { 'package.json': { dependencies: { hono: '4' } }, 'src/index.ts': 'export default new Hono()' },
       /with Hono.*src\/index\.ts opens no port.*@hono\/node-server.*"start": "node src\/index\.ts"/,
