@@ -192,8 +192,8 @@ async function planSiteOfSetting(
   const steps = build_command === null ? found.steps : [{ name: BUILD_COMMAND, command: build_command }];
   if (directory === '.' && steps.length > 0)
     throw new BuildError(
-      'build.output_directory is `.`, which holds the sources of the build. Set it to the folder that the build writes ' +
-        'to.',
+      'build.output_directory is `.`, which holds the sources of the build. ' +
+        'Set it to the folder that the build writes to.',
     );
   const site = siteOfSetting(directory, steps.length > 0);
   const plan = toBuildPlan(
@@ -242,7 +242,8 @@ function ofProcfile({ processes, release_command }: Procfile, found: LanguagePla
     site: [],
     prune: instead ? null : found.prune,
     processes,
-    missing: `The Procfile names the process types ${Object.keys(processes).join(', ')}, and no web. Add a line for it.`,
+    missing:
+      `The Procfile names the process types ${Object.keys(processes).join(', ')}, and no web. ` + 'Add a line for it.',
   };
   return toBuildPlan(plan, release_command);
 }

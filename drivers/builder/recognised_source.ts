@@ -71,7 +71,8 @@ export async function describeGenerator(files: SourceFiles, canBuildImages: bool
       const image = canBuildImages ? ', or add a Dockerfile that builds and serves the site' : '';
       return (
         `The source is a site of ${title} (${name}), which this platform does not build by itself. Run ` +
-        `\`${command}\` elsewhere, for example in CI, and deploy the folder ${output} (\`svc up ${output}\`)${image}. ` +
+        `\`${command}\` elsewhere, for example in CI, and deploy the folder ${output} ` +
+        `(\`svc up ${output}\`)${image}. ` +
         `Where the host has ${title}, set build.build_command to \`${command}\` and build.output_directory to ` +
         `\`${output}\`.`
       );

@@ -102,7 +102,8 @@ function healthCheckMistakes(check: Settings['health_check']): FieldError[] {
 function outputMistakes({ builder, output_directory }: Settings['build']): FieldError[] {
   if (output_directory == null || builder === 'buildpack') return [];
   const detail =
-    'needs build.builder `buildpack`: a Dockerfile says itself what runs. Set build.output_directory to null, or the builder to `buildpack`';
+    'needs build.builder `buildpack`: a Dockerfile says itself what runs. ' +
+    'Set build.output_directory to null, or the builder to `buildpack`';
   return [{ field: 'build.output_directory', code: 'depends_on', detail }];
 }
 

@@ -92,7 +92,8 @@ function oneOf(programs: readonly GoProgram[], name: string): GoProgram {
   if (usual !== undefined) return usual;
   if (same[1] === undefined) return same[0]!;
   throw new BuildError(
-    `A command starts \`${name}\`, and the Go module has ${same.length} programs of this name: ${listPrograms(same)}. ` +
+    `A command starts \`${name}\`, and the Go module has ${same.length} programs of this name: ` +
+      `${listPrograms(same)}. ` +
       `Move one to cmd/${name}, or set build.build_command to one such as ` +
       `\`go build -o bin/${name} ./${same[0]!.directory}\`.`,
   );

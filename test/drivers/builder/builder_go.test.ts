@@ -36,7 +36,7 @@ describe('the program that is meant', () => {
     expect((await plan(files, { application_name: 'b' })).processes.web).toBe('bin/b');
   });
 
-  test('that a Procfile or a setting names is built, also of two with the same name in cmd/ and elsewhere', async () => {
+  test('that a Procfile or a setting names is built, of two with the same name that in cmd/', async () => {
     const files = { ...shop(), 'cmd/a/main.go': main, 'cmd/b/main.go': main, 'x/a/main.go': main };
     expect(await built({ ...files, Procfile: 'web: ./bin/a --port $PORT' })).toEqual([
       'go build -v -o bin/a ./cmd/a || exit 1',
@@ -95,7 +95,7 @@ describe('modules and workspaces', () => {
     expect(await buildError(plan({ ...shop(), 'web/readme.md': '' }, { root_directory: 'web' }))).toMatch(/nothing/);
   });
 
-  test('the go.work above counts where it names the module, for the version too; else Go is told to ignore it', async () => {
+  test('the go.work above counts where it names the module, else Go is told to ignore it', async () => {
     const named = await plan(
       { ...member, 'go.work': 'go 1.20\n\nuse (\n\t./apps/api // x\n\t"./lib"\n)\n' },
       { root_directory },

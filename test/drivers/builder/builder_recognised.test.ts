@@ -32,7 +32,7 @@ describe('Node.js', () => {
     expect(plan.summary).toMatch(web.endsWith('ts') ? /Node\.js 24\./ : /Node\.js 20\./);
   });
 
-  test('TypeScript runs with a Node.js that can, within what the source asks for; without a package.json too', async () => {
+  test('TypeScript runs with a Node.js that can, within what the source asks for', async () => {
     const files = { 'src/index.ts': nodeServer };
     expect((await detect(files)).processes.web).toBe('node src/index.ts');
     const asked = (node: string) => ({ ...files, 'package.json': { engines: { node } } });
@@ -59,7 +59,9 @@ describe('Node.js', () => {
       'with imports of types',
       {
         ...express,
-        'src/app.ts': `import express, { Request, Response } from 'express';\nexpress().get('/', (q: Request, s: Response) => s.end()).listen(process.env.PORT);\n`,
+        'src/app.ts':
+          "import express, { Request, Response } from 'express';\n" +
+          "express().get('/', (q: Request, s: Response) => s.end()).listen(process.env.PORT);\n",
       },
       /tsx src\/app\.ts/,
     ],

@@ -26,7 +26,7 @@ test.each([
   );
 });
 
-test('what a build made comes before pages of the source, of which those in folders of frameworks are never served', async () => {
+test('what a build made comes before pages of the source', async () => {
   expect(await served({ ...writes('build'), 'dist/index.html': 'old', 'public/index.html': 'template' })).toBe(
     'made\n',
   );
@@ -56,7 +56,7 @@ describe('build.output_directory', () => {
     expect(worker).toMatchObject({ processes: { worker: 'node x', web: /static_server/ }, release_command: 'true' });
   });
 
-  test('a folder that is not there, without pages, or that a link leads out of the source fails the build', async () => {
+  test('a folder that is not there, has no page, or leads out of the source fails the build', async () => {
     const fails = async (files: Record<string, string | object>, output_directory: string): Promise<string> => {
       const { code, output } = await workshop.build(workshop.source(files), { output_directory });
       expect(code).toBe(1);

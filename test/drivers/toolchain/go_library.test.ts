@@ -2,9 +2,9 @@
 // The standard library of Go is compiled once for the host, and no tenant changes what others link.
 import { readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';
-import type { GitFiles } from '../support/git/git_server';
-import { fileNeeds } from '../support/runner/programs';
+import { startDeployService, type DeployService, type TestApplication } from '../../support/deployments/deploy';
+import type { GitFiles } from '../../support/git/git_server';
+import { fileNeeds } from '../../support/runner/programs';
 
 fileNeeds('go');
 
