@@ -15,6 +15,12 @@ export interface BuildSettings {
   /** Stage of the Dockerfile; null: the last one. */
   dockerfile_target?: string | null;
   build_command: string | null;
+  /** Relative to the root directory: served as a site. null: what is known of the source decides. */
+  output_directory?: string | null;
+  /** A program of the source may have the name of its application. */
+  application_name?: string;
+  /** Commands of the settings, by process type. */
+  commands?: Readonly<Record<string, string>>;
 }
 
 /** Step name of the setting `build_command`. */
@@ -30,6 +36,8 @@ export interface BuildPlan {
   notes?: string[];
   /** Programs that are downloaded; absent in plans of earlier versions, as is `programs`. */
   tools?: Tool[];
+  /** The Go whose standard library is compiled once for the host; `program` is null for that of `tools`. */
+  go?: { version: string; program: string | null };
   /** Shell commands in order, in the root directory of the source. */
   steps: { name: string; command: string }[];
   /** Directories in the PATH of processes, relative to the root directory of the source. */
@@ -38,6 +46,8 @@ export interface BuildPlan {
   dockerfile?: { name: string; lines: number[][] };
   /** Commands by process type. */
   processes: Record<string, string>;
+  /** Why there is no `web`: what was recognised, and what is missing. Sentences. */
+  missing?: string;
   /** From a Procfile; the setting of the application takes precedence. */
   release_command: string | null;
   /** Default variables of build and processes (NODE_ENV). */
@@ -64,8 +74,12 @@ export interface BuildDriver {
    * transient where the registry does not respond
    */
   detect(directory: string, settings: BuildSettings, facts: HostFacts, ctx: DriverContext): Promise<BuildPlan>;
-  /** Downloads programs of the plan that are missing on this host. @throws DriverError */
-  ensureTools(plan: BuildPlan, ctx: DriverContext): Promise<void>;
+  /**
+   * Downloads programs of the plan that are missing on this host, and compiles the library of its Go.
+   * @param onWork gets a sentence for the log before work that takes minutes
+   * @throws DriverError
+   */
+  ensureTools(plan: BuildPlan, ctx: DriverContext, onWork?: (sentence: string) => Promise<void>): Promise<void>;
   /**
    * What the processes of a plan run beside its files, where they do not run on this host.
    * @throws DriverError invalid where that is a program of this host alone

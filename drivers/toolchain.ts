@@ -42,6 +42,15 @@ export interface ToolchainDriver {
    * @throws DriverError
    */
   ensure(tools: readonly Tool[], ctx: DriverContext): Promise<void>;
+  /** Whether the standard library of this Go is compiled on this host, or does not compile. */
+  hasGoLibrary(version: string): Promise<boolean>;
+  /**
+   * Compiles it for all builds of the host. A failure is none of a build: it compiles what it needs itself.
+   * @param program path of Go; null for that of the store
+   */
+  ensureGoLibrary(version: string, program: string | null, ctx: DriverContext): Promise<void>;
+  /** Lines of a build script that make Go use it, where it is there. */
+  useGoLibrary(version: string): string[];
   /** The program directory, as mounted in units. */
   binDirectory(tool: Tool): string;
   registry(ctx: DriverContext): Promise<RegistrySettings>;

@@ -1348,6 +1348,7 @@ export type ApplicationBuildSettingsResolvers<ContextType = Context, ParentType 
   image?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   root_directory?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   build_command?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  output_directory?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type ApplicationRunSettingsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationRunSettings'] = ResolversParentTypes['ApplicationRunSettings']> = {

@@ -4019,6 +4019,11 @@ export type ApplicationBuildSettings = {
   root_directory: Scalars['String']['output'];
   /** Build command that replaces that of the builder. */
   build_command?: Maybe<Scalars['String']['output']>;
+  /**
+   * Directory of the built site, relative to the root directory, or `null` if it is found: then a source that starts no
+   * program is a site if its build leaves one in a usual directory.
+   */
+  output_directory?: Maybe<Scalars['String']['output']>;
 };
 
 /** How a release starts and stops. */
@@ -4112,6 +4117,11 @@ export type ApplicationBuildSettingsInput = {
   root_directory?: InputMaybe<Scalars['String']['input']>;
   /** Build command that replaces that of the builder. `null` removes it. */
   build_command?: InputMaybe<Scalars['String']['input']>;
+  /**
+   * Directory that the build writes a site to, relative to the root directory. Its files are served, and no program of the
+   * source starts. Requires the builder `buildpack`. `null` removes it.
+   */
+  output_directory?: InputMaybe<Scalars['String']['input']>;
 };
 
 /** How a release starts and stops. */

@@ -12,11 +12,13 @@ const PROFILE = '.platform/profile';
 /**
  * Runs all steps, prints `-----> name` before each and ends at the first failure.
  * @param tools program directories of the plan
+ * @param before lines before the first step
  */
 export function buildScript(
   { steps, programs = [] }: BuildPlan,
   tools: string[],
   files: RegistrySettings['files'],
+  before: string[] = [],
 ): string {
   const lines = steps.flatMap(({ name, command }) => [
     `printf '%s\\n' ${shellWord(`-----> ${name}`)}`,
@@ -32,6 +34,7 @@ export function buildScript(
     'mkdir -p -- "$HOME" || exit 1',
     ...Object.entries(files).map(([name, text]) => `printf '%s\\n' ${text.map(shellWord).join(' ')} > "$HOME/${name}"`),
     ...(tools.length ? [`PATH=${shellWord(tools.join(':'))}":$PATH"; export PATH`] : []),
+    ...before,
     ...lines,
     ...profileLines(programs, tools),
     '',

@@ -24,7 +24,10 @@ export interface LanguagePlan {
   /** Command that removes build-only dependencies at the end. */
   prune: string | null;
   processes: Record<string, string>;
+  /** Why `processes` has no `web`: what was recognised, and what is missing. Sentences for the owner. */
+  missing?: string | null;
   env: Record<string, string>;
+  go?: BuildPlan['go'];
   /** Notes for the owner: sentences. */
   notes?: string[];
   /** Directories in the PATH of processes, relative to the root directory. */
@@ -45,6 +48,10 @@ export interface BuildHost {
   preferredPython: PreferredPython;
   /** What is built runs elsewhere too: with a Python of the host it could not, since environments link to theirs. */
   isPortable: boolean;
+  /** Of the application; the program of the source may have it too. */
+  applicationName: string | null;
+  /** Commands that are stated, in a Procfile or in settings, by process type. */
+  commands: Readonly<Record<string, string>>;
   ctx: DriverContext;
 }
 

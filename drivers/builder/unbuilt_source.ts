@@ -69,6 +69,37 @@ const sourceEndings: Record<string, string[]> = {
   'C++': ['.cc', '.cpp', '.cxx'],
 };
 
+/** Files with which a manifest is that of an application for sure, and not of a tool beside a site. */
+const applicationFiles: Record<string, string[]> = {
+  PHP: ['artisan', 'index.php', 'public/index.php', 'web/index.php', 'bin/console'],
+  Ruby: ['config.ru', 'bin/rails', 'config/application.rb'],
+  Java: ['src/main/java', 'src/main/kotlin', 'src/main/webapp'],
+  Scala: ['src/main/scala', 'app/controllers', 'conf/application.conf'],
+  Clojure: ['src/clj', 'project.clj'],
+  Elixir: ['mix.exs'],
+  '.NET': ['Program.cs', 'Startup.cs', 'Program.fs'],
+  Rust: ['src/main.rs'],
+};
+const JVM = /\b(?:java|mvnw?|gradlew?|sbt|lein|clojure|scala|kotlin)\b|(?:^|[\s/])(?:target|build\/libs)\//;
+/** Commands that need the language to be built. */
+const callers: Record<string, RegExp> = {
+  PHP: /\bphp\d?\b|\bheroku-php-|\bvendor\/bin\/|\bcomposer\b|\bfrankenphp\b/,
+  Ruby: /\b(?:bundle|ruby|rails|rake|rackup|puma|unicorn|thin|passenger|falcon)\b/,
+  ...{ Java: JVM, Scala: JVM, Clojure: JVM },
+  Elixir: /\b(?:mix|elixir|iex)\b|_build\//,
+  '.NET': /\bdotnet\b|\bbin\/(?:publish|Release)\//i,
+  Rust: /\bcargo\b|\btarget\/release\//,
+  Deno: /\bdeno\b/,
+  Swift: /\bswift\b|\.build\//,
+  Dart: /\bdart\b/,
+  Crystal: /\b(?:crystal|shards)\b/,
+  Haskell: /\b(?:stack|cabal)\b/,
+  Julia: /\bjulia\b/,
+  Perl: /\b(?:perl|plackup|starman|hypnotoad)\b/,
+};
+/** What a language has built elsewhere and the source brings along. */
+const finished = /\.(?:jar|war|phar|dll)$/;
+
 const byManifest = inverted(manifestNames);
 const byManifestEnding = inverted(manifestEndings);
 const bySourceEnding = inverted(sourceEndings);
@@ -98,6 +129,54 @@ export async function findUnbuiltSource(
     }
   }
   return all.find(({ file }) => manifestLanguage(path.posix.basename(file)) !== null) ?? all[0] ?? null;
+}
+
+/** An application of another language, by its manifest and a file of it; null for what may be a tool of a site. */
+export async function findUnbuiltApplication(files: SourceFiles, known: string[]): Promise<UnbuiltSource | null> {
+  for (const found of await findManifests(files, known))
+    for (const name of applicationFiles[found.language] ?? [])
+      if ((await files.has(name)) || (await files.isDirectory(name))) return found;
+  return null;
+}
+
+/**
+ * The manifest of another language whose programs the commands of a Procfile start; null where they can run without a
+ * build.
+ */
+export async function findUnbuiltCommand(
+  files: SourceFiles,
+  commands: string[],
+  known: string[],
+): Promise<UnbuiltSource | null> {
+  const words = commands.flatMap((command) => command.split(/[\s;&|()"'=]+/)).filter(Boolean);
+  for (const word of words) if (finished.test(word) && (await files.has(word))) return null;
+  for (const found of await findManifests(files, known)) {
+    if (found.language === 'PHP' && (await files.has('vendor/autoload.php'))) continue;
+    if (commands.some((command) => callers[found.language]?.test(command))) return found;
+    // Nothing that is built here could leave a program in the folders of the source.
+    if (known.length === 0 && (await startsMissingFile(files, commands))) return found;
+  }
+  return null;
+}
+
+async function startsMissingFile(files: SourceFiles, commands: string[]): Promise<boolean> {
+  for (const command of commands)
+    for (const part of command.split(/[;&|]+/)) {
+      const program = part.trim().split(/\s+/)[0] ?? '';
+      if (/^[\w.][\w./-]*\/[\w.-]+$/.test(program) && !(await files.has(program))) return true;
+    }
+  return false;
+}
+
+/** Of languages that nothing here builds. */
+async function findManifests(files: SourceFiles, known: string[]): Promise<UnbuiltSource[]> {
+  const found: UnbuiltSource[] = [];
+  for (const file of await files.names('.')) {
+    const language = manifestLanguage(file);
+    const isOther = language !== null && ways[language] === undefined && !known.includes(language);
+    if (isOther && (await files.has(file))) found.push({ file, language });
+  }
+  return found;
 }
 
 /**
@@ -155,6 +234,18 @@ export function unbuiltSourceError(found: UnbuiltSource, hasSite: boolean, canBu
   const site =
     ' To publish a site only, keep its files in a directory of their own and set build.root_directory to it.';
   return new BuildError(`The source has ${shownFile(found)} (${language}), and ${what}${hasSite ? site : ''}`);
+}
+
+/** For a Procfile that starts a program which nothing builds. */
+export function unbuiltCommandError(found: UnbuiltSource, hasDockerfile: boolean, canBuildImages: boolean): BuildError {
+  const way = hasDockerfile
+    ? 'Set build.builder to `dockerfile`, since a Procfile comes before a Dockerfile.'
+    : `Add a Dockerfile that builds and starts the program, and set build.builder to \`dockerfile\`.`;
+  const host = canBuildImages ? '' : ' The operator has to install buildah and bubblewrap for it.';
+  return new BuildError(
+    `The source has ${shownFile(found)} (${found.language}), and this platform does not build ${found.language} by ` +
+      `itself, so what the Procfile starts would not be there. ${way}${host}`,
+  );
 }
 
 /** Sanitises an untrusted file name for messages. */

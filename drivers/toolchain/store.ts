@@ -9,6 +9,7 @@ import { removeTree } from '../../core/process/remove_tree';
 import type { PublishedVersion, RegistrySettings, Tool, ToolchainDriver, ToolName } from '../toolchain';
 import { downloadGo } from './go_download';
 import { GO_MODULE, goHash, goRelease, type GoSource } from './go_release';
+import { compileLibrary, libraryName, useLibrary } from './go_library';
 import { NpmFailed, npm } from './npm_client';
 import { packageOf, programFile } from './packages';
 import { downloadPython, listPythons, PYTHON_PACKAGE, UvFailed } from './python_builds';
@@ -31,6 +32,8 @@ interface Store {
   settings: { at: number; found: RegistrySettings } | null;
   go: GoSource;
   python: PythonSource;
+  /** Versions of Go whose library did not compile: not tried again before the next start. */
+  failedLibraries: Set<string>;
 }
 
 const PUBLIC_GO: GoSource = { ...goRelease, proxy: 'https://proxy.golang.org' };
@@ -50,7 +53,15 @@ export async function openToolchains(
   await mkdir(directory, { recursive: true, mode: 0o755 });
   const leftovers = (await readdir(directory)).filter((name) => name.startsWith(STAGING));
   await Promise.all(leftovers.map((name) => removeTree(path.join(directory, name))));
-  const store: Store = { directory, downloads: new Map(), published: new Map(), settings: null, go, python };
+  const store: Store = {
+    directory,
+    downloads: new Map(),
+    published: new Map(),
+    settings: null,
+    go,
+    python,
+    failedLibraries: new Set(),
+  };
   return {
     packageOf: (name, version) => {
       if (name === 'go') return goHash(go) === null ? null : GO_MODULE;
@@ -60,6 +71,10 @@ export async function openToolchains(
     },
     versions: (name, packageName, ctx) => asDriverErrors(() => versions(store, name, packageName, ctx)),
     ensure: (tools, ctx) => asDriverErrors(() => ensure(store, tools, ctx)),
+    hasGoLibrary: async (version) =>
+      store.failedLibraries.has(version) || (await readdir(directory)).includes(libraryName({ version })),
+    ensureGoLibrary: (version, program, ctx) => ensureGoLibrary(store, version, program, ctx),
+    useGoLibrary: (version) => useLibrary(path.join(directory, libraryName({ version }))),
     binDirectory: (tool) => path.join(directoryOf(store, tool), 'bin'),
     registry: (ctx) => asDriverErrors(() => registry(store, ctx)),
   };
@@ -142,6 +157,30 @@ async function ensure(store: Store, tools: readonly Tool[], ctx: DriverContext):
     store.downloads.set(target, running);
     await running;
   }
+}
+
+async function ensureGoLibrary(
+  store: Store,
+  version: string,
+  program: string | null,
+  ctx: DriverContext,
+): Promise<void> {
+  const target = path.join(store.directory, libraryName({ version }));
+  if (store.failedLibraries.has(version) || (await readdir(store.directory)).includes(path.basename(target))) return;
+  const ofStore = path.join(directoryOf(store, { name: 'go', version }), 'bin/go');
+  const compiling =
+    store.downloads.get(target) ??
+    inStaging(store, async (staging) => {
+      const prefix = path.join(staging, 'prefix');
+      await compileLibrary({ version, program: program ?? ofStore }, { staging, prefix }, ctx);
+      await chmod(prefix, 0o755);
+      await rename(prefix, target);
+    }).finally(() => store.downloads.delete(target));
+  store.downloads.set(target, compiling);
+  await compiling.catch((error: unknown) => {
+    if (ctx.signal.aborted) throw error;
+    store.failedLibraries.add(version);
+  });
 }
 
 async function download(store: Store, tool: Tool, ctx: DriverContext): Promise<void> {
@@ -283,6 +322,6 @@ async function inStaging<T>(store: Store, work: (staging: string) => Promise<T>)
   }
 }
 
-function directoryOf({ directory }: Store, { name, version }: Tool): string {
+function directoryOf({ directory }: Store, { name, version }: Pick<Tool, 'name' | 'version'>): string {
   return path.join(directory, `${name}-${version}`);
 }

@@ -26,6 +26,7 @@ const DEFAULTS: Settings = {
     image: null,
     root_directory: '.',
     build_command: null,
+    output_directory: null,
   },
   run: { release_command: null, shutdown_grace_seconds: 30 },
   http: { port: null, force_https: true, request_timeout_seconds: 60, sticky_sessions: false },
@@ -61,6 +62,7 @@ export async function changeSettings(
   const mistakes = [
     ...healthCheckMistakes((merge(DEFAULTS, settings) as Settings).health_check),
     ...(await portMistakes(ctx, application, settings)),
+    ...outputMistakes((merge(DEFAULTS, settings) as Settings).build),
   ];
   if (mistakes.length) throw validationFailed(mistakes);
   const { buildpack_builder } = settings.build ?? {};
@@ -114,6 +116,15 @@ function healthCheckMistakes(check: Settings['health_check']): FieldError[] {
     });
   }
   return mistakes;
+}
+
+/** An image says itself what it runs. */
+function outputMistakes({ builder, output_directory }: Settings['build']): FieldError[] {
+  if (output_directory == null || builder === 'buildpack') return [];
+  const detail =
+    'needs build.builder `buildpack`: a Dockerfile says itself what runs. ' +
+    'Set build.output_directory to null, or the builder to `buildpack`';
+  return [{ field: 'build.output_directory', code: 'depends_on', detail }];
 }
 
 async function portMistakes(ctx: Context, application: Application, { http }: StoredSettings): Promise<FieldError[]> {

@@ -24,6 +24,7 @@ const defaults = {
     dockerfile_target: null,
     image: null,
     root_directory: '.',
+    output_directory: null,
     build_command: null,
   },
   run: { release_command: null, shutdown_grace_seconds: 30 },
@@ -94,6 +95,17 @@ it('merges sections field by field, replaces lists, and keeps the rest', async (
   });
 });
 
+it('names a folder of a site only for sources that the platform builds', async () => {
+  const { body } = await patch({ build: { output_directory: './docs/.vitepress/dist/' } });
+  expect(body.build).toMatchObject({ builder: 'buildpack', output_directory: 'docs/.vitepress/dist' });
+  const refused = await patch({ build: { builder: 'dockerfile' } });
+  expect([refused.status, refused.body.errors[0].field]).toEqual([422, 'build.output_directory']);
+  expect(refused.body.errors[0].detail).toContain('Set build.output_directory to null');
+  const unset = await patch({ build: { builder: 'dockerfile', output_directory: null } });
+  expect(unset.body.build).toMatchObject({ builder: 'dockerfile', output_directory: null });
+  await patch({ build: { builder: 'buildpack' } });
+});
+
 it('takes every field and every bound', async () => {
   const least = {
     build: {
@@ -105,6 +117,7 @@ it('takes every field and every bound', async () => {
       image: 'registry.example.com/acme/shop:1',
       root_directory: 'apps/web',
       build_command: 'x'.repeat(2000),
+      output_directory: null,
     },
     run: { release_command: 'npm run migrate', shutdown_grace_seconds: 0 },
     http: { port: 1, force_https: false, request_timeout_seconds: 1, sticky_sessions: true },
@@ -162,6 +175,9 @@ it('refuses what is out of bounds', async () => {
     ],
     [{ build: { buildpacks: ['a', 'a'] } }, 'build.buildpacks', 'duplicate'],
     [{ build: { root_directory: '../other' } }, 'build.root_directory', 'invalid_format'],
+    [{ build: { output_directory: 'dist/../../x' } }, 'build.output_directory', 'invalid_format'],
+    [{ build: { output_directory: '/srv' } }, 'build.output_directory', 'invalid_format'],
+    [{ build: { output_directory: 'dist', builder: 'dockerfile' } }, 'build.output_directory', 'depends_on'],
     [{ build: { dockerfile_path: '/etc/Dockerfile' } }, 'build.dockerfile_path', 'invalid_format'],
     [{ build: { dockerfile_target: '--target' } }, 'build.dockerfile_target', 'invalid_format'],
     [{ build: { image: 'two words' } }, 'build.image', 'invalid_format'],
@@ -247,6 +263,7 @@ it('is the same on GraphQL', async () => {
   const fields = `application_id
       build {
         builder buildpack_builder buildpacks dockerfile_path dockerfile_target image root_directory build_command
+        output_directory
       }
       run { release_command shutdown_grace_seconds }
     http { port force_https request_timeout_seconds sticky_sessions }

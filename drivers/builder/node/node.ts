@@ -1,28 +1,14 @@
 // Node.js: dependencies according to the lock file, build script, and start command.
 import { majorOf } from '../../toolchain/versions';
 import { chooseNodeTools } from './node_tools';
-import { statedNode } from './node_version';
+import { statedNode, withTypeStripping } from './node_version';
 import { findPackageNeeds } from './package_engines';
 import { parsePackage, type Package } from './package_json';
-import {
-  findPackageManager,
-  installCommand,
-  pruneCommand,
-  runCommand,
-  type ManagerName,
-  type PackageManager,
-} from './package_manager';
-import {
-  angularDirectories,
-  canServeBuild,
-  developmentServer,
-  developmentServerNote,
-  productionNote,
-  productionScript,
-} from '../development_server';
+import { findPackageManager, installCommand, pruneCommand, type PackageManager } from './package_manager';
+import { angularDirectories } from '../development_server';
 import type { BuildHost, DetectLanguage, LanguagePlan, Step } from '../language_plan';
-import { frameworkServer } from './node_frameworks';
-import { findServerFile } from '../server_file';
+import { findStart } from './node_start';
+import { findServerFile, isRunnableTypeScript, isTypeScript } from '../server_file';
 import type { SourceFiles } from '../source_files';
 import { findWorkspace, packagesAbove, type Workspace } from './workspace';
 import { workspaceBuild } from './workspace_build';
@@ -34,7 +20,9 @@ export const detectNode: DetectLanguage = async (files, host) => {
 
 /** A server without package.json, and thus without packages. */
 export const detectNodeFile: DetectLanguage = async (files, host) => {
-  if ((await files.has('package.json')) || (await findServerFile(files)) === null) return null;
+  if (await files.has('package.json')) return null;
+  const file = await findServerFile(files, ['.', 'src']);
+  if (file === null || (isTypeScript(file) && !(await isRunnableTypeScript(files, file)))) return null;
   return planNode(parsePackage('{}'), files, host);
 };
 
@@ -42,7 +30,9 @@ async function planNode(found: Package, files: SourceFiles, host: BuildHost): Pr
   const workspace = await findWorkspace(found, files);
   const manager = await findPackageManager(await withPackageManager(found, files, workspace), workspace.files);
   const needs = await findPackageNeeds(workspace.files, manager, workspace.member);
-  const chosen = await chooseNodeTools(await statedNode(found, files, workspace), needs, manager, host);
+  const { start, note, missing, isNoSite = false, typescript } = await findStart(found, workspace, manager, files);
+  const stated = await statedNode(found, files, workspace);
+  const chosen = await chooseNodeTools(withTypeStripping(stated, typescript), needs, manager, host);
   // Yarn 2 and later run no scripts in a project that was not installed.
   const isYarnBerry = manager.name === 'yarn' && majorOf(chosen.manager) >= 2;
   const isMember = workspace.member !== '';
@@ -50,7 +40,6 @@ async function planNode(found: Package, files: SourceFiles, host: BuildHost): Pr
   const alone = await outsideOfWorkspace(manager, workspace);
   const install = installs ? [installStep(`${installCommand(manager, chosen.manager)}${alone}`, workspace)] : [];
   const build = await workspaceBuild(found, workspace, manager);
-  const { start, note } = await findStart(found, manager, files);
   return {
     kind: 'node',
     summary: [
@@ -65,7 +54,7 @@ async function planNode(found: Package, files: SourceFiles, host: BuildHost): Pr
     tools: chosen.tools,
     steps: [...install, ...build],
     site: [],
-    hasBuildScript: found.scripts.build !== undefined,
+    hasBuildScript: found.scripts.build !== undefined && !isNoSite,
     siteDirectories: await angularDirectories(files),
     // Workspace members share one package tree: development dependencies of one may be needed by another.
     prune:
@@ -73,6 +62,7 @@ async function planNode(found: Package, files: SourceFiles, host: BuildHost): Pr
         ? pruneCommand(manager, chosen.manager, await isWorkspace(found, files))
         : null,
     processes: start === null ? {} : { web: start },
+    missing,
     env: { NODE_ENV: 'production' },
     programs: installs && !manager.isPnp ? programDirectories(workspace) : [],
   };
@@ -107,70 +97,6 @@ async function withPackageManager(found: Package, files: SourceFiles, workspace:
   const own = await findPackageManager(found, files);
   const fits = own.lockFile === null || own.name === above.packageManager?.name;
   return fits ? { ...found, packageManager: above.packageManager } : found;
-}
-
-interface Start {
-  /** null: no start command was found. */
-  start: string | null;
-  note: string | null;
-}
-
-/** A development server is replaced by the build output. */
-async function findStart(found: Package, manager: PackageManager, files: SourceFiles): Promise<Start> {
-  const server = developmentServer(found);
-  const production = productionScript(found);
-  if (production !== null)
-    return {
-      start: scriptCommand(found, production, manager),
-      note: productionNote(server ?? 'nest start', production),
-    };
-  if (server === null) return { start: await webCommand(found, manager, files), note: null };
-  const built = await builtServer(found, manager, files);
-  if (built === null && !canServeBuild(found))
-    return { start: scriptCommand(found, 'start', manager), note: developmentServerNote(server, false) };
-  return { start: built, note: developmentServerNote(server, true) };
-}
-
-/** Start command: the start script, the main file, server.js, index.js or another file that is a server. */
-async function webCommand(found: Package, manager: PackageManager, files: SourceFiles): Promise<string | null> {
-  if (found.scripts.start !== undefined) return scriptCommand(found, 'start', manager);
-  const file = await firstFile(files, [found.main, 'server.js', 'index.js']);
-  if (file !== null) return nodeCommand(file, manager);
-  return builtServer(found, manager, files);
-}
-
-async function builtServer(found: Package, manager: PackageManager, files: SourceFiles): Promise<string | null> {
-  const built = await frameworkServer(found, files);
-  if (built !== null) return manager.isPnp && !built.startsWith('node ') ? `yarn ${built}` : built;
-  const server = await findServerFile(files);
-  return server && nodeCommand(server, manager);
-}
-
-function nodeCommand(file: string, { name, isPnp }: PackageManager): string {
-  if (isPnp) return `yarn node ${file}`;
-  return `${name === 'bun' ? 'bun' : 'node'} ${file}`;
-}
-
-// npm in between would cost memory and start time, and is unnecessary for a script that only calls node.
-function scriptCommand(
-  { scripts }: Package,
-  script: string,
-  { name, isPnp }: { name: ManagerName; isPnp: boolean },
-): string {
-  const line = scripts[script] ?? '';
-  const plain =
-    !isPnp &&
-    scripts[`pre${script}`] === undefined &&
-    scripts[`post${script}`] === undefined &&
-    /^node( [\w./:=@-]+)+$/.test(line);
-  return plain ? line : runCommand(name, script);
-}
-
-async function firstFile(files: SourceFiles, names: (string | null)[]): Promise<string | null> {
-  for (const name of names) {
-    if (name !== null && /^[\w./@-]+$/.test(name) && !name.startsWith('-') && (await files.has(name))) return name;
-  }
-  return null;
 }
 
 async function isWorkspace({ hasWorkspaces }: Package, files: SourceFiles): Promise<boolean> {

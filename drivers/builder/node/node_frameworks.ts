@@ -32,6 +32,58 @@ const known: FrameworkServer[] = [
   { packages: ['@nestjs/core'], command: 'node dist/main.js' },
 ];
 
+export interface Framework {
+  title: string;
+  /** What its build script calls, where its output is a site or a server. */
+  build?: string;
+}
+
+/** In the order of their names in messages: what is built on others first. */
+const frameworks: [name: string, framework: Framework][] = [
+  ['next', { title: 'Next.js', build: 'next build' }],
+  ['nuxt', { title: 'Nuxt', build: 'nuxt build' }],
+  ['@redwoodjs/core', { title: 'RedwoodJS' }],
+  ['@strapi/strapi', { title: 'Strapi', build: 'strapi build' }],
+  ['@adonisjs/core', { title: 'AdonisJS' }],
+  ['@feathersjs/feathers', { title: 'Feathers' }],
+  ['@nestjs/core', { title: 'NestJS', build: 'nest build' }],
+  ['@sveltejs/kit', { title: 'SvelteKit', build: 'vite build' }],
+  ['@react-router/dev', { title: 'React Router', build: 'react-router build' }],
+  ['@remix-run/dev', { title: 'Remix', build: 'remix vite:build' }],
+  ['astro', { title: 'Astro', build: 'astro build' }],
+  ['@docusaurus/core', { title: 'Docusaurus', build: 'docusaurus build' }],
+  ['vitepress', { title: 'VitePress', build: 'vitepress build docs' }],
+  ['vuepress', { title: 'VuePress', build: 'vuepress build docs' }],
+  ['@11ty/eleventy', { title: 'Eleventy', build: 'eleventy' }],
+  ['gatsby', { title: 'Gatsby', build: 'gatsby build' }],
+  ['hexo', { title: 'Hexo', build: 'hexo generate' }],
+  ['@angular/core', { title: 'Angular', build: 'ng build' }],
+  ['react-scripts', { title: 'Create React App', build: 'react-scripts build' }],
+  ['@vue/cli-service', { title: 'Vue CLI', build: 'vue-cli-service build' }],
+  ['elysia', { title: 'Elysia' }],
+  ['hono', { title: 'Hono' }],
+  ['fastify', { title: 'Fastify' }],
+  ['koa', { title: 'Koa' }],
+  ['@hapi/hapi', { title: 'hapi' }],
+  ['restify', { title: 'Restify' }],
+  ['express', { title: 'Express' }],
+  ['socket.io', { title: 'Socket.IO' }],
+  ['discord.js', { title: 'discord.js' }],
+  ['vite', { title: 'Vite', build: 'vite build' }],
+  ['parcel', { title: 'Parcel', build: 'parcel build' }],
+  ['webpack', { title: 'webpack', build: 'webpack' }],
+];
+const serverTitles = new Set(['Elysia', 'Hono', 'Fastify', 'Koa', 'hapi', 'Restify', 'Express', 'Socket.IO']);
+
+export function frameworkOf({ dependencyNames }: Package): Framework | null {
+  return frameworks.find(([name]) => dependencyNames.has(name))?.[1] ?? null;
+}
+
+/** Whether its framework makes servers, which are no sites. */
+export function runsServer(found: Package): boolean {
+  return serverTitles.has(frameworkOf(found)?.title ?? '');
+}
+
 /** null where the build output is a site, or unknown. */
 export async function frameworkServer(
   { dependencyNames, scripts }: Package,

@@ -1,5 +1,6 @@
 // Selects the Node.js of a source: the newest LTS line that the source and its packages allow, independent of the host.
 // If it is unavailable, the Node.js of the host is used where the source allows it, with a note in the log.
+import { BuildError } from '../../builder';
 import { highest, majorOf, satisfies } from '../../toolchain/versions';
 import type { PublishedVersion } from '../../toolchain';
 import type { BuildHost } from '../language_plan';
@@ -36,6 +37,28 @@ export async function statedNode(found: Package, files: SourceFiles, workspace: 
     }
   }
   return { range: null, text: null, statedBy: 'package.json' };
+}
+
+/** The first version that runs TypeScript without a flag (https://nodejs.org/api/typescript.html). */
+const STRIPS_TYPES = '>=22.18.0';
+
+/**
+ * For a start command that is a file of TypeScript.
+ * @throws BuildError where the source asks for a Node.js that does not run it
+ */
+export function withTypeStripping(stated: StatedNode, file: string | undefined): StatedNode {
+  if (file === undefined) return stated;
+  if (stated.range === null) return { range: STRIPS_TYPES, text: STRIPS_TYPES, statedBy: file };
+  const range = stated.range
+    .split('||')
+    .map((one) => `${one} ${STRIPS_TYPES}`)
+    .join('||');
+  if (['22.999.999', '24.999.999', '26.999.999'].some((version) => satisfies(version, range)))
+    return { ...stated, range };
+  throw new BuildError(
+    `${file} is TypeScript, which Node.js runs from 22.18 on, and ${stated.statedBy} asks for ` +
+      `${shown(stated.text ?? '')}. Ask for a newer one, or add a start script to package.json.`,
+  );
 }
 
 /** Resolves codenames such as `lts/jod`; an unreadable statement is ignored. */

@@ -38,6 +38,7 @@ async function readPackage({ files, up }: Place): Promise<Package | null> {
   return text === null ? null : parsePackage(text, `${up}/package.json`);
 }
 
-async function workspacePatterns(top: Package | null, files: SourceFiles): Promise<string[]> {
+/** Patterns of the members, of a top. */
+export async function workspacePatterns(top: Package | null, files: SourceFiles): Promise<string[]> {
   return [...(top?.workspaces ?? []), ...pnpmPackages((await files.readHead('pnpm-workspace.yaml')) ?? '')];
 }

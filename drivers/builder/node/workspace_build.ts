@@ -3,7 +3,7 @@ import path from 'node:path';
 import { shellWord, type Step } from '../language_plan';
 import { parsePackage, type Package } from './package_json';
 import { runCommand, type PackageManager } from './package_manager';
-import type { Workspace } from './workspace';
+import { workspacePatterns, type Workspace } from './workspace';
 import { isNamed } from './workspace_patterns';
 
 interface Member {
@@ -68,7 +68,17 @@ async function neededMembers(found: Package, workspace: Workspace): Promise<Memb
   return [...ordered];
 }
 
-async function allMembers({ files, patterns }: Workspace): Promise<Member[]> {
+/** Directories of the members; empty for a source that is not the top of a workspace. */
+export async function memberDirectories(found: Package, workspace: Workspace): Promise<string[]> {
+  if (workspace.member !== '') return [];
+  const patterns = await workspacePatterns(found, workspace.files);
+  if (patterns.length === 0) return [];
+  const members = await allMembers({ files: workspace.files, patterns });
+  // For messages: a name that nobody types is left out.
+  return members.map(({ directory }) => directory).filter((name) => name !== '.' && /^[\w./@+-]{1,80}$/.test(name));
+}
+
+async function allMembers({ files, patterns }: Pick<Workspace, 'files' | 'patterns'>): Promise<Member[]> {
   const members: Member[] = [];
   const queue = [{ directory: '.', depth: 0 }];
   for (

@@ -6,7 +6,7 @@ import { chooseGroups } from './python_groups';
 import { readPackageNames, type PackageNames } from './python_names';
 import { environmentDirectory, planPackages } from './python_packages';
 import { readProject } from './python_project';
-import { findPythonStart } from './python_server';
+import { findPythonStart, missingPythonStart } from './python_server';
 import { findStatement, otherStatements, requireReadable } from './python_statement';
 import { choosePython } from './python_version';
 
@@ -27,7 +27,7 @@ export const detectPython: DetectLanguage = async (files, host) => {
   if (statement.kind === 'none' && start === null && !(await files.has('requirements.txt'))) return null;
   const python = await choosePython(files, host);
   const started = (await files.read('Procfile')) ?? start?.command ?? '';
-  const chosen = chooseGroups(project, statement, names.main, [started]);
+  const chosen = chooseGroups(project, statement, names.main, [started, ...Object.values(host.commands)]);
   const packages = await planPackages(files, host, python, { statement, project, chosen, added: start?.added ?? null });
   const notes = [python.note, await otherStatements(files, statement), ...chosen.notes, start?.note ?? null];
   const plan: LanguagePlan = {
@@ -39,6 +39,7 @@ export const detectPython: DetectLanguage = async (files, host) => {
     site: [],
     prune: null,
     processes: start === null ? {} : { web: inDirectory(directory, start.command) },
+    missing: start === null ? missingPythonStart(names.main) : null,
     env: { PYTHONUNBUFFERED: '1' },
     programs: [`${environmentDirectory}/bin`],
     notes: notes.filter((note) => note !== null),

@@ -14,20 +14,22 @@ interface Application {
   /** `main:app`. */
   target: string;
   isAsync: boolean;
+  /** Its framework is known to need a server. */
+  needsServer: boolean;
+  /** A function makes it, which only the first of the servers calls. */
+  isFactory?: boolean;
 }
 
-const scripts = ['app.py', 'main.py'];
+const scripts = ['app.py', 'main.py', 'server.py', 'run.py'];
 const modules = [
-  'app.py',
-  'main.py',
-  'asgi.py',
-  'wsgi.py',
-  'application.py',
-  'app/main.py',
-  'src/main.py',
-  'api/main.py',
+  ...['app.py', 'main.py', 'asgi.py', 'wsgi.py', 'application.py', 'server.py', 'run.py', 'index.py'],
+  ...['app/main.py', 'src/main.py', 'api/main.py', 'app/app.py', 'src/app.py', 'api/app.py', 'api/index.py'],
 ];
 const asyncFrameworks = /\b(?:FastAPI|Starlette|Quart|Litestar|get_asgi_application|ASGIApp|BlackSheep)\s*\(/;
+/** WSGI frameworks without a server of their own, or with one for development alone. */
+const syncFrameworks = /\b(?:Flask|Bottle|Dash|Pyramid|Configurator|falcon\.App|connexion\.App)\s*\(/;
+/** Applications that need the server that they start themselves. */
+const ownServers = /\bSocketIO\s*\(/;
 const developmentServer = /\b(?:Flask|Bottle|Dash|make_server|simple_server)\b/;
 
 const asyncServers: [name: string, command: (target: string) => string][] = [
@@ -45,15 +47,49 @@ const servers: typeof asyncServers = [
 /** null where no start command was found. */
 export async function findPythonStart(files: SourceFiles, packages: Set<string>): Promise<PythonStart | null> {
   const django = await djangoStart(files, packages);
-  if (django !== null) return { command: django, added: null, note: null };
+  if (django !== null) return django;
   const script = await firstFile(files, scripts);
-  const application = await findApplication(files);
+  const application = (await findApplication(files)) ?? (await findFactory(files));
   if (application === null) return script === null ? null : plainStart(files, script, packages);
-  const command = commandOf(application.isAsync ? asyncServers : servers, application.target, packages);
+  const sync = application.isFactory ? servers.slice(0, 1) : servers;
+  const command = commandOf(application.isAsync ? asyncServers : sync, application.target, packages);
   if (command !== null) return { command, added: null, note: null };
   // It does not open a port by itself.
-  if (application.isAsync) return withUvicorn(application.target);
+  if (application.isAsync) return withServer('uvicorn', asyncServers, application.target);
+  if (application.needsServer) return withServer('gunicorn', servers, application.target);
   return script === null ? null : plainStart(files, script, packages);
+}
+
+const frameworks = {
+  ...{ django: 'Django', flask: 'Flask', fastapi: 'FastAPI', starlette: 'Starlette', litestar: 'Litestar' },
+  ...{ quart: 'Quart', bottle: 'Bottle', dash: 'Dash', pyramid: 'Pyramid', falcon: 'Falcon', tornado: 'Tornado' },
+  ...{ aiohttp: 'aiohttp', sanic: 'Sanic', streamlit: 'Streamlit', gradio: 'Gradio', celery: 'Celery' },
+  ...{ mkdocs: 'MkDocs', sphinx: 'Sphinx', pelican: 'Pelican' },
+};
+const generators: Record<string, [command: string, output: string]> = {
+  MkDocs: ['mkdocs build', 'site'],
+  Sphinx: ['sphinx-build docs public', 'public'],
+  Pelican: ['pelican content', 'output'],
+};
+
+/** What is missing where no start command was found: a sentence. */
+export function missingPythonStart(packages: Set<string>): string {
+  const title = Object.entries(frameworks).find(([name]) => packages.has(name))?.[1];
+  const what = `The source is a Python project${title === undefined ? '' : ` with ${title}`}`;
+  const generator = generators[title ?? ''];
+  if (generator !== undefined)
+    return (
+      `${what}, which makes a site. Set build.build_command to one that installs it in an environment of its own ` +
+      `and runs \`${generator[0]}\`, and build.output_directory to \`${generator[1]}\`.`
+    );
+  const line =
+    title === 'Django'
+      ? 'gunicorn <project>.wsgi'
+      : title === undefined || ['Streamlit', 'Gradio', 'Celery', 'Tornado', 'aiohttp'].includes(title)
+        ? 'python3 <file>.py'
+        : 'gunicorn <module>:app';
+  const where = title === 'Django' ? 'a manage.py with a wsgi.py beside it' : `an application in ${scripts.join(', ')}`;
+  return `${what} without a server: ${where} was not found. Add a Procfile with a line like \`web: ${line}\`.`;
 }
 
 /** Note for a Procfile command that starts a development server; null for others. */
@@ -66,11 +102,11 @@ export function developmentNote(command: string): string | null {
   );
 }
 
-function withUvicorn(target: string): PythonStart {
+function withServer(name: 'uvicorn' | 'gunicorn', known: typeof servers, target: string): PythonStart {
   const note =
-    'The source names no server for its application, so uvicorn was added to its packages. ' +
-    'Add uvicorn to the packages to choose its version.';
-  return { command: commandOf(asyncServers, target, new Set(['uvicorn']))!, added: 'uvicorn', note };
+    `The source names no server for its application, so ${name} was added to its packages. ` +
+    `Add ${name} to the packages to choose its version.`;
+  return { command: commandOf(known, target, new Set([name]))!, added: name, note };
 }
 
 async function plainStart(files: SourceFiles, script: string, packages: Set<string>): Promise<PythonStart> {
@@ -93,9 +129,28 @@ async function findApplication(files: SourceFiles): Promise<Application | null> 
     const name = applicationNameIn(text);
     if (name === null) continue;
     const isAsync = asyncFrameworks.test(text) || /^\s*(?:from|import)\s+(?:fastapi|starlette|quart)\b/m.test(text);
-    return { target: `${file.slice(0, -'.py'.length).replaceAll('/', '.')}:${name}`, isAsync };
+    return { target: `${moduleOf(file)}:${name}`, isAsync, needsServer: needsServer(text) };
   }
   return null;
+}
+
+/** A function that makes the application, as in the tutorial of Flask: gunicorn alone calls it. */
+async function findFactory(files: SourceFiles): Promise<Application | null> {
+  const packages = (await files.names('.')).filter((name) => /^[a-z]\w*$/i.test(name) && name !== 'tests');
+  for (const file of [...modules, ...packages.map((name) => `${name}/__init__.py`)]) {
+    const text = (await files.read(file)) ?? '';
+    if (!/^def create_app\(/m.test(text) || !needsServer(text)) continue;
+    return { target: `'${moduleOf(file)}:create_app()'`, isAsync: false, needsServer: true, isFactory: true };
+  }
+  return null;
+}
+
+function needsServer(text: string): boolean {
+  return syncFrameworks.test(text) && !ownServers.test(text);
+}
+
+function moduleOf(file: string): string {
+  return file.replace(/(?:\/__init__)?\.py$/, '').replaceAll('/', '.');
 }
 
 function applicationNameIn(text: string): string | null {
@@ -109,17 +164,22 @@ function applicationNameIn(text: string): string | null {
   );
 }
 
-async function djangoStart(files: SourceFiles, packages: Set<string>): Promise<string | null> {
+async function djangoStart(files: SourceFiles, packages: Set<string>): Promise<PythonStart | null> {
   if (!(await files.has('manage.py'))) return null;
+  let without: PythonStart | null = null;
   for (const directory of await files.names('.')) {
     if (!/^\w+$/.test(directory)) continue;
-    const sync = (await files.has(`${directory}/wsgi.py`)) ? commandOf(servers, `${directory}.wsgi`, packages) : null;
-    if (sync !== null) return sync;
+    const hasWsgi = await files.has(`${directory}/wsgi.py`);
+    const sync = hasWsgi ? commandOf(servers, `${directory}.wsgi`, packages) : null;
+    if (sync !== null) return { command: sync, added: null, note: null };
+    if (hasWsgi) without ??= withServer('gunicorn', servers, `${directory}.wsgi`);
     if (!(await files.has(`${directory}/asgi.py`))) continue;
-    const found = commandOf(asyncServers, `${directory}.asgi:application`, packages);
-    if (found !== null) return found;
+    const target = `${directory}.asgi:application`;
+    const found = commandOf(asyncServers, target, packages);
+    if (found !== null) return { command: found, added: null, note: null };
+    without ??= withServer('uvicorn', asyncServers, target);
   }
-  return null;
+  return without;
 }
 
 async function firstFile(files: SourceFiles, names: string[]): Promise<string | null> {

@@ -158,7 +158,8 @@ async function fetchCommit(row: DeploymentRow, ctx: JobContext): Promise<Commit>
 
 async function ensureTools(row: DeploymentRow, plan: StoredPlan, ctx: JobContext): Promise<void> {
   const { builder } = requireHost(ctx);
-  await withLimitedRetries(row, () => abortWhenCanceled(row, ctx, (inner) => builder.ensureTools(plan, inner)));
+  const log = (sentence: string): Promise<void> => appendDeploymentLog(row, ctx, 'build', sentence);
+  await withLimitedRetries(row, () => abortWhenCanceled(row, ctx, (inner) => builder.ensureTools(plan, inner, log)));
 }
 
 /** Retries when the npm registry is unreachable, but not until the deadline of the deployment. */
@@ -171,11 +172,20 @@ async function withLimitedRetries<T>(row: DeploymentRow, work: () => Promise<T>)
   }
 }
 
-async function detect(row: DeploymentRow, { settings }: Planning, ctx: JobContext): Promise<StoredPlan> {
+async function detect(
+  row: DeploymentRow,
+  { name, settings, processes }: Planning,
+  ctx: JobContext,
+): Promise<StoredPlan> {
   const { builder, facts } = requireHost(ctx);
-  const { builder: kind, root_directory, dockerfile_path, dockerfile_target, build_command = null } = settings.build;
+  const { builder: kind, root_directory, dockerfile_path, dockerfile_target } = settings.build;
+  const { build_command = null, output_directory = null } = settings.build;
   const found = await facts();
-  const wanted = { builder: kind, root_directory, dockerfile_path, dockerfile_target, build_command };
+  const wanted = {
+    ...{ builder: kind, root_directory, dockerfile_path, dockerfile_target, build_command, output_directory },
+    application_name: name,
+    commands: Object.fromEntries(processes.flatMap(({ type, command }) => (command === null ? [] : [[type, command]]))),
+  };
   const plan = await withLimitedRetries(row, () =>
     abortWhenCanceled(row, ctx, (inner) => builder.detect(artifactDirectory(row, ctx), wanted, found, inner)),
   );

@@ -9,6 +9,8 @@ export function requireCommands(plan: StoredPlan, { processes }: Planning): void
   );
   if (!missing) return;
   const { type, instances } = missing;
+  if (type === 'web' && plan.missing !== undefined)
+    throw new DeploymentFailure(`${plan.missing} Or set the \`command\` of the process type web, or scale it to 0.`);
   const count = instances === 1 ? '1 instance' : `${instances} instances`;
   throw new DeploymentFailure(
     `The process type ${type} has no command, but should run ${count}. ` +

@@ -79,7 +79,8 @@ describe('a program beside an index.html', () => {
       /tool\.py \(Python\).*`web: python3 tool\.py`/,
     );
     expect(await buildError(detect({ ...index, 'main.go': '' }))).toMatch(/main\.go \(Go\).*go mod init/);
-    expect(await buildError(detect({ ...index, 'server.ts': '' }))).toMatch(/server\.ts \(TypeScript\).*start script/);
+    const enumeration = { 'server.ts': 'enum Colour { red }\n' };
+    expect(await buildError(detect({ ...index, ...enumeration }))).toMatch(/server\.ts \(TypeScript\).*start script/);
     expect(await detect({ ...index, 'requirements.txt': 'flask' })).toMatchObject({ kind: 'python', processes: {} });
     expect(await detect({ ...index, 'go.mod': '', 'lib/x.go': '' })).toMatchObject({ kind: 'go', processes: {} });
     const odd = 'x\u202e\n"`$(id)`.php';

@@ -84,13 +84,34 @@ describe('the server of the application', () => {
       /^gunicorn .* shop\.wsgi$/,
     );
     expect(await web({ ...django, 'requirements.txt': 'django\nuvicorn' })).toMatch(/ shop\.asgi:application$/);
-    expect(await web({ ...django, 'requirements.txt': 'django' })).toBeUndefined();
     const dash = { 'app.py': 'app = Dash()\nserver = app.server\n', 'requirements.txt': 'dash\ngunicorn' };
     expect(await web(dash)).toMatch(/ app:server$/);
   });
 
+  test('of Flask and Django that name none: gunicorn is added, and the log says so', async () => {
+    const factory = 'from flask import Flask\ndef create_app(test_config=None):\n    return Flask(__name__)\n';
+    const sources: [Record<string, string>, RegExp][] = [
+      [{ ...wsgi, 'requirements.txt': 'flask' }, / app:app$/],
+      [{ 'api/index.py': wsgi['app.py'], 'requirements.txt': 'flask' }, / api\.index:app$/],
+      [{ 'shop/__init__.py': factory, 'requirements.txt': 'flask' }, / 'shop:create_app\(\)'$/],
+      [{ 'shop/__init__.py': factory, 'requirements.txt': 'flask\nwaitress' }, / 'shop:create_app\(\)'$/],
+      [{ 'manage.py': '', 'shop/wsgi.py': '', 'shop/asgi.py': '', 'requirements.txt': 'django' }, / shop\.wsgi$/],
+    ];
+    for (const [files, target] of sources) {
+      const plan = await detect(files);
+      expect(plan.processes.web).toMatch(/^gunicorn --bind /);
+      expect(plan.processes.web).toMatch(target);
+      expect(commands(plan).join('\n')).toMatch(/ gunicorn\b/);
+      expect(plan.notes).toEqual([expect.stringMatching(/names no server.*so gunicorn was added/)]);
+    }
+    expect((await detect({ ...wsgi, 'requirements.txt': 'flask\nwaitress' })).processes.web).toMatch(
+      /^waitress-serve /,
+    );
+  });
+
   test('a server for development serves nobody in silence', async () => {
-    const plan = await detect({ ...wsgi, 'requirements.txt': 'flask' });
+    const own = { 'app.py': `${wsgi['app.py']}\nsocketio = SocketIO(app)\n`, 'requirements.txt': 'flask-socketio' };
+    const plan = await detect(own);
     expect(plan.processes.web).toBe('python3 app.py');
     expect(plan.notes).toEqual([expect.stringMatching(/server for development.*Add gunicorn/)]);
     for (const command of [

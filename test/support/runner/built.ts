@@ -64,7 +64,8 @@ export function openWorkshop() {
         await hostFacts(more.length ? { searchPath: PATH } : {}),
         ctx,
       );
-      await builder.ensureTools(plan, ctx);
+      // The cache of Go is shared below.
+      await builder.ensureTools({ ...plan, go: undefined }, ctx);
       const { command, env: own, defaults } = await builder.task(plan, { directory, cache }, ctx);
       const env = { PATH, ...defaults, ...plan.env, ...own };
       const { status, stdout, stderr } = spawnSync('/bin/sh', ['-c', command], {

@@ -18,6 +18,7 @@ const SETTINGS = graphql(`
         dockerfile_path
         root_directory
         build_command
+        output_directory
       }
       run {
         release_command
@@ -164,6 +165,12 @@ function Running({ shown, settings, reload }: { shown: Shown; settings: Settings
       <SavedForm action={action} fields={Object.keys(fields.values)}>
         <div class="columns">
           <Field label="Build command" {...fields.of('build_command', action)} placeholder="of the builder" />
+          <Field
+            label="Output folder"
+            {...fields.of('output_directory', action)}
+            placeholder="found"
+            hint="Folder of a site that the build makes, such as docs/.vitepress/dist."
+          />
           <Field label="Release command" {...fields.of('release_command', action)} hint={release} />
           <Field
             label="Port"
@@ -207,16 +214,18 @@ function textsOf({ http, health_check, run, build, log_retention_days }: Given) 
     path: health_check.path ?? '',
     release_command: run.release_command ?? '',
     build_command: build.build_command ?? '',
+    output_directory: build.output_directory ?? '',
     log_retention_days: String(log_retention_days),
   };
 }
 
-function inputOf({ port, type, path, release_command, build_command, log_retention_days }: Texts) {
+function inputOf(texts: Texts) {
+  const { port, type, path, release_command, build_command, output_directory, log_retention_days } = texts;
   return {
     http: { port: port === '' ? null : Number(port) },
     health_check: { type: (type || null) as Given['health_check']['type'], ...(type === 'http' && { path }) },
     run: { release_command: release_command || null },
-    build: { build_command: build_command || null },
+    build: { build_command: build_command || null, output_directory: output_directory || null },
     log_retention_days: Number(log_retention_days),
   };
 }
