@@ -128,11 +128,11 @@ test('a rotation of the secret key seals the keys of what is encrypted, whatever
   // A copy is another name of its file.
   expect(await rotate()).toMatchObject({ reencrypted: 3, unreadable: 0 });
   expect(await rotate()).toMatchObject({ reencrypted: 0, unreadable: 0 });
-  const [{ file_id: file }] = await world.service.sql<{ file_id: string }>(
+  const [copy] = await world.service.sql<{ file_id: string }>(
     `select file_id from bucket_objects where key = 'copy' and bucket_id = $1`,
     [id],
   );
-  const opened = await openBlobStore(platform.config.s3Dir, secretBox([added])).open(id, file as string, 'AES256');
+  const opened = await openBlobStore(platform.config.s3Dir, secretBox([added])).open(id, copy?.file_id as string, 'AES256');
   const bytes = Buffer.alloc(MARK.length);
   await opened.read(bytes, bytes.length, 0);
   opened.release();

@@ -31,11 +31,13 @@ interface Row {
 /** Page by page, those of objects, of their parts and of uploads that are not complete. */
 export async function* encryptedFiles(sql: Sql): AsyncGenerator<EncryptedFile[]> {
   for (const page of PAGES) {
-    for (let rows: Row[] | null = null; rows === null || rows.length === PAGE_SIZE;) {
-      rows = await sql.query<Row>(page, [rows?.at(-1)?.file_id ?? '']);
-      yield rows
-        .filter(({ is_encrypted }) => is_encrypted)
-        .map(({ bucket_id: bucketId, file_id: fileId }) => ({ bucketId, fileId }));
-    }
+    let rows: Row[];
+    let after = '';
+    do {
+      rows = await sql.query<Row>(page, [after]);
+      const encrypted = rows.filter(({ is_encrypted }) => is_encrypted);
+      yield encrypted.map(({ bucket_id: bucketId, file_id: fileId }) => ({ bucketId, fileId }));
+      after = rows.at(-1)?.file_id ?? after;
+    } while (rows.length === PAGE_SIZE);
   }
 }
