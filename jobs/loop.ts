@@ -3,10 +3,10 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { claimInTurns, openTurns, type Turns } from '../core/turns';
 import { claimRow, dueTables, lagSeconds, renewLeases, type Claim } from '../db/lease';
 import { openWakeSignal, type WakeSignal } from './wake_signal';
 import { openBreaker, type Breaker } from './breaker';
-import { openTurns, type Turns } from './turns';
 import type { Job, LoopParts } from './job';
 import { allJobs } from './all_jobs';
 import { beginStep, cutStep, runStep, type Step, type StepLimits } from './step';
@@ -148,7 +148,7 @@ async function claimWork(state: State): Promise<void> {
 async function startStep(state: State, job: Job): Promise<boolean> {
   const { options, breaker } = state;
   const claimedAt = performance.now();
-  const found = await claimInTurn(state, job);
+  const found = await claimNext(state, job);
   if (!found) return false;
   const step = beginStep(job, found, claimedAt, options);
   const end = runStep(state.parts, step, options, breaker).then((nextMs) => {
@@ -163,31 +163,27 @@ async function startStep(state: State, job: Job): Promise<boolean> {
 }
 
 /** The row that is due for longest, of the accounts whose turn it is. */
-async function claimInTurn(state: State, job: Job): Promise<Claim | null> {
+async function claimNext(state: State, job: Job): Promise<Claim | undefined> {
   const { running, options, turns, lookedAt } = state;
-  const { table } = job;
-  if (running.size === options.concurrency) {
-    const at = performance.now();
-    if (at - (lookedAt.get(table) ?? -Infinity) < LOOK_EVERY_MS) return null;
-    lookedAt.set(table, at);
-    return claim(state, job, [...new Set([...running.keys()].map((step) => step.claim.account))]);
+  if (running.size < options.concurrency) {
+    const claims = await claimInTurns(turns, job.table, { limit: 1, busy: [] }, (_, passOver) =>
+      claim(state, job, passOver),
+    );
+    return claims[0];
   }
-  const served = turns.served(table);
-  const found = await claim(state, job, served);
-  if (found || !served.length) return found;
-  turns.endRound(table);
-  return claim(state, job, []);
+  const at = performance.now();
+  if (at - (lookedAt.get(job.table) ?? -Infinity) < LOOK_EVERY_MS) return undefined;
+  lookedAt.set(job.table, at);
+  return (await claim(state, job, [...new Set([...running.keys()].map((step) => step.claim.account))]))[0];
 }
 
-async function claim({ parts, options, owner, breaker, turns }: State, job: Job, passOver: string[]) {
-  const { table, project } = job;
-  const { leaseMs } = options;
-  const deadlineMs = job.deadlineMs ?? DEADLINE_MS;
-  const [avoid, tripped] = [breaker.open(table), breaker.openFor(table)];
-  const limits = { owner, leaseMs, deadlineMs, avoid, project, passOver: [...passOver, ...tripped] };
+async function claim(state: State, { table, project, deadlineMs = DEADLINE_MS }: Job, others: string[]) {
+  const { parts, options, owner, breaker } = state;
+  const passOver = [...others, ...breaker.openFor(table)];
+  const avoid = breaker.open(table);
+  const limits = { owner, leaseMs: options.leaseMs, deadlineMs, avoid, project, passOver };
   const found = await claimRow(parts.database, table, limits);
-  if (found) turns.serve(table, found.account);
-  return found;
+  return found ? [found] : [];
 }
 
 /** A look that is due before the next poll. */
