@@ -6,7 +6,7 @@ import { limits } from '../../core/limits';
 import { Problem } from '../../core/errors';
 import { openArchiveChecks } from '../../server/http/archive_checks';
 import { create, filesOf, get, newApplication, put, useUploads } from '../support/deployments/source_uploads';
-import { waitFor } from '../support/wait_for';
+import { until } from '../support/runner/workshop';
 
 useUploads();
 
@@ -49,7 +49,7 @@ test('one whose process is killed is sent again', async () => {
   const archive = emptyFiles(60_000);
   const { body } = await create();
   const sent = put(body.upload_url, archive);
-  await waitFor(async () => readers().length === 1);
+  await until('its process runs', async () => readers().length === 1);
   for (const pid of readers()) signalProcess(pid, 'SIGKILL');
   expect(await sent).toMatchObject({ status: 503, body: { retryable: true } });
   expect([await get(body.id), filesOf(body.id)]).toMatchObject([{ status: 'waiting', status_reason: null }, []]);

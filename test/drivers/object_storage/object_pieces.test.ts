@@ -1,7 +1,7 @@
 // Content of an upload in pieces of any size: what is stored is what was sent, though the memory of each piece is given
 // back as soon as it is written.
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { openBlobStore, reencryptFiles } from '../../../engines/object_storage/files/blobs';
