@@ -1,7 +1,7 @@
 // Claims rows of one table that are due and starts work on them, many at a time: checks, messages, mail. Beside the
 // loop of jobs, whose rows are reconciled one by one under a lease that is renewed.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { claimInTurns, openShares, openTurns } from '../core/turns';
+import { claimInTurns, openShares, openTurns } from '../core/accounts/turns';
 import type { WakeSignal } from './wake_signal';
 
 export interface ClaimTable<Row extends { account: string }> {

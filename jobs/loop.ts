@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { claimInTurns, openTurns, type Turns } from '../core/turns';
+import { claimInTurns, openTurns, type Turns } from '../core/accounts/turns';
 import { claimRow, dueTables, lagSeconds, renewLeases, type Claim } from '../db/lease';
 import { openWakeSignal, type WakeSignal } from './wake_signal';
 import { openBreaker, type Breaker } from './breaker';

@@ -13,7 +13,7 @@ import {
   type ChecksAnswer,
   type ResultsAnswer,
 } from '../../core/protocols/probe_protocol';
-import { openTurns, type Turns } from '../../core/turns';
+import { openTurns, type Turns } from '../../core/accounts/turns';
 import { parseProbeToken } from '../../core/accounts/tokens';
 import { openUptime } from '../../models/observers/observer';
 import type { ClaimedCheck } from '../../models/observers/observer/claim';

@@ -1,6 +1,6 @@
 // Accounts take turns in the loops that claim many rows at a time: mail, notifications and checks.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { claimInTurns, openTurns } from '../../core/turns';
+import { claimInTurns, openTurns } from '../../core/accounts/turns';
 import { startClaimLoop, type ClaimLoop } from '../../jobs/claim_loop';
 import { openWakeSignal } from '../../jobs/wake_signal';
 import { claimDeliveries } from '../../models/email/mail/queue';
@@ -96,7 +96,8 @@ test('mail', async () => {
       [`msg_${owner}`, projectOf(owner), zone.id],
     );
     await service.sql(
-      `insert into email_deliveries (message_id, number, email_relay_zone_id, recipient, destination, next_at, expires_at)
+      `insert into email_deliveries (message_id, number, email_relay_zone_id, recipient, destination, next_at,
+          expires_at)
         select $1, n, $2, 'b@' || n || '.example', n || '.example', now() - $4 * interval '1 second',
           now() + interval '1 day' from generate_series(1, $3::int) n`,
       [`msg_${owner}`, zone.id, count, age],

@@ -5,7 +5,7 @@ import { DriverError } from '../../core/driver';
 import { claimRow } from '../../db/lease';
 import { allJobs } from '../../jobs/all_jobs';
 import type { LoopRow } from '../../jobs/job';
-import { openTurns } from '../../core/turns';
+import { openTurns } from '../../core/accounts/turns';
 import { ready, setUpLoop, start, statusOf, workshop } from '../support/deployments/loop_cases';
 import { until } from '../support/runner/workshop';
 

@@ -82,7 +82,8 @@ const CLAIM = named(`with waiting as (
       next_at = now() + make_interval(mins => ${CLAIM_MINUTES})
     from due where d.message_id = due.message_id and d.number = due.number
     returning d.message_id, d.number, d.fence::text, d.attempts, d.recipient, d.destination, d.expires_at)
-  select t.*, m.project_id, coalesce(p.account_id, '') as account, m.email_relay_zone_id, m.email_domain_id, m.sender, m.header_from, m.body_hash,
+  select t.*, m.project_id, coalesce(p.account_id, '') as account, m.email_relay_zone_id, m.email_domain_id,
+    m.sender, m.header_from, m.body_hash,
     m.size_bytes, m.file, m.body_offset, b.content, case when e.id is not null then jsonb_build_object('id', e.id,
       'name', e.name, 'return_path_subdomain', e.return_path_subdomain, 'open_tracking', e.open_tracking,
       'click_tracking', e.click_tracking, 'dkim_records', e.dkim_records, 'dkim_keys', e.dkim_keys,

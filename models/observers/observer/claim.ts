@@ -3,7 +3,7 @@
 import type { MetricRule } from '../../../core/protocols/checks';
 import type { Sql, Statement } from '../../../core/context';
 import { mintId } from '../../../core/ids';
-import { claimInTurns, type Turns } from '../../../core/turns';
+import { claimInTurns, type Turns } from '../../../core/accounts/turns';
 import { named } from '../../../db/statement';
 import { PLATFORM } from '../../projects/activity';
 import type { StoredUptime } from './fields';
@@ -34,7 +34,8 @@ const claim = (probe: string, filter: string): Statement =>
         10) + ${GRACE_SECONDS})
     from due, observers o where c.observer_id = due.observer_id and c.region = $1 and o.id = c.observer_id
     returning c.observer_id, c.fence, due.check_at)
-  select o.id, p.account_id as account, o.uptime, o.sealed_headers, o.metric, o.interval_seconds, $1 as region, taken.fence,
+  select o.id, p.account_id as account, o.uptime, o.sealed_headers, o.metric, o.interval_seconds, $1 as region,
+    taken.fence,
     (extract(epoch from now() - taken.check_at) * 1000)::float8 as lag_ms
   from taken join observers o on o.id = taken.observer_id join projects p on p.id = o.project_id`);
 const CLAIM = claim('null', '');

@@ -2,7 +2,7 @@
 // while the probe holds the lease.
 import type { Sql } from '../../../core/context';
 import type { CheckReport, ChecksRequest, Lease, ResultsAnswer } from '../../../core/protocols/probe_protocol';
-import type { Turns } from '../../../core/turns';
+import type { Turns } from '../../../core/accounts/turns';
 import { named } from '../../../db/statement';
 import { noteProbe, type Probe } from '../probe';
 import { claimChecksForProbe, postponeChecks, resumeRegion, suspendRegion, type ClaimedCheck } from './claim';

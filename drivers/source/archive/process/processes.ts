@@ -46,12 +46,15 @@ async function inProcess(
   ctx.signal.addEventListener('abort', kill, { once: true });
   const exited = new Promise<void>((resolve) => child.once('close', () => resolve()));
   const channel = openProcessChannel(child, {});
+  let hasEnded = false;
+  void channel.closed.then(() => (hasEnded = true));
   try {
     const withinMs = Math.min(ctx.deadline - Date.now(), TIMER_MS_MAX);
     return totalsOf(await channel.call<Answer>(name, ...args, withinMs, directory));
   } catch (error) {
     checkpoint(ctx);
-    if (!channelEnded(child)) throw error;
+    if (!hasEnded) throw error;
+    await exited;
     if (child.signalCode === 'SIGABRT') throw brokenArchive('The archive needs too much memory to be read.');
     throw new DriverError('transient', 'The archive could not be read. Try again.');
   } finally {
@@ -72,8 +75,6 @@ function start(): ChildProcess {
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
   });
 }
-
-const channelEnded = ({ exitCode, signalCode }: ChildProcess): boolean => exitCode !== null || signalCode !== null;
 
 function totalsOf(answer: Answer): ArchiveTotals {
   if ('failure' in answer) throw new SourceError(answer.failure, answer.message);

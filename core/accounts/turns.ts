@@ -1,5 +1,5 @@
-// Whose rows are next: the accounts that have due rows in a table are served in turn, however many rows one of them has.
-// In memory: a process that starts begins a round.
+// Whose rows are next: the accounts that have due rows in a table are served in turn, however many rows one of them
+// has. In memory: a process that starts begins a round.
 
 export interface Turns {
   /** Accounts whose rows are left alone for the next claim. */
