@@ -1,7 +1,6 @@
 // Entries of a gzipped tar: ustar, pax and GNU.
 import { createReadStream } from 'node:fs';
-import { Transform } from 'node:stream';
-import { createGunzip } from 'node:zlib';
+import { createGunzip, type Gunzip } from 'node:zlib';
 import { extract, type Extract, type Header } from 'tar-stream';
 import { SourceError } from '../../source';
 import { brokenArchive, type EntryKind, type RawEntry } from './entry';
@@ -30,8 +29,8 @@ export async function* tarEntries(file: string, bytesMax: number): AsyncGenerato
   // An error of a stream is raised by the entries.
   input.on('error', (error) => unzipped.destroy(error));
   unzipped.on('error', (error) => entries.destroy(error));
-  const counted = countedUpTo(bytesMax).on('error', (error) => entries.destroy(error));
-  input.pipe(unzipped).pipe(counted).pipe(entries);
+  endBeyond(unzipped, bytesMax);
+  input.pipe(unzipped).pipe(entries);
   try {
     for await (const entry of entries) {
       yield rawEntryOf(entry);
@@ -45,15 +44,13 @@ export async function* tarEntries(file: string, bytesMax: number): AsyncGenerato
   }
 }
 
-function countedUpTo(bytesMax: number): Transform {
+function endBeyond(unzipped: Gunzip, bytesMax: number): void {
   let bytes = 0;
-  return new Transform({
-    transform(piece: Buffer, _, done) {
-      bytes += piece.length;
-      if (bytes <= bytesMax) return done(null, piece);
-      const megabytes = Math.floor(bytesMax / 2 ** 20);
-      done(new SourceError('too_large', `The archive is larger than ${megabytes} MB when it is unpacked.`));
-    },
+  unzipped.on('data', (piece: Buffer) => {
+    bytes += piece.length;
+    if (bytes <= bytesMax) return;
+    const megabytes = Math.floor(bytesMax / 2 ** 20);
+    unzipped.destroy(new SourceError('too_large', `The archive is larger than ${megabytes} MB when it is unpacked.`));
   });
 }
 
