@@ -162,6 +162,11 @@ export const limits = {
   /** Retention of an upload that no deployment uses. */
   sourceUploadKeptHours: 24,
   sourceFilesMax: 300_000,
+  /** Of one archive, from its turn on. */
+  archiveCheckSecondsMax: 300,
+  /** Of all archives of an account together, within the window. */
+  archiveCheckSeconds: 60,
+  archiveCheckWindowSeconds: 120,
   previewHoursMin: 1,
   previewDaysMax: 30,
   domainVerificationHours: 72,

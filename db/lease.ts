@@ -32,17 +32,23 @@ export interface Lease {
 
 export interface Claim {
   lease: Lease;
+  /** Whose row it is; '' for one of the platform itself. */
+  account: string;
   row: LoopRow;
   /** Time until a failure makes the row failed; negative once it is over. */
   deadlineInMs: number;
 }
 
-interface ClaimOptions {
+export interface ClaimOptions {
   owner: string;
   leaseMs: number;
   deadlineMs: number;
   /** Drivers whose rows are left alone for now; '' stands for rows that have none yet. */
   avoid: readonly string[];
+  /** SQL of a row's project. Default: its `project_id`; rows of a table without one are of the platform itself. */
+  project?: string | undefined;
+  /** Accounts whose rows are left alone for now; '' stands for the platform. */
+  passOver?: readonly string[];
 }
 
 /**
@@ -82,23 +88,30 @@ export async function lagSeconds(sql: Session, tables: readonly string[]): Promi
  * attempt. A row whose worker died gets its whole time again: it is not the row's fault.
  */
 export async function claimRow(sql: Session, table: string, options: ClaimOptions): Promise<Claim | null> {
+  const { owner, leaseMs, deadlineMs, avoid, passOver = [] } = options;
+  const hasProject = sql.tables.get(table)?.columns.includes('project_id');
+  const project = options.project ?? (hasProject ? `${table}.project_id` : null);
+  if (!project && passOver.includes('')) return null;
+  const isOther = project && passOver.length ? `and ${project} not in (${PROJECTS_OF} any($5))` : '';
+  const account = project ? `(select account_id from projects p where p.id = ${project})` : 'null';
   const text = `update ${table} set lease_owner = $1, lease_until = now() + $2 * interval '1 ms', fence = fence + 1,
       deadline_at = case when deadline_at is null or lease_until is not null then now() + $3 * interval '1 ms' else
         deadline_at end
-    where id = (select id from ${table} where ${DUE} and coalesce(driver, '') <> all($4)
+    where id = (select id from ${table} where ${DUE} and coalesce(driver, '') <> all($4) ${isOther}
       order by next_at limit 1 for update skip locked)
-    returning *, (extract(epoch from deadline_at - now()) * 1000)::float8 as deadline_in_ms`;
-  const { owner, leaseMs, deadlineMs, avoid } = options;
-  const [found] = await sql.query<LoopRow & { deadline_in_ms: number }>(named(text), [
-    owner,
-    leaseMs,
-    deadlineMs,
-    avoid,
-  ]);
+    returning *, (extract(epoch from deadline_at - now()) * 1000)::float8 as deadline_in_ms, ${account} as claimed_for`;
+  const values = [owner, leaseMs, deadlineMs, avoid, ...(isOther ? [passOver] : [])];
+  const [found] = await sql.query<LoopRow & { deadline_in_ms: number; claimed_for: string | null }>(
+    named(text),
+    values,
+  );
   if (!found) return null;
-  const { deadline_in_ms: deadlineInMs, ...row } = found;
-  return { row, deadlineInMs, lease: { table, id: row.id, owner, fence: row.fence, generation: row.generation } };
+  const { deadline_in_ms: deadlineInMs, claimed_for, ...row } = found;
+  const lease = { table, id: row.id, owner, fence: row.fence, generation: row.generation };
+  return { row, deadlineInMs, account: claimed_for ?? '', lease };
 }
+
+const PROJECTS_OF = 'select p.id from projects p where p.account_id =';
 
 /** Extends the leases on rows of one table. Returns the fences of those still held, by id. */
 export async function renewLeases(

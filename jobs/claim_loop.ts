@@ -1,22 +1,31 @@
 // Claims rows of one table that are due and starts work on them, many at a time: checks, messages, mail. Beside the
 // loop of jobs, whose rows are reconciled one by one under a lease that is renewed.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { claimInTurns, openShares, openTurns } from '../core/accounts/turns';
 import type { WakeSignal } from './wake_signal';
 
-export interface ClaimTable<Row> {
+export interface ClaimTable<Row extends { account: string }> {
+  /** Rows that are worked on at a time at most. */
+  places: number;
   /** Runs before the first claim; retried if it fails. */
   prepare?(): Promise<void>;
   /** Number of rows that may be claimed now. */
   room(): number;
-  claim(limit: number): Promise<Row[]>;
+  claim(limit: number, passOver: string[]): Promise<Row[]>;
   /** Gives its work to `track`. */
-  start(rows: Row[], track: (work: Promise<void>) => void): void;
+  start(rows: Row[], track: Track): void;
   /** Pause in ms after a claim of `claimed` rows. `poll`: no more are due; waits for `pollMs` or a notification. */
   pauseAfter(claimed: number): 'poll' | number;
   pollMs: number;
   /** Called when a claim fails; it is retried after a second. */
   failed(error: unknown): void;
 }
+
+/**
+ * @param account whose row the work is for
+ * @returns to be called where the work leaves its place before it ends
+ */
+type Track = (work: Promise<void>, account: string) => () => void;
 
 export interface ClaimLoop {
   /** Claims no more; resolves when no claim is under way. */
@@ -28,14 +37,30 @@ export interface ClaimLoop {
 const OUTAGE_MS = 1_000;
 
 /** @param signal notified when rows may be due, and when there may be room again */
-export function startClaimLoop<Row>(table: ClaimTable<Row>, signal: WakeSignal): ClaimLoop {
+export function startClaimLoop<Row extends { account: string }>(table: ClaimTable<Row>, signal: WakeSignal): ClaimLoop {
   const running = new Set<Promise<void>>();
   const stopping = new AbortController();
-  const track = (work: Promise<void>): void => {
-    const tracked: Promise<void> = work.finally(() => running.delete(tracked));
+  const shares = openShares(table.places);
+  const track: Track = (work, account) => {
+    let hasPlace = true;
+    const leave = (): void => {
+      if (hasPlace) shares.end(account);
+      hasPlace = false;
+    };
+    shares.begin(account);
+    const tracked: Promise<void> = work.finally(() => {
+      leave();
+      running.delete(tracked);
+    });
     running.add(tracked);
+    return leave;
   };
-  const ended = run(table, signal, stopping.signal, track);
+  const turns = openTurns();
+  const claim = (room: number): Promise<Row[]> => {
+    const limits = { limit: Math.min(room, shares.room()), busy: shares.busy() };
+    return claimInTurns(turns, 'rows', limits, (limit, passOver) => table.claim(limit, passOver));
+  };
+  const ended = run({ ...table, claim }, signal, stopping.signal, track);
   const stopClaiming = async (): Promise<void> => {
     stopping.abort();
     signal.notify();
@@ -50,11 +75,11 @@ export function startClaimLoop<Row>(table: ClaimTable<Row>, signal: WakeSignal):
   };
 }
 
-async function run<Row>(
-  table: ClaimTable<Row>,
+async function run<Row extends { account: string }>(
+  table: Omit<ClaimTable<Row>, 'claim'> & { claim(room: number): Promise<Row[]> },
   wakeSignal: WakeSignal,
   signal: AbortSignal,
-  track: (work: Promise<void>) => void,
+  track: Track,
 ): Promise<void> {
   let isPrepared = false;
   const pause = (ms: number): Promise<unknown> => sleep(ms, undefined, { signal }).catch(() => undefined);

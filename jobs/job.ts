@@ -109,6 +109,8 @@ export interface JobContext extends DriverContext {
 
 export interface Job<Row extends LoopRow = LoopRow> {
   table: string;
+  /** SQL of a row's project, for accounts take turns. Default: its `project_id`; without one it is the platform's. */
+  project?: string;
   /** Works on applications: only in the process that has `drivers.host`. */
   host?: true;
   /** Its moves are no events in the activity of the project: there are too many of them. */

@@ -3,7 +3,8 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { claimRow, dueTables, lagSeconds, renewLeases } from '../db/lease';
+import { claimInTurns, openTurns, type Turns } from '../core/accounts/turns';
+import { claimRow, dueTables, lagSeconds, renewLeases, type Claim } from '../db/lease';
 import { openWakeSignal, type WakeSignal } from './wake_signal';
 import { openBreaker, type Breaker } from './breaker';
 import type { Job, LoopParts } from './job';
@@ -21,7 +22,7 @@ export interface Loop {
 }
 
 export interface LoopOptions extends StepLimits {
-  /** Steps at a time in this process. */
+  /** Steps at a time in this process, and one more for an account that has none: slow steps may be all of another. */
   concurrency: number;
   /** How often leases are renewed. */
   heartbeatMs: number;
@@ -42,6 +43,8 @@ const DEFAULTS = {
 };
 const BREAKER = { threshold: 5, openMs: 30_000 };
 const OUTAGE_MS = { first: 200, max: 2_000 };
+/** While every slot is taken, each table is looked at for rows of other accounts so often. */
+const LOOK_EVERY_MS = 250;
 
 interface State {
   parts: LoopParts;
@@ -52,6 +55,10 @@ interface State {
   hot: Set<string>;
   running: Map<Step, Promise<void>>;
   breaker: Breaker;
+  turns: Turns;
+  /** Tables that are hot again when a step has ended, and when each was looked at for another account. */
+  parked: Set<string>;
+  lookedAt: Map<string, number>;
   wakeSignal: WakeSignal;
   /** Aborted by stop(). */
   stopping: AbortController;
@@ -85,6 +92,9 @@ function open(parts: LoopParts, options: LoopOptions): State {
     hot: new Set(),
     running: new Map(),
     breaker: openBreaker(BREAKER),
+    turns: openTurns(),
+    parked: new Set(),
+    lookedAt: new Map(),
     wakeSignal: openWakeSignal(),
     stopping: new AbortController(),
     polledAt: -Infinity,
@@ -124,34 +134,56 @@ async function pollDueTables(state: State): Promise<void> {
 
 /** Claims one row of each table in turn until every slot is taken or nothing is due. */
 async function claimWork(state: State): Promise<void> {
-  const { hot, running, options, stopping } = state;
-  while (running.size < options.concurrency && !stopping.signal.aborted) {
+  const { hot, parked, running, options, stopping } = state;
+  while (running.size <= options.concurrency && !stopping.signal.aborted) {
     const [table] = hot;
     if (table === undefined) return;
+    const isFull = running.size === options.concurrency;
     hot.delete(table);
     if (await startStep(state, state.jobs.get(table) as Job)) hot.add(table);
+    else if (isFull) parked.add(table);
   }
 }
 
 async function startStep(state: State, job: Job): Promise<boolean> {
-  const { parts, options, owner, breaker } = state;
+  const { options, breaker } = state;
   const claimedAt = performance.now();
-  const avoid = breaker.open(job.table);
-  const found = await claimRow(parts.database, job.table, {
-    owner,
-    leaseMs: options.leaseMs,
-    deadlineMs: job.deadlineMs ?? DEADLINE_MS,
-    avoid,
-  });
+  const found = await claimNext(state, job);
   if (!found) return false;
   const step = beginStep(job, found, claimedAt, options);
-  const end = runStep(parts, step, options, breaker).then((nextMs) => {
+  const end = runStep(state.parts, step, options, breaker).then((nextMs) => {
     state.running.delete(step);
+    for (const table of state.parked) state.hot.add(table);
+    state.parked.clear();
     scheduleWake(state, job.table, nextMs);
     state.wakeSignal.notify();
   });
   state.running.set(step, end);
   return true;
+}
+
+/** The row that is due for longest, of the accounts whose turn it is. */
+async function claimNext(state: State, job: Job): Promise<Claim | undefined> {
+  const { running, options, turns, lookedAt } = state;
+  if (running.size < options.concurrency) {
+    const claims = await claimInTurns(turns, job.table, { limit: 1, busy: [] }, (_, passOver) =>
+      claim(state, job, passOver),
+    );
+    return claims[0];
+  }
+  const at = performance.now();
+  if (at - (lookedAt.get(job.table) ?? -Infinity) < LOOK_EVERY_MS) return undefined;
+  lookedAt.set(job.table, at);
+  return (await claim(state, job, [...new Set([...running.keys()].map((step) => step.claim.account))]))[0];
+}
+
+async function claim(state: State, { table, project, deadlineMs = DEADLINE_MS }: Job, others: string[]) {
+  const { parts, options, owner, breaker } = state;
+  const passOver = [...others, ...breaker.openFor(table)];
+  const avoid = breaker.open(table);
+  const limits = { owner, leaseMs: options.leaseMs, deadlineMs, avoid, project, passOver };
+  const found = await claimRow(parts.database, table, limits);
+  return found ? [found] : [];
 }
 
 /** A look that is due before the next poll. */

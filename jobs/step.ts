@@ -139,7 +139,7 @@ async function finish(
 async function fail(parts: LoopParts, step: Step, error: Error, log: Log, breaker: Breaker): Promise<number | null> {
   const { claim, job } = step;
   const transient = error instanceof DriverError && error.reason === 'transient';
-  if (transient) breaker.failed(job.table, claim.row.driver, claim.row.id);
+  if (transient) breaker.failed(job.table, claim.row.driver, claim.row.id, claim.account);
   const back = failureWriteBack(error, job, {
     ...claim,
     deadlineInMs: claim.deadlineInMs - (performance.now() - step.startedAt),

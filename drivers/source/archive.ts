@@ -21,6 +21,11 @@ export interface ArchiveTotals {
 }
 
 const MAGIC_BYTES = 512;
+/** Of a tar, beside the content: headers with long names and padding, and the last record. */
+const TAR_ENTRY_BYTES = 4_096;
+const TAR_END_BYTES = 2 ** 20;
+/** Of all paths, with those of the folders above. A tar packs each of them in a few bytes. */
+const PATHS_BYTES_MAX = 64 * 2 ** 20;
 /** Magic numbers of unsupported formats, with their names. */
 const OTHERS: [start: string, name: string][] = [
   ['425a68', 'a bzip2 file'],
@@ -60,7 +65,8 @@ export async function walkArchive(
 ): Promise<ArchiveTotals> {
   const format = await formatOf(file);
   const walk = openWalk(format, limits);
-  for await (const raw of format === 'zip' ? zipEntries(file) : tarEntries(file)) {
+  const tarBytesMax = limits.bytes + limits.files * TAR_ENTRY_BYTES + TAR_END_BYTES;
+  for await (const raw of format === 'zip' ? zipEntries(file) : tarEntries(file, tarBytesMax)) {
     checkpoint(ctx);
     walk.charge(raw);
     const entry = await walk.judge(raw);
@@ -77,7 +83,7 @@ interface Walk {
 }
 
 function openWalk(format: Format, limits: ArchiveLimits): Walk {
-  const kinds = new Map<string, EntryKind>();
+  const kinds = openPaths();
   const tops = new Map<string, EntryKind>();
   const used = { files: 0, bytes: 0 };
   let kept = 0;
@@ -113,16 +119,42 @@ function openWalk(format: Format, limits: ArchiveLimits): Walk {
   };
 }
 
+/** The kinds of all paths so far. */
+interface Paths {
+  get(path: string): EntryKind | undefined;
+  /** @throws SourceError too_large */
+  set(path: string, kind: EntryKind): void;
+}
+
+function openPaths(): Paths {
+  const kinds = new Map<string, EntryKind>();
+  let bytes = 0;
+  return {
+    get: (path) => kinds.get(path),
+    set(path, kind) {
+      if (!kinds.has(path)) bytes += path.length;
+      if (bytes > PATHS_BYTES_MAX)
+        throw new SourceError(
+          'too_large',
+          `The paths of the archive are longer than ${PATHS_BYTES_MAX / 2 ** 20} MB together.`,
+        );
+      kinds.set(path, kind);
+    },
+  };
+}
+
 /** Rejects entries below a file or a link, and duplicates where readers of the format disagree. */
-function requirePlace(kinds: Map<string, EntryKind>, { name, parts, kind }: ArchiveEntry, format: Format): void {
-  for (let depth = 1; depth < parts.length; depth += 1) {
-    const above = parts.slice(0, depth).join('/');
-    const found = kinds.get(above);
-    if (found !== undefined && found !== 'directory')
-      throw brokenArchive(`\`${name}\` lies below \`${above}\`, which is ${found === 'file' ? 'a file' : 'a link'}.`);
-    if (found === undefined) kinds.set(above, 'directory');
-  }
+function requirePlace(kinds: Paths, { name, parts, kind }: ArchiveEntry, format: Format): void {
   const path = parts.join('/');
+  // Above a folder that is known are folders.
+  for (let end = path.lastIndexOf('/'); end !== -1; end = path.lastIndexOf('/', end - 1)) {
+    const above = path.slice(0, end);
+    const found = kinds.get(above);
+    if (found === 'directory') break;
+    if (found !== undefined)
+      throw brokenArchive(`\`${name}\` lies below \`${above}\`, which is ${found === 'file' ? 'a file' : 'a link'}.`);
+    kinds.set(above, 'directory');
+  }
   const before = kinds.get(path);
   const isAgain = before !== undefined && !(before === 'directory' && kind === 'directory');
   // In a tar with appended files, the last entry is the newest, as in tar(1).
@@ -131,7 +163,7 @@ function requirePlace(kinds: Map<string, EntryKind>, { name, parts, kind }: Arch
   kinds.set(path, kind);
 }
 
-function requireTarget(kinds: Map<string, EntryKind>, { name, target }: ArchiveEntry): string[] {
+function requireTarget(kinds: Paths, { name, target }: ArchiveEntry): string[] {
   const parts = partsOfEntry(target);
   const found = kinds.get(parts.join('/'));
   if (found === undefined || found === 'directory')

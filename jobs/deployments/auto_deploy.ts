@@ -25,7 +25,13 @@ const BACKOFF_MAX_MS = 600_000;
 const STEP_MS = 60 * 60_000;
 
 // No `states`: a repository that is away may come back.
-export const job: Job<AutoDeployRow> = { table: 'auto_deploys', host: true, stepMs: STEP_MS, reconcile };
+export const job: Job<AutoDeployRow> = {
+  table: 'auto_deploys',
+  project: '(select a.project_id from applications a where a.id = auto_deploys.id)',
+  host: true,
+  stepMs: STEP_MS,
+  reconcile,
+};
 
 async function reconcile(row: AutoDeployRow, ctx: JobContext): Promise<Outcome> {
   const application = row.enabled ? await findWatchedApplication(ctx.sql, row.id) : null;

@@ -49,7 +49,12 @@ const SERVED_WITHIN_MS = 30_000;
 const SERVED_POLL_MS = 100;
 
 // No `states`: an order is tried for ever, in growing pauses.
-export const job: Job<CertificateRow> = { table: 'certificates', stepMs: 3 * MINUTE_MS, reconcile };
+export const job: Job<CertificateRow> = {
+  table: 'certificates',
+  project: '(select d.project_id from domains d where d.id = certificates.domain_id)',
+  stepMs: 3 * MINUTE_MS,
+  reconcile,
+};
 
 async function reconcile(row: CertificateRow, ctx: JobContext): Promise<Outcome> {
   const domain = row.domain_id === null ? null : await findCertifiedDomain(ctx.sql, row.domain_id);

@@ -24,6 +24,21 @@ const EARLIER =
 const BUILDING = named(
   `select count(*) as count from deployments where status = 'building' and next_at is not null and deleted_at is null`,
 );
+// One that could begin now, of an account that builds less.
+const OTHERS_FIRST = named(`with building as (select p.account_id, count(*) as count
+    from deployments d join projects p on p.id = d.project_id
+    where d.status = 'building' and d.next_at is not null and d.deleted_at is null group by p.account_id)
+  select 1 as one from deployments d join projects p on p.id = d.project_id
+    join applications a on a.id = d.application_id and a.deleted_at is null
+    left join building b on b.account_id = p.account_id
+    where d.status = 'queued' and d.next_at is not null and d.deleted_at is null and d.attempts = 0
+      and d.trigger <> 'rollback' and d.source ->> 'type' <> 'image'
+      and coalesce(b.count, 0) < (select count from building
+        where account_id = (select account_id from projects where id = $1))
+      and not exists (select from deployments e where e.application_id = d.application_id
+        and e.preview_id is not distinct from d.preview_id and e.number < d.number
+        and e.status in ('queued', 'building', 'deploying') and e.deleted_at is null)
+    limit 1`);
 const BEGIN =
   named(`update deployments set status = $2, started_at = now(), observed_generation = observed_generation + 1
   where id = $1 and fence = $3 and status = 'queued' and deleted_at is null returning id`);
@@ -34,7 +49,7 @@ const FIRST = named(
 
 /**
  * Takes a queued deployment out of the queue, if it is its turn: those before it of the same application (or preview)
- * have ended, and fewer than `atOnce` build on this host.
+ * have ended, fewer than `atOnce` build on this host, and none waits of an account that builds less.
  */
 export function beginDeployment(
   sql: Session,
@@ -46,8 +61,8 @@ export function beginDeployment(
     await session.query(ONE_AT_A_TIME, []);
     const [held] = await session.query(LOCK, [row.application_id]);
     const [earlier] = await session.query(EARLIER, [row.application_id, row.preview_id, row.number]);
-    const [others] = await session.query<{ count: number }>(BUILDING, []);
-    if (!held || earlier || (to === 'building' && Number(others?.count) >= atOnce)) return 'wait';
+    if (!held || earlier) return 'wait';
+    if (to === 'building' && !(await hasRoom(session, row, atOnce))) return 'wait';
     if (row.preview_id === null) {
       const [first] = await session.query<{ id: string }>(FIRST, [row.application_id]);
       if (first) await recordEvent(session, 'applications', first, 'deploying');
@@ -56,6 +71,12 @@ export function beginDeployment(
     if (begun && row.preview_id !== null) await wakeStack(session, row);
     return begun ? 'begun' : 'wait';
   });
+}
+
+async function hasRoom(session: Session, row: DeploymentKey, atOnce: number): Promise<boolean> {
+  const [building] = await session.query<{ count: number }>(BUILDING, []);
+  if (Number(building?.count) >= atOnce) return false;
+  return (await session.query(OTHERS_FIRST, [row.project_id])).length === 0;
 }
 
 const MISSING = named(`insert into processes (id, project_id, application_id, type, instances, created_at, updated_at)
@@ -179,8 +200,9 @@ interface Held {
   current_deployment_id: string | null;
 }
 
-const QUEUED = `id in (select id from deployments where status = 'queued' and next_at is not null and deleted_at is null
-  order by id limit 100)`;
+const QUEUED = `id in (select d.id from deployments d join projects p on p.id = d.project_id
+  where d.status = 'queued' and d.next_at is not null and d.deleted_at is null
+  order by row_number() over (partition by p.account_id order by d.id), d.id limit 100)`;
 
 /** The application or preview looks what has become of the deployment, and others may take its place. */
 export async function wakeStackAndQueue(sql: Sql, key: DeploymentKey): Promise<void> {

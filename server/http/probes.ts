@@ -13,6 +13,7 @@ import {
   type ChecksAnswer,
   type ResultsAnswer,
 } from '../../core/protocols/probe_protocol';
+import { openTurns, type Turns } from '../../core/accounts/turns';
 import { parseProbeToken } from '../../core/accounts/tokens';
 import { openUptime } from '../../models/observers/observer';
 import type { ClaimedCheck } from '../../models/observers/observer/claim';
@@ -24,7 +25,10 @@ import { readRawBody, refuseRequest } from './raw_request';
 
 type Answer = (platform: Platform, probe: Probe, body: unknown) => Promise<ChecksAnswer | ResultsAnswer>;
 
-export const probeChecks = (platform: Platform): RequestHandler => handler(platform, lease);
+export const probeChecks = (platform: Platform): RequestHandler => {
+  const turns = openTurns();
+  return handler(platform, (_, probe, body) => lease(platform, turns, probe, body));
+};
 export const probeResults = (platform: Platform): RequestHandler => handler(platform, report);
 
 function handler(platform: Platform, answer: Answer): RequestHandler {
@@ -38,12 +42,12 @@ function handler(platform: Platform, answer: Answer): RequestHandler {
   };
 }
 
-async function lease(platform: Platform, probe: Probe, body: unknown): Promise<ChecksAnswer> {
+async function lease(platform: Platform, turns: Turns, probe: Probe, body: unknown): Promise<ChecksAnswer> {
   const request = parseChecksRequest(body);
   if (typeof request === 'string') throw problem('malformed_request', request);
   const { database, config } = platform;
   const claimed = await database.transaction((session) =>
-    leaseChecks(session, probe, request, config.probeLostSeconds),
+    leaseChecks(session, probe, request, { lostSeconds: config.probeLostSeconds, turns }),
   );
   const checks = claimed.flatMap((one) => {
     const check = opened(platform, one);

@@ -4,8 +4,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { problem, Problem } from '../../core/errors';
 import { limits } from '../../core/limits';
-import { driverContext } from '../../core/driver';
-import { checkArchive } from '../../drivers/source/archive/unpack';
+import { DriverError, driverContext } from '../../core/driver';
+import { checkUpload } from '../../drivers/source/archive/process/processes';
 import { SourceError } from '../../drivers/source';
 import {
   BodyTooLarge,
@@ -24,6 +24,7 @@ import {
   type ClaimedUpload,
 } from '../../models/deployments/source_upload/work';
 import type { Platform } from '../platform/platform';
+import { openArchiveChecks, type ArchiveChecks } from './archive_checks';
 import { isPassedOn, passOn } from './pass_on';
 import { asProblem, writeProblem } from '../../rest/problem';
 import { isDiskFull } from '../../drivers/source/failure';
@@ -42,21 +43,26 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<v
 
 /** Answers PUT of UPLOAD_PATH and an id. */
 export function sourceUploads(platform: Platform): Handler {
-  const files = openSourceUploads(platform.config.runtimeDir);
+  const receiver = { files: openSourceUploads(platform.config.runtimeDir), checks: openArchiveChecks() };
   return async (request, response) => {
     try {
       const { hostUrl } = platform.config;
       if (hostUrl !== null && !isPassedOn(request)) await passOn(hostUrl, request, response);
-      else await receive(platform, files, request, response);
+      else await receive(platform, receiver, request, response);
     } catch (error) {
       await respondWithProblem(platform, request, response, error);
     }
   };
 }
 
+interface Receiver {
+  files: UploadFiles;
+  checks: ArchiveChecks;
+}
+
 async function receive(
   platform: Platform,
-  files: UploadFiles,
+  receiver: Receiver,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -73,7 +79,8 @@ async function receive(
   const upload = await claimUpload(database, id);
   const renewing = setInterval(() => void renewClaim(database, id).catch(() => undefined), RENEW_MS);
   try {
-    const received = await receiveArchive(platform, files, upload, request, response);
+    receiver.checks.requireTime(upload.account_id);
+    const received = await receiveArchive(platform, receiver, upload, request, response);
     platform.log.info({ upload_id: id, bytes: received.bytes }, 'source upload received');
     const body = JSON.stringify({ id, status: 'ready', sha256: received.sha256, size_bytes: received.bytes });
     response.writeHead(200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' }).end(body);
@@ -88,7 +95,7 @@ async function receive(
 
 async function receiveArchive(
   { database }: Platform,
-  files: UploadFiles,
+  { files, checks }: Receiver,
   upload: ClaimedUpload,
   request: IncomingMessage,
   response: ServerResponse,
@@ -97,10 +104,9 @@ async function receiveArchive(
   try {
     requireLength(upload, request);
     if (request.headers.expect) response.writeContinue();
-    received = await files.receive(upload.id, bodyOf(request), upload.bytes_max);
+    const { part } = (received = await files.receive(upload.id, bodyOf(request), upload.bytes_max));
     requireAnnounced(upload, received);
-    const totals = { bytes: upload.bytes_max, files: limits.sourceFilesMax };
-    await checkArchive(received.part, totals, driverContext(limits.sourceUploadSeconds * 1000));
+    await checks.run(upload.account_id, () => checkPart(part, upload));
     // First the file, so that no row is ready without one.
     await files.keep(upload.id, received);
     if (await finishUpload(database, upload, received)) return received;
@@ -111,6 +117,20 @@ async function receiveArchive(
     if (!refusal) throw error;
     await finishUpload(database, upload, { reason: refusal.detail });
     throw refusal;
+  }
+}
+
+/** @throws SourceError for an invalid source, or one that takes too long to read */
+async function checkPart(part: string, { bytes_max }: ClaimedUpload): Promise<void> {
+  const context = driverContext(limits.archiveCheckSecondsMax * 1000);
+  try {
+    await checkUpload(part, { bytes: bytes_max, files: limits.sourceFilesMax }, context);
+  } catch (error) {
+    if (!context.signal.aborted) throw error;
+    throw new SourceError(
+      'too_large',
+      `The archive takes longer than ${limits.archiveCheckSecondsMax} seconds to read.`,
+    );
   }
 }
 
@@ -160,7 +180,7 @@ async function respondWithProblem(
 ): Promise<void> {
   const request_id = String(response.getHeader('X-Request-Id'));
   const isGone = request.destroyed && !request.complete;
-  const answer = isDiskFull(error) ? problem('service_unavailable', 'The disk of the host is full.') : asProblem(error);
+  const answer = answerOf(error);
   if (!(error instanceof Problem) && !isGone) log.error({ err: error, request_id }, 'request failed');
   if (response.headersSent || response.destroyed) return void response.destroy();
   writeProblem(response, answer, {
@@ -169,6 +189,11 @@ async function respondWithProblem(
     headers: request.complete ? {} : { Connection: 'close' },
   });
   await linger(request);
+}
+
+function answerOf(error: unknown): Problem {
+  if (isDiskFull(error)) return problem('service_unavailable', 'The disk of the host is full.');
+  return error instanceof DriverError ? problem('service_unavailable', error.message) : asProblem(error);
 }
 
 /** A sender that still writes may not read the answer: with a reset at once it would be lost. */

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { named } from '../../db/statement';
 import { reencryptFiles } from '../../engines/object_storage/files/blobs';
 import { reencryptColumns, type Reencrypted } from '../../models/base/reencrypt';
+import { encryptedFiles } from '../../models/object_storage/bucket_object/encrypted_files';
 import type { Platform } from '../platform/platform';
 import { CommandError, type Command } from './command';
 import { withPlatform } from './open';
@@ -32,7 +33,7 @@ async function reencryptAll({ config, database, secrets }: Platform): Promise<Re
       throw new CommandError(
         'a process still encrypts with another key: restart all with the new list, then call again',
       );
-    const files = await reencryptFiles(config.s3Dir, secrets);
+    const files = await reencryptFiles(config.s3Dir, secrets, encryptedFiles(database));
     const found = [...(await reencryptColumns(database, secrets)), { place: 'keys of encrypted objects', ...files }];
     isDone = found.every(({ reencrypted }) => reencrypted === 0);
     for (const { place, reencrypted, unreadable } of found) {

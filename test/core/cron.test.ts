@@ -1,5 +1,11 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { Cron } from 'croner';
 import { cronMistake, dueTimes, nextDue } from '../../core/protocols/cron';
 import { CRON_MISTAKES } from '../support/runs/cron_cases';
+
+/** Of each case of the reference (test/support/runs/cron_reference.py). */
+const WINDOW_MS = 60 * 3_600_000;
 
 /** The next due times, as texts. */
 function next(cron: string, timeZone: string, after: string, count: number): string[] {
@@ -14,6 +20,17 @@ function next(cron: string, timeZone: string, after: string, count: number): str
 
 test.each(CRON_MISTAKES)('%j is refused with what to write instead', (text, mistake) => {
   expect(cronMistake(text)).toMatch(mistake);
+});
+
+test('what is never due is known without looking for a day', () => {
+  const searches = jest.spyOn(Cron.prototype, 'nextRun');
+  for (const day of ['30', '30W', '31W', '30,31', '30W,31W'])
+    expect(cronMistake(`0 0 ${day} 2 *`)).toMatch(/never due/);
+  expect(cronMistake('0 0 31W 4,6,9,11 *')).toMatch(/never due/);
+  for (const cron of ['0 0 29W 2 *', '0 0 30W 2-3 *', '0 0 30,L 2 *', '0 0 30 2 MON#5', '0 0 LW 2 *'])
+    expect(cronMistake(cron)).toBeNull();
+  expect(searches).not.toHaveBeenCalled();
+  searches.mockRestore();
 });
 
 describe('days and months', () => {
@@ -85,6 +102,37 @@ describe('a clock that is set forward', () => {
       [1, 2, 3, 4].map((hours) => Date.parse(after) + hours * 3_600_000),
     );
   });
+});
+
+describe('lists and ranges of hours', () => {
+  test.each([
+    ['Europe/Berlin', '30 2,14 * * *', '2026-03-28T23:00:00Z', ['2026-03-29T01:00Z', '2026-03-29T12:30Z']],
+    ['Europe/Berlin', '15,45 1-3 * * *', '2026-03-29T00:30:00Z', ['2026-03-29T00:45Z', '2026-03-29T01:00Z']],
+    ['Europe/Berlin', '20 0,2 * * *', '2026-10-24T12:00:00Z', ['2026-10-24T22:20Z', '2026-10-25T00:20Z']],
+    ['Europe/Berlin', '20 0,2 * * *', '2026-10-25T00:20:00Z', ['2026-10-25T23:20Z', '2026-10-26T01:20Z']],
+    ['Europe/Berlin', '0-30/10 2 * * *', '2026-03-28T23:00:00Z', ['2026-03-29T01:00Z', '2026-03-30T00:00Z']],
+    // The gap ends at midnight, on Sunday.
+    ['America/Nuuk', '45 23 * * 6', '2026-03-28T12:00:00Z', ['2026-03-29T01:00Z', '2026-04-05T00:45Z']],
+    // Every hour of the clock, and every minute of an hour that comes twice.
+    ['Europe/Berlin', '*/30 2 * * *', '2026-03-28T23:00:00Z', ['2026-03-30T00:00Z', '2026-03-30T00:30Z']],
+    ['Europe/Berlin', '*/30 2 * * *', '2026-10-25T00:00:00Z', ['2026-10-25T00:30Z', '2026-10-25T01:00Z']],
+  ])('%s: %s after %s', (zone, cron, after, times) => {
+    expect(next(cron, zone, after, times.length)).toEqual(times);
+  });
+});
+
+test('due times around changes of the clock are those of the reference', () => {
+  const table = readFileSync(path.join(__dirname, '../support/runs/cron_times.tsv'), 'utf8');
+  const rows = table.trimEnd().split('\n');
+  expect(rows.length).toBeGreaterThan(250);
+  for (const row of rows) {
+    const [cron = '', zone = '', from = '', minutes = ''] = row.split('\t');
+    const [start, end] = [Date.parse(from), Date.parse(from) + WINDOW_MS];
+    const due: number[] = [];
+    let at = nextDue(cron, zone, new Date(start - 1));
+    for (; at && at.getTime() <= end; at = nextDue(cron, zone, at)) due.push((at.getTime() - start) / 60_000);
+    expect([cron, zone, from, due.join()]).toEqual([cron, zone, from, minutes]);
+  }
 });
 
 describe('a clock that is set back', () => {

@@ -288,6 +288,8 @@ latin TXT caf\\233
     ['an open quotation mark', 'a TXT "open\n', 1],
     ['an open parenthesis', '\na TXT ( x\n', 2],
     ['an unknown directive', '$DATE 2024\n', 1],
+    ['more entries than a zone could have twice', 'a A 192.0.2.1\n'.repeat(5_000), 4_001],
+    ['words without end', `a TXT ${'"" '.repeat(100_001)}`, 1],
   ])('%s makes the file unreadable', async (_, zone_file, line) => {
     const answer = await service.call('POST', `/v2/dns_zones/${(await newZone()).id}/import`, { body: { zone_file } });
     expect([answer.status, answer.body.code, answer.body.line]).toEqual([422, 'zone_file_invalid', line]);

@@ -7,6 +7,7 @@ const claim: Claim = {
   lease: { table: 'things', id: 'a', owner: 'w', fence: 1, generation: 1 },
   row: { id: 'a', attempts: 3, deleted_at: null, driver: null } as LoopRow,
   deadlineInMs: -1,
+  account: 'acc_1',
 };
 
 test('the pause doubles from 0.2 s to 60 s, give or take a half', () => {
@@ -33,19 +34,27 @@ test('a kind without the status failed is tried for ever, at the longest pause w
   });
 });
 
+test('rows of one account that fail open the breaker for this account alone', () => {
+  const breaker = openBreaker({ threshold: 3, openMs: 10_000 });
+  for (const id of ['one', 'two', 'three']) breaker.failed('git_repositories', null, id, 'acc_1');
+  expect([breaker.open('git_repositories'), breaker.openFor('git_repositories')]).toEqual([[], ['acc_1']]);
+  breaker.failed('git_repositories', null, 'four', 'acc_2');
+  expect([breaker.open('git_repositories'), breaker.openFor('git_repositories')]).toEqual([[''], []]);
+});
+
 test('the breaker opens when several rows in a row fail, for their driver alone, and not for one bad row', async () => {
   const breaker = openBreaker({ threshold: 3, openMs: 50 });
-  for (let n = 0; n < 10; n++) breaker.failed('volumes', 'directory', 'one');
+  for (let n = 0; n < 10; n++) breaker.failed('volumes', 'directory', 'one', 'acc_1');
   expect(breaker.open('volumes')).toEqual([]);
-  breaker.failed('volumes', 'directory', 'two');
+  breaker.failed('volumes', 'directory', 'two', 'acc_2');
   breaker.succeeded('volumes', 'directory');
-  breaker.failed('volumes', 'directory', 'three');
+  breaker.failed('volumes', 'directory', 'three', 'acc_1');
   expect(breaker.open('volumes')).toEqual([]);
-  for (const id of ['four', 'five']) breaker.failed('volumes', 'directory', id);
+  for (const id of ['four', 'five']) breaker.failed('volumes', 'directory', id, 'acc_2');
   expect(breaker.open('volumes')).toEqual(['directory']);
   expect(breaker.open('domains')).toEqual([]);
   await new Promise((resolve) => setTimeout(resolve, 80));
   expect(breaker.open('volumes')).toEqual([]);
-  breaker.failed('volumes', 'directory', 'four');
+  breaker.failed('volumes', 'directory', 'four', 'acc_2');
   expect(breaker.open('volumes')).toEqual(['directory']);
 });

@@ -3,6 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import * as s3 from '@aws-sdk/client-s3';
+import { loadKeyRing, secretBox } from '../../core/secrets';
+import { openBlobStore, reencryptFiles } from '../../engines/object_storage/files/blobs';
+import { encryptedFiles } from '../../models/object_storage/bucket_object/encrypted_files';
 import { codeOf, startS3, type S3Service } from '../support/object_storage/s3';
 
 let world: S3Service;
@@ -94,4 +97,47 @@ test('uploads in parts are encrypted part by part, also those that copy a range'
   const copied = await read(Bucket, 'copied', { Range: 'bytes=5242900-5242999' });
   expect(copied.body.equals(whole.body.subarray(5_242_900, 5_243_000))).toBe(true);
   expect(readable(id)).toBe(0);
+});
+
+test('a rotation of the secret key reads rows, and not what content looks like', async () => {
+  const { id, name: Bucket } = await world.bucket();
+  const { dataDir, platform } = world.service;
+  const ring = loadKeyRing({ setting: null, dataDir });
+  const added = { id: 'added', key: randomBytes(32) };
+  const rotate = () => {
+    const files = encryptedFiles(platform.database);
+    return reencryptFiles(platform.config.s3Dir, secretBox([added, ...ring]), files);
+  };
+  await rotate();
+  await put(Bucket, 'whole', MARK, ENCRYPTED);
+  await client.send(new s3.CopyObjectCommand({ Bucket, Key: 'copy', CopySource: `${Bucket}/whole` }));
+  const upload = async (Key: string, more: object = {}) => {
+    const { UploadId } = await client.send(new s3.CreateMultipartUploadCommand({ Bucket, Key, ...more }));
+    const part = { Bucket, Key, UploadId };
+    const { ETag } = await client.send(new s3.UploadPartCommand({ ...part, PartNumber: 1, Body: content }));
+    return { ...part, MultipartUpload: { Parts: [{ PartNumber: 1, ETag }] } };
+  };
+  // As a file begins that is encrypted with the key of the installation.
+  const content = `v1.${ring[0]?.id}.${'A'.repeat(90)}`.padEnd(512);
+  await client.send(new s3.CompleteMultipartUploadCommand(await upload('parts', ENCRYPTED)));
+  await upload('waiting', ENCRYPTED);
+  await put(Bucket, 'plain', content);
+  await client.send(new s3.CompleteMultipartUploadCommand(await upload('plain parts')));
+  await upload('plain waiting');
+
+  // A copy is another name of its file.
+  expect(await rotate()).toMatchObject({ reencrypted: 3, unreadable: 0 });
+  expect(await rotate()).toMatchObject({ reencrypted: 0, unreadable: 0 });
+  const [copy] = await world.service.sql<{ file_id: string }>(
+    `select file_id from bucket_objects where key = 'copy' and bucket_id = $1`,
+    [id],
+  );
+  const blobs = openBlobStore(platform.config.s3Dir, secretBox([added]));
+  const opened = await blobs.open(id, copy?.file_id as string, 'AES256');
+  const bytes = Buffer.alloc(MARK.length);
+  await opened.read(bytes, bytes.length, 0);
+  opened.release();
+  expect(String(bytes)).toBe(MARK);
+  expect(String((await read(Bucket, 'plain')).body)).toBe(content);
+  expect(String((await read(Bucket, 'plain parts')).body)).toBe(content);
 });

@@ -193,6 +193,32 @@ describe('times that passed while the platform did not work', () => {
     expect(await get(schedule)).toMatchObject({ status_reason: expect.stringMatching(/did not work at \d+ times/) });
   });
 
+  test('are not said to be so where the platform worked for others', async () => {
+    const other = await newSchedule(service, application.id);
+    await fireNow(service, other.id);
+    await service.sql(
+      `update schedule_firings set fired_at = date_trunc('minute', now()) - interval '179 seconds'
+        where schedule_id = $1`,
+      [other.id],
+    );
+    const behind = async (missed: string): Promise<Body> => {
+      const schedule = await newSchedule(service, application.id, { cron: '* * * * *', missed });
+      await service.sql(
+        `update cron_schedules set next_run_at = date_trunc('minute', now()) - interval '3 minutes', next_at = now()
+          where id = $1`,
+        [schedule.id],
+      );
+      await fire(service, schedule.id);
+      return get(schedule);
+    };
+    expect((await behind('run_once')).status_reason).toMatch(
+      /^The platform had more to do than it could at 3 times between \S+Z and \S+Z\. This run makes up for them\.$/,
+    );
+    expect((await behind('skip')).status_reason).toMatch(
+      /^The platform had more to do than it could at 3 times between \S+Z and \S+Z, so the command did not run\.$/,
+    );
+  });
+
   test('are none where the platform is a few minutes late', async () => {
     const schedule = await newSchedule(service, application.id, { cron: '0 0 29 2 *', missed: 'skip' });
     await fireNow(service, schedule.id, `${limits.scheduleLateSecondsMax - 30} seconds`);

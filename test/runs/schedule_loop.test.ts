@@ -93,3 +93,30 @@ test('a due time is not met before it has come, and a schedule that is enabled a
   );
   expect(row.late).toBeGreaterThanOrEqual(0);
 });
+
+test('schedules of one account delay none of another by more than a few decisions', async () => {
+  for (const loop of loops.splice(0)) await loop.stop();
+  // The copies of the first test: 200 of one account, which are due before the one of another.
+  const made = await service.call('POST', '/v2/applications', { body: { name: 'neighbour' } });
+  const { id: application } = await deployed(service, made.body.id);
+  const neighbour = await newSchedule(service, application);
+  await service.sql(`insert into accounts (id, name) values ('acc_neighbour', 'neighbour')`);
+  await service.sql(
+    `insert into projects select (jsonb_populate_record(p, '{"id": "prj_neighbour",
+    "account_id": "acc_neighbour", "name": "neighbour"}')).* from projects p where id = $1`,
+    [service.project],
+  );
+  await service.sql(`update cron_schedules set project_id = 'prj_neighbour' where id = $1`, [neighbour.id]);
+  await service.sql('truncate schedule_firings');
+  await service.sql(
+    `update cron_schedules set next_run_at = now() - interval '30 seconds',
+    next_at = now() - interval '30 seconds' where id <> $1 and enabled`,
+    [neighbour.id],
+  );
+  await makeDue(service, neighbour.id, '1 second');
+  loops.push(startScheduleWorker(service));
+  const firings = () =>
+    service.sql<{ schedule_id: string }>('select schedule_id from schedule_firings order by fired_at');
+  await until('it is decided', async () => (await firings()).some(({ schedule_id: id }) => id === neighbour.id));
+  expect((await firings()).findIndex(({ schedule_id: id }) => id === neighbour.id)).toBeLessThan(10);
+}, 120_000);

@@ -1,6 +1,6 @@
 // Entries of a gzipped tar: ustar, pax and GNU.
 import { createReadStream } from 'node:fs';
-import { createGunzip } from 'node:zlib';
+import { createGunzip, type Gunzip } from 'node:zlib';
 import { extract, type Extract, type Header } from 'tar-stream';
 import { SourceError } from '../../source';
 import { brokenArchive, type EntryKind, type RawEntry } from './entry';
@@ -16,8 +16,12 @@ const UNUSABLE: Partial<Record<string, string>> = {
   ...{ 'character-device': 'a device', 'block-device': 'a device', fifo: 'a named pipe' },
 };
 
-/** Sequential: the content of an unread entry is skipped. @throws SourceError refused */
-export async function* tarEntries(file: string): AsyncGenerator<RawEntry> {
+/**
+ * Sequential: the content of an unread entry is skipped.
+ * @param bytesMax of the whole tar, with what is between its entries: gzip packs terabytes of it
+ * @throws SourceError refused
+ */
+export async function* tarEntries(file: string, bytesMax: number): AsyncGenerator<RawEntry> {
   const input = createReadStream(file, { highWaterMark: PIECE_BYTES });
   const unzipped = createGunzip({ chunkSize: PIECE_BYTES });
   // Includes the pre-ustar format, which has no magic number; its checksum is still verified.
@@ -25,6 +29,7 @@ export async function* tarEntries(file: string): AsyncGenerator<RawEntry> {
   // An error of a stream is raised by the entries.
   input.on('error', (error) => unzipped.destroy(error));
   unzipped.on('error', (error) => entries.destroy(error));
+  endBeyond(unzipped, bytesMax);
   input.pipe(unzipped).pipe(entries);
   try {
     for await (const entry of entries) {
@@ -37,6 +42,16 @@ export async function* tarEntries(file: string): AsyncGenerator<RawEntry> {
     for (const stream of [input, unzipped]) stream.destroy();
     entries.destroy();
   }
+}
+
+function endBeyond(unzipped: Gunzip, bytesMax: number): void {
+  let bytes = 0;
+  unzipped.on('data', (piece: Buffer) => {
+    bytes += piece.length;
+    if (bytes <= bytesMax) return;
+    const megabytes = Math.floor(bytesMax / 2 ** 20);
+    unzipped.destroy(new SourceError('too_large', `The archive is larger than ${megabytes} MB when it is unpacked.`));
+  });
 }
 
 type Entry = Extract extends AsyncIterable<infer One> ? One : never;

@@ -158,7 +158,7 @@ async function writeFile(
 }
 
 async function* idleFiles(root: string, olderThanMs: number): AsyncGenerator<{ bucketId: string; fileId: string }[]> {
-  for await (const { bucketId, directory, fileIds } of directoriesOf(root, () => [])) {
+  for await (const { bucketId, directory, fileIds } of directoriesOf(root)) {
     const batch: { bucketId: string; fileId: string }[] = [];
     for (const fileId of fileIds) {
       const found = await stat(path.join(directory, fileId)).catch(() => null);
@@ -169,11 +169,10 @@ async function* idleFiles(root: string, olderThanMs: number): AsyncGenerator<{ b
   }
 }
 
-/** @param failed what a directory has that cannot be read */
 async function* directoriesOf(
   root: string,
-  failed: (error: NodeJS.ErrnoException) => string[],
 ): AsyncGenerator<{ bucketId: string; directory: string; fileIds: string[] }> {
+  const failed = (): string[] => [];
   for (const bucketId of await readdir(root).catch(failed)) {
     for (const shard of await readdir(path.join(root, bucketId)).catch(failed)) {
       const directory = path.join(root, bucketId, shard);
@@ -184,19 +183,22 @@ async function* directoriesOf(
 }
 
 /**
- * Seals the keys of all encrypted files with the current key of the installation (docs/decisions/0172). Files may be
- * read, written and removed meanwhile; what was interrupted continues when it is called again.
+ * Seals the keys of encrypted files with the current key of the installation (docs/decisions/0172). Files may be read,
+ * written and removed meanwhile; what was interrupted continues when it is called again.
+ * @param files all that are encrypted with the key of the installation
  * @returns numbers of files that were sealed with other keys, and of those that no key opens
  * @throws Error of the file system
  */
 export async function reencryptFiles(
   root: string,
   secrets: SecretBox,
+  files: AsyncIterable<readonly { bucketId: string; fileId: string }[]>,
 ): Promise<{ reencrypted: number; unreadable: number }> {
+  const { place } = openDirectories(root);
   const count = { reencrypted: 0, unreadable: 0, kept: 0 };
-  for await (const { directory, fileIds } of directoriesOf(root, (error) => absentIsNull(error) ?? [])) {
-    for (const fileId of fileIds) {
-      const file = await open(path.join(directory, fileId), 'r+').catch(absentIsNull);
+  for await (const page of files) {
+    for (const { bucketId, fileId } of page) {
+      const file = await open(place(bucketId, fileId), 'r+').catch(absentIsNull);
       if (file) count[await reencryptFileKey(file, secrets).finally(() => file.close())] += 1;
     }
   }

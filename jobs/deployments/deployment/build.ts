@@ -10,7 +10,7 @@ import { DriverError, asDriverErrors } from '../../../core/driver';
 import { overrideVariables } from '../../../core/process/variables';
 import type { UnitLimits } from '../../../drivers/runtime';
 import { SourceError, type Commit } from '../../../drivers/source';
-import { unpackSource } from '../../../drivers/source/archive/unpack';
+import { unpackUpload } from '../../../drivers/source/archive/process/processes';
 import { addProcessTypes, wakeStackAndQueue } from '../../../models/deployments/deployment_work';
 import { isLocalChange } from '../../../models/deployments/source_upload/work';
 import { findPlanning, type Planning } from '../../../models/deployments/deployment_plan';
@@ -95,7 +95,7 @@ async function fetchFiles(row: DeploymentRow, ctx: JobContext): Promise<object> 
     await abortWhenCanceled(row, ctx, (inner) => source.exportTemplate(preset, artifactDirectory(row, ctx), inner));
     return {};
   }
-  if (type === 'upload') return unpackUpload(row, ctx);
+  if (type === 'upload') return exportUpload(row, ctx);
   if (type !== 'git')
     throw new DeploymentFailure('This platform cannot run images yet. Use a Git repository as the source.');
   const commit = await fetchCommit(row, ctx);
@@ -114,7 +114,7 @@ async function fetchFiles(row: DeploymentRow, ctx: JobContext): Promise<object> 
 }
 
 /** The files of an upload in the place of a repository's. */
-async function unpackUpload(row: DeploymentRow, ctx: JobContext): Promise<object> {
+async function exportUpload(row: DeploymentRow, ctx: JobContext): Promise<object> {
   const { source_upload_id: id = '', sha256 = '', bytes = 0 } = row.source;
   const say = (message: string): Promise<void> => appendDeploymentLog(row, ctx, 'build', message);
   await say(`-----> Upload ${id} (${(bytes / 1e6).toFixed(1)} MB, SHA-256 ${sha256.slice(0, 12)}…)`);
@@ -127,7 +127,7 @@ async function unpackUpload(row: DeploymentRow, ctx: JobContext): Promise<object
     );
   const limits = { bytes: ctx.config.sourceSizeMb * 2 ** 20, files: platformLimits.sourceFilesMax };
   const { folder } = await abortWhenCanceled(row, ctx, (inner) =>
-    unpackSource(file, artifactDirectory(row, ctx), limits, inner),
+    unpackUpload(file, artifactDirectory(row, ctx), limits, inner),
   );
   if (folder !== null)
     await say(

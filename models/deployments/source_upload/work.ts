@@ -8,6 +8,7 @@ import { PLATFORM, recordProjectEvent } from '../../projects/activity';
 /** An upload whose archive is being received. */
 export interface ClaimedUpload {
   id: string;
+  account_id: string;
   project_id: string;
   application_id: string;
   sha256: string | null;
@@ -21,7 +22,8 @@ export const RENEW_MS = (CLAIM_SECONDS * 1000) / 3;
 
 const CLAIM = named(`update source_uploads set receiving_until = now() + interval '${CLAIM_SECONDS} seconds'
   where id = $1 and status = 'waiting' and (receiving_until is null or receiving_until < now())
-  returning id, project_id, application_id, sha256, size_bytes, bytes_max`);
+  returning id, project_id, (select account_id from projects p where p.id = source_uploads.project_id),
+    application_id, sha256, size_bytes, bytes_max`);
 const FIND = named('select status from source_uploads where id = $1');
 const RENEW = named(`update source_uploads set receiving_until = now() + interval '${CLAIM_SECONDS} seconds'
   where id = $1 and status = 'waiting'`);

@@ -1,6 +1,7 @@
 // Zone files in the format of BIND (RFC 1035 §5): written, and read with line numbers. Held against named-checkzone in
 // the tests.
 import { parse } from 'tldts';
+import { limits } from '../../../core/limits';
 import { presentationOf } from '../../../core/protocols/dns_records/presentation';
 import {
   zoneFileEntries,
@@ -35,6 +36,8 @@ export interface ParsedZone {
   notes: ZoneFileError[];
 }
 
+/** Some are skipped, or there already: more would keep the process from other requests for seconds. */
+const ENTRIES_MAX = 2 * limits.recordsPerDnsZone;
 const TYPES = new Set<string>(['ALIAS', ...SERVED_TYPES]);
 const OTHER_TYPE = /^(?:TYPE\d+|SOA|[A-Z][A-Z0-9-]*)$/;
 const CLASS = /^(?:IN|CH|HS|CS|CLASS\d+)$/i;
@@ -50,7 +53,14 @@ const TTL_SECONDS = { min: 60, max: 86_400 };
 export function parseZoneFile(text: string, zone: string, defaultTtl: number): ParsedZone {
   const state: State = { zone, origin: zone, ttl: null, owner: zone, last: null, defaultTtl };
   const parsed: ParsedZone = { records: [], errors: [], notes: [] };
+  let count = 0;
   for (const entry of zoneFileEntries(text)) {
+    count += 1;
+    if (count > ENTRIES_MAX)
+      throw new UnreadableZoneFile(
+        entry.line,
+        `The file has more than ${ENTRIES_MAX} entries. A zone may have ${limits.recordsPerDnsZone} records.`,
+      );
     const [first] = entry.tokens as [Token];
     if (!entry.startsBlank && first.raw.startsWith('$')) readDirective(entry, state, parsed);
     else readRecord(entry, state, parsed);

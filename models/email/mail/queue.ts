@@ -19,6 +19,8 @@ export interface ClaimedDelivery {
   destination: string;
   expires_at: string;
   project_id: string | null;
+  /** '' for mail of the platform. */
+  account: string;
   email_relay_zone_id: string | null;
   email_domain_id: string | null;
   sender: string;
@@ -64,7 +66,10 @@ const CLAIM_MINUTES = 15;
 const LOOKED_AT = 10;
 const CLAIM = named(`with waiting as (
     select message_id, number, destination, next_at from email_deliveries
-      where next_at <= now() and not destination = any($2) order by next_at limit $1 * ${LOOKED_AT}),
+      where next_at <= now() and not destination = any($2)
+        and coalesce(email_relay_zone_id, '') not in (select z.id from email_relay_zones z
+          join projects p on p.id = z.project_id where p.account_id = any($5))
+      order by next_at limit $1 * ${LOOKED_AT}),
   ranked as (
     select *, row_number() over (partition by destination order by next_at) as place from waiting),
   due as (
@@ -77,12 +82,14 @@ const CLAIM = named(`with waiting as (
       next_at = now() + make_interval(mins => ${CLAIM_MINUTES})
     from due where d.message_id = due.message_id and d.number = due.number
     returning d.message_id, d.number, d.fence::text, d.attempts, d.recipient, d.destination, d.expires_at)
-  select t.*, m.project_id, m.email_relay_zone_id, m.email_domain_id, m.sender, m.header_from, m.body_hash,
+  select t.*, m.project_id, coalesce(p.account_id, '') as account, m.email_relay_zone_id, m.email_domain_id,
+    m.sender, m.header_from, m.body_hash,
     m.size_bytes, m.file, m.body_offset, b.content, case when e.id is not null then jsonb_build_object('id', e.id,
       'name', e.name, 'return_path_subdomain', e.return_path_subdomain, 'open_tracking', e.open_tracking,
       'click_tracking', e.click_tracking, 'dkim_records', e.dkim_records, 'dkim_keys', e.dkim_keys,
       'findings', e.findings) end as domain
   from taken t join email_messages m on m.id = t.message_id
+  left join projects p on p.id = m.project_id
   left join email_bodies b on b.message_id = m.id
   left join email_domains e on e.id = m.email_domain_id`);
 const RELEASE =
@@ -113,9 +120,14 @@ export interface Room {
   each: number;
 }
 
-/** Recipients that are due, as many of a destination as it takes. */
-export function claimDeliveries(sql: Sql, count: number, { blocked, free, each }: Room): Promise<ClaimedDelivery[]> {
-  return sql.query<ClaimedDelivery>(CLAIM, [count, [...blocked], JSON.stringify(free), each]);
+/** Recipients that are due, as many of a destination as it takes. @param passOver accounts that have had their turn */
+export function claimDeliveries(
+  sql: Sql,
+  count: number,
+  { blocked, free, each }: Room,
+  passOver: readonly string[] = [],
+): Promise<ClaimedDelivery[]> {
+  return sql.query<ClaimedDelivery>(CLAIM, [count, [...blocked], JSON.stringify(free), each, passOver]);
 }
 
 /** At the start of the host: what the one before it had in hand is due at once. */

@@ -16,6 +16,7 @@ export interface ClaimedMessage {
   created_at: string;
   project_id: string;
   project_name: string;
+  account: string;
   notifier_id: string;
   /** null: the notifier is gone. */
   notifier: { name: string; type: NotifierType; enabled: boolean; sealed_config: string } | null;
@@ -27,18 +28,20 @@ const CLAIMED_SECONDS = 60;
 const CLAIM = named(`with due as (select n.seq from notifications n where n.status = 'pending' and n.next_at <= now()
     and not exists (select from notifications p where p.notifier_id = n.notifier_id and p.subject = n.subject
       and p.status = 'pending' and p.seq < n.seq)
+      and n.project_id not in (select p.id from projects p where p.account_id = any($2))
     order by n.next_at limit $1 for update skip locked),
   taken as (update notifications n set next_at = now() + interval '${CLAIMED_SECONDS} s', fence = n.fence + 1,
     attempts = n.attempts + 1
     from due where n.seq = due.seq returning n.*)
   select t.seq, t.fence, t.attempts, t.message_id, t.event, t.data, t.created_at, t.project_id,
-    p.name as project_name, t.notifier_id,
+    p.name as project_name, p.account_id as account, t.notifier_id,
     case when r.id is null then null else jsonb_build_object('name', r.name, 'type', r.type, 'enabled', r.enabled,
       'sealed_config', r.sealed_config) end as notifier
   from taken t join projects p on p.id = t.project_id left join notifiers r on r.id = t.notifier_id order by t.seq`);
 
-export function claimMessages(sql: Sql, limit: number): Promise<ClaimedMessage[]> {
-  return sql.query<ClaimedMessage>(CLAIM, [limit]);
+/** @param passOver accounts that have had their turn */
+export function claimMessages(sql: Sql, limit: number, passOver: readonly string[] = []): Promise<ClaimedMessage[]> {
+  return sql.query<ClaimedMessage>(CLAIM, [limit, passOver]);
 }
 
 const END = named(`with ended as (update notifications set status = $3, next_at = now() + $4::float8 * interval '1 ms',

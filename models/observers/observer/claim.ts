@@ -3,12 +3,14 @@
 import type { MetricRule } from '../../../core/protocols/checks';
 import type { Sql, Statement } from '../../../core/context';
 import { mintId } from '../../../core/ids';
+import { claimInTurns, type Turns } from '../../../core/accounts/turns';
 import { named } from '../../../db/statement';
 import { PLATFORM } from '../../projects/activity';
 import type { StoredUptime } from './fields';
 
 export interface ClaimedCheck {
   id: string;
+  account: string;
   uptime: StoredUptime | null;
   sealed_headers: string | null;
   metric: MetricRule | null;
@@ -24,23 +26,32 @@ const GRACE_SECONDS = 15;
 const claim = (probe: string, filter: string): Statement =>
   named(`with due as (select c.observer_id, c.check_at from observer_checks c
     where c.region = $1 and c.check_at <= now()${filter}
+      and c.observer_id not in (select w.id from observers w join projects p on p.id = w.project_id
+        where p.account_id = any($3))
     order by c.check_at limit $2 for update skip locked),
   taken as (update observer_checks c set fence = c.fence + 1, probe_id = ${probe}, claimed_at = now(),
       check_at = now() + make_interval(secs => coalesce((o.uptime ->> 'timeout_seconds')::int,
         10) + ${GRACE_SECONDS})
     from due, observers o where c.observer_id = due.observer_id and c.region = $1 and o.id = c.observer_id
     returning c.observer_id, c.fence, due.check_at)
-  select o.id, o.uptime, o.sealed_headers, o.metric, o.interval_seconds, $1 as region, taken.fence,
+  select o.id, p.account_id as account, o.uptime, o.sealed_headers, o.metric, o.interval_seconds, $1 as region,
+    taken.fence,
     (extract(epoch from now() - taken.check_at) * 1000)::float8 as lag_ms
-  from taken join observers o on o.id = taken.observer_id`);
+  from taken join observers o on o.id = taken.observer_id join projects p on p.id = o.project_id`);
 const CLAIM = claim('null', '');
 const CLAIM_FOR_PROBE = claim(
-  '$3',
-  ` and exists (select from observers w where w.id = c.observer_id and w.uptime ->> 'check' = any($4))`,
+  '$4',
+  ` and exists (select from observers w where w.id = c.observer_id and w.uptime ->> 'check' = any($5))`,
 );
 
-export function claimChecks(sql: Sql, region: string, limit: number): Promise<ClaimedCheck[]> {
-  return sql.query<ClaimedCheck>(CLAIM, [region, limit]);
+/** @param passOver accounts that have had their turn */
+export function claimChecks(
+  sql: Sql,
+  region: string,
+  limit: number,
+  passOver: readonly string[] = [],
+): Promise<ClaimedCheck[]> {
+  return sql.query<ClaimedCheck>(CLAIM, [region, limit, passOver]);
 }
 
 /** Leases checks to a probe, of the kinds that it supports: only this probe may report their results. */
@@ -48,8 +59,11 @@ export function claimChecksForProbe(
   sql: Sql,
   probe: { id: string; region: string },
   { limit, kinds }: { limit: number; kinds: readonly string[] },
+  turns: Turns,
 ): Promise<ClaimedCheck[]> {
-  return sql.query<ClaimedCheck>(CLAIM_FOR_PROBE, [probe.region, limit, probe.id, kinds]);
+  return claimInTurns(turns, probe.region, { limit, busy: [] }, (count, passOver) =>
+    sql.query<ClaimedCheck>(CLAIM_FOR_PROBE, [probe.region, count, passOver, probe.id, kinds]),
+  );
 }
 
 const POSTPONE = named(`update observer_checks c set check_at = now() + $4::float8 * interval '1 ms',

@@ -2,6 +2,7 @@
 // while the probe holds the lease.
 import type { Sql } from '../../../core/context';
 import type { CheckReport, ChecksRequest, Lease, ResultsAnswer } from '../../../core/protocols/probe_protocol';
+import type { Turns } from '../../../core/accounts/turns';
 import { named } from '../../../db/statement';
 import { noteProbe, type Probe } from '../probe';
 import { claimChecksForProbe, postponeChecks, resumeRegion, suspendRegion, type ClaimedCheck } from './claim';
@@ -19,7 +20,7 @@ export async function leaseChecks(
   sql: Sql,
   probe: Probe,
   request: ChecksRequest,
-  lostSeconds: number,
+  { lostSeconds, turns }: { lostSeconds: number; turns: Turns },
 ): Promise<ClaimedCheck[]> {
   await noteProbe(sql, probe, request);
   await noteReturn(sql, probe.region);
@@ -27,7 +28,7 @@ export async function leaseChecks(
   const [row] = await sql.query<{ suspended: boolean }>(IS_SUSPENDED, [probe.region, lostSeconds]);
   if (row?.suspended) await suspendRegion(sql, probe.region, SUSPENDED);
   else await resumeRegion(sql, probe.region);
-  return request.limit ? claimChecksForProbe(sql, probe, request) : [];
+  return request.limit ? claimChecksForProbe(sql, probe, request, turns) : [];
 }
 
 interface LeaseRow {

@@ -9,7 +9,7 @@ import { named } from '../../../db/statement';
 import type { ScheduleConcurrency, ScheduleMissed } from '../../../schema/types';
 import { recordEvent } from '../../projects/activity';
 import { cancelRuns } from '../run/cancel';
-import { caughtUpReason, missedReason, OVERLAPS, REPLACED, STOPPED } from './reasons';
+import { caughtUpReason, missedReason, OVERLAPS, REPLACED, STOPPED, type Cause } from './reasons';
 import { startRunOf, type DueSchedule } from './start_run';
 import { lockUnfinished, type UnfinishedRun } from './unfinished';
 
@@ -39,6 +39,8 @@ interface Firing {
   due: DueTimes;
   /** The last due time passed too long ago. */
   late: boolean;
+  /** Why due times have passed. */
+  cause: Cause;
 }
 
 /** What becomes of a due time. `reason`: a sentence for users. */
@@ -50,6 +52,9 @@ interface Decision {
 
 const APPLICATION = named(`select a.id, a.status from cron_schedules s join applications a on a.id = s.application_id
   where s.id = $1 and a.deleted_at is null for no key update of a`);
+// Of any schedule: what others got then, this one did not get because of them.
+const WORKED = named(`select 1 as one from schedule_firings
+  where fired_at >= $1 and fired_at < $1::timestamptz + interval '1 minute' limit 1`);
 const SCHEDULE = named(`select *, now() as now from cron_schedules where id = $1 and deleted_at is null for update`);
 
 /**
@@ -70,17 +75,19 @@ export function fireSchedule(
     if (first > now) return first.getTime() - now.getTime();
     const due = dueTimes(row.cron, row.time_zone, first, now);
     const late = now.getTime() - due.last.getTime() > limits.scheduleLateSecondsMax * 1000;
-    const firing = { sql: session, config, row, application, unfinished, due, late };
+    const wasWorking = (late || due.count > 1) && (await session.query(WORKED, [first])).length > 0;
+    const cause = wasWorking ? 'busy' : 'down';
+    const firing: Firing = { sql: session, config, row, application, unfinished, due, late, cause };
     return record(firing, await decide(firing), nextDue(row.cron, row.time_zone, now), now);
   });
 }
 
 async function decide(firing: Firing): Promise<Decision> {
-  const { sql, config, row, application, unfinished, due, late } = firing;
-  if (late && row.missed === 'skip') return without('missed', missedReason(due));
+  const { sql, config, row, application, unfinished, due, late, cause } = firing;
+  if (late && row.missed === 'skip') return without('missed', missedReason(due, cause));
   if (STOPPED_STATUSES.has(application.status)) return without('failed', STOPPED);
   if (unfinished.length && row.concurrency === 'forbid') return without('skipped', OVERLAPS);
-  const note = row.missed === 'run_once' && hasMissed(firing) ? caughtUpReason(due, late) : null;
+  const note = row.missed === 'run_once' && hasMissed(firing) ? caughtUpReason(due, late, cause) : null;
   try {
     const run_id = await startRunOf({ sql, config }, row, note);
     if (row.concurrency === 'replace') await cancelRuns(sql, unfinished, REPLACED);
@@ -108,9 +115,10 @@ const NEXT = named(`update cron_schedules set next_run_at = $2, status_reason = 
     failures_in_a_row = failures_in_a_row + $4, observed_generation = observed_generation + 1 where id = $1`);
 
 async function record(firing: Firing, decision: Decision, next: Date | null, now: Date): Promise<number | null> {
-  const { sql, row, due } = firing;
+  const { sql, row, due, cause } = firing;
   const { outcome, run_id } = decision;
-  const reason = decision.reason ?? (hasMissed(firing) ? missedReason({ ...due, count: due.count - 1 }) : null);
+  const missedBefore = { ...due, count: due.count - 1 };
+  const reason = decision.reason ?? (hasMissed(firing) ? missedReason(missedBefore, cause) : null);
   await sql.query(FIRED, [row.id, due.last, outcome, reason, run_id, due.count - 1]);
   await sql.query(NEXT, [row.id, next, reason, outcome === 'failed' ? 1 : 0]);
   const missed = hasMissed(firing) || outcome === 'failed';

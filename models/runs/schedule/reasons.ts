@@ -7,15 +7,23 @@ export const OVERLAPS =
   'often.';
 export const REPLACED = 'Canceled because its schedule started the next run.';
 
+/** What the platform did when the first of them was due. */
+export type Cause = 'down' | 'busy';
+
+const CAUSES: Record<Cause, string> = {
+  down: 'The platform did not work',
+  busy: 'The platform had more to do than it could',
+};
+
 /** For due times that start no run. */
-export function missedReason(due: DueTimes): string {
-  return `The platform did not work ${spanOf(due)}, so the command did not run.`;
+export function missedReason(due: DueTimes, cause: Cause): string {
+  return `${CAUSES[cause]} ${spanOf(due)}, so the command did not run.`;
 }
 
 /** For due times that one run makes up for. @param late whether the last of them has passed long ago too */
-export function caughtUpReason(due: DueTimes, late: boolean): string {
+export function caughtUpReason(due: DueTimes, late: boolean, cause: Cause): string {
   const missed = late ? due : { ...due, count: due.count - 1 };
-  return `The platform did not work ${spanOf(missed)}. This run makes up for ${missed.count === 1 ? 'it' : 'them'}.`;
+  return `${CAUSES[cause]} ${spanOf(missed)}. This run makes up for ${missed.count === 1 ? 'it' : 'them'}.`;
 }
 
 function spanOf({ first, last, count }: DueTimes): string {

@@ -88,8 +88,17 @@ export function startMailLoop(parts: MailLoopParts): MailLoop {
     {
       prepare: () => releaseDeliveries(database),
       room: () => Math.min(CONCURRENCY - work.sending, UNWRITTEN_MAX - work.unwritten),
-      claim: (limit) => claimDeliveries(database, limit, state.destinations.room()),
-      start: (due, track) => due.forEach((delivery) => track(start(state, work, delivery))),
+      places: CONCURRENCY,
+      claim: (limit, passOver) => claimDeliveries(database, limit, state.destinations.room(), passOver),
+      start(due, track) {
+        for (const delivery of due) {
+          let leave = (): void => {};
+          leave = track(
+            start(state, work, delivery, () => leave()),
+            delivery.account,
+          );
+        }
+      },
       pauseAfter: (claimed) => (claimed === 0 ? 'poll' : claimed < CONCURRENCY / 2 ? CLAIM_PAUSE_MS : 0),
       pollMs: POLL_MS,
       failed: (error) => parts.log.warn({ err: error }, 'mail could not be claimed'),
@@ -114,7 +123,8 @@ interface Work {
   signal: WakeSignal;
 }
 
-async function start(state: State, work: Work, delivery: ClaimedDelivery): Promise<void> {
+/** @param sent called when a server has answered */
+async function start(state: State, work: Work, delivery: ClaimedDelivery, sent: () => void): Promise<void> {
   work.sending += 1;
   work.unwritten += 1;
   const notify = (): void => {
@@ -124,6 +134,7 @@ async function start(state: State, work: Work, delivery: ClaimedDelivery): Promi
   try {
     const end = await deliver(state, delivery).finally(() => {
       work.sending -= 1;
+      sent();
       notify();
     });
     await state.end(end);

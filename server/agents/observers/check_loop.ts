@@ -14,6 +14,8 @@ import type { NetworkGuard } from '../network_guard';
 export interface DueCheck {
   observer_id: string;
   region: string;
+  /** '' where this process does not know it. */
+  account: string;
   fence: number;
   /** Since when it has been due. */
   lag_ms: number;
@@ -24,7 +26,8 @@ export interface DueCheck {
 
 /** Where checks come from and findings go: the database, or the platform over HTTP. */
 export interface CheckStore {
-  claim(limit: number): Promise<DueCheck[]>;
+  /** @param passOver accounts that have had their turn */
+  claim(limit: number, passOver: readonly string[]): Promise<DueCheck[]>;
   metricValues(rules: readonly MetricRule[]): Promise<(CheckOutcome | null)[]>;
   /** Counts findings, and answers the statuses of those that count. Called again with the same ones where it fails. */
   count(findings: readonly Finding[]): Promise<{ status: 'pass' | 'fail' }[]>;
@@ -128,11 +131,12 @@ function watchStalls(): Stalls {
 function startClaims(state: State, stalls: Stalls): ClaimLoop {
   return startClaimLoop<DueCheck>(
     {
+      places: state.concurrency,
       room: () => Math.min(CLAIM_MAX, state.concurrency - state.running),
-      claim: (limit) => state.store.claim(limit),
+      claim: (limit, passOver) => state.store.claim(limit, passOver),
       start(claimed, track) {
         noteLag(state, claimed);
-        for (const work of begin(state, claimed, stalls)) track(checked(state, work));
+        for (const { work, account } of begin(state, claimed, stalls)) track(checked(state, work), account);
       },
       pauseAfter: (claimed) => (claimed < CLAIM_MAX ? 'poll' : 0),
       pollMs: state.pollMs,
@@ -149,12 +153,17 @@ function noteLag(state: State, claimed: readonly DueCheck[]): void {
   state.log.warn({ lag_ms: Math.round(state.counts.lag_ms) }, 'checks of observers run late');
 }
 
-function begin(state: State, claimed: readonly DueCheck[], stalls: Stalls): Promise<void>[] {
+interface Begun {
+  work: Promise<void>;
+  account: string;
+}
+
+function begin(state: State, claimed: readonly DueCheck[], stalls: Stalls): Begun[] {
   const metrics = claimed.filter(({ metric }) => metric !== null);
   const targets = claimed.filter(({ metric }) => metric === null);
   return [
-    ...(metrics.length ? [checkMetrics(state, metrics)] : []),
-    ...targets.map((check) => checkTarget(state, check, stalls)),
+    ...(metrics.length ? [{ work: checkMetrics(state, metrics), account: '' }] : []),
+    ...targets.map((check) => ({ work: checkTarget(state, check, stalls), account: check.account })),
   ];
 }
 

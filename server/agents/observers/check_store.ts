@@ -12,10 +12,10 @@ const SUSPENDED = 'Most targets can not be reached at once: the network of the p
 
 export function openCheckStore(database: ControlDatabase, secrets: SecretBox, region: string): CheckStore {
   return {
-    async claim(limit) {
-      const claimed = await claimChecks(database, region, limit);
-      return claimed.map(({ id, fence, lag_ms, metric, uptime, sealed_headers }) => ({
-        ...{ observer_id: id, region, fence, lag_ms, metric },
+    async claim(limit, passOver) {
+      const claimed = await claimChecks(database, region, limit, passOver);
+      return claimed.map(({ id, account, fence, lag_ms, metric, uptime, sealed_headers }) => ({
+        ...{ observer_id: id, region, account, fence, lag_ms, metric },
         openUptime: () => openUptime({ secrets }, { id, uptime, sealed_headers }),
       }));
     },

@@ -43,8 +43,9 @@ export function startDeliveryLoop(parts: DeliveryParts): DeliveryLoop {
   const loop = startClaimLoop<ClaimedMessage>(
     {
       room: () => CONCURRENCY - underWay,
-      claim: (limit) => claimMessages(parts.database, limit),
-      start: (messages, track) => messages.forEach((message) => track(attempt(message))),
+      places: CONCURRENCY,
+      claim: (limit, passOver) => claimMessages(parts.database, limit, passOver),
+      start: (messages, track) => messages.forEach((message) => track(attempt(message), message.account)),
       pauseAfter: (claimed) => (claimed === 0 ? 'poll' : 0),
       pollMs: POLL_MS,
       failed: (error) => parts.log.warn({ err: error }, 'messages could not be claimed'),

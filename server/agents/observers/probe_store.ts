@@ -57,6 +57,7 @@ export function openProbeStore(options: ProbeStoreOptions): ProbeStore {
     hello: async () => (await requestChecks(0)).region,
     async claim(limit) {
       const { region, checks } = await requestChecks(Math.min(limit, PROBE_BATCH_MAX));
+      // Accounts have their turns at the platform.
       return checks.map((leased) => dueCheckOf(leased, region));
     },
     metricValues: () => Promise.reject(new Error('metrics are checked by the platform itself')),
@@ -80,7 +81,7 @@ export function openProbeStore(options: ProbeStoreOptions): ProbeStore {
 function dueCheckOf({ id, check, lag_ms }: LeasedCheck, region: string): DueCheck {
   const lease = parseLeaseId(id);
   if (!lease) throw new Error('the platform sent a lease that this version does not know');
-  return { ...lease, region, lag_ms, metric: null, openUptime: () => check };
+  return { ...lease, region, account: '', lag_ms, metric: null, openUptime: () => check };
 }
 
 function reportOf({ observer_id, fence, checked_at, outcome }: Finding): CheckReport {

@@ -1,7 +1,7 @@
 // Content of an upload in pieces of any size: what is stored is what was sent, though the memory of each piece is given
 // back as soon as it is written.
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { openBlobStore, reencryptFiles } from '../../../engines/object_storage/files/blobs';
@@ -24,6 +24,14 @@ async function* sent(pieces: readonly Buffer[]): AsyncGenerator<Buffer> {
     await new Promise(setImmediate);
     yield Buffer.from(Uint8Array.from(piece).buffer);
   }
+}
+
+/** Files that their rows say are encrypted. */
+async function* files(
+  fileIds: readonly string[],
+  bucketId = 'bucket',
+): AsyncGenerator<{ bucketId: string; fileId: string }[]> {
+  for (const fileId of fileIds) yield [{ bucketId, fileId }];
 }
 
 async function stored(content: AsyncIterable<Buffer>): Promise<{ size: number; md5: string; bytes: Buffer }> {
@@ -83,7 +91,7 @@ test('keys of files are sealed with a new key of the installation, and the old o
     (await blobs.write('bucket', sent([content]), undefined, encryption)).fileId;
   const fileIds = [await write(whole, 'AES256'), await write(Buffer.from('short'), 'AES256')];
   await blobs.copy({ bucketId: 'bucket', fileId: fileIds[0] as string }, 'other');
-  // As a file begins whose key is sealed; nobody who has no key of the installation can write one.
+  // As a file begins whose key is sealed.
   const imitations = ['v1.k1.', `v1.k1.${'A'.repeat(90).padEnd(600)}`, `v1.k2.${'A'.repeat(90).padEnd(600)}`, ''].map(
     (text) => Buffer.from(text),
   );
@@ -91,9 +99,9 @@ test('keys of files are sealed with a new key of the installation, and the old o
   const reading = await blobs.open('bucket', fileIds[0] as string, 'AES256');
 
   const rotated = secretBox([{ id: 'added', key: added }, old]);
-  const unreadable = 2; // of what imitates an encrypted file
-  expect(await reencryptFiles(root, rotated)).toMatchObject({ reencrypted: 2, unreadable });
-  expect(await reencryptFiles(root, rotated)).toMatchObject({ reencrypted: 0, unreadable });
+  const reencrypt = (ids = fileIds) => reencryptFiles(root, rotated, files(ids));
+  expect(await reencrypt()).toMatchObject({ reencrypted: 2, unreadable: 0 });
+  expect(await reencrypt()).toMatchObject({ reencrypted: 0, unreadable: 0 });
 
   const fresh = openBlobStore(root, secretBox([{ id: 'added', key: added }]));
   const bytesOf = async (file: OpenFile, size: number): Promise<Buffer> => {
@@ -110,10 +118,8 @@ test('keys of files are sealed with a new key of the installation, and the old o
     expect(
       (await bytesOf(await fresh.open('bucket', plain[index] as string, null), content.length)).equals(content),
     ).toBe(true);
-  expect(await reencryptFiles(path.join(root, 'absent'), rotated)).toMatchObject({ reencrypted: 0, unreadable: 0 });
-  const secret = path.join(root, 'bucket', 'not a directory of files');
-  writeFileSync(secret, '');
-  expect(await reencryptFiles(root, rotated)).toMatchObject({ reencrypted: 0, unreadable });
+  // Removed meanwhile, and what is no encrypted file though its row says so.
+  expect(await reencrypt(['0'.repeat(32), ...plain])).toMatchObject({ reencrypted: 0, unreadable: plain.length });
 });
 
 test('files are read while their keys are sealed again', async () => {
@@ -128,7 +134,10 @@ test('files are read while their keys are sealed again', async () => {
   );
   let isOver = false;
   const rotations = (async () => {
-    for (const first of ring) await reencryptFiles(root, secretBox([first, ...ring.filter((one) => one !== first)]));
+    for (const first of ring) {
+      const others = ring.filter((one) => one !== first);
+      await reencryptFiles(root, secretBox([first, ...others]), files([fileId]));
+    }
     isOver = true;
   })();
   let opened = 0;

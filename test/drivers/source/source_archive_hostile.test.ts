@@ -38,6 +38,32 @@ const reasonOf = async (archive: string | Buffer, limits = LIMITS): Promise<stri
 
 const { test: python } = needs('python3');
 
+describe('refused, whatever gzip makes of it', () => {
+  test('paths that are long together', async () => {
+    const deep = (n: number): string => Array.from({ length: 250 }, (_, depth) => `${n}x${depth}`).join('/');
+    const archive = await tarOf(...Array.from({ length: 350 }, (_, n): TarEntry => ({ name: deep(n), body: '' })));
+    expect(archive.length).toBeLessThan(2 ** 20);
+    const file = path.join(fresh(), 'archive');
+    writeFileSync(file, archive);
+    const message = 'The paths of the archive are longer than 64 MB together.';
+    await expect(checkArchive(file, LIMITS, driverContext(60_000))).rejects.toThrow(message);
+  });
+
+  test('empty blocks without end', async () => {
+    const zeros = gzipSync(Buffer.alloc(110 * 2 ** 20));
+    expect(zeros.length).toBeLessThan(2 ** 18);
+    expect(await reasonOf(zeros)).toBe('The archive is larger than 104 MB when it is unpacked.');
+  });
+
+  test('a folder of many levels is looked at once for its files', async () => {
+    const folders = Array.from({ length: 250 }, (_, depth) => `x${depth}`).join('/');
+    const archive = await tarOf(...Array.from({ length: 300 }, (_, n) => ({ name: `${folders}/${n}`, body: '' })));
+    const file = path.join(fresh(), 'archive');
+    writeFileSync(file, archive);
+    expect(await checkArchive(file, LIMITS, driverContext(60_000))).toMatchObject({ files: 300, folder: 'x0' });
+  });
+});
+
 describe('refused', () => {
   const file: TarEntry = { name: 'index.html', body: 'x' };
 

@@ -25,6 +25,8 @@ const COMPARED = {
   Symbol,
 };
 const ENVIRONMENT = { ...process.env };
+// Processes that the program forks read the sources as this one does.
+if (!process.execArgv.includes('--require')) process.execArgv.push('--require', require.resolve('./typescript'));
 
 /** Where jest notes which test runs. Those of a file run one after another, so it needs not follow their promises. */
 class RunningTest {

@@ -20,6 +20,7 @@ export const CRON_MISTAKES: [cron: string, mistake: RegExp][] = [
   ['every monday at five', /must have five fields|such as 30 2 \* \* \*/],
   ['0 0 30 2 *', /must name a day that exists: this one is never due/],
   ['0 0 31 4,6,9,11 *', /never due/],
+  ['0 0 30W 2 *', /must name a day that exists: this one is never due/],
   ['60 * * * *', /such as 30 2 \* \* \* or @daily: invalid value for minute/],
   ['* 24 * * *', /such as 30 2/],
   ['0 0 0 * *', /such as 30 2/],

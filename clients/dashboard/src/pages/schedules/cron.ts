@@ -11,7 +11,8 @@ export interface Explained {
 /** The meaning of an expression and its next times; nothing for one that the API would refuse. */
 export function explainCron(cron: string, timeZone: string, count = 3): Explained {
   try {
-    const next = new Cron(cron.trim(), { timezone: timeZone, paused: true, mode: '5-part' }).nextRuns(count);
+    const rules = { mode: '5-part', fixedTimeRule: 'no-wildcard' } as const;
+    const next = new Cron(cron.trim(), { timezone: timeZone, paused: true, ...rules }).nextRuns(count);
     return { text: textOf(cron), next };
   } catch {
     return { text: null, next: [] };
