@@ -133,6 +133,8 @@ describe('the login page', () => {
       "default-src 'none'; style-src 'unsafe-inline'; form-action 'self' http://127.0.0.1:49152; " +
         "frame-ancestors 'none'; base-uri 'none'",
     );
+    for (const { headers } of [page, consent, other])
+      expect(headers.get('cross-origin-opener-policy')).toBe('same-origin');
     expect(consent.html).not.toMatch(/<script|javascript:/i);
   });
 
