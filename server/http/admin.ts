@@ -5,6 +5,7 @@ import type { CheckCounts } from '../agents/observers/check_loop';
 import type { VarnishNodeSetting } from '../../core/setting_types';
 import { readVarnishCounters } from '../../drivers/varnish/counters';
 import type { CheckFigures } from '../../models/observers/observer/claim';
+import { limits } from '../../core/limits';
 import { StartupError } from '../../core/startup_error';
 import { isAdminHost } from './admin_host';
 import { listenErrorReason } from './http';
@@ -176,7 +177,7 @@ export async function listenAdmin(
   pages: AdminPages = () => Promise.resolve(false),
 ): Promise<{ port: number; close(): Promise<void> }> {
   const all: Record<string, AdminRoute> = { ...routes, '/metrics': (_, response) => answer(response, exposition) };
-  const server = createServer((request, response) => {
+  const server = createServer({ headersTimeout: limits.headersTimeoutMs }, (request, response) => {
     if (!isAdminHost(request.headers.host, config.baseUrl)) return void response.writeHead(421).end(WRONG_HOST);
     const path = request.url ?? '';
     const route = Object.hasOwn(all, path) ? all[path] : undefined;
