@@ -17,8 +17,8 @@ export interface GateOptions {
 
 export interface ConnectionGate {
   /**
-   * Counts a new connection until it closes. Where its client has too many, or the process, an idle one ends: the
-   * oldest of this client, or of the one that has most. @returns false where none is idle: then it is not counted
+   * Counts a new connection until it closes. Where its client has too many, its oldest idle one ends; where all have,
+   * one of the client that has most. @returns false where none makes room: then it is not counted
    */
   admit(socket: Socket): boolean;
 }
@@ -55,11 +55,12 @@ export function openConnectionGate(gate: GateOptions): ConnectionGate {
       const address = socket.remoteAddress ?? '';
       const key = `${number} ${addressBlock(address)}`;
       const client = clients.get(key) ?? { gate, sockets: new Set() };
-      const total = Math.min(gate.total ?? CONNECTIONS_MAX, connectionsMax());
-      const half = Math.ceil(total / 2);
-      const limit = Math.min(isPublicAddress(address) ? gate.perAddress : Math.max(gate.perAddress, half), half);
-      if (client.sockets.size >= limit && !endIdle(client)) return false;
-      if ((own >= total || open >= connectionsMax()) && !endIdleOfLargest(own >= total ? gate : null)) return false;
+      const total = gate.total ?? CONNECTIONS_MAX;
+      const ofPrivate = Math.max(gate.perAddress, Math.ceil(total / 2));
+      const ofClient = isPublicAddress(address) ? gate.perAddress : ofPrivate;
+      if (client.sockets.size >= Math.min(ofClient, Math.ceil(connectionsMax() / 2)) && !endIdle(client)) return false;
+      const isFull = own >= total || open >= connectionsMax();
+      if (isFull && !endIdleOfLarger(client, own >= total ? gate : null)) return false;
       clients.set(key, client);
       client.sockets.add(socket);
       [own, open] = [own + 1, open + 1];
@@ -89,10 +90,12 @@ function endIdle({ gate, sockets }: Client): boolean {
   return false;
 }
 
-/** @param of one gate; null: of all */
-function endIdleOfLargest(of: GateOptions | null): boolean {
-  const all = [...clients.values()].filter(({ gate }) => of === null || gate === of);
-  return all.sort((one, other) => other.sockets.size - one.sockets.size).some(endIdle);
+/** Who has more than this client makes room for it. @param of one gate; null: of all */
+function endIdleOfLarger(client: Client, of: GateOptions | null): boolean {
+  const larger = [...clients.values()].filter(
+    ({ gate, sockets }) => (of === null || gate === of) && sockets.size > client.sockets.size,
+  );
+  return larger.sort((one, other) => other.sockets.size - one.sockets.size).some(endIdle);
 }
 
 /**

@@ -44,11 +44,10 @@ export function submissionRules(parts: RuleParts): SubmissionRules {
   };
   return {
     async login(username, password, address) {
+      failures.requireFew(address, username);
       const zone = await zones.add(username);
-      // The right password always works: others at the address, such as another application, must not lock it out.
       if (!zone || !hasPassword(zone, password)) {
         log.info({ address }, 'a mail client was refused');
-        failures.requireFew(address, username);
         await failures.count(address, username);
         throw new SmtpReply(535, '5.7.8', 'The user name or the password is wrong.');
       }
