@@ -1,7 +1,7 @@
 // Strangers who guess must not lock out those who are right.
 import { hashPassword, verifyPassword } from '../../core/accounts/passwords';
 import { withinOneMinute } from '../support/processes/within_one_minute';
-import { browser, LOGIN, newBrowser, newUser, PASSWORD, type Browser } from '../support/identity/browser';
+import { LOGIN, newBrowser, newUser, PASSWORD, type Browser } from '../support/identity/browser';
 import { freePort } from '../support/processes/free_port';
 import { startService, type TestService } from '../support/service';
 
