@@ -151,7 +151,7 @@ function describePeople(bench: () => CdnBench): void {
     }
   });
 
-  test('a field that nobody knows may say who somebody is, unless the origin says for how long the answer lasts', async () => {
+  test('a field that nobody knows may say who somebody is, where the answer has no lifetime', async () => {
     const host = await bench().zone('cdn_unknown_field');
     const ask = async (path: string, value: string | null): Promise<string> =>
       (await bench().visit(host, path, { headers: value === null ? {} : { 'x-shop': value } })).body;

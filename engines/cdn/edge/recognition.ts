@@ -62,8 +62,11 @@ const ORDINARY = new Set([
 ]);
 const ORDINARY_PREFIX = /^(?:sec-(?!token)|if-|range$|x-forwarded-|x-b3-|x-platform-|cloudfront-|fastly-)/;
 /** Names of people and of what they prove themselves with. */
-const CREDENTIAL =
-  /^(?:cookie2?|from|dpop|x-ms-client-principal.*)$|(?:auth|token|secret|passw|api-?key|session|jwt|bearer|credential|assertion|signature|oidc|saml|ticket)|(?:^|[-_])(?:key|sid|user|userid|email|account|identity|login|cert|tenant|member|customer|pin|otp|sso|id-?info)(?:[-_]|$)/;
+const CREDENTIALS = [
+  /^(?:cookie2?|from|dpop|x-ms-client-principal.*)$/,
+  /auth|token|secret|passw|api-?key|session|jwt|bearer|credential|assertion|signature|oidc|saml|ticket/,
+  /(?:^|[-_])(?:key|sid|user|userid|email|account|identity|login|cert|tenant|member|customer|pin|otp|sso)(?:[-_]|$)/,
+];
 
 /**
  * `recognised`: by a cookie or by a field whose name says so. `perhaps`: by a field that nobody knows and that the
@@ -73,7 +76,7 @@ export function recognitionOf(request: IncomingHttpHeaders, vary: readonly strin
   let found: Recognition = 'stranger';
   for (const [name, value] of Object.entries(request)) {
     if (value === undefined || ORDINARY.has(name) || ORDINARY_PREFIX.test(name)) continue;
-    if (CREDENTIAL.test(name)) return 'recognised';
+    if (CREDENTIALS.some((form) => form.test(name))) return 'recognised';
     if (!vary.includes(name)) found = 'perhaps';
   }
   return found;

@@ -127,8 +127,8 @@ export async function lockLine(sql: Sql, token: string): Promise<void> {
 
 /**
  * Whether a refresh token that was used may be used again (RFC 9700 section 4.14.2 leaves room for it): soon after its
- * first use, and while none of its successors has been used. Each use gets a successor of its own. Whoever uses one, the
- * client or a thief, ends the others, and whoever uses one of those, ends everything.
+ * first use, and while none of its successors has been used. Each use gets a successor of its own. Whoever uses one,
+ * the client or a thief, ends the others, and whoever uses one of those, ends everything.
  */
 export async function mayRepeatRefresh(sql: Sql, token: string): Promise<boolean> {
   return (await sql.query(REPEATABLE, [sha256(token), REUSE_SECONDS])).length > 0;
