@@ -159,9 +159,14 @@ export function clientAddress(request: IncomingMessage, proxies: number): string
   const chain = [
     ...String(request.headers['x-forwarded-for'] ?? '')
       .split(',')
-      .map((entry) => entry.trim())
+      .map((entry) => withoutPort(entry.trim()))
       .filter(Boolean),
     direct,
   ];
   return chain[Math.max(0, chain.length - 1 - proxies)] ?? direct;
+}
+
+/** Some proxies add the port, with which each connection would count as a client of its own. */
+function withoutPort(entry: string): string {
+  return /^\[([^\]]+)\](?::\d+)?$/.exec(entry)?.[1] ?? entry.replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1');
 }

@@ -54,6 +54,15 @@ test('one address has a limit over all e-mails, and IPv6 counts as a /64', async
   expect(await logIn('spray@example.com', '2001:db8:1:3::1', 'wrong')).toBe('credentials_invalid');
 });
 
+test('an address with a port, as some proxies send it, is the same client', async () => {
+  const codes: string[] = [];
+  for (let port = 1; port <= ALLOWED + 1; port += 1)
+    codes.push(await logIn('port@example.com', `198.51.100.60:${port}`, 'wrong'));
+  for (let port = 1; port <= ALLOWED + 1; port += 1)
+    codes.push(await logIn('port6@example.com', `[2001:db8:9::1]:${port}`, 'wrong'));
+  expect(codes.filter((code) => code === 'rate_limited')).toHaveLength(2);
+});
+
 describe('guesses from many addresses', () => {
   const flood = async (email: string): Promise<string[]> => {
     const codes: string[] = [];
