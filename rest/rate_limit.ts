@@ -116,7 +116,7 @@ async function refill(lease: Lease, bucket: string, limit: number, counter: Shar
 
 /** Counts attempts of a bucket (failed log-ins of an address). */
 export interface Attempts {
-  /** rate_limited with Retry-After when the bucket is used up, else null. @param times size, in multiples of the usual */
+  /** rate_limited with Retry-After when the bucket is used up, else null. @param times size in usual ones */
   refusal(bucket: string, detail?: string, times?: number): Problem | null;
   /** Counts one. */
   count(bucket: string): void;

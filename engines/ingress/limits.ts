@@ -2,7 +2,7 @@
 import { limits } from '../../core/limits';
 
 export interface IngressLimits {
-  /** Open client connections, plain and TLS together. Beyond them an idle one of a larger client ends, else the new one. */
+  /** Open client connections, plain and TLS together. Beyond them, an idle one of a larger client ends. */
   connections: number;
   /** Those of one public address, without proxies in front. An IPv6 address counts as its /64. */
   addressConnections: number;

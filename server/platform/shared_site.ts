@@ -11,7 +11,7 @@ export function sharedSiteWarning({ baseUrl, appsDomain }: Pick<Config, 'baseUrl
   const site = getDomain(hostname, OPTIONS);
   if (site === null || site !== getDomain(`application.${appsDomain}`, OPTIONS)) return null;
   return (
-    `BASE_URL (${hostname}) and APPS_DOMAIN (${appsDomain}) share the domain ${site}. Applications can set cookies for ` +
-    'it, which browsers send to the dashboard. Use another domain for applications.'
+    `BASE_URL (${hostname}) and APPS_DOMAIN (${appsDomain}) share the domain ${site}. Applications can set cookies ` +
+    'for it, which browsers send to the dashboard. Use another domain for applications.'
   );
 }
