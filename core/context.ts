@@ -187,7 +187,7 @@ interface ActivityDraft {
 export interface Reply {
   status: number | null;
   etag: string | null;
-  headers: Record<string, string>;
+  headers: Record<string, string | string[]>;
 }
 
 export interface Context {
@@ -204,6 +204,8 @@ export interface Context {
   project: ProjectAccess | null;
   /** Value of Dry-Run, unmodified. */
   dry_run_header: string | undefined;
+  /** Value of Cookie, unmodified. */
+  cookie_header: string | undefined;
   /** The write is rolled back; set by contract/admission.ts. */
   dry_run: boolean;
   /** If-Match as sent; checked by Resource.forUpdate. */
@@ -242,8 +244,11 @@ export interface Context {
   transact<T>(this: Context, run: (ctx: Context) => Promise<T>): Promise<T>;
   /** At commit: invalidates cached identities and accesses, on this replica at once and then on the others. */
   forget(what: { key_id?: string; user_id?: string; project_id?: string }): Promise<void>;
-  /** Counts an attempt (login, second factor). @throws rate_limited after too many in a minute */
-  attempt(bucket: string): Promise<void>;
+  /**
+   * Counts an attempt (login, second factor). @param times size of the bucket, in multiples of RATE_LIMIT_FAILED_AUTH
+   * @throws rate_limited after too many in a minute
+   */
+  attempt(bucket: string, times?: number): Promise<void>;
 }
 
 /** Catalog rows of this installation, see core/catalog/catalogs.ts. */

@@ -61,6 +61,12 @@ export const limits = {
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
   keepAliveTimeoutMs: 65_000,
+  /** A connection on which neither side sends or receives anything for this long ends. */
+  silentTimeoutMs: 120_000,
+  /** Open connections of one public address at the API, at S3, at the registry. */
+  connectionsPerAddress: 500,
+  /** Of one public address at the ingress, where all visitors of an office or of a proxy come. */
+  visitorsPerAddress: 2_000,
   probeTimeoutMs: 5_000,
   /** Of a repository that answers, if slowly. */
   sourceProbeMs: 25_000,

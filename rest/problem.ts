@@ -1,5 +1,6 @@
 // Every error of the REST face leaves through here.
 import type { ServerResponse } from 'node:http';
+import type { Reply } from '../core/context';
 import { Problem, problem, toDocument } from '../core/errors';
 import { RESOURCE_METADATA_PATH } from '../core/accounts/oauth';
 import { sendText } from './send_text';
@@ -20,7 +21,7 @@ export function challengeOf(failure: Problem, baseUrl: string): { 'WWW-Authentic
 export function writeProblem(
   response: ServerResponse,
   failure: Problem,
-  about: { base_url: string; request_id: string; instance: string; head: boolean; headers?: Record<string, string> },
+  about: { base_url: string; request_id: string; instance: string; head: boolean; headers?: Reply['headers'] },
 ): void {
   const text = JSON.stringify(toDocument(failure, about));
   const headers = {

@@ -116,8 +116,8 @@ async function refill(lease: Lease, bucket: string, limit: number, counter: Shar
 
 /** Counts attempts of a bucket (failed log-ins of an address). */
 export interface Attempts {
-  /** rate_limited with Retry-After when the bucket is used up, else null. */
-  refusal(bucket: string, detail?: string): Problem | null;
+  /** rate_limited with Retry-After when the bucket is used up, else null. @param times size in usual ones */
+  refusal(bucket: string, detail?: string, times?: number): Problem | null;
   /** Counts one. */
   count(bucket: string): void;
 }
@@ -126,10 +126,11 @@ export interface Attempts {
 export function openAttempts(perMinute: number): Attempts {
   const windowOf = windows();
   return {
-    refusal(bucket, detail = 'Too many failed attempts.') {
+    refusal(bucket, detail = 'Too many failed attempts.', times = 1) {
       const now = Date.now();
-      if (windowOf(bucket, now).used < perMinute) return null;
-      const { reset_seconds } = answer(false, perMinute, perMinute, now);
+      const limit = perMinute * times;
+      if (windowOf(bucket, now).used < limit) return null;
+      const { reset_seconds } = answer(false, limit, limit, now);
       return problem('rate_limited', detail, {}, { 'Retry-After': String(reset_seconds) });
     },
     count(bucket) {

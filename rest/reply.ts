@@ -10,7 +10,7 @@ import { NOSNIFF, sendText } from './send_text';
 
 /** Sends what an operation answered, or 304 where the client has it already; a 304 costs no rate-limit point. */
 export function sendResponse({ request, response, ctx }: Exchange, operation: Operation, answer: RestResponse): void {
-  const headers: Record<string, string | number> = {
+  const headers: Record<string, string | string[] | number> = {
     'X-Request-Id': ctx.request_id,
     ...NOSNIFF,
     ...answer.headers,

@@ -14,7 +14,7 @@ const COPIED_BYTES_MAX = 4 << 10;
 export function sendText(
   response: ServerResponse,
   status: number,
-  headers: Record<string, string | number>,
+  headers: Record<string, string | string[] | number>,
   text: string,
   isHead: boolean,
 ): void {

@@ -6,6 +6,7 @@ import { writeText } from '../core/log/log';
 import type * as OfCluster from './cluster/primary';
 import type * as OfFirstBoot from './first_boot';
 import type { Platform } from './platform/platform';
+import { sharedSiteWarning } from './platform/shared_site';
 import { runProgram, type Running } from './program';
 import type * as OfService from './service';
 
@@ -28,6 +29,8 @@ async function start(platform: Platform): Promise<Running> {
   const output = process.stdout.isTTY ? 'terminal' : 'log';
   const welcome = first && firstBootText(first, await platform.engines(), started.config, output);
   platform.log.info({ address: started.config.baseUrl, admin_port: started.adminPort }, 'ready');
+  const shared = sharedSiteWarning(started.config);
+  if (shared) platform.log.warn(shared);
   // Behind the lines of the log, where it stays in sight.
   if (welcome) writeText(platform.log, welcome);
   const reminder = first ? null : await renewSetupUrl(platform, output);

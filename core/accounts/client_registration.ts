@@ -73,7 +73,7 @@ function redirectUrisOf(given: unknown): string[] {
     throw new RegistrationError(
       'invalid_redirect_uri',
       `\`redirect_uris.${wrong}\` must be an https address, or http on 127.0.0.1, [::1] or localhost, ` +
-        'without a fragment and a user name, of at most 500 characters.',
+        'without a wildcard, a fragment and a user name, of at most 500 characters.',
     );
   return [...new Set(given)];
 }

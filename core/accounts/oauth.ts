@@ -42,18 +42,21 @@ export function publicClient(
   };
 }
 
+/** A name, or an address, in the normal form of URLs. Other characters would be parts of a pattern or a mistake. */
+const HOST = /^(?:[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9])?)*\.?|\[[0-9a-f:]+\])$/;
+
 /** Loopback host names. */
 export const LOOPBACK = ['127.0.0.1', '[::1]', 'localhost'];
 
 /**
  * Whether an address is a permitted redirect URI: https, http on the loopback interface, or a private-use scheme with a
- * dot (RFC 8252 section 7).
+ * dot (RFC 8252 section 7). Without wildcards, which other servers expand: addresses are compared exactly here.
  */
 export function isRedirectUri(text: string): boolean {
-  if (text.length > 500 || text.includes('#') || !URL.canParse(text)) return false;
+  if (text.length > 500 || /[#*\\]|%2a/i.test(text) || !URL.canParse(text)) return false;
   const { protocol, hostname, username, password } = new URL(text);
   if (username || password) return false;
-  if (protocol === 'https:') return !LOOPBACK.includes(hostname);
+  if (protocol === 'https:') return HOST.test(hostname) && !LOOPBACK.includes(hostname);
   return protocol === 'http:' ? LOOPBACK.includes(hostname) : /^[a-z][a-z0-9+-]*\.[a-z0-9.+-]+:$/.test(protocol);
 }
 

@@ -14,6 +14,8 @@ const HASH_BYTES = 32;
 const CONCURRENT_HASHES_MAX = 2;
 /** About ten seconds of waiting; further requests are rejected, so that a flood of logins cannot pile up. */
 const WAITING_MAX = 50;
+/** Strangers of one address may take so much of that. */
+const WAITING_OF_ADDRESS_MAX = 20;
 const RETRY_AFTER_SECONDS = '10';
 
 interface Stored {
@@ -24,8 +26,14 @@ interface Stored {
   hash: Buffer;
 }
 
+interface Waiting {
+  /** Address of a stranger; null for a person who is known. */
+  stranger: string | null;
+  start(): void;
+}
+
 let running = 0;
-const waiting: (() => void)[] = [];
+const waiting: Waiting[] = [];
 
 /** `scrypt$N$r$p$salt$hash`, salt and hash in base64url. @throws service_unavailable when too many are waiting */
 export async function hashPassword(password: string): Promise<string> {
@@ -36,11 +44,16 @@ export async function hashPassword(password: string): Promise<string> {
 
 /**
  * Compares in constant time. Without a stored hash (an unknown user) it takes as long and returns false.
+ * @param stranger address of a stranger, who waits until all others are served
  * @throws service_unavailable when too many are waiting, Error if the stored hash is malformed
  */
-export async function verifyPassword(password: string, stored: string | null): Promise<boolean> {
+export async function verifyPassword(
+  password: string,
+  stored: string | null,
+  stranger: string | null = null,
+): Promise<boolean> {
   const expected = stored === null ? decoyHash() : parse(stored);
-  const hash = await derive(password, expected);
+  const hash = await derive(password, expected, stranger);
   return timingSafeEqual(hash, expected.hash) && stored !== null;
 }
 
@@ -96,8 +109,12 @@ function parse(stored: string): Stored {
   };
 }
 
-async function derive(password: string, { N, r, p, salt, hash }: Stored): Promise<Buffer> {
-  await acquireSlot();
+async function derive(
+  password: string,
+  { N, r, p, salt, hash }: Stored,
+  stranger: string | null = null,
+): Promise<Buffer> {
+  await acquireSlot(stranger);
   try {
     return await scryptOf(password, salt, hash.length, { N, r, p, maxmem: 256 * N * r });
   } finally {
@@ -117,19 +134,23 @@ function scryptOf(
   });
 }
 
-async function acquireSlot(): Promise<void> {
+async function acquireSlot(stranger: string | null): Promise<void> {
   if (running < CONCURRENT_HASHES_MAX) {
     running += 1;
     return;
   }
-  if (waiting.length >= WAITING_MAX)
+  // Each has a queue: those who are known do not wait behind strangers, and are not turned away because of them.
+  const queue = waiting.filter((one) => (one.stranger === null) === (stranger === null));
+  const ofAddress = stranger === null ? 0 : queue.filter((one) => one.stranger === stranger).length;
+  if (queue.length >= WAITING_MAX || ofAddress >= WAITING_OF_ADDRESS_MAX)
     throw problem('service_unavailable', 'Too many logins at once.', {}, { 'Retry-After': RETRY_AFTER_SECONDS });
-  await new Promise<void>((resolve) => waiting.push(resolve));
+  await new Promise<void>((resolve) => waiting.push({ stranger, start: resolve }));
 }
 
 /** Passes the slot to the next waiting request, or frees it. */
 function releaseSlot(): void {
-  const next = waiting.shift();
-  if (next) next();
+  const known = waiting.findIndex(({ stranger }) => stranger === null);
+  const [next] = waiting.splice(Math.max(0, known), 1);
+  if (next) next.start();
   else running -= 1;
 }

@@ -1,8 +1,11 @@
 // Limits of the ingress. Times in ms, sizes in bytes.
+import { limits } from '../../core/limits';
 
 export interface IngressLimits {
-  /** Open client connections, plain and TLS together. Further ones are closed at once. */
+  /** Open client connections, plain and TLS together. Beyond them, an idle one of a larger client ends. */
   connections: number;
+  /** Those of one public address, without proxies in front. An IPv6 address counts as its /64. */
+  addressConnections: number;
   /** Open requests per application, including WebSockets and previews. Further ones get 503 `busy`. */
   applicationRequests: number;
   /**
@@ -47,6 +50,7 @@ export interface IngressLimits {
 
 export const INGRESS_LIMITS: IngressLimits = {
   connections: 20_000,
+  addressConnections: limits.visitorsPerAddress,
   applicationRequests: 1_000,
   addressRequests: 100,
   bodyBytes: 100 * 1024 * 1024,

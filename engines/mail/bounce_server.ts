@@ -4,7 +4,15 @@ import { announcesUtf8, requireHonouredPath } from './message/paths';
 import { readReport, type MailReport } from './report';
 import { SmtpReply } from './reply';
 import { makeStrict } from './strict_session';
-import { answer, closeSmtp, listenSmtp, setCertificate, UNUSED_COMMANDS, type MailListener } from './submission';
+import {
+  guardSessions,
+  answer,
+  closeSmtp,
+  listenSmtp,
+  setCertificate,
+  UNUSED_COMMANDS,
+  type MailListener,
+} from './submission';
 
 export interface BounceRules {
   /** Whether the address was issued by the platform. */
@@ -26,6 +34,7 @@ interface BounceServerOptions {
 const REPORT_BYTES_MAX = 10 * 1024 * 1024;
 const RECIPIENTS_MAX = 10;
 const SESSIONS_MAX = 200;
+const SESSIONS_OF_ADDRESS_MAX = 20;
 const IDLE_MS = 60_000;
 
 /** @throws Error where the port cannot be bound */
@@ -91,6 +100,7 @@ function newServer({ host, tls, rules, log }: BounceServerOptions): SMTPServer {
     },
   });
   makeStrict(server);
+  guardSessions(server, SESSIONS_OF_ADDRESS_MAX);
   server.on('error', () => {});
   return server;
 }

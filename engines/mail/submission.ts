@@ -11,6 +11,7 @@ import {
   type SMTPServerSession,
 } from 'smtp-server';
 import type { MailPort } from '../../core/setting_types';
+import { openConnectionGate } from '../../core/process/connection_gate';
 import { localPartText } from '../../core/protocols/mailbox';
 import { receiveMessage, type IncomingParts, type StoredMessage } from './message/message_file';
 import { isAutomaticAnswer } from './message/automatic';
@@ -72,6 +73,7 @@ const INLINE_BYTES_MAX = 32 * 1024;
 /** Joke commands of the library, and commands for proxies only. */
 export const UNUSED_COMMANDS = ['WIZ', 'SHELL', 'KILL', 'XCLIENT', 'XFORWARD'];
 const SESSIONS_MAX = 2000;
+const SESSIONS_OF_ADDRESS_MAX = 200;
 const IDLE_MS = 5 * 60_000;
 const CLOSE_MS = 3_000;
 
@@ -117,6 +119,7 @@ function newServer(options: SubmissionOptions, tls: boolean): SMTPServer {
     disabledCommands: [...UNUSED_COMMANDS],
   });
   makeStrict(server);
+  guardSessions(server, SESSIONS_OF_ADDRESS_MAX);
   // With Nagle's algorithm, each small reply to pipelined commands would wait for the previous ACK.
   server.server.on('connection', (socket: Socket) => socket.setNoDelay(true));
   // Aborted sessions and failed TLS handshakes are network errors.
@@ -253,6 +256,17 @@ function receivedLine(
       .slice(0, 100) || 'unknown';
   const date = new Date().toUTCString().replace('GMT', '+0000');
   return `Received: from ${name} ([${address}])\r\n by ${host} with ${transmissionType} id ${id};\r\n ${date}`;
+}
+
+/** Nobody takes all sessions. @param perAddress sessions of one public address */
+export function guardSessions(server: SMTPServer, perAddress: number): void {
+  const gate = openConnectionGate({ perAddress, total: server.options.maxClients, isIdle: () => false });
+  const [serve] = server.server.listeners('connection') as ((socket: Socket) => void)[];
+  server.server.removeAllListeners('connection').on('connection', (socket: Socket) => {
+    if (gate.admit(socket)) return serve?.call(server.server, socket);
+    socket.on('error', () => socket.destroy());
+    socket.end('421 4.7.0 Too many sessions of this address. Try again later.\r\n', () => socket.destroySoon());
+  });
 }
 
 async function listen(server: SMTPServer, port: number, address: string): Promise<number> {

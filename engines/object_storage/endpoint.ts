@@ -1,6 +1,7 @@
 // The S3 endpoint: handling of a request from its first byte to its last.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { mintRequestId } from '../../core/ids';
+import { guardHttp } from '../../core/process/connection_gate';
 import type { BlobStore } from './files/blobs';
 import { bucketSettings } from './settings/bucket_settings';
 import type { ObjectCatalog, ServedBucket } from './catalog';
@@ -38,6 +39,7 @@ interface EndpointOptions {
   /** Who is behind trusted proxies. */
   clientOf(request: IncomingMessage): S3Client;
   wakeSweep(): void;
+  connectionsPerAddress: number;
   /** Called after each request that named a bucket. */
   count(bucketId: string, egressBytes: number, accessKeyId: string | null): void;
   log(error: unknown, requestId: string): void;
@@ -64,6 +66,7 @@ export async function openEndpoint(options: EndpointOptions): Promise<Endpoint> 
       keepAliveTimeout: KEEP_ALIVE_MS,
       timeout: IDLE_MS,
     });
+    guardHttp(server, { perAddress: options.connectionsPerAddress });
     server.on('request', (request, response) => void handle(options, request, response));
     server.on(
       'checkContinue',

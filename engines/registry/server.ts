@@ -3,6 +3,8 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
+import { limits } from '../../core/limits';
+import { guardHttp } from '../../core/process/connection_gate';
 
 export interface RegistryServerOptions {
   listen: string;
@@ -36,6 +38,7 @@ function serverOf({ certificate }: RegistryServerOptions, listener: RequestListe
       )
     : createServer(options, listener);
   server.setTimeout(60_000);
+  guardHttp(server, { perAddress: limits.connectionsPerAddress });
   return server;
 }
 

@@ -14,6 +14,8 @@ import { named } from '../../db/statement';
 import { noteChange } from '../base/row';
 import { queueMail, queueRequestedMail } from '../email/mail/outbox';
 import { currentUser, hashNewPassword, normalEmail, requirePasswordLogin, setPassword, type UserRow } from './user';
+import { addressBlock } from '../../core/protocols/addresses';
+import { ADDRESS_TIMES } from './login_attempts';
 
 type Purpose = 'password_reset' | 'email_confirmation' | 'first_start';
 
@@ -42,12 +44,20 @@ const BY_EMAIL = named(`select u.id, u.name from users u join accounts a on a.id
 
 type Person = Pick<UserRow, 'id' | 'email' | 'name' | 'account_id'>;
 
-/** Outside of the transaction: a refusal must stay counted. @throws engine_unavailable, rate_limited */
-export async function prepareResetRequest(ctx: Context, email: string): Promise<void> {
+/**
+ * Outside of the transaction: a refusal must stay counted.
+ * @returns whether a mail is due: where others go on requesting them, the person has had the mails of an hour, and is
+ * answered as usual
+ * @throws engine_unavailable, rate_limited
+ */
+export async function prepareResetRequest(ctx: Context, email: string): Promise<boolean> {
   requirePasswordLogin(ctx);
   requireMail(ctx);
-  await ctx.attempt(`password reset address ${ctx.address}`);
-  await ctx.attempt(`password reset e-mail ${normalEmail(email)}`);
+  await ctx.attempt(`password reset address ${addressBlock(ctx.address)}`);
+  return ctx.attempt(`password reset e-mail ${normalEmail(email)}`).then(
+    () => true,
+    () => false,
+  );
 }
 
 /**
@@ -55,7 +65,7 @@ export async function prepareResetRequest(ctx: Context, email: string): Promise<
  * response nor its time reveals whether the user exists.
  */
 export async function requestPasswordReset(ctx: Context, email: string): Promise<void> {
-  await queueRequestedMail(ctx, normalEmail(email), { requested: 'password_reset' });
+  if (ctx.probed) await queueRequestedMail(ctx, normalEmail(email), { requested: 'password_reset' });
 }
 
 /** The requested mail; null where the address has no user, or the rate limit is reached. */
@@ -71,7 +81,7 @@ export async function writeResetMail(sql: Sql, { baseUrl }: Config, email: strin
  */
 export async function prepareReset(ctx: Context, token: string, newPassword: string): Promise<string> {
   requirePasswordLogin(ctx);
-  await ctx.attempt(`password reset link ${ctx.address}`);
+  await ctx.attempt(`password reset link ${addressBlock(ctx.address)}`, ADDRESS_TIMES);
   const [user] = await ctx.sql.query<Person>(OPEN, [sha256(token), 'password_reset']);
   if (!user) throw noLink();
   return hashNewPassword(newPassword, 'new_password', user);

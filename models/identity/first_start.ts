@@ -7,6 +7,7 @@ import { named } from '../../db/statement';
 import type { SetUpOwnerInput } from '../../schema/types';
 import { startSession, type Viewer } from './session';
 import { findUserById, hashNewPassword, normalEmail, requirePasswordLogin, setPassword, type UserRow } from './user';
+import { addressBlock } from '../../core/protocols/addresses';
 
 const CODE_HOURS = 24;
 
@@ -40,7 +41,7 @@ export async function newFirstStartCode(sql: Sql): Promise<string | null> {
  */
 export async function prepareOwner(ctx: Context, input: SetUpOwnerInput): Promise<PreparedOwner> {
   requirePasswordLogin(ctx);
-  await ctx.attempt(`first start ${ctx.address}`);
+  await ctx.attempt(`first start ${addressBlock(ctx.address)}`);
   const [found] = await ctx.sql.query<{ id: string }>(FIND, [sha256(input.code)]);
   if (!found) throw noCode();
   const person = { email: normalEmail(input.email), name: input.name ?? 'Owner' };

@@ -4,9 +4,12 @@ import { problem } from '../../core/errors';
 import { mintId } from '../../core/ids';
 import { limits } from '../../core/limits';
 import { verifyPassword } from '../../core/accounts/passwords';
+import { knownBrowserCookie } from '../../core/accounts/known_browser';
 import { sessionCookie } from '../../core/accounts/session_cookie';
 import { mintSecret, sha256 } from '../../core/accounts/tokens';
+import { addressBlock } from '../../core/protocols/addresses';
 import { sessionIdentity } from './identity';
+import { countLogin, findKnownBrowser } from './login_attempts';
 import type { Page } from '../base/page';
 import { newest, noteChange, type NewestArguments } from '../base/row';
 import { named } from '../../db/statement';
@@ -52,12 +55,14 @@ export async function authenticateSession(
   input: { email: string; password: string; code?: string | null },
 ): Promise<UserRow> {
   requirePasswordLogin(ctx);
-  await ctx.attempt(`login address ${ctx.address}`);
-  await ctx.attempt(`login e-mail ${normalEmail(input.email)}`);
-  const user = await findUser(ctx, input.email);
-  const right = await verifyPassword(input.password, user?.password_hash ?? null);
+  const email = normalEmail(input.email);
+  const browser = await findKnownBrowser(ctx, email);
+  await countLogin(ctx, email, browser);
+  const user = await findUser(ctx, email);
+  const stranger = browser === null ? addressBlock(ctx.address) : null;
+  const right = await verifyPassword(input.password, user?.password_hash ?? null, stranger);
   if (!user || !right) throw problem('credentials_invalid', 'E-mail or password is wrong.');
-  await requireSecondFactor(ctx, user, input.code ?? null);
+  await requireSecondFactor(ctx, user, input.code ?? null, browser !== null);
   if (user.account_status === 'suspended') throw problem('account_suspended');
   return user;
 }
@@ -71,7 +76,7 @@ export async function startSession(ctx: Context, user: UserRow): Promise<Viewer>
   const secret = mintSecret('ses_');
   const id = mintId('ses');
   await ctx.sql.query(INSERT, [id, sha256(secret), user.id, ctx.address, ctx.user_agent, limits.sessionTtlDays]);
-  setCookie(ctx, secret, limits.sessionTtlDays * DAY_SECONDS);
+  ctx.reply.headers['Set-Cookie'] = sessionCookie(ctx.config, secret, limits.sessionTtlDays * DAY_SECONDS);
   ctx.identity = await sessionIdentity(ctx.sql, sha256(secret), limits.sessionIdleHours);
   noteChange(ctx, { type: 'session', id, name: null });
   return viewer(ctx);
@@ -81,14 +86,14 @@ export async function startSession(ctx: Context, user: UserRow): Promise<Viewer>
 export async function logout(ctx: Context): Promise<void> {
   const { id } = ctx.identity as Identity;
   await endSession(ctx, id, sessionUser(ctx).id);
-  setCookie(ctx, '', 0);
+  clearCookie(ctx);
   noteChange(ctx, { type: 'session', id, name: null });
 }
 
 /** Ends one of the person's sessions. @throws not_found */
 export async function revokeSession(ctx: Context, id: string): Promise<void> {
   if (!(await endSession(ctx, id, sessionUser(ctx).id))) throw problem('not_found', 'You have no such session.');
-  if (id === ctx.identity?.id) setCookie(ctx, '', 0);
+  if (id === ctx.identity?.id) clearCookie(ctx);
   noteChange(ctx, { type: 'session', id, name: null });
 }
 
@@ -122,6 +127,8 @@ async function endSession(ctx: Context, id: string, userId: string): Promise<boo
   return ended.length > 0;
 }
 
-function setCookie(ctx: Context, secret: string, maxAgeSeconds: number): void {
-  ctx.reply.headers['Set-Cookie'] = sessionCookie(ctx.config, secret, maxAgeSeconds);
+/** Of the session, nothing stays in the browser but that the person was there. */
+function clearCookie(ctx: Context): void {
+  const known = knownBrowserCookie(ctx, normalEmail(sessionUser(ctx).email));
+  ctx.reply.headers['Set-Cookie'] = [sessionCookie(ctx.config, '', 0), known];
 }

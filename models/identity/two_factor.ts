@@ -1,7 +1,7 @@
 // Two-factor: TOTP (RFC 6238), each code once, and recovery codes for a lost authenticator.
 import { randomBytes } from 'node:crypto';
 import { Secret, TOTP } from 'otpauth';
-import type { Context } from '../../core/context';
+import type { Context, Statement } from '../../core/context';
 import { problem } from '../../core/errors';
 import { limits } from '../../core/limits';
 import { sha256 } from '../../core/accounts/tokens';
@@ -19,13 +19,25 @@ const SECRET_BYTES = 20;
 const RECOVERY_BYTES = 10;
 
 // Five free attempts, then a wait that doubles from one minute to an hour: about 30 guesses a day of a million codes.
-// Counted before the look, so that guesses at the same time can't slip through together.
-const ATTEMPT = named(`update users set code_failures = code_failures + 1,
-    code_retry_at = case when code_failures >= 4 then now() + make_interval(mins => least(60,
-      (2 ^ least(code_failures - 4, 6))::int)) end
-  where id = $1 and coalesce(code_retry_at, '-infinity') <= now() returning id`);
-const WAIT = named('select ceil(extract(epoch from code_retry_at - now()))::int as seconds from users where id = $1');
-const FORGIVE = named('update users set code_failures = 0, code_retry_at = null where id = $1');
+// Counted before the look, so that guesses at the same time can't slip through together. Browsers in which the person
+// was logged in before are counted apart: whoever has the password alone does not lock them out.
+const attemptStatement = (failures: string, retryAt: string): Statement =>
+  named(`update users set ${failures} = ${failures} + 1,
+    ${retryAt} = case when ${failures} >= 4 then now() + make_interval(mins => least(60,
+      (2 ^ least(${failures} - 4, 6))::int)) end
+  where id = $1 and coalesce(${retryAt}, '-infinity') <= now() returning id`);
+const waitStatement = (retryAt: string): Statement =>
+  named(`select ceil(extract(epoch from ${retryAt} - now()))::int as seconds from users where id = $1`);
+const BY_STRANGERS = {
+  attempt: attemptStatement('code_failures', 'code_retry_at'),
+  wait: waitStatement('code_retry_at'),
+};
+const BY_KNOWN = {
+  attempt: attemptStatement('known_code_failures', 'known_code_retry_at'),
+  wait: waitStatement('known_code_retry_at'),
+};
+const FORGIVE = named(`update users set code_failures = 0, code_retry_at = null, known_code_failures = 0,
+  known_code_retry_at = null where id = $1`);
 const SPEND_STEP = named('update users set totp_last_step = $2 where id = $1 and totp_last_step < $2 returning id');
 const SPEND_RECOVERY = named(
   'update recovery_codes set used_at = now() where user_id = $1 and hash = $2 and used_at is null returning user_id',
@@ -43,12 +55,19 @@ const ADD_RECOVERY = named('insert into recovery_codes (user_id, hash) select $1
 const LEFT = named('select count(*)::int as left from recovery_codes where user_id = $1 and used_at is null');
 
 /**
- * For a login, outside of a transaction: a refusal must not undo the count. @throws two_factor_required, rate_limited
+ * For a login, outside of a transaction: a refusal must not undo the count.
+ * @param isKnown the person was logged in in this browser before
+ * @throws two_factor_required, rate_limited
  */
-export async function requireSecondFactor(ctx: Context, user: UserRow, code: string | null): Promise<void> {
+export async function requireSecondFactor(
+  ctx: Context,
+  user: UserRow,
+  code: string | null,
+  isKnown: boolean,
+): Promise<void> {
   if (!user.totp_confirmed_at) return;
   if (!code) throw problem('two_factor_required');
-  if (!(await spendCode(ctx, user, code)))
+  if (!(await spendCode(ctx, user, code, isKnown)))
     throw problem('two_factor_required', 'The two-factor code is wrong or was used before.');
 }
 
@@ -60,7 +79,7 @@ export async function requireCode(ctx: Context, code: string): Promise<void> {
   const user = await currentUser(ctx);
   if (!user.totp_confirmed_at)
     throw problem('invalid_state', 'Two-factor is off.', { resource_status: 'off', allowed_statuses: ['on'] });
-  if (!(await spendCode(ctx, user, code))) throw wrongField('code', 'is wrong or was used before');
+  if (!(await spendCode(ctx, user, code, true))) throw wrongField('code', 'is wrong or was used before');
 }
 
 /** As requireCode, with the password. @throws the same, validation_failed on `password` */
@@ -121,21 +140,24 @@ export async function recoveryCodesLeft(ctx: Context, userId: string): Promise<n
   return row?.left ?? 0;
 }
 
-async function spendCode(ctx: Context, user: UserRow, code: string): Promise<boolean> {
-  if (!(await ctx.sql.query(ATTEMPT, [user.id])).length) throw await tooMany(ctx, user.id);
+async function spendCode(ctx: Context, user: UserRow, code: string, isKnown: boolean): Promise<boolean> {
   const text = code.replace(/[\s-]/g, '').toLowerCase();
-  const spent = /^\d{6}$/.test(text)
-    ? await spendStep(ctx, user, text)
-    : (await ctx.sql.query(SPEND_RECOVERY, [user.id, hashOf(user.id, text)])).length > 0;
+  const isStep = /^\d{6}$/.test(text);
+  const counters = isKnown ? BY_KNOWN : BY_STRANGERS;
+  // Nobody guesses a recovery code: it works while others use up the attempts.
+  const isRecovery = !isStep && (await ctx.sql.query(SPEND_RECOVERY, [user.id, hashOf(user.id, text)])).length > 0;
+  if (!isRecovery && !(await ctx.sql.query(counters.attempt, [user.id])).length)
+    throw await tooMany(ctx, counters.wait, user.id);
+  const spent = isRecovery || (isStep && (await spendStep(ctx, user, text)));
   if (spent) await ctx.sql.query(FORGIVE, [user.id]);
   return spent;
 }
 
-async function tooMany(ctx: Context, userId: string): Promise<Error> {
-  const [row] = await ctx.sql.query<{ seconds: number }>(WAIT, [userId]);
+async function tooMany(ctx: Context, wait: Statement, userId: string): Promise<Error> {
+  const [row] = await ctx.sql.query<{ seconds: number }>(wait, [userId]);
   return problem(
     'rate_limited',
-    'Too many wrong two-factor codes.',
+    'Too many wrong two-factor codes. A recovery code still works.',
     {},
     { 'Retry-After': String(Math.max(1, row?.seconds ?? 1)) },
   );

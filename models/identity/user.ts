@@ -35,7 +35,7 @@ const VOID_RESETS = named(`update account_links set used_at = now()
   where user_id = $1 and purpose in ('password_reset', 'first_start') and used_at is null`);
 const RESET_TWO_FACTOR = named(
   `update users set totp_secret = null, totp_confirmed_at = null, totp_last_step = 0, code_failures = 0,
-    code_retry_at = null where id = $1`,
+    code_retry_at = null, known_code_failures = 0, known_code_retry_at = null where id = $1`,
 );
 const DROP_RECOVERY = named('delete from recovery_codes where user_id = $1');
 

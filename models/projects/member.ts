@@ -22,6 +22,8 @@ import {
   sessionUser,
   wrongField,
 } from '../identity/user';
+import { addressBlock } from '../../core/protocols/addresses';
+import { ADDRESS_TIMES } from '../identity/login_attempts';
 
 interface MemberRow {
   user_id: string;
@@ -166,7 +168,7 @@ export async function revokeInvitation(ctx: Context, projectId: string, id: stri
  * account_suspended, rate_limited, engine_unavailable
  */
 export async function prepareAcceptance(ctx: Context, input: AcceptInvitationInput): Promise<string | null> {
-  await ctx.attempt(`invitation ${ctx.address}`);
+  await ctx.attempt(`invitation ${addressBlock(ctx.address)}`, ADDRESS_TIMES);
   const [invitation] = await ctx.sql.query<InvitationRow>(OPEN, [sha256(input.token)]);
   if (!invitation) throw noInvitation();
   if (ctx.identity) return signedInMatches(ctx.identity, invitation);

@@ -3,6 +3,8 @@ import { prepareOwner, setUpOwner, type PreparedOwner } from '../../models/ident
 import type { RequestPasswordResetInput, ResetPasswordInput, SetUpOwnerInput } from '../../schema/types';
 import type { Resolvers } from '../types';
 import type { Prepare } from '../../resolvers';
+import { addressBlock } from '../../core/protocols/addresses';
+import { ADDRESS_TIMES } from '../../models/identity/login_attempts';
 
 export const resolvers: Resolvers = {
   Mutation: {
@@ -34,5 +36,5 @@ export const prepare: Record<string, Prepare> = {
     return links.prepareReset(ctx, token, new_password);
   },
   setUpOwner: (args, ctx) => prepareOwner(ctx, args.input as SetUpOwnerInput),
-  confirmEmail: (_, ctx) => ctx.attempt(`confirmation link ${ctx.address}`),
+  confirmEmail: (_, ctx) => ctx.attempt(`confirmation link ${addressBlock(ctx.address)}`, ADDRESS_TIMES),
 };

@@ -48,6 +48,7 @@ const PAGE_HEADERS = {
   'Content-Security-Policy': POLICY,
   'Cache-Control': 'no-cache',
   'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Opener-Policy': 'same-origin',
   'X-Content-Type-Options': 'nosniff',
 };
 

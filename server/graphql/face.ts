@@ -5,7 +5,7 @@ import { ApolloServer } from '@apollo/server';
 import { ApolloServerPluginCacheControlDisabled } from '@apollo/server/plugin/disabled';
 import express, { type ErrorRequestHandler, type RequestHandler, type Response, type Router } from 'express';
 import { getIntrospectionQuery, type GraphQLSchema } from 'graphql';
-import type { Context } from '../../core/context';
+import type { Context, Reply } from '../../core/context';
 import { problem, type Problem } from '../../core/errors';
 import { limits } from '../../core/limits';
 import { requestContext } from '../platform/context';
@@ -219,7 +219,7 @@ async function execute(apollo: ApolloServer<Context>, request: GraphqlRequest, c
   return { status: http.status ?? 200, headers: Object.fromEntries(http.headers), text, isWhole: !found };
 }
 
-function lowerCase(headers: Record<string, string>): Record<string, string> {
+function lowerCase(headers: Reply['headers']): Reply['headers'] {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }
 

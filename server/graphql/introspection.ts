@@ -5,6 +5,7 @@ import { requireBudget } from '../../contract/guard';
 import type { Context } from '../../core/context';
 import { limits } from '../../core/limits';
 import type { Platform } from '../platform/platform';
+import { addressBlock } from '../../core/protocols/addresses';
 
 /** What a query was answered with. */
 export interface Executed {
@@ -45,7 +46,7 @@ export function openIntrospection({ attempts }: Platform): Introspection {
   return {
     async charge(ctx) {
       if (ctx.identity) return requireBudget(ctx, ctx.identity, 'read', limits.introspectionPoints);
-      const bucket = `introspection ${ctx.address}`;
+      const bucket = `introspection ${addressBlock(ctx.address)}`;
       const refusal = attempts.refusal(bucket, 'Too many introspection queries without a key from this address.');
       if (refusal) throw refusal;
       attempts.count(bucket);

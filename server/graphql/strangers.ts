@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
 import { limits } from '../../core/limits';
+import { addressBlock } from '../../core/protocols/addresses';
 import type { Platform } from '../platform/platform';
 import { memoryLimiter } from '../../rest/rate_limit';
 
@@ -25,13 +26,13 @@ export function openStrangers({ attempts, config }: Platform): Strangers {
   return {
     chargeText({ address }, query) {
       if (known.has(digest(query))) return;
-      const bucket = `documents ${address}`;
+      const bucket = `documents ${addressBlock(address)}`;
       const refusal = attempts.refusal(bucket, 'Too many different queries without a key from this address.');
       if (refusal) throw refusal;
       attempts.count(bucket);
     },
     async chargeFields({ address }, count) {
-      const { allowed, reset_seconds } = await fields.take(address, 'read', count);
+      const { allowed, reset_seconds } = await fields.take(addressBlock(address), 'read', count);
       if (allowed) return;
       const detail = `More than ${config.rateLimitRead} fields a minute without a key from this address.`;
       throw problem('rate_limited', detail, {}, { 'Retry-After': String(reset_seconds) });

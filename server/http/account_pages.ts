@@ -3,6 +3,7 @@
 import express, { type ErrorRequestHandler, type Request, type Response, type Router } from 'express';
 import { escapeHtml } from '../../core/protocols/html';
 import { ACCOUNT_PATHS } from '../../core/mail/account_paths';
+import type { Reply } from '../../core/context';
 import type { Problem } from '../../core/errors';
 import { identify, requireSameOrigin } from '../graphql/request';
 import { runDocument } from '../graphql/run_document';
@@ -119,7 +120,7 @@ async function run(
   form: Record<string, unknown>,
   request: Request,
   response: Response,
-): Promise<Record<string, string>> {
+): Promise<Reply['headers']> {
   const ctx = requestContext(platform, request, String(response.getHeader('X-Request-Id')));
   // A page of another site must not log a person in to a different account.
   requireSameOrigin(request, platform.config.baseUrl);

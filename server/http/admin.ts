@@ -6,7 +6,9 @@ import type { CheckCounts } from '../agents/observers/check_loop';
 import type { VarnishNodeSetting } from '../../core/setting_types';
 import { readVarnishCounters } from '../../drivers/varnish/counters';
 import type { CheckFigures } from '../../models/observers/observer/claim';
+import { limits } from '../../core/limits';
 import { StartupError } from '../../core/startup_error';
+import { isAdminHost } from './admin_host';
 import { listenErrorReason } from './http';
 import type { AdminPages } from './mail_pages';
 
@@ -173,15 +175,18 @@ type Exposition = () => Pick<Registry, 'metrics' | 'contentType'> | Promise<Pick
 /** Answers a request on the admin port by itself, errors included. */
 export type AdminRoute = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
+const WRONG_HOST = 'This port answers to addresses, local names and names of the domain of BASE_URL.\n';
+
 /** Serves /metrics, and other paths that are given. @throws StartupError for a taken port */
 export async function listenAdmin(
-  config: { adminHost: string; adminPort: number },
+  config: { adminHost: string; adminPort: number; baseUrl: string },
   exposition: Exposition,
   routes: Record<string, AdminRoute> = {},
   pages: AdminPages = () => Promise.resolve(false),
 ): Promise<{ port: number; close(): Promise<void> }> {
   const all: Record<string, AdminRoute> = { ...routes, '/metrics': (_, response) => answer(response, exposition) };
-  const server = createServer((request, response) => {
+  const server = createServer({ headersTimeout: limits.headersTimeoutMs }, (request, response) => {
+    if (!isAdminHost(request.headers.host, config.baseUrl)) return void response.writeHead(421).end(WRONG_HOST);
     const path = request.url ?? '';
     const route = Object.hasOwn(all, path) ? all[path] : undefined;
     const served = route ? route(request, response) : respondWithPage(pages, request, response);

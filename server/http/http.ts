@@ -12,6 +12,7 @@ import type { Duplex } from 'node:stream';
 import { mintRequestId } from '../../core/ids';
 import { limits } from '../../core/limits';
 import type { Config } from '../../core/config';
+import { guardHttp } from '../../core/process/connection_gate';
 import { StartupError } from '../../core/startup_error';
 import { Problem, problem } from '../../core/errors';
 import { writeProblem } from '../../rest/problem';
@@ -51,7 +52,10 @@ interface Faces {
 const TIMEOUT_CHECK_MS = 1_000;
 
 /** Listens. @throws StartupError for a taken port or an address that is not this machine's */
-export async function listenHttp(config: Pick<Config, 'host' | 'port'>, faces: Faces): Promise<HttpServer> {
+export async function listenHttp(
+  config: Pick<Config, 'host' | 'port' | 'trustProxy' | 'webConcurrency'>,
+  faces: Faces,
+): Promise<HttpServer> {
   // Node would refuse a request without Host itself, with an empty answer.
   const server = createServer({
     maxHeaderSize: limits.headerBytesMax,
@@ -61,6 +65,11 @@ export async function listenHttp(config: Pick<Config, 'host' | 'port'>, faces: F
   server.headersTimeout = limits.headersTimeoutMs;
   server.requestTimeout = limits.requestTimeoutMs;
   server.keepAliveTimeout = limits.keepAliveTimeoutMs;
+  // A client that does not read its answer.
+  server.timeout = limits.silentTimeoutMs;
+  guardHttp(server, { perAddress: perAddress(config) }, (socket) =>
+    rejectUnparsed(socket, TOO_MANY(), faces.baseUrl()),
+  );
   const drain = openDrain();
   const open = new WeakMap<Socket, Exchange>();
   const handle: RequestListener = (request, response) => {
@@ -87,6 +96,14 @@ export async function listenHttp(config: Pick<Config, 'host' | 'port'>, faces: F
   const { port } = server.address() as { port: number };
   return { port, close: (graceSeconds) => drain.run(server, graceSeconds) };
 }
+
+/** Behind proxies all clients have a few addresses: they count there. Web processes get connections in turn. */
+function perAddress({ trustProxy, webConcurrency }: Pick<Config, 'trustProxy' | 'webConcurrency'>): number {
+  return trustProxy > 0 ? Infinity : Math.ceil(limits.connectionsPerAddress / webConcurrency);
+}
+
+const TOO_MANY = (): Problem =>
+  problem('rate_limited', 'Too many connections from this address are in use.', {}, { 'Retry-After': '1' });
 
 /**
  * A server may ignore an offer to upgrade (RFC 9110 section 7.8), as that of a client which would rather speak HTTP/2.
@@ -198,7 +215,8 @@ function rejectUnparsed(socket: Socket, failure: Problem, baseUrl: string): void
         `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
         ...Object.entries({ ...headers, ...more }).map(([name, value]) => `${name}: ${value}`),
       ),
-    end: (text?: string) => socket.end(`${lines.join('\r\n')}\r\n\r\n${text ?? ''}`),
+    // Whatever the client does: one that keeps its side open would keep the descriptor.
+    end: (text?: string) => socket.end(`${lines.join('\r\n')}\r\n\r\n${text ?? ''}`, () => socket.destroySoon()),
   };
   writeProblem(response as unknown as ServerResponse, failure, {
     base_url: baseUrl,

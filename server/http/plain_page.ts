@@ -8,6 +8,8 @@ const HEADERS = {
   // The address holds a code that must not leak to other sites. With no-referrer, browsers would also omit our own
   // origin from form submissions.
   'Referrer-Policy': 'same-origin',
+  // A window that opened the page, or that it opened, keeps no hold of it: it could lead a login elsewhere.
+  'Cross-Origin-Opener-Policy': 'same-origin',
 };
 const STYLE =
   'body{font:16px system-ui;max-width:36rem;margin:4rem auto;padding:0 1rem}' +

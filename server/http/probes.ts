@@ -22,6 +22,7 @@ import { findProbe, type Probe } from '../../models/observers/probe';
 import { clientAddress } from '../platform/context';
 import type { Platform } from '../platform/platform';
 import { readRawBody, refuseRequest } from './raw_request';
+import { addressBlock } from '../../core/protocols/addresses';
 
 type Answer = (platform: Platform, probe: Probe, body: unknown) => Promise<ChecksAnswer | ResultsAnswer>;
 
@@ -87,7 +88,7 @@ async function authenticateProbe({ database, attempts, config }: Platform, reque
   const hash = parseProbeToken(token);
   const probe = hash === null ? null : await findProbe(database, hash);
   if (probe) return probe;
-  const address = clientAddress(request, config.trustProxy);
+  const address = addressBlock(clientAddress(request, config.trustProxy));
   const refusal = attempts.refusal(address);
   if (!refusal) attempts.count(address);
   throw refusal ?? problem('token_invalid', 'The key of the probe is wrong, or was revoked.');

@@ -36,6 +36,8 @@ import { textOf } from '../http/plain_page';
 import { browserCookie, readBrowserSecret } from './browser_cookie';
 import { codeForm } from './pages';
 import { goOn, failureText, requireProvider, showPage, type Visit } from './visit';
+import { addressBlock } from '../../core/protocols/addresses';
+import { ADDRESS_TIMES, findKnownBrowser } from '../../models/identity/login_attempts';
 
 const OVER = 'This login has expired, is already finished, or was started in another browser. Start again.';
 
@@ -43,7 +45,7 @@ const OVER = 'This login has expired, is already finished, or was started in ano
 export async function beginLogin(visit: Visit): Promise<void> {
   const { platform, request, response, ctx, browser, form } = visit;
   requireSameOrigin(request, platform.config.baseUrl);
-  await ctx.attempt(`login provider ${ctx.address}`);
+  await ctx.attempt(`login provider ${addressBlock(ctx.address)}`, ADDRESS_TIMES);
   const setting = requireProvider(ctx, request.params.name);
   const isLink = textOf(form.link) !== '';
   if (isLink) await requirePassword(ctx, textOf(form.password));
@@ -101,7 +103,8 @@ export async function finishWithCode(visit: Visit): Promise<void> {
   requireActive(user);
   if (!user) throw problem('not_found', OVER);
   try {
-    await requireSecondFactor(ctx, user, textOf(form.code) || null);
+    const isKnown = (await findKnownBrowser(ctx, user.email)) !== null;
+    await requireSecondFactor(ctx, user, textOf(form.code) || null, isKnown);
   } catch (error) {
     if (!(error instanceof Problem) || error.status >= 500) throw error;
     Object.assign(ctx.reply.headers, error.headers);

@@ -9,6 +9,7 @@ import {
   findRecord,
   findRecordByUserCode,
   isPolledTooSoon,
+  lockLine,
   mayRepeatRefresh,
   saveRecord,
 } from '../../models/identity/oauth/records';
@@ -43,11 +44,19 @@ export function adapterClass(around: Surroundings): AdapterConstructor {
       const ctx = around.context();
       const spends = around.isSpending();
       if (spends && this.kind === 'DeviceCode' && (await isPolledTooSoon(ctx.sql, id))) throw around.slowDown();
+      if (spends && this.kind === 'RefreshToken') return this.findRefreshToken(id);
       const found = await findRecord(ctx, this.kind, id, spends && this.kind !== 'Client' ? 'lock' : 'read');
-      if (!found || !NEVER_STORED.has(this.kind)) return found;
-      const isRepeated = spends && this.kind === 'RefreshToken' && found.consumed !== undefined;
+      return found && NEVER_STORED.has(this.kind) ? { ...found, jti: id } : found;
+    }
+
+    private async findRefreshToken(id: string): Promise<AdapterPayload | undefined> {
+      const ctx = around.context();
+      await lockLine(ctx.sql, id);
+      const found = await findRecord(ctx, this.kind, id, 'read');
+      if (!found) return undefined;
       const { consumed, ...fresh } = found;
-      return { ...(isRepeated && (await mayRepeatRefresh(ctx.sql, id)) ? fresh : found), jti: id };
+      const isGiven = consumed !== undefined && !(await mayRepeatRefresh(ctx.sql, id));
+      return { ...(isGiven ? found : fresh), jti: id };
     }
 
     async findByUserCode(userCode: string): Promise<AdapterPayload | undefined> {
@@ -60,7 +69,9 @@ export function adapterClass(around: Surroundings): AdapterConstructor {
     }
 
     async consume(id: string): Promise<void> {
-      await consumeRecord(around.context().sql, this.kind, id);
+      const ctx = around.context();
+      const grantId = await consumeRecord(ctx.sql, this.kind, id);
+      if (grantId) await ctx.forget({ key_id: grantId });
     }
 
     async destroy(id: string): Promise<void> {

@@ -199,7 +199,7 @@ function isLoggedIn({ ctx: { identity }, interaction }: Asking): boolean {
   return !mustBeNew || identity.id !== session_id;
 }
 
-function seeOther(response: Response, uid: string, headers: Record<string, string> = {}): void {
+function seeOther(response: Response, uid: string, headers: Context['reply']['headers'] = {}): void {
   response.writeHead(303, { ...headers, Location: OAUTH_PATHS.interaction + uid, 'Cache-Control': 'no-store' }).end();
 }
 

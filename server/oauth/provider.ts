@@ -6,16 +6,21 @@ import { OAUTH_PATHS } from '../../core/accounts/oauth';
 import { mintToken } from '../../core/accounts/tokens';
 import { makeContext, requestContext } from '../platform/context';
 import type { Platform } from '../platform/platform';
-import { readRawBody } from '../http/raw_request';
 import type { Surroundings } from './adapter';
 import { providerConfiguration } from './configuration';
 import { noteGuess } from './guesses';
+import { holdBody, inTransaction, type Refusal } from './spending';
 import type { OidcModule, Provider } from './types';
 
 export interface AuthorisationServer {
   provider: Provider;
-  /** Answers a request to one of the endpoints. */
-  answer(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  /** Answers a request to one of the endpoints. @param refusal of an address whose token or code is wrong once more */
+  answer(request: IncomingMessage, response: ServerResponse, refusal: Refusal): Promise<void>;
+}
+
+interface Keeps {
+  exp?: number;
+  persist(): Promise<unknown>;
 }
 
 /** What gives tokens out or takes them back does it in one transaction: who is killed in between has done nothing. */
@@ -23,14 +28,10 @@ const SPENDING: string[] = [OAUTH_PATHS.token, OAUTH_PATHS.revoke];
 /** Paths at which an authorisation begins, each with a new session: the dashboard's session identifies the user. */
 const BEGINNINGS: string[] = [OAUTH_PATHS.authorize, OAUTH_PATHS.device];
 const NOT_THE_SESSION = /(?:^|;\s*)oauth_session(?:\.sig)?=[^;]*/g;
-const BODY_BYTES_MAX = 56 * 1024;
 /** Requests for tokens that are answered at once: docs/decisions/0174 has what they bring. */
 const LANES = 4;
 /** Ways to answer that are not in the metadata. */
 const OTHER_RESPONSE_MODES = ['fragment', 'form_post'];
-
-/** Thrown through the transaction of an answer that failed, whose text is written already. */
-const FAILED = Symbol('failed');
 
 export async function openAuthorisationServer(platform: Platform): Promise<AuthorisationServer> {
   const oidc = await load(platform);
@@ -42,18 +43,20 @@ export async function openAuthorisationServer(platform: Platform): Promise<Autho
   const { host, protocol } = new URL(platform.config.baseUrl);
   return {
     provider: asking,
-    async answer(request, response) {
+    async answer(request, response, refusal) {
       // Addresses in responses are those of BASE_URL, whatever the Host of the request.
       request.headers.host = host;
       request.headers['x-forwarded-proto'] = protocol.slice(0, -1);
       delete request.headers['x-forwarded-host'];
       beginAnew(request);
       const [path = ''] = (request.url ?? '').split('?');
-      if (request.method === 'POST' && path === OAUTH_PATHS.device) await requireSession(asking, request);
+      const isResumed = path.startsWith(`${OAUTH_PATHS.device}/`);
+      if (isResumed || (request.method === 'POST' && path === OAUTH_PATHS.device))
+        await requireSession(asking, request);
       if (!SPENDING.includes(path)) return answerWith(request, response);
       await holdBody(request);
       const lane = lanes.reduce((best, one) => (one.waiting() < best.waiting() ? one : best));
-      await lane.spend(request, response);
+      await lane.spend(request, response, refusal);
     },
   };
 }
@@ -66,6 +69,11 @@ function openProvider(platform: Platform, oidc: OidcModule, around: Omit<Surroun
   );
   provider.proxy = true;
   giveOurForm(provider);
+  // A page that shows an error to a browser without a session has nothing to keep.
+  const { persist } = provider.Session.prototype as unknown as Keeps;
+  (provider.Session.prototype as unknown as Keeps).persist = async function persistKept() {
+    return typeof this.exp === 'number' ? persist.call(this) : undefined;
+  };
   answerByQueryOnly(oidc.responseModesOf(provider));
   provider.on('grant.error', ({ req }, { error }) => {
     if (error === 'invalid_grant' || error === 'invalid_client') noteGuess(req);
@@ -86,7 +94,7 @@ function answerByQueryOnly(modes: Map<string, unknown>): void {
 interface Lane {
   /** Requests that it has not answered yet. */
   waiting(): number;
-  spend(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  spend(request: IncomingMessage, response: ServerResponse, refusal: Refusal): Promise<void>;
 }
 
 /**
@@ -102,11 +110,11 @@ function openLane(platform: Platform, oidc: OidcModule): Lane {
   let last: Promise<unknown> = Promise.resolve();
   return {
     waiting: () => waiting,
-    spend(request, response) {
+    spend(request, response, refusal) {
       const ctx = requestContext(platform, request, String(response.getHeader('X-Request-Id')));
       waiting += 1;
       const turn = last.then(() =>
-        inTransaction(ctx, response, async (inner) => {
+        inTransaction(ctx, { request, response, refusal }, async (inner) => {
           current = inner;
           await answerWith(request, response);
         }),
@@ -116,56 +124,6 @@ function openLane(platform: Platform, oidc: OidcModule): Lane {
       return turn;
     },
   };
-}
-
-/** The client has its answer when the transaction is over, and no sooner. */
-async function inTransaction(
-  ctx: Context,
-  response: ServerResponse,
-  answer: (inner: Context) => Promise<void>,
-): Promise<void> {
-  const held = holdAnswer(response);
-  try {
-    await ctx.transact(async (inner) => {
-      await answer(inner);
-      if (response.statusCode >= 500) throw FAILED;
-    });
-  } catch (error) {
-    if (error !== FAILED) {
-      held.drop();
-      throw error;
-    }
-  }
-  held.send();
-}
-
-/** Buffers a response until it may be sent. */
-function holdAnswer(response: ServerResponse): { send(): void; drop(): void } {
-  const { end } = response;
-  let last: Parameters<typeof end> | null = null;
-  response.end = ((...parts: Parameters<typeof end>) => {
-    last = parts;
-    return response;
-  }) as typeof end;
-  const drop = (): void => {
-    response.end = end;
-  };
-  return {
-    drop,
-    send() {
-      drop();
-      if (last) response.end(...last);
-    },
-  };
-}
-
-/** Reads the body before the turn of the request comes, so that a slow client does not block others. */
-async function holdBody(request: IncomingMessage): Promise<void> {
-  const body = await readRawBody(request, BODY_BYTES_MAX);
-  Object.defineProperty(request, 'readable', { value: true });
-  request.iterator = async function* () {
-    yield body;
-  } as unknown as IncomingMessage['iterator'];
 }
 
 function beginAnew(request: IncomingMessage): void {

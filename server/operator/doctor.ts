@@ -20,6 +20,7 @@ import { openControlDatabase, type ControlDatabase } from '../../db/control_data
 import { assertNotNewer, pendingMigrations } from '../../db/migrate';
 import { openEmbedded } from '../platform/embedded';
 import { MIGRATIONS } from '../platform/platform';
+import { sharedSiteWarning } from '../platform/shared_site';
 import { listenErrorReason } from '../http/http';
 import type { Command } from './command';
 import { cluster } from './doctor_cluster';
@@ -59,6 +60,7 @@ const checks: Record<string, Check> = {
   isolation,
   'networks of projects': projectNetworks,
   cluster,
+  domains,
   'files of the host': hostUrl,
   'backup store': backupStore,
   'DNS resolver': resolver,
@@ -82,6 +84,11 @@ function dataDirectory({ dataDir }: Config): Finding {
     return { check, status: 'warning', detail: `${dataDir} does not exist yet; the first start creates it` };
   accessSync(dataDir, constants.W_OK | constants.X_OK);
   return { check, status: 'ok', detail: 'can be written' };
+}
+
+function domains(config: Config): Finding[] {
+  const warning = sharedSiteWarning(config);
+  return warning ? [{ check: 'domains', status: 'warning', detail: warning }] : [];
 }
 
 function secretKey({ secretKey: setting, dataDir }: Config): Finding {

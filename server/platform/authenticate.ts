@@ -1,6 +1,7 @@
 import type { Identity } from '../../core/context';
 import { Problem, problem } from '../../core/errors';
 import type { Platform } from './platform';
+import { addressBlock } from '../../core/protocols/addresses';
 
 /**
  * The identity of an Authorization header. Failures are counted per address: beyond the limit a wrong token meets 429,
@@ -18,8 +19,9 @@ export async function authenticate(
     return await identities.ofToken(token);
   } catch (error) {
     if (!(error instanceof Problem) || error.status !== 401) throw error;
-    const refusal = attempts.refusal(address);
-    if (!refusal) attempts.count(address);
+    const block = addressBlock(address);
+    const refusal = attempts.refusal(block);
+    if (!refusal) attempts.count(block);
     throw refusal ?? error;
   }
 }

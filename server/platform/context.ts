@@ -20,11 +20,12 @@ export function requestContext(platform: Platform, request: IncomingMessage, req
     user_agent: String(request.headers['user-agent'] ?? '').slice(0, 200),
     project_header: typeof header === 'string' ? header : undefined,
     dry_run_header: request.headers['dry-run'] as string | undefined,
+    cookie_header: request.headers.cookie,
   });
 }
 
 type Origin = Pick<Context, 'request_id' | 'address' | 'user_agent' | 'project_header'> &
-  Partial<Pick<Context, 'dry_run_header'>>;
+  Partial<Pick<Context, 'dry_run_header' | 'cookie_header'>>;
 type Verbs = Pick<Context, 'currentIdentity' | 'access' | 'projectOf' | 'transact' | 'forget' | 'attempt' | 'catalogs'>;
 
 /**
@@ -39,6 +40,7 @@ export function makeContext(platform: Platform, origin: Origin): Context {
     user_agent: origin.user_agent,
     project_header: origin.project_header,
     dry_run_header: origin.dry_run_header,
+    cookie_header: origin.cookie_header,
     dry_run: false,
     config: platform.config,
     secrets: platform.secrets,
@@ -96,8 +98,8 @@ function verbsOf(platform: Platform): Verbs {
       return transact(platform, this, run);
     },
     forget: (what) => forgetNow(platform, platform.database, what),
-    attempt: async (bucket) => {
-      const refusal = attempts.refusal(bucket);
+    attempt: async (bucket, times) => {
+      const refusal = attempts.refusal(bucket, undefined, times);
       if (refusal) throw refusal;
       attempts.count(bucket);
     },
@@ -157,9 +159,14 @@ export function clientAddress(request: IncomingMessage, proxies: number): string
   const chain = [
     ...String(request.headers['x-forwarded-for'] ?? '')
       .split(',')
-      .map((entry) => entry.trim())
+      .map((entry) => withoutPort(entry.trim()))
       .filter(Boolean),
     direct,
   ];
   return chain[Math.max(0, chain.length - 1 - proxies)] ?? direct;
+}
+
+/** Some proxies add the port, with which each connection would count as a client of its own. */
+function withoutPort(entry: string): string {
+  return /^\[([^\]]+)\](?::\d+)?$/.exec(entry)?.[1] ?? entry.replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1');
 }

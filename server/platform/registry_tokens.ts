@@ -28,6 +28,7 @@ import { isPresent, markRobotsUsed, rightsOf, robotOf } from '../../models/regis
 import { RobotAccount } from '../../models/registries/robot_account';
 import type { Platform } from './platform';
 import { openUseRecorder, type UseRecorder } from './use_recorder';
+import { addressBlock } from '../../core/protocols/addresses';
 
 export interface OpenedRegistryTokens extends RegistryTokens {
   /** PEM; with it another server verifies tokens. */
@@ -134,8 +135,9 @@ function pullLogin(
 }
 
 function refusedLogin(attempts: Platform['attempts'], address: string): 'rate_limited' | null {
-  if (attempts.refusal(address)) return 'rate_limited';
-  attempts.count(address);
+  const block = addressBlock(address);
+  if (attempts.refusal(block)) return 'rate_limited';
+  attempts.count(block);
   return null;
 }
 

@@ -115,11 +115,33 @@ function describeAddresses(bench: () => CdnBench): void {
   });
 }
 
+/** Of gateways, clouds and frameworks, which no list of names has all of. */
+const CREDENTIALS = [
+  ...[
+    'x-api-key',
+    'apikey',
+    'x-auth-token',
+    'x-session-token',
+    'x-amz-security-token',
+    'x-vault-token',
+    'private-token',
+  ],
+  ...['x-goog-iap-jwt-assertion', 'cf-access-jwt-assertion', 'x-amzn-oidc-data', 'x-ms-client-principal-id', 'dpop'],
+  ...[
+    'x-shopify-access-token',
+    'x-auth-request-email',
+    'x-user-id',
+    'x-ssl-client-cert',
+    'x-tenant',
+    'sec-token-binding',
+  ],
+];
+
 function describePeople(bench: () => CdnBench): void {
   const said = ['', 'public', 'must-revalidate', 'max-age=60'];
   test.each(said)('a page of an account is not kept for the end of its address, with "%s"', async (text) => {
     const host = await bench().zone('cdn_deceived');
-    for (const name of ['cookie', 'authorization', 'x-api-key']) {
+    for (const name of ['cookie', 'authorization', ...CREDENTIALS]) {
       const path = `/account/${text}${name}/nothing.css`;
       const headers = { 'content-type': 'text/css', ...(text && { 'cache-control': text }) };
       bench().origin(path, [{ headers, reflects: true }]);
@@ -127,6 +149,46 @@ function describePeople(bench: () => CdnBench): void {
       expect([name, own.body]).toEqual([name, expect.stringContaining('secret')]);
       expect([name, (await bench().visit(host, path)).body]).toEqual([name, expect.not.stringContaining('secret')]);
     }
+  });
+
+  test('a field that nobody knows may say who somebody is, where the answer has no lifetime', async () => {
+    const host = await bench().zone('cdn_unknown_field');
+    const ask = async (path: string, value: string | null): Promise<string> =>
+      (await bench().visit(host, path, { headers: value === null ? {} : { 'x-shop': value } })).body;
+    bench().origin('/silent.css', [{ headers: { 'content-type': 'text/css' }, reflects: true }]);
+    expect(await ask('/silent.css', 'secret')).toContain('secret');
+    expect(await ask('/silent.css', null)).not.toContain('secret');
+    bench().origin('/said', [{ headers: MINUTE, reflects: true }]);
+    expect(await ask('/said', 'everybody')).toBe(await ask('/said', null));
+    bench().origin('/named', [{ headers: { vary: 'X-Shop' }, reflects: true }]);
+    expect(await ask('/named', 'one')).toBe(await ask('/named', 'one'));
+    expect(await ask('/named', 'two')).toContain('two');
+    expect(bench().asked('/named')).toHaveLength(2);
+  });
+
+  test('what browsers, programs and proxies send by themselves says nothing', async () => {
+    const host = await bench().zone('cdn_ordinary_fields');
+    bench().origin('/page', [{ headers: { 'content-type': 'text/html' } }]);
+    const headers = {
+      ...{
+        'user-agent': 'Mozilla/5.0',
+        accept: '*/*',
+        'accept-language': 'de',
+        dnt: '1',
+        'sec-ch-ua': '"a"',
+        te: 'trailers',
+      },
+      ...{
+        'sec-fetch-site': 'none',
+        'sec-fetch-mode': 'navigate',
+        'upgrade-insecure-requests': '1',
+        priority: 'u=0, i',
+      },
+      ...{ traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', 'x-requested-with': 'fetch' },
+      ...{ 'x-forwarded-for': '192.0.2.1', 'x-request-id': '1', 'save-data': 'on', referer: 'https://example.com/' },
+    };
+    await bench().visit(host, '/page', { headers });
+    expect((await bench().visit(host, '/page')).headers['cache-status']).toBe('edge; hit');
   });
 
   test('streams of events are not shared', async () => {

@@ -6,6 +6,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { parseHttpDate } from '../../../core/protocols/http_date';
 import type { CdnCacheRules } from '../cdn';
 import { formatDirectives, parseAge, parseCacheControl, parseTargeted, secondsOf, type Directives } from './directives';
+import { recognitionOf, type Recognition } from './recognition';
 import { varyingFields } from './vary';
 
 export interface Decision extends Freshness {
@@ -43,8 +44,6 @@ const CACHEABLE_IF_EXPLICIT = new Set([302, 307, 405, 414, 501]);
 const NEGATIVE = new Set([404, 410]);
 /** Directives that allow a shared cache to store the response to an authenticated request. */
 const SHARED_DIRECTIVES = ['public', 's-maxage', 'must-revalidate'];
-/** Request fields that identify the visitor. */
-const RECOGNISING = ['cookie', 'authorization', 'x-api-key', 'api-key', 'x-auth-token', 'x-access-token'];
 /** Of S3: the visitor has sent the key that opens the object. */
 const OPENED = 'x-amz-server-side-encryption-customer-algorithm';
 /** Streams that continue for as long as the client is connected: each client needs its own. */
@@ -56,8 +55,7 @@ export function decide({ key, request, status, response }: Exchange, rules: CdnC
   const isExpiring = rules.respect_origin_headers && !directives.has('max-age');
   const headers = libraryHeaders(response, directives, isExpiring);
   const policy = new CachePolicy(cacheRequest(key, request), { status, headers }, { shared: true, cacheHeuristic: 0 });
-  // A response to an identified visitor without an explicit lifetime is not stored, whatever the extension of its path.
-  const isPersonal = isRecognised(request) && !(isExplicit && SHARED_DIRECTIVES.some((name) => directives.has(name)));
+  const isPersonal = isFor(recognitionOf(request, vary), isExplicit, directives);
   const isStorable =
     (CACHEABLE.has(status) || (CACHEABLE_IF_EXPLICIT.has(status) && isExplicit)) &&
     !vary.includes('*') &&
@@ -90,8 +88,10 @@ function libraryHeaders(
   };
 }
 
-function isRecognised(request: IncomingHttpHeaders): boolean {
-  return RECOGNISING.some((name) => request[name] !== undefined);
+/** Whether the response may be for this visitor alone, whatever the extension of its path. */
+function isFor(recognition: Recognition, isExplicit: boolean, directives: Directives): boolean {
+  if (recognition === 'stranger' || !isExplicit) return recognition !== 'stranger';
+  return recognition === 'recognised' && !SHARED_DIRECTIVES.some((name) => directives.has(name));
 }
 
 /** A body delimited by the end of the connection may be truncated: this cannot be detected. */

@@ -2,6 +2,7 @@
 // and an end for clients that are slow or silent.
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { createServer, type Server, type Socket } from 'node:net';
+import { openConnectionGate } from '../../../core/process/connection_gate';
 import type { Responder } from '../responder';
 
 /** No query is as long. */
@@ -10,6 +11,7 @@ const IDLE_MS = 10_000;
 /** From the first byte of a message to its last one, however the bytes trickle. */
 const MESSAGE_MS = 10_000;
 const CONNECTIONS_MAX = 10_000;
+const OF_ADDRESS_MAX = 500;
 /** Connections that wait to be accepted; the kernel has a limit of its own (net.core.somaxconn). */
 const BACKLOG = 4_096;
 /** Bytes that wait to be sent to one client before its next query is read. */
@@ -69,11 +71,12 @@ async function openUdp(port: number, address: string, { respond }: Responds): Pr
 
 async function openTcp(port: number, address: string, responder: Responds): Promise<() => Promise<void>> {
   const sockets = new Set<Socket>();
+  // Of a client with too many, the one that has been open for longest makes room.
+  const gate = openConnectionGate({ perAddress: OF_ADDRESS_MAX, total: CONNECTIONS_MAX, isIdle: () => true });
   const server: Server = createServer({ noDelay: true }, (socket) => {
+    if (!gate.admit(socket)) return void socket.destroy();
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
-    // The one that has been open for longest makes room: nobody keeps others out by holding many.
-    if (sockets.size > CONNECTIONS_MAX) sockets.values().next().value?.destroy();
     serve(socket, responder);
   });
   await new Promise<void>((resolve, reject) => {

@@ -7,10 +7,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { SecureContext, TLSSocket } from 'node:tls';
 import type { IngressDriver, IngressCallbacks, Route } from '../ingress';
 import { refuseClient } from './client_error';
-import { acceptVisitor, closeIdleVisitors } from './simple_connection';
+import { acceptVisitor, closeIdleVisitors, noteHttp2 } from './simple_connection';
 import { tlsContextCache, contextOf, forgetContext } from '../tls_contexts';
 import { http2Visitors, type Http2Visitors } from './http2';
 import { handleRequest } from './request_handler';
+import { openVisitorGate } from './visitor_gate';
 import type { IngressState } from '../ingress_state';
 import { INGRESS_LIMITS, type IngressLimits } from '../limits';
 import { listenFor, portOf, stopListening, type Listeners, type Predecessor } from '../listeners';
@@ -74,11 +75,12 @@ export async function openIngressServer(
     options.tlsPort === null ? null : https.createServer({ ...serverOptions(ingress.limits), ...tlsOptions(ingress) });
   const servers: http.Server[] = secure === null ? [plain] : [plain, secure];
   const sockets = new Set<Socket>();
+  const guard = openVisitorGate(ingress, sockets);
   attachHandlers(ingress, plain, 'http');
-  acceptPlain(ingress, plain, sockets);
+  acceptPlain(ingress, plain);
   if (secure !== null) attachHandlers(ingress, secure, 'https');
-  secure?.on('connection', (socket: Socket) => countSocket(ingress, socket, sockets));
   const visitors = secure && openHttp2(ingress, secure, servers);
+  for (const server of secure === null ? [plain] : [plain, secure]) guard(server);
   const listeners: Listeners = new Map();
   const { host, port, tlsPort, predecessor } = options;
   try {
@@ -189,27 +191,21 @@ function openHttp2(ingress: IngressState, secure: https.Server, servers: http.Se
   const visitors = http2Visitors(server, ingress.limits);
   const [serveHttp1] = secure.listeners('secureConnection') as ((socket: TLSSocket) => void)[];
   secure.removeAllListeners('secureConnection');
-  secure.on('secureConnection', (socket) =>
-    socket.alpnProtocol === 'h2'
-      ? visitors.accept(socket)
-      : acceptVisitor(ingress, socket, 'https', () => serveHttp1?.call(secure, socket)),
-  );
+  secure.on('secureConnection', (socket) => {
+    if (socket.alpnProtocol !== 'h2')
+      return acceptVisitor(ingress, socket, 'https', () => serveHttp1?.call(secure, socket));
+    noteHttp2(socket);
+    visitors.accept(socket);
+  });
   return visitors;
 }
 
-function acceptPlain(ingress: IngressState, plain: http.Server, sockets: Set<Socket>): void {
+function acceptPlain(ingress: IngressState, plain: http.Server): void {
   const [serveHttp1] = plain.listeners('connection') as ((socket: Socket) => void)[];
   plain.removeAllListeners('connection');
-  plain.on('connection', (socket: Socket) => {
-    countSocket(ingress, socket, sockets);
-    if (!socket.destroyed) acceptVisitor(ingress, socket, 'http', () => serveHttp1?.call(plain, socket));
-  });
-}
-
-function countSocket(ingress: IngressState, socket: Socket, sockets: Set<Socket>): void {
-  if (sockets.size >= ingress.limits.connections) return void socket.destroy();
-  sockets.add(socket);
-  socket.on('close', () => sockets.delete(socket));
+  plain.on('connection', (socket: Socket) =>
+    acceptVisitor(ingress, socket, 'http', () => serveHttp1?.call(plain, socket)),
+  );
 }
 
 function attachHandlers(ingress: IngressState, server: http.Server, listener: Scheme): void {

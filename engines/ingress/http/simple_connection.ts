@@ -2,6 +2,7 @@
 // of the ingress; here it is a parser, the routing and one write. At the first other request, the connection and the
 // bytes read so far move to node:http for good.
 import type { Socket } from 'node:net';
+import { rawOf } from '../../../core/process/connection_gate';
 import { refuseClient } from './client_error';
 import { writeDeferred } from './deferred_writes';
 import type { IngressState } from '../ingress_state';
@@ -28,6 +29,10 @@ export interface SimpleConnection {
   onFinish: (error?: Error | null) => void;
   stop: () => void;
 }
+
+/** By the connection below TLS. */
+const accepted = new WeakMap<Socket, SimpleConnection>();
+const http2 = new WeakSet<Socket>();
 
 /** Path of ACME challenges, which take precedence over applications. */
 const WELL_KNOWN = '/.well-known/';
@@ -60,7 +65,20 @@ export function acceptVisitor(
     },
   };
   ingress.visitors.add(connection);
+  accepted.set(rawOf(socket), connection);
   socket.on('data', onData).on('drain', onDrain).on('end', onEnd).on('close', onClose).on('error', onError);
+}
+
+/** Whether a connection may end to make room: before a request, also before its handshake, and between requests. */
+export function isIdleVisitor(raw: Socket): boolean {
+  const visitor = accepted.get(raw);
+  if (visitor === undefined) return !http2.has(raw);
+  return visitor.response === null && visitor.ingress.visitors.has(visitor);
+}
+
+/** Notes that a connection goes on in HTTP/2, which closes it when it is idle. */
+export function noteHttp2(socket: Socket): void {
+  http2.add(rawOf(socket));
 }
 
 /** Ends connections whose client has been idle for too long. */

@@ -93,33 +93,45 @@ export async function listRecords(holder: Holder, kind: string): Promise<OauthPa
   return rows.map((row) => opened(holder, kind, row));
 }
 
-export async function consumeRecord(sql: Sql, kind: string, id: string): Promise<void> {
-  await sql.query(CONSUME, [kind, sha256(id)]);
+/** @returns the connection, where access tokens of it ended with it */
+export async function consumeRecord(sql: Sql, kind: string, id: string): Promise<string | null> {
+  const hash = sha256(id);
+  const ended = kind === 'RefreshToken' ? await sql.query<{ grant_id: string }>(VOID_SIBLINGS, [hash]) : [];
+  await sql.query(CONSUME, [kind, hash]);
+  return ended[0]?.grant_id ?? null;
 }
 
-/** Seconds in which a refresh token may come once more, since the answer to its first use may have been lost. */
+/** Seconds in which a refresh token may come again: its answer was lost, or several windows sent it at once. */
 export const REUSE_SECONDS = 60;
 
-/**
- * Ends the successor that nobody has used, and takes both past the time of reuse. A successor that is being used
- * meanwhile is not among the rows.
- */
-const REPLACE_SUCCESSOR = named(`with reused as (
-    select hash, grant_id from oauth_records r where kind = 'RefreshToken' and hash = $1
-      and consumed_at > now() - make_interval(secs => $2) and not exists (select from oauth_records later
-        where later.kind = 'RefreshToken' and later.grant_id = r.grant_id and later.consumed_at > r.consumed_at))
-  update oauth_records t set consumed_at = '2000-01-01' from reused
-  where t.kind = 'RefreshToken' and t.grant_id = reused.grant_id and (t.hash = reused.hash or t.consumed_at is null)
-  returning t.hash = reused.hash as is_reused`);
+// All refreshes of a connection, one after the other.
+const LOCK_LINE = named(`select g.hash from oauth_records t join oauth_records g
+    on g.kind = 'Grant' and g.hash = encode(sha256(convert_to(t.grant_id, 'UTF8')), 'hex')
+  where t.kind = 'RefreshToken' and t.hash = $1 for update of g`);
+// The first use of a successor ends the others, with the access tokens of their transactions: their time lies before
+// that of any reuse.
+const VOID_SIBLINGS = named(`with void as (update oauth_records t set consumed_at = '2000-01-01' from oauth_records used
+    where used.kind = 'RefreshToken' and used.hash = $1 and used.consumed_at is null
+      and t.kind = 'RefreshToken' and t.grant_id = used.grant_id and t.consumed_at is null and t.hash <> used.hash
+    returning t.grant_id, t.created_at)
+  delete from oauth_records a using void
+  where a.kind = 'AccessToken' and a.grant_id = void.grant_id and a.created_at = void.created_at returning a.grant_id`);
+const REPEATABLE = named(`select hash from oauth_records used where kind = 'RefreshToken' and hash = $1
+  and consumed_at > now() - make_interval(secs => $2) and not exists (select from oauth_records later
+    where later.kind = 'RefreshToken' and later.grant_id = used.grant_id and later.consumed_at > used.consumed_at)`);
+
+/** Serialises the refreshes of the connection that a refresh token is of, until the end of the transaction. */
+export async function lockLine(sql: Sql, token: string): Promise<void> {
+  await sql.query(LOCK_LINE, [sha256(token)]);
+}
 
 /**
- * Whether a refresh token that was used may be used once more: its successor has never been used, so its answer was
- * probably lost (RFC 9700 section 4.14.2 leaves room for it). The successor is consumed instead: whoever has it after
- * all, the client or a thief, ends everything with it.
+ * Whether a refresh token that was used may be used again (RFC 9700 section 4.14.2 leaves room for it): soon after its
+ * first use, and while none of its successors has been used. Each use gets a successor of its own. Whoever uses one,
+ * the client or a thief, ends the others, and whoever uses one of those, ends everything.
  */
 export async function mayRepeatRefresh(sql: Sql, token: string): Promise<boolean> {
-  const rows = await sql.query<{ is_reused: boolean }>(REPLACE_SUCCESSOR, [sha256(token), REUSE_SECONDS]);
-  return rows.some(({ is_reused }) => is_reused) && rows.some(({ is_reused }) => !is_reused);
+  return (await sql.query(REPEATABLE, [sha256(token), REUSE_SECONDS])).length > 0;
 }
 
 /** @returns the connection that it was of */

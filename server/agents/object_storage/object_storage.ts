@@ -1,5 +1,6 @@
 // The embedded S3 endpoint of this host: its view of the database, its counters, and the sweep of its files.
 import type { IncomingMessage } from 'node:http';
+import { limits } from '../../../core/limits';
 import { repeatWork } from '../../../core/process/repeated_work';
 import { endOfPrefix } from '../../../core/protocols/objects';
 import type { ControlDatabase } from '../../../db/control_database';
@@ -48,6 +49,7 @@ export async function openObjectStorageAgent(parts: Platform): Promise<ObjectSto
       addresses: config.s3Listen,
       port: config.s3Port,
       clientOf: (request) => clientOf(request, config.trustProxy),
+      connectionsPerAddress: config.trustProxy > 0 ? Infinity : limits.connectionsPerAddress,
       names: { domain: config.s3Domain, websiteDomain: config.s3WebsiteDomain },
       wakeSweep: () => sweep.wake(),
       count: (...counted) => traffic.count(...counted),

@@ -143,6 +143,18 @@ describe('two processes at once', () => {
       expect(await statusOf(tokens.access_token, url)).toBe(200);
       const refreshed = await client.refresh(tokens.refresh_token);
       expect(await statusOf(refreshed.access_token, url)).toBe(200);
+      // Equal refreshes at both at once.
+      const fields = { client_id: 'platform-cli', grant_type: 'refresh_token' };
+      const equal = new URLSearchParams({ ...fields, refresh_token: refreshed.refresh_token as string });
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, async (_, which) => {
+          const answer = await fetch(`${[service.url, url][which % 2]}/oauth/token`, { method: 'POST', body: equal });
+          return (await answer.json()) as { refresh_token: string };
+        }),
+      );
+      for (const answer of answers) expect(answer).toHaveProperty('refresh_token');
+      const next = await client.refresh(answers[11]?.refresh_token as string);
+      expect(await statusOf(next.access_token, url)).toBe(200);
       await client.revoke(refreshed.access_token);
       expect(await until(async () => (await statusOf(tokens.access_token, url)) === 401, 5)).toBeLessThan(2.5);
     } finally {

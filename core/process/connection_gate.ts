@@ -1,0 +1,139 @@
+// How many connections one client may hold at the servers of this process, and all clients together. So nobody keeps
+// others out by opening many: the ones of whoever holds most make room.
+import { readFileSync } from 'node:fs';
+import type { Server as HttpServer, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { memoize } from '../memoize';
+import { addressBlock, isPublicAddress } from '../protocols/addresses';
+
+export interface GateOptions {
+  /** Connections of one public address. Private ones, such as a proxy or a node of a cluster, may have half of all. */
+  perAddress: number;
+  /** Connections of all; default: what the limit of open files allows. */
+  total?: number;
+  /** Whether a connection may end to make room. */
+  isIdle(socket: Socket): boolean;
+}
+
+export interface ConnectionGate {
+  /**
+   * Counts a new connection until it closes. Where its client has too many, its oldest idle one ends; where all have,
+   * one of the client that has most. @returns false where none makes room: then it is not counted
+   */
+  admit(socket: Socket): boolean;
+}
+
+interface Client {
+  gate: GateOptions;
+  /** The oldest first. */
+  sockets: Set<Socket>;
+}
+
+/** Clients of all gates of this process, by gate and address: they share the descriptors. */
+const clients = new Map<string, Client>();
+const leaves = new WeakMap<Socket, () => void>();
+let open = 0;
+let gates = 0;
+
+/** Descriptors for everything else: files, databases, programs. */
+const SHARE_OF_CONNECTIONS = 0.6;
+const CONNECTIONS_MAX = 20_000;
+const DESCRIPTORS_DEFAULT = 1024;
+
+/** How many connections of clients fit into the limit of open files of this process. */
+export const connectionsMax = memoize((): number => {
+  const descriptors = Number(/^Max open files\s+(\d+)/m.exec(limitsOfProcess())?.[1] ?? DESCRIPTORS_DEFAULT);
+  return Math.min(CONNECTIONS_MAX, Math.floor(descriptors * SHARE_OF_CONNECTIONS));
+});
+
+export function openConnectionGate(gate: GateOptions): ConnectionGate {
+  const number = (gates += 1);
+  let own = 0;
+  return {
+    admit(socket) {
+      if (leaves.has(socket)) return true;
+      const address = socket.remoteAddress ?? '';
+      const key = `${number} ${addressBlock(address)}`;
+      const client = clients.get(key) ?? { gate, sockets: new Set() };
+      const total = gate.total ?? CONNECTIONS_MAX;
+      const ofPrivate = Math.max(gate.perAddress, Math.ceil(total / 2));
+      const ofClient = isPublicAddress(address) ? gate.perAddress : ofPrivate;
+      if (client.sockets.size >= Math.min(ofClient, Math.ceil(connectionsMax() / 2)) && !endIdle(client)) return false;
+      const isFull = own >= total || open >= connectionsMax();
+      if (isFull && !endIdleOfLarger(client, own >= total ? gate : null)) return false;
+      clients.set(key, client);
+      client.sockets.add(socket);
+      [own, open] = [own + 1, open + 1];
+      let isCounted = true;
+      const leave = (): void => {
+        if (!isCounted) return;
+        isCounted = false;
+        [own, open] = [own - 1, open - 1];
+        client.sockets.delete(socket);
+        if (!client.sockets.size) clients.delete(key);
+      };
+      leaves.set(socket, leave);
+      socket.once('close', leave);
+      return true;
+    },
+  };
+}
+
+function endIdle({ gate, sockets }: Client): boolean {
+  for (const socket of sockets) {
+    if (!gate.isIdle(socket)) continue;
+    // Now, not at its close: the next one that comes in this turn has to find the room.
+    leaves.get(socket)?.();
+    socket.destroy();
+    return true;
+  }
+  return false;
+}
+
+/** Who has more than this client makes room for it. @param of one gate; null: of all */
+function endIdleOfLarger(client: Client, of: GateOptions | null): boolean {
+  const larger = [...clients.values()].filter(
+    ({ gate, sockets }) => (of === null || gate === of) && sockets.size > client.sockets.size,
+  );
+  return larger.sort((one, other) => other.sockets.size - one.sockets.size).some(endIdle);
+}
+
+/**
+ * Guards an HTTP server. A connection is idle while no request on it is being answered.
+ * @param refuse answers a connection that is one too many, and closes it
+ */
+export function guardHttp(
+  server: HttpServer,
+  options: Omit<GateOptions, 'isIdle'>,
+  refuse: (socket: Socket) => void = (socket) => void socket.destroy(),
+): void {
+  const answering = new WeakMap<Socket, ServerResponse | null>();
+  const isIdle = (socket: Socket): boolean => {
+    const response = answering.get(socket);
+    return response === undefined || (response !== null && (response.writableFinished || response.destroyed));
+  };
+  const gate = openConnectionGate({ ...options, isIdle });
+  const note = (request: { socket: Socket }, response: ServerResponse): void =>
+    void answering.set(rawOf(request.socket), response);
+  for (const event of ['request', 'checkContinue', 'checkExpectation']) server.prependListener(event, note);
+  // It belongs to another protocol from here on.
+  server.prependListener('upgrade', ({ socket }: { socket: Socket }) => void answering.set(rawOf(socket), null));
+  const [serve] = server.listeners('connection') as ((socket: Socket) => void)[];
+  server.removeAllListeners('connection').on('connection', (socket: Socket) => {
+    if (gate.admit(socket)) serve?.call(server, socket);
+    else refuse(socket);
+  });
+}
+
+/** The connection below TLS, which `connection` of an HTTPS server reports. */
+export function rawOf(socket: Socket & { _parent?: Socket | null }): Socket {
+  return socket._parent ?? socket;
+}
+
+function limitsOfProcess(): string {
+  try {
+    return readFileSync('/proc/self/limits', 'utf8');
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,66 @@
+// Requests that give tokens out or take them back: each in one transaction, whose answer leaves when it is over.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Context } from '../../core/context';
+import type { Problem } from '../../core/errors';
+import { readRawBody } from '../http/raw_request';
+import { wasGuess } from './guesses';
+
+/** The problem that an address meets whose token or code is wrong once more; null below the limit. */
+export type Refusal = () => Problem | null;
+
+const BODY_BYTES_MAX = 56 * 1024;
+/** Thrown through the transaction of an answer that failed, whose text is written already. */
+const FAILED = Symbol('failed');
+
+/** The client has its answer when the transaction is over, and no sooner. */
+export async function inTransaction(
+  ctx: Context,
+  { request, response, refusal }: { request: IncomingMessage; response: ServerResponse; refusal: Refusal },
+  answer: (inner: Context) => Promise<void>,
+): Promise<void> {
+  const held = holdAnswer(response);
+  try {
+    await ctx.transact(async (inner) => {
+      await answer(inner);
+      if (response.statusCode >= 500) throw FAILED;
+    });
+  } catch (error) {
+    if (error !== FAILED) {
+      held.drop();
+      throw error;
+    }
+  }
+  const refused = wasGuess(request) && refusal();
+  if (!refused) return held.send();
+  held.drop();
+  throw refused;
+}
+
+/** Buffers a response until it may be sent. */
+function holdAnswer(response: ServerResponse): { send(): void; drop(): void } {
+  const { end } = response;
+  let last: Parameters<typeof end> | null = null;
+  response.end = ((...parts: Parameters<typeof end>) => {
+    last = parts;
+    return response;
+  }) as typeof end;
+  const drop = (): void => {
+    response.end = end;
+  };
+  return {
+    drop,
+    send() {
+      drop();
+      if (last) response.end(...last);
+    },
+  };
+}
+
+/** Reads the body before the turn of the request comes, so that a slow client does not block others. */
+export async function holdBody(request: IncomingMessage): Promise<void> {
+  const body = await readRawBody(request, BODY_BYTES_MAX);
+  Object.defineProperty(request, 'readable', { value: true });
+  request.iterator = async function* () {
+    yield body;
+  } as unknown as IncomingMessage['iterator'];
+}
