@@ -2161,6 +2161,8 @@ create table users (
   created_at timestamp(3) with time zone not null default now(),
   email_confirmed_at timestamp(3) with time zone,
   link_by_email_until timestamp(3) with time zone,
+  known_code_failures integer not null default 0,
+  known_code_retry_at timestamp(3) with time zone,
   constraint users__already_exists__email UNIQUE (email),
   constraint users_account FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint users_pkey PRIMARY KEY (id)
