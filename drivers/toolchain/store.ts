@@ -1,7 +1,7 @@
 // Local store of programs: one directory `<name>-<version>` each, staged and renamed when complete, so that existing
 // ones can be used without a network.
 import { execFile } from 'node:child_process';
-import { chmod, mkdir, mkdtemp, readdir, rename, rm, symlink } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { highest, isExact } from './versions';
 import { DriverError, asDriverErrors, driverContext, type DriverContext } from '../../core/driver';
@@ -11,7 +11,8 @@ import { downloadGo } from './go_download';
 import { GO_MODULE, goHash, goRelease, type GoSource } from './go_release';
 import { compileLibrary, libraryName, useLibrary } from './go_library';
 import { NpmFailed, npm } from './npm_client';
-import { packageOf, programFile } from './packages';
+import { installPackage, linkProgram } from './npm_package';
+import { packageOf } from './packages';
 import { downloadPython, listPythons, PYTHON_PACKAGE, UvFailed } from './python_builds';
 import {
   installProgram,
@@ -232,47 +233,6 @@ async function downloadProgram(
   const python: Tool = { name: 'python', version: found.version, package: PYTHON_PACKAGE };
   await ensure(store, [python], ctx);
   return install(path.join(directoryOf(store, python), 'bin/python3'));
-}
-
-async function installPackage(
-  tool: Tool,
-  { staging, prefix }: { staging: string; prefix: string },
-  ctx: DriverContext,
-): Promise<void> {
-  const spec = `${tool.package}@${tool.version}`;
-  // npm would not install an npm for another Node.js than its own.
-  const force = tool.name === 'npm' ? ['--force'] : [];
-  // Another prefix has another global configuration, without the registry and the authorities of this one.
-  const globalConfig = (await npm(['config', 'get', 'globalconfig'], staging, ctx)).trim();
-  const places = ['--prefix', prefix, '--globalconfig', globalConfig];
-  await npm(['install', '--global', ...places, '--ignore-scripts', '--omit=dev', ...force, spec], staging, ctx).catch(
-    (error: unknown) => {
-      throw error instanceof NpmFailed ? Object.assign(downloadError(tool, error), { cause: error }) : error;
-    },
-  );
-}
-
-/** @throws DriverError */
-function downloadError({ package: name, version }: Tool, error: NpmFailed): DriverError {
-  if (/EINTEGRITY/.test(error.output))
-    return new DriverError(
-      'transient',
-      `The package ${name} ${version} did not have the integrity that the npm registry states, so it was not used.`,
-    );
-  if (/ENOSPC|EDQUOT/.test(error.output))
-    return new DriverError('capacity', 'The disk of the host is full. An operator has to free space.');
-  if (/\b(E404|ETARGET)\b/.test(error.output))
-    return new DriverError('invalid', `The npm registry has no package ${name} ${version}.`);
-  return new DriverError('transient', `The npm registry did not send the package ${name} ${version}.`);
-}
-
-async function linkProgram(prefix: string, tool: Tool): Promise<void> {
-  const file = programFile(tool.package, tool.name);
-  if (file === null) return;
-  const program = path.join('lib/node_modules', tool.package, file);
-  await mkdir(path.join(prefix, 'bin'), { recursive: true, mode: 0o755 });
-  await chmod(path.join(prefix, program), 0o755);
-  await symlink(path.join('..', program), path.join(prefix, 'bin', tool.name));
 }
 
 /**

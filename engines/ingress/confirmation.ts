@@ -1,4 +1,4 @@
-// Whom an address on another machine leads to. A cluster gives addresses of pods to others, maybe of another tenant,
+// Whom the address of a pod leads to. A cluster gives addresses of pods to others, maybe of another tenant,
 // and a request that reaches them has its cookies and its body with it. So an address is trusted for a while after
 // somebody has confirmed it. While nobody can, as while the API server of the cluster is away, it is trusted as long as
 // it accepts connections without a gap: a pod that takes the place of another one needs time to start, in which nobody
@@ -22,6 +22,8 @@ const OF_THIS_MACHINE = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDR
 
 /** Of an upstream. Times of the monotonic clock. */
 interface Trust {
+  /** The addresses of others, those of networks on this machine among them, are given by this platform alone. */
+  readonly isPod: boolean;
   readonly location: NetworkLocation;
   trustedUntil: number;
   confirmedAt: number;
@@ -53,7 +55,7 @@ export function confirmUpstream(upstream: Pick<Provable, 'references'> & Trust, 
 
 /** No route has it any more: connections that are being made to it are still its own for a moment. */
 export function endTrust(upstream: Trust, now: number): void {
-  if (isElsewhere(upstream.location)) upstream.trustedUntil = Math.min(upstream.trustedUntil, now + LEFT_MS);
+  if (upstream.isPod) upstream.trustedUntil = Math.min(upstream.trustedUntil, now + LEFT_MS);
 }
 
 /** A connection was accepted: by the same instance as before, if there was no gap. */
@@ -63,7 +65,7 @@ export function noteAnswered(upstream: Trust, now: number): void {
 
 /** A connection was not accepted. Where nothing confirms the address, somebody else may have it from now on. */
 export function noteUnanswered(upstream: Trust, { code = '' }: NodeJS.ErrnoException, now: number): void {
-  if (!isElsewhere(upstream.location) || now - upstream.confirmedAt <= UNCONFIRMED_MS) return;
+  if (!upstream.isPod || now - upstream.confirmedAt <= UNCONFIRMED_MS) return;
   if (OF_THIS_MACHINE.has(code)) return;
   upstream.doubtedAt = now;
   upstream.trustedUntil = -Infinity;
@@ -71,8 +73,8 @@ export function noteUnanswered(upstream: Trust, { code = '' }: NodeJS.ErrnoExcep
 
 /** To be called at an interval: without confirmations, a connection each time tells whether there was a gap. */
 export function proveAddress(upstream: Provable, now: number, { probeMs }: Pick<IngressLimits, 'probeMs'>): void {
-  const { location, references, confirmedAt } = upstream;
-  if (!isElsewhere(location) || references === 0 || now - confirmedAt <= UNCONFIRMED_MS) return;
+  const { isPod, references, confirmedAt } = upstream;
+  if (!isPod || references === 0 || now - confirmedAt <= UNCONFIRMED_MS) return;
   if (upstream.isProbed || now - upstream.probedAt < PROVE_EVERY_MS || !isTrusted(upstream, now)) return;
   tryConnection(upstream, now, probeMs, () => undefined);
 }

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { Target } from './ingress';
 import { HOST_NETWORK, type NetworkLocation, connectInto } from '../../core/outbound/network_location';
-import { CONFIRMED_MS, isElsewhere, isTrusted, noteAnswered } from './confirmation';
+import { CONFIRMED_MS, isTrusted, noteAnswered } from './confirmation';
 import { deferWrite } from './http/deferred_writes';
 import type { Tunnel } from './http/tunnel';
 import {
@@ -36,6 +36,7 @@ export interface Upstream {
   /** A connection is being tried, without a request. */
   isProbed: boolean;
   probedAt: number;
+  readonly isPod: boolean;
   /** Until when its address may be taken for its own, see confirmation.ts. */
   trustedUntil: number;
   confirmedAt: number;
@@ -92,6 +93,7 @@ const readBuffer = Buffer.allocUnsafeSlow(65_536);
 export function openUpstream(target: Target, confirmedAt = performance.now()): Upstream {
   const stickyToken = createHash('sha256').update(target.instance_id).digest('base64url').slice(0, 22);
   const location = target.location ?? HOST_NETWORK;
+  const isPod = target.pod_uid !== undefined;
   return {
     instanceId: target.instance_id,
     port: target.port,
@@ -104,7 +106,8 @@ export function openUpstream(target: Target, confirmedAt = performance.now()): U
     unreachableSince: null,
     isProbed: false,
     probedAt: -Infinity,
-    trustedUntil: isElsewhere(location) ? confirmedAt + CONFIRMED_MS : Infinity,
+    isPod,
+    trustedUntil: isPod ? confirmedAt + CONFIRMED_MS : Infinity,
     confirmedAt,
     doubtedAt: -Infinity,
     idle: [],

@@ -52,7 +52,7 @@ async function startMachine(name: string, port = 0): Promise<Machine> {
 }
 
 const openFrontOf = ({ port }: Machine): Promise<Front> => {
-  const targets = [{ instance_id: 'ins_1', port, location: { address: ADDRESS } }];
+  const targets = [{ instance_id: 'ins_1', port, location: { address: ADDRESS }, pod_uid: 'pod-1' }];
   return openFront([routeOf([], { targets })], { limits: LIMITS, confirmed: 'never' });
 };
 
@@ -101,6 +101,13 @@ test('who takes an address over while nobody can confirm it gets nothing of what
   front.ingress.confirmRoutes(0);
   expect(await answerOf(front)).toBe('other');
 }, 20_000);
+
+test('an address of a network on this machine, which is no pod, needs no confirmation', async () => {
+  const one = await startMachine('one');
+  const targets = [{ instance_id: 'ins_1', port: one.port, location: { address: ADDRESS } }];
+  const front = await openFront([routeOf([], { targets })], { limits: LIMITS, confirmed: 'never' });
+  expect(await answerOf(front)).toBe('one');
+});
 
 test('while routes are confirmed all the time, an instance that starts anew gets requests at once', async () => {
   const one = await startMachine('one');

@@ -72,7 +72,12 @@ async function isAccepted(port: number, host: string): Promise<boolean> {
 }
 
 async function openFrontOf(machines: Machine[], over: object = {}): Promise<Front> {
-  const targets = machines.map(({ instance_id, port, location }) => ({ instance_id, port, location }));
+  const targets = machines.map(({ instance_id, port, location }) => ({
+    instance_id,
+    port,
+    location,
+    pod_uid: instance_id,
+  }));
   return openFront([routeOf([], { targets, request_timeout_ms: 20_000, ...over })], { limits: LIMITS });
 }
 
