@@ -37,7 +37,7 @@ export type Present<O> = Extract<Observation<O>, { state: 'present' }>;
 export interface DriverContext {
   signal: AbortSignal;
   deadline: number;
-  /** For remotes: ended when nothing has moved for so long. Default: that of the driver. */
+  /** How long a remote may be silent before the driver gives it up. Default: that of the driver. */
   stallMs?: number;
 }
 

@@ -68,7 +68,7 @@ export const limits = {
   /** Of one public address at the ingress, where all visitors of an office or of a proxy come. */
   visitorsPerAddress: 2_000,
   probeTimeoutMs: 5_000,
-  /** Of a repository that answers, if slowly. */
+  /** Of a probe whose repository answers, however slowly. */
   sourceProbeMs: 25_000,
   /** Time that an operation waits for the reconcile loop before it responds. */
   operationWaitMs: 20_000,

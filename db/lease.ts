@@ -47,7 +47,7 @@ export interface ClaimOptions {
   avoid: readonly string[];
   /** SQL of a row's project. Default: its `project_id`; rows of a table without one are of the platform itself. */
   project?: string | undefined;
-  /** Accounts whose rows are left alone for now; '' stands for the platform. */
+  /** Accounts whose rows are not claimed; '' stands for the platform. */
   passOver?: readonly string[];
 }
 

@@ -123,7 +123,7 @@ export interface InstanceListener {
 }
 
 export interface FollowedInstances {
-  /** Whether the listener is told of changes as they come; false: the cluster is away. */
+  /** Whether changes are reported as they come; false: the cluster is away. */
   readonly isCurrent: boolean;
   stop(): void;
 }

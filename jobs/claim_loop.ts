@@ -23,7 +23,7 @@ export interface ClaimTable<Row extends { account: string }> {
 
 /**
  * @param account whose row the work is for
- * @returns to be called where the work leaves its place before it ends
+ * @returns releases the place, where that is possible before the work ends
  */
 type Track = (work: Promise<void>, account: string) => () => void;
 
@@ -43,17 +43,17 @@ export function startClaimLoop<Row extends { account: string }>(table: ClaimTabl
   const shares = openShares(table.places);
   const track: Track = (work, account) => {
     let hasPlace = true;
-    const leave = (): void => {
+    const release = (): void => {
       if (hasPlace) shares.end(account);
       hasPlace = false;
     };
     shares.begin(account);
     const tracked: Promise<void> = work.finally(() => {
-      leave();
+      release();
       running.delete(tracked);
     });
     running.add(tracked);
-    return leave;
+    return release;
   };
   const turns = openTurns();
   const claim = (room: number): Promise<Row[]> => {

@@ -43,8 +43,8 @@ const DEFAULTS = {
 };
 const BREAKER = { threshold: 5, openMs: 30_000 };
 const OUTAGE_MS = { first: 200, max: 2_000 };
-/** While every slot is taken, each table is looked at for rows of other accounts so often. */
-const LOOK_EVERY_MS = 250;
+/** While every slot is taken, each table is probed for rows of other accounts so often. */
+const PROBE_EVERY_MS = 250;
 
 interface State {
   parts: LoopParts;
@@ -56,9 +56,9 @@ interface State {
   running: Map<Step, Promise<void>>;
   breaker: Breaker;
   turns: Turns;
-  /** Tables that are hot again when a step has ended, and when each was looked at for another account. */
+  /** Tables that are hot again when a step has ended, and when each was probed for rows of another account. */
   parked: Set<string>;
-  lookedAt: Map<string, number>;
+  probedAt: Map<string, number>;
   wakeSignal: WakeSignal;
   /** Aborted by stop(). */
   stopping: AbortController;
@@ -94,7 +94,7 @@ function open(parts: LoopParts, options: LoopOptions): State {
     breaker: openBreaker(BREAKER),
     turns: openTurns(),
     parked: new Set(),
-    lookedAt: new Map(),
+    probedAt: new Map(),
     wakeSignal: openWakeSignal(),
     stopping: new AbortController(),
     polledAt: -Infinity,
@@ -164,7 +164,7 @@ async function startStep(state: State, job: Job): Promise<boolean> {
 
 /** The row that is due for longest, of the accounts whose turn it is. */
 async function claimNext(state: State, job: Job): Promise<Claim | undefined> {
-  const { running, options, turns, lookedAt } = state;
+  const { running, options, turns, probedAt } = state;
   if (running.size < options.concurrency) {
     const claims = await claimInTurns(turns, job.table, { limit: 1, busy: [] }, (_, passOver) =>
       claim(state, job, passOver),
@@ -172,8 +172,8 @@ async function claimNext(state: State, job: Job): Promise<Claim | undefined> {
     return claims[0];
   }
   const at = performance.now();
-  if (at - (lookedAt.get(job.table) ?? -Infinity) < LOOK_EVERY_MS) return undefined;
-  lookedAt.set(job.table, at);
+  if (at - (probedAt.get(job.table) ?? -Infinity) < PROBE_EVERY_MS) return undefined;
+  probedAt.set(job.table, at);
   return (await claim(state, job, [...new Set([...running.keys()].map((step) => step.claim.account))]))[0];
 }
 

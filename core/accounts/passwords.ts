@@ -14,7 +14,7 @@ const HASH_BYTES = 32;
 const CONCURRENT_HASHES_MAX = 2;
 /** About ten seconds of waiting; further requests are rejected, so that a flood of logins cannot pile up. */
 const WAITING_MAX = 50;
-/** Strangers of one address may take so much of that. */
+/** Of these, strangers of one address. */
 const WAITING_OF_ADDRESS_MAX = 20;
 const RETRY_AFTER_SECONDS = '10';
 

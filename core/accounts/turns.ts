@@ -12,13 +12,13 @@ export interface Turns {
 
 interface Round {
   served: Set<string>;
-  /** All that had due rows when another was looked for in vain. */
+  /** The accounts with due rows when no further one was found. */
   known: ReadonlySet<string>;
-  /** Until then no other is looked for, which means to read all the rows of those. */
+  /** Until then no further account is looked for: that reads all due rows of the known ones. */
   knownUntil: number;
 }
 
-/** Claims as many due rows at most, of other accounts than those. */
+/** Claims at most `limit` due rows, of accounts that are not in `passOver`. */
 type ClaimOfOthers<Row> = (limit: number, passOver: string[]) => Promise<Row[]>;
 
 /**
@@ -43,7 +43,7 @@ export async function claimInTurns<Row extends { account: string }>(
 
 /** How many rows of one account are worked on at a time, so that slow ones leave a place for others. */
 export interface Shares {
-  /** Accounts that have their share. */
+  /** Accounts that have all of their share, and get no more rows. */
   busy(): string[];
   /** How many of one account may be claimed now. */
   room(): number;
@@ -54,6 +54,7 @@ export interface Shares {
 /** A tenth of the places is for other accounts. */
 const SHARE = 0.9;
 
+/** @param places rows that are worked on at a time, of all accounts */
 export function openShares(places: number): Shares {
   const share = Math.max(1, Math.floor(places * SHARE));
   const counts = new Map<string, number>();
@@ -71,10 +72,11 @@ export function openShares(places: number): Shares {
   };
 }
 
-/** An account whose rows become due meanwhile waits for so long, beside its turn. */
+/** An account whose first row becomes due meanwhile waits for so much longer. */
 const KNOWN_MS = 250;
 const SERVED_MAX = 1_000;
 
+/** @param now milliseconds of a monotonic clock */
 export function openTurns(now: () => number = () => performance.now()): Turns {
   const rounds = new Map<string, Round>();
   const roundOf = (table: string): Round => {

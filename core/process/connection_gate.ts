@@ -1,8 +1,8 @@
-// How many connections one client may hold at the servers of this process, and all clients together. So nobody keeps
-// others out by opening many: the ones of whoever holds most make room.
+// Limits the connections that one client may hold at the servers of this process, and those of all clients. Nobody
+// keeps others out by opening many: idle connections of the client that holds most are closed first.
 import { readFileSync } from 'node:fs';
 import type { Server as HttpServer, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import type { Server, Socket } from 'node:net';
 import { memoize } from '../memoize';
 import { addressBlock, isPublicAddress } from '../protocols/addresses';
 
@@ -17,8 +17,9 @@ export interface GateOptions {
 
 export interface ConnectionGate {
   /**
-   * Counts a new connection until it closes. Where its client has too many, its oldest idle one ends; where all have,
-   * one of the client that has most. @returns false where none makes room: then it is not counted
+   * Counts a new connection until it closes. Beyond the limit of its client, the client's oldest idle connection is
+   * closed; beyond the total, one of the client that holds most.
+   * @returns false where no idle connection makes room: then it is not counted, and to be closed
    */
   admit(socket: Socket): boolean;
 }
@@ -31,7 +32,7 @@ interface Client {
 
 /** Clients of all gates of this process, by gate and address: they share the descriptors. */
 const clients = new Map<string, Client>();
-const leaves = new WeakMap<Socket, () => void>();
+const releases = new WeakMap<Socket, () => void>();
 let open = 0;
 let gates = 0;
 
@@ -46,12 +47,13 @@ export const connectionsMax = memoize((): number => {
   return Math.min(CONNECTIONS_MAX, Math.floor(descriptors * SHARE_OF_CONNECTIONS));
 });
 
+/** A gate for one or several servers; all gates of the process share the descriptors. */
 export function openConnectionGate(gate: GateOptions): ConnectionGate {
   const number = (gates += 1);
   let own = 0;
   return {
     admit(socket) {
-      if (leaves.has(socket)) return true;
+      if (releases.has(socket)) return true;
       const address = socket.remoteAddress ?? '';
       const key = `${number} ${addressBlock(address)}`;
       const client = clients.get(key) ?? { gate, sockets: new Set() };
@@ -65,15 +67,15 @@ export function openConnectionGate(gate: GateOptions): ConnectionGate {
       client.sockets.add(socket);
       [own, open] = [own + 1, open + 1];
       let isCounted = true;
-      const leave = (): void => {
+      const release = (): void => {
         if (!isCounted) return;
         isCounted = false;
         [own, open] = [own - 1, open - 1];
         client.sockets.delete(socket);
         if (!client.sockets.size) clients.delete(key);
       };
-      leaves.set(socket, leave);
-      socket.once('close', leave);
+      releases.set(socket, release);
+      socket.once('close', release);
       return true;
     },
   };
@@ -83,14 +85,14 @@ function endIdle({ gate, sockets }: Client): boolean {
   for (const socket of sockets) {
     if (!gate.isIdle(socket)) continue;
     // Now, not at its close: the next one that comes in this turn has to find the room.
-    leaves.get(socket)?.();
+    releases.get(socket)?.();
     socket.destroy();
     return true;
   }
   return false;
 }
 
-/** Who has more than this client makes room for it. @param of one gate; null: of all */
+/** Closes an idle connection of a client with more of them. @param of clients of this gate; null: of all gates */
 function endIdleOfLarger(client: Client, of: GateOptions | null): boolean {
   const larger = [...clients.values()].filter(
     ({ gate, sockets }) => (of === null || gate === of) && sockets.size > client.sockets.size,
@@ -118,10 +120,25 @@ export function guardHttp(
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.prependListener(event, note);
   // It belongs to another protocol from here on.
   server.prependListener('upgrade', ({ socket }: { socket: Socket }) => void answering.set(rawOf(socket), null));
+  guardConnections(server, gate, refuse);
+}
+
+/**
+ * Puts a gate before a server of any protocol.
+ * @param refuse closes a connection that is one too many
+ * @param admitted called for the others, before the server gets them
+ */
+export function guardConnections(
+  server: Server,
+  gate: ConnectionGate,
+  refuse: (socket: Socket) => void,
+  admitted: (socket: Socket) => void = () => undefined,
+): void {
   const [serve] = server.listeners('connection') as ((socket: Socket) => void)[];
   server.removeAllListeners('connection').on('connection', (socket: Socket) => {
-    if (gate.admit(socket)) serve?.call(server, socket);
-    else refuse(socket);
+    if (!gate.admit(socket)) return refuse(socket);
+    admitted(socket);
+    serve?.call(server, socket);
   });
 }
 

@@ -80,7 +80,7 @@ export function environmentOf(pid: number): string {
   return read(`/proc/${pid}/environ`);
 }
 
-/** Whether the process has a handler for a signal; false where the host does not tell (proc_pid_status(5)). */
+/** Whether the process has a handler for a signal; false where the host does not say (proc_pid_status(5)). */
 export function catchesSignal(pid: number, signal: NodeJS.Signals): boolean {
   const mask = /^SigCgt:\s*([0-9a-f]+)$/m.exec(read(`/proc/${pid}/status`))?.[1] ?? '0';
   return ((BigInt(`0x${mask}`) >> BigInt(os.constants.signals[signal] - 1)) & 1n) === 1n;

@@ -13,7 +13,7 @@ export function overrideVariables(
   return Object.fromEntries([...left, ...kept]);
 }
 
-/** What execve(2) needs for them, without its pointers: `NAME=value` and a zero byte each. */
+/** Bytes of the variables in execve(2), without its pointers: `NAME=value` and a zero byte each. */
 export function environmentBytes(variables: Readonly<Record<string, string>>): number {
   return Object.entries(variables).reduce((sum, [key, value]) => sum + Buffer.byteLength(key + value) + 2, 0);
 }

@@ -76,7 +76,7 @@ interface Times {
   next(after: Date): Date | null;
 }
 
-/** The last due time from `known`, which is one, up to `until`: looked for in ever longer spans before it. */
+/** The last due time up to `until`, searched in ever longer spans before it. @param known an earlier due time */
 function lastDue(times: Times, known: Date, until: Date): Date {
   for (let spanMs = HOUR_MS; until.getTime() - spanMs > known.getTime(); spanMs *= 24) {
     let last: Date | null = null;
@@ -164,7 +164,7 @@ function parsedMistake(cron: string): string | null {
   return 'must name a day that exists: this one is never due. A day of every month is 1 to 28, such as 0 0 28 * *';
 }
 
-/** Whether a day matches at all. To look for one would take centuries of days; all others come within 40 years. */
+/** Whether any day matches. A search for one would go through centuries of days; other days come within 40 years. */
 function hasDay({ day, nearestWeekdays, month, lastDayOfMonth, lastWeekday, starDOW }: CronPattern): boolean {
   if (!starDOW || lastDayOfMonth || lastWeekday) return true;
   const firstDay = day.findIndex((named, index) => named || nearestWeekdays[index]) + 1;

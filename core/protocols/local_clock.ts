@@ -2,13 +2,13 @@
 // milliseconds that UTC has when its clocks read the same.
 
 export interface LocalClock {
-  /** What the clock reads. */
+  /** The reading of the clock at an instant. */
   at(instant: number): number;
-  /** When it reads so: no time within a gap, two where the clock is set back, the earlier one first. */
+  /** The instants of a reading: none within a gap, two where the clock is set back, the earlier one first. */
   instantsOf(local: number): number[];
-  /** The end of the gap that a reading is in: when the clock is set forward over it. */
+  /** The end of the gap that a reading is in: the instant at which the clock is set forward over it. */
   endOfGap(local: number): number;
-  /** When the clock is set back next, within a day; null where it is not. */
+  /** The instant within a day at which the clock is set back; null where there is none. */
   setBackAfter(instant: number): number | null;
 }
 

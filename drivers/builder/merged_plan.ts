@@ -17,6 +17,7 @@ const emptyPlan: LanguagePlan = {
   programs: [],
 };
 
+/** Of the same field of two languages the later one counts. */
 export function mergePlans(parts: LanguagePlan[]): LanguagePlan {
   return parts.reduce(
     (before, part) => ({
@@ -39,6 +40,7 @@ export function mergePlans(parts: LanguagePlan[]): LanguagePlan {
   );
 }
 
+/** Adds the step that removes development packages, and the notes about commands. */
 export function toBuildPlan(found: LanguagePlan, releaseCommand: string | null = null): BuildPlan {
   const { kind, summary, tools, steps, site, prune, processes, missing, env, programs, go } = found;
   const commands = [...Object.values(processes), ...(releaseCommand === null ? [] : [releaseCommand])];

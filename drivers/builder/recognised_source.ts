@@ -2,6 +2,7 @@
 // applications of their own.
 import path from 'node:path';
 import { findGoWorkspace, modulesBelow } from './go/go_module';
+import { listNames } from './message_text';
 import type { SourceFiles } from './source_files';
 
 interface Generator {
@@ -92,12 +93,11 @@ const otherManifests = [
 ];
 const skipped = /^(?:node_modules|vendor|examples?|tests?|docs?|themes?)$/;
 const DIRECTORIES_MAX = 500;
-const SHOWN_MAX = 8;
 
 /** Folders that are applications of their own, also of folders such as `apps`: `backend`, `apps/web`. */
 async function findApplicationFolders(files: SourceFiles): Promise<string[]> {
   const found: string[] = [];
-  let looked = 0;
+  let inspected = 0;
   for (const name of await files.names('.')) {
     if (!/^[A-Za-z][\w.@+-]{0,80}$/.test(name) || skipped.test(name)) continue;
     if (await hasAny(files, name, [...manifests, ...otherManifests])) {
@@ -105,7 +105,7 @@ async function findApplicationFolders(files: SourceFiles): Promise<string[]> {
       continue;
     }
     for (const below of await files.names(name)) {
-      if ((looked += 1) > DIRECTORIES_MAX || !/^[A-Za-z][\w.@+-]{0,80}$/.test(below)) break;
+      if ((inspected += 1) > DIRECTORIES_MAX || !/^[A-Za-z][\w.@+-]{0,80}$/.test(below)) break;
       if (await hasAny(files, `${name}/${below}`, manifests)) found.push(`${name}/${below}`);
     }
   }
@@ -124,7 +124,6 @@ export async function describeFolders(files: SourceFiles): Promise<string | null
   const folders = modules.length > 0 ? modules : await findApplicationFolders(files);
   if (folders.length === 0) return null;
   const what = modules.length > 0 ? 'The source is a Go workspace (go.work)' : 'The source has applications in folders';
-  const rest = folders.length > SHOWN_MAX ? ` and ${folders.length - SHOWN_MAX} more` : '';
   const one = folders.length === 1 ? 'it' : 'one of them, and make an application for each that should run';
-  return `${what}: ${folders.slice(0, SHOWN_MAX).join(', ')}${rest}. Set build.root_directory to ${one}.`;
+  return `${what}: ${listNames(folders)}. Set build.root_directory to ${one}.`;
 }

@@ -64,6 +64,7 @@ export async function opensPort(files: SourceFiles, file: string): Promise<boole
   return listens.test(text) && isOutsideOfBrowsers.test(text);
 }
 
+/** By the suffix. */
 export function isTypeScript(file: string): boolean {
   return /\.[mc]?ts$/.test(file);
 }

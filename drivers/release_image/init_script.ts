@@ -17,7 +17,7 @@ const SHELL_WORD = /^(\/\S*\/)?(sh|dash|bash|ash|ksh)$/;
  * that handles SIGTERM gets it first, and what it waits for at the next call: its trap runs only then.
  */
 export const INNERMOST: readonly string[] = [
-  'init_told= init_late=',
+  'init_sent= init_late=',
   'innermost() {',
   '  name= children= handles= shell=',
   '  read -r name _ 2>/dev/null <"/proc/$2/comm"',
@@ -32,16 +32,16 @@ export const INNERMOST: readonly string[] = [
   // Bit 15 of the mask, of which a shell may not read all digits as a number.
   '    [ "$key" != SigCgt: ] || handles=$(((0x${value#????????} >> 14) & 1))',
   '  done 2>/dev/null <"/proc/$2/status"',
-  '  case "$handles$init_told" in 1*" $2 "*) ;; 1*) children= ;; esac',
+  '  case "$handles$init_sent" in 1*" $2 "*) ;; 1*) children= ;; esac',
   '  if [ -n "$children" ]; then',
-  '    set -- "$1" "$2" "$init_told"',
+  '    set -- "$1" "$2" "$init_sent"',
   '    for one in $children; do innermost "$1" "$one"; done',
   // A loop would start the next program for ever.
-  '    [ -z "$init_late" ] || [ "$3" = "$init_told" ] || kill -s "$1" "$2" 2>/dev/null',
+  '    [ -z "$init_late" ] || [ "$3" = "$init_sent" ] || kill -s "$1" "$2" 2>/dev/null',
   '    return',
   '  fi',
-  '  case "$init_told" in *" $2 "*) return ;; esac',
-  '  init_told="$init_told $2 "',
+  '  case "$init_sent" in *" $2 "*) return ;; esac',
+  '  init_sent="$init_sent $2 "',
   '  kill -s "$1" "$2" 2>/dev/null',
   '}',
   `init_newline='`,
@@ -81,7 +81,7 @@ export const INIT_LINES: readonly string[] = [
   'init_child=$!',
   'exec 3<&- </dev/null',
   '[ -z "$init_early" ] || pass "$init_early"',
-  // A signal ends the wait before the program has ended; 127: the end was told before.
+  // A signal ends the wait before the program has ended; 127: an earlier wait has reported the end.
   'while :; do',
   '  init_signalled=',
   '  wait "$init_child"',

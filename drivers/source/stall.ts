@@ -1,14 +1,14 @@
-// Ends a git whose remote is silent. Time alone does not tell: on a busy machine a git that is well takes long, while
+// Kills a Git whose remote is silent. Time alone does not tell: on a busy machine a Git that is well takes long, while
 // one that waits for a silent remote neither computes nor receives.
 import { readFile } from 'node:fs/promises';
 
-const LOOKS = 5;
+const SAMPLES = 5;
 /** As proc(5) counts processor time. */
 const TICK_MS = 10;
 /** Git wakes 20 times a second to see whether something has come. */
 const IDLE_SHARE = 0.05;
 
-interface Look {
+interface Sample {
   processorMs: number;
   /** Waits for the processor or a disk, and not for the remote. */
   isBusy: boolean;
@@ -22,36 +22,36 @@ interface Look {
 export function watchStall(pid: number, ms: number, bytes: () => Promise<number>, onStall: () => void): () => void {
   let timer: NodeJS.Timeout;
   let before = { bytes: 0, processorMs: 0 };
-  let stillLooks = 0;
-  const everyMs = ms / LOOKS;
-  const look = async (): Promise<void> => {
-    const [tree, received] = await Promise.all([lookAtProcesses(pid), bytes()]);
+  let unchangedSamples = 0;
+  const everyMs = ms / SAMPLES;
+  const sample = async (): Promise<void> => {
+    const [tree, received] = await Promise.all([sampleProcesses(pid), bytes()]);
     const now = { bytes: received, processorMs: tree.processorMs };
     const computes = now.processorMs - before.processorMs > Math.max(TICK_MS, everyMs * IDLE_SHARE);
-    // Looks are counted, not time: a platform that gets no processor time itself looks late.
-    stillLooks = tree.isBusy || computes || now.bytes !== before.bytes ? 0 : stillLooks + 1;
+    // Samples are counted, not time: a platform that gets no processor time itself takes them late.
+    unchangedSamples = tree.isBusy || computes || now.bytes !== before.bytes ? 0 : unchangedSamples + 1;
     before = now;
-    if (stillLooks >= LOOKS) return onStall();
-    timer = setTimeout(() => void look(), everyMs);
+    if (unchangedSamples >= SAMPLES) return onStall();
+    timer = setTimeout(() => void sample(), everyMs);
   };
-  timer = setTimeout(() => void look(), everyMs);
+  timer = setTimeout(() => void sample(), everyMs);
   return () => clearTimeout(timer);
 }
 
 /** The process and its descendants (proc(5)); where there is no /proc, only bytes count. */
-async function lookAtProcesses(pid: number): Promise<Look> {
+async function sampleProcesses(pid: number): Promise<Sample> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
   const [state = '', ...fields] = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const own = Number(fields[10]) + Number(fields[11]);
   const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
-  const looks = await Promise.all(
+  const samples = await Promise.all(
     children
       .split(' ')
       .filter(Boolean)
-      .map((child) => lookAtProcesses(Number(child))),
+      .map((child) => sampleProcesses(Number(child))),
   );
   return {
-    processorMs: looks.reduce((sum, look) => sum + look.processorMs, (own || 0) * TICK_MS),
-    isBusy: state === 'R' || state === 'D' || looks.some(({ isBusy }) => isBusy),
+    processorMs: samples.reduce((sum, one) => sum + one.processorMs, (own || 0) * TICK_MS),
+    isBusy: state === 'R' || state === 'D' || samples.some(({ isBusy }) => isBusy),
   };
 }

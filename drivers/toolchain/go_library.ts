@@ -16,6 +16,7 @@ const COMPILED_MS = 15 * 60_000;
 const INDEX = 'index';
 const DATA = 'data';
 
+/** Name of its directory in the store. */
 export function libraryName({ version }: Pick<Go, 'version'>): string {
   return `go-library-${version}`;
 }
@@ -67,7 +68,7 @@ async function takePart(cache: string, target: string, suffix: string): Promise<
 export function useLibrary(directory: string): string[] {
   const part = (name: string): string => `'${path.join(directory, name).replaceAll("'", String.raw`'\''`)}/.'`;
   return [
-    // A link to a library that is gone would make Go write to it.
+    // Go would write through a link whose target has been removed.
     '[ ! -d "$GOCACHE" ] || find -L "$GOCACHE" -type l -exec rm -f {} + 2>/dev/null',
     `if [ -d ${part(DATA)} ] && mkdir -p "$GOCACHE"; then`,
     `cp -Rsn ${part(DATA)} "$GOCACHE/" 2>/dev/null`,

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { mkdir, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { memoize } from '../../core/memoize';
-import { DriverError, type DriverContext } from '../../core/driver';
+import { diskFull, DriverError, type DriverContext } from '../../core/driver';
 import type { Tool, ToolName } from '../toolchain';
 import { runUv, UvFailed } from './python_builds';
 import type { PythonSource } from './python_source';
@@ -17,6 +17,7 @@ export type PythonProgram = Extract<ToolName, 'poetry' | 'pdm'>;
 /** They run with these lines of Python, whatever those of the source. */
 export const PROGRAM_PYTHONS = '>=3.10,<3.15';
 
+/** Whether the tool is installed from a list of packages in this folder. */
 export function isPythonProgram(name: ToolName): name is PythonProgram {
   return name === 'poetry' || name === 'pdm';
 }
@@ -62,7 +63,6 @@ export async function installProgram(
 function installError(name: string, version: string, { output }: UvFailed): DriverError {
   if (/hash mismatch/i.test(output))
     return new DriverError('transient', `A package of ${name} ${version} does not have the expected hash.`);
-  if (/No space left|quota/i.test(output))
-    return new DriverError('capacity', 'The disk of the host is full. An operator has to free space.');
+  if (/No space left|quota/i.test(output)) return diskFull();
   return new DriverError('transient', `The Python package index did not send ${name} ${version} with its packages.`);
 }

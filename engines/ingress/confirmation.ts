@@ -1,5 +1,5 @@
-// Whom the address of a pod leads to. A cluster gives addresses of pods to others, maybe of another tenant,
-// and a request that reaches them has its cookies and its body with it. So an address is trusted for a while after
+// Whom the address of a pod leads to. A cluster gives addresses of pods to others, maybe of another tenant, and a
+// request that reaches them has its cookies and its body with it. So an address is trusted for a while after
 // somebody has confirmed it. While nobody can, as while the API server of the cluster is away, it is trusted as long as
 // it accepts connections without a gap: a pod that takes the place of another one needs time to start, in which nobody
 // answers (docs/decisions/0213).
@@ -17,7 +17,7 @@ const UNCONFIRMED_MS = 3_000;
 /** Between two of them. Taking over an address takes a cluster longer: two containers end, and two start. */
 const PROVE_EVERY_MS = 400;
 
-/** What lacks on this machine says nothing of another. */
+/** Errors of this machine, which say nothing about another. */
 const OF_THIS_MACHINE = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL']);
 
 /** Of an upstream. Times of the monotonic clock. */
@@ -42,6 +42,7 @@ export function isElsewhere(location: NetworkLocation): boolean {
   return 'address' in location && location.address !== HOST_NETWORK.address;
 }
 
+/** Whether the address may get requests. */
 export function isTrusted({ trustedUntil }: Pick<Trust, 'trustedUntil'>, now: number): boolean {
   return now <= trustedUntil;
 }
@@ -71,7 +72,7 @@ export function noteUnanswered(upstream: Trust, { code = '' }: NodeJS.ErrnoExcep
   upstream.trustedUntil = -Infinity;
 }
 
-/** To be called at an interval: without confirmations, a connection each time tells whether there was a gap. */
+/** To be called at an interval: without confirmations, it connects each time, so that a gap is noticed. */
 export function proveAddress(upstream: Provable, now: number, { probeMs }: Pick<IngressLimits, 'probeMs'>): void {
   const { isPod, references, confirmedAt } = upstream;
   if (!isPod || references === 0 || now - confirmedAt <= UNCONFIRMED_MS) return;
@@ -104,6 +105,6 @@ export function tryConnection(
   });
   const late = setTimeout(() => {
     abandon();
-    finish(Object.assign(new Error('nobody has answered'), { code: 'ETIMEDOUT' }));
+    finish(Object.assign(new Error('no connection in time'), { code: 'ETIMEDOUT' }));
   }, withinMs).unref();
 }

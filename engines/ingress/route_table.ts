@@ -90,6 +90,7 @@ export function applyRoutes(table: RouteTable, routes: Route[], reading: number)
   for (const [id, own] of byApplication) updateRoutes(table, id, own, reading);
 }
 
+/** The routes as another process restores them. */
 export function routesOf(table: RouteTable): ReturnType<IngressDriver['routes']> {
   const routes = [...table.applications.values()].flatMap(({ sites }) => sites.map(({ route }) => route));
   // Infinity is not passed on to another process.

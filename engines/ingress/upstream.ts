@@ -37,7 +37,7 @@ export interface Upstream {
   isProbed: boolean;
   probedAt: number;
   readonly isPod: boolean;
-  /** Until when its address may be taken for its own, see confirmation.ts. */
+  /** Until when its address is trusted, see confirmation.ts. */
   trustedUntil: number;
   confirmedAt: number;
   /** A connection was not accepted while nothing confirmed the address. */
@@ -90,6 +90,7 @@ const IDLE_CONNECTIONS_MAX = 256;
  */
 const readBuffer = Buffer.allocUnsafeSlow(65_536);
 
+/** @param confirmedAt when the address was confirmed, on the monotonic clock */
 export function openUpstream(target: Target, confirmedAt = performance.now()): Upstream {
   const stickyToken = createHash('sha256').update(target.instance_id).digest('base64url').slice(0, 22);
   const location = target.location ?? HOST_NETWORK;
@@ -238,7 +239,7 @@ function onConnected(connection: UpstreamConnection, socket: Socket, headBytes: 
   // The kernel asks for seconds: by now the address may be another's. Nothing was sent.
   if (!isTrusted(upstream, now)) {
     socket.on('error', () => undefined).destroy();
-    return onClose(connection, new Error('the address is not known to be that of the instance any more'));
+    return onClose(connection, new Error('the address may no longer belong to the instance'));
   }
   noteAnswered(upstream, now);
   let failure: Error | null = null;

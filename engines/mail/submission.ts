@@ -11,7 +11,7 @@ import {
   type SMTPServerSession,
 } from 'smtp-server';
 import type { MailPort } from '../../core/setting_types';
-import { openConnectionGate } from '../../core/process/connection_gate';
+import { guardConnections, openConnectionGate } from '../../core/process/connection_gate';
 import { localPartText } from '../../core/protocols/mailbox';
 import { receiveMessage, type IncomingParts, type StoredMessage } from './message/message_file';
 import { isAutomaticAnswer } from './message/automatic';
@@ -258,12 +258,10 @@ function receivedLine(
   return `Received: from ${name} ([${address}])\r\n by ${host} with ${transmissionType} id ${id};\r\n ${date}`;
 }
 
-/** Nobody takes all sessions. @param perAddress sessions of one public address */
+/** Limits the sessions of a client, so that nobody takes all. @param perAddress those of one public address */
 export function guardSessions(server: SMTPServer, perAddress: number): void {
   const gate = openConnectionGate({ perAddress, total: server.options.maxClients, isIdle: () => false });
-  const [serve] = server.server.listeners('connection') as ((socket: Socket) => void)[];
-  server.server.removeAllListeners('connection').on('connection', (socket: Socket) => {
-    if (gate.admit(socket)) return serve?.call(server.server, socket);
+  guardConnections(server.server, gate, (socket) => {
     socket.on('error', () => socket.destroy());
     socket.end('421 4.7.0 Too many sessions of this address. Try again later.\r\n', () => socket.destroySoon());
   });

@@ -6,7 +6,7 @@ import { releaseAllLeases } from '../../db/lease';
 import { isDeploying, stackOfApplication, type StackKey } from '../../models/applications/stack';
 import { removeStack } from '../../models/applications/stack_removal';
 import { reconcileStack } from './application/reconcile_stack';
-import { isOutageReason } from './application/outage';
+import { isOutageReason, OUTAGE_RECHECK_MS } from './application/outage';
 import { applicationStatus, updateProcessStatuses } from './application/status';
 import { isPausedForGrowth } from './application/volume_growth';
 import { cacheLeftovers, mirrorLeftovers, uploadLeftovers } from '../deployments/deployment/leftovers';
@@ -36,7 +36,6 @@ const MOVING = new Set<string>(Application.states.transitional);
 const RECHECK_MS = 60_000;
 const MOVING_MS = 5_000;
 const GOING_MS = 1_000;
-const OUT_MS = 3_000;
 
 export const job: Job<ApplicationRow> = {
   table: Application.table,
@@ -72,9 +71,9 @@ async function reconcileApplication(row: ApplicationRow, ctx: JobContext): Promi
   if (!upToDate || next.status !== status || MOVING.has(next.status))
     return progressing(next.status === status ? MOVING_MS : 0, columns);
   if (next.status === 'new' || next.status === 'stopped') return settled(columns, null);
-  // What its instances say of it wakes nobody.
+  // A new reason of an instance does not wake the job.
   const isOut = isOutageReason(next.status_reason ?? null);
-  return settled(columns, jittered(isOut ? OUT_MS : RECHECK_MS));
+  return settled(columns, jittered(isOut ? OUTAGE_RECHECK_MS : RECHECK_MS));
 }
 
 async function tearDown(row: ApplicationRow, ctx: JobContext): Promise<Outcome> {

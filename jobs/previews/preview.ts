@@ -7,7 +7,7 @@ import { releaseAllLeases } from '../../db/lease';
 import { stackOfPreview, type PreviewStack, type StackKey } from '../../models/applications/stack';
 import { expirePreview, latestOfPreview, removeStack } from '../../models/applications/stack_removal';
 import { cacheDirectory, removeDirectory } from '../deployments/deployment/row';
-import { outageReason } from '../applications/application/outage';
+import { OUTAGE_RECHECK_MS, outageReason } from '../applications/application/outage';
 import { reconcileStack } from '../applications/application/reconcile_stack';
 import { countRunning } from '../applications/application/stack_plan';
 import { jittered, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from '../job';
@@ -22,7 +22,6 @@ interface PreviewRow extends LoopRow {
 
 const RECHECK_MS = 60_000;
 const GOING_MS = 1_000;
-const OUT_MS = 3_000;
 const WEB = 'web';
 
 export const job: Job<PreviewRow> = {
@@ -47,7 +46,7 @@ async function reconcilePreview(row: PreviewRow, ctx: JobContext): Promise<Outco
   if (FOLLOWING.has(status) && (await followBranch(row, ctx))) return settled({}, 0);
   const columns =
     status === row.status && reason === (row.status_reason ?? null) ? {} : { status, status_reason: reason };
-  const recheckMs = outage === null ? RECHECK_MS : OUT_MS;
+  const recheckMs = outage === null ? RECHECK_MS : OUTAGE_RECHECK_MS;
   return settled(columns, Math.max(0, Math.min(jittered(recheckMs), pollMsOf(ctx), leftMs)));
 }
 

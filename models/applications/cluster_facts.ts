@@ -29,7 +29,7 @@ export function installationId(sql: Sql): () => Promise<string> {
 const SAVE_PREFIX = named(`insert into cluster_facts (name, value) values ('prefix', to_jsonb($1::text))
   on conflict (name) do update set value = excluded.value, updated_at = now()`);
 
-/** By which label objects in the cluster are those of this installation. Ingresses tell pods apart by it. */
+/** Label of the objects of this installation in the cluster, by which ingresses recognise their pods. */
 export async function saveClusterPrefix(sql: Sql, prefix: string): Promise<void> {
   await sql.query(SAVE_PREFIX, [prefix]);
 }

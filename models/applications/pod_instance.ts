@@ -71,7 +71,7 @@ const LEAVE = named(
   `update instances set status = 'stopping' where pod_uid = $1 and status <> 'stopping' returning id`,
 );
 
-/** The pod has gone, and its row stays for its last lines: it gets no requests. */
+/** The pod was removed. Its row stays until its last log lines are stored, and gets no requests. */
 export async function noteLeavingPod(database: ControlDatabase, uid: string): Promise<void> {
   await database.transaction(async (session) => {
     const rows = await session.query<{ id: string }>(LEAVE, [uid]);

@@ -91,8 +91,8 @@ export class DnsZone extends Resource {
   }
 
   async change(ctx: Context, { default_ttl, soa }: UpdateDnsZoneInput): Promise<this> {
-    const wanted = { default_ttl: default_ttl ?? this.default_ttl, soa: { ...this.soa, ...given(soa) } };
-    const changes = requestedChanges(wanted, this);
+    const requested = { default_ttl: default_ttl ?? this.default_ttl, soa: { ...this.soa, ...given(soa) } };
+    const changes = requestedChanges(requested, this);
     return this.update(ctx, { ...changes, ...(Object.keys(changes).length > 0 && { serial: this.nextSerial() }) });
   }
 

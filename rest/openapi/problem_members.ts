@@ -2,7 +2,7 @@
 import type { ErrorCode } from '../../core/errors';
 import type { DocumentBuilder } from './builder';
 import type { Schema } from './document';
-import { dependentRef, fieldErrorRef, resourceCountRef } from './problem_parts';
+import { dependentRef, fieldErrorRef, integerSchema, resourceCountRef, textSchema } from './problem_parts';
 
 interface Member {
   codes: ErrorCode[];
@@ -14,11 +14,10 @@ interface Member {
 type Members = Record<string, Member>;
 
 const member = (codes: ErrorCode[], schema: Schema): Member => ({ codes, schema });
-const text = (description: string): Schema => ({ type: 'string', description });
-const count = (description: string): Schema => ({ type: 'integer', description });
 const texts = (description: string): Schema => ({ type: 'array', items: { type: 'string' }, description });
 const moment = (description: string): Schema => ({ type: 'string', format: 'date-time', description });
 
+/** By name. */
 export function problemMembers(builder: DocumentBuilder): Members {
   return { ...bodyMembers(builder), ...accessMembers(), ...stateMembers(builder), ...possibleMembers(builder) };
 }
@@ -32,8 +31,8 @@ function bodyMembers(builder: DocumentBuilder): Members {
   const batch: ErrorCode[] = ['env_key_reserved', 'env_key_managed', 'precondition_failed'];
   return {
     errors: { ...member(['validation_failed'], errors), always: true },
-    parameter: { ...member(['invalid_query_parameter'], text('Name of the query parameter.')), always: true },
-    field: member(named, text('Path of the field in the body.')),
+    parameter: { ...member(['invalid_query_parameter'], textSchema('Name of the query parameter.')), always: true },
+    field: member(named, textSchema('Path of the field in the body.')),
     keys: member(['env_key_conflict', ...batch], texts('Variables that are already set, or that cannot be changed.')),
     fields: member(batch, texts('Paths of these variables in the body.')),
   };
@@ -41,12 +40,12 @@ function bodyMembers(builder: DocumentBuilder): Members {
 
 function accessMembers(): Members {
   return {
-    required_scope: member(['insufficient_scope'], text('Scope that the operation requires.')),
+    required_scope: member(['insufficient_scope'], textSchema('Scope that the operation requires.')),
     token_scopes: member(['insufficient_scope'], texts('Scopes of the key.')),
-    required_role: member(['role_not_permitted'], text('Lowest role that may call the operation.')),
-    resource: member(['quota_exceeded'], text('Name of the quota.')),
-    used: member(['quota_exceeded'], count('Current usage.')),
-    limit: member(['quota_exceeded'], count('Limit.')),
+    required_role: member(['role_not_permitted'], textSchema('Lowest role that may call the operation.')),
+    resource: member(['quota_exceeded'], textSchema('Name of the quota.')),
+    used: member(['quota_exceeded'], integerSchema('Current usage.')),
+    limit: member(['quota_exceeded'], integerSchema('Limit.')),
   };
 }
 
@@ -63,12 +62,12 @@ function stateMembers(builder: DocumentBuilder): Members {
     description: 'Resources that the project still contains.',
   };
   return {
-    resource_id: member(['already_exists'], text('Id of the existing resource.')),
-    resource_status: member(states, text('Current status of the resource.')),
+    resource_id: member(['already_exists'], textSchema('Id of the existing resource.')),
+    resource_status: member(states, textSchema('Current status of the resource.')),
     allowed_statuses: member(['invalid_state'], texts('Statuses that allow the operation.')),
     dependents: member(['resource_in_use'], dependents),
     resources: member(['project_not_empty'], resources),
-    managed_by: member(['env_key_managed'], text('Id of the attachment.')),
+    managed_by: member(['env_key_managed'], textSchema('Id of the attachment.')),
     regions: member(['capacity_unavailable'], texts('Regions that have capacity.')),
   };
 }
@@ -76,19 +75,19 @@ function stateMembers(builder: DocumentBuilder): Members {
 /** Members that say what would have been possible. */
 function possibleMembers(builder: DocumentBuilder): Members {
   return {
-    limit_bytes: member(['payload_too_large'], count('Maximum size of the body in bytes.')),
-    current_size_gb: member(['volume_size_must_increase'], count('Current size.')),
-    requested_size_gb: member(['volume_size_must_increase'], count('Requested size.')),
-    min_gb: member(['volume_size_out_of_range'], count('Minimum size.')),
-    max_gb: member(['volume_size_out_of_range'], count('Maximum size.')),
-    max_instances: member(['scale_out_of_range'], count('Maximum number of instances.')),
-    engine: member(['engine_feature_unsupported'], text('Name of the engine.')),
-    feature: member(['engine_feature_unsupported'], text('Name of the feature.')),
+    limit_bytes: member(['payload_too_large'], integerSchema('Maximum size of the body in bytes.')),
+    current_size_gb: member(['volume_size_must_increase'], integerSchema('Current size.')),
+    requested_size_gb: member(['volume_size_must_increase'], integerSchema('Requested size.')),
+    min_gb: member(['volume_size_out_of_range'], integerSchema('Minimum size.')),
+    max_gb: member(['volume_size_out_of_range'], integerSchema('Maximum size.')),
+    max_instances: member(['scale_out_of_range'], integerSchema('Maximum number of instances.')),
+    engine: member(['engine_feature_unsupported'], textSchema('Name of the engine.')),
+    feature: member(['engine_feature_unsupported'], textSchema('Name of the feature.')),
     available_versions: member(['engine_version_unsupported'], texts('Possible versions.')),
     earliest: member(['point_in_time_unavailable'], moment('Earliest possible point in time.')),
     latest: member(['point_in_time_unavailable'], moment('Latest possible point in time.')),
     record_errors: member(['record_invalid'], recordErrors(builder)),
-    line: member(['zone_file_invalid'], count('Number of the line that cannot be parsed.')),
+    line: member(['zone_file_invalid'], integerSchema('Number of the line that cannot be parsed.')),
   };
 }
 
@@ -97,10 +96,10 @@ function recordErrors(builder: DocumentBuilder): Schema {
     type: 'object',
     description: 'An error in a DNS record.',
     properties: {
-      index: count('Position in the list; absent for a single record.'),
-      field: text('Dotted path of the field.'),
-      code: text('As in `errors`.'),
-      detail: text('What is wrong.'),
+      index: integerSchema('Position in the list; absent for a single record.'),
+      field: textSchema('Dotted path of the field.'),
+      code: textSchema('As in `errors`.'),
+      detail: textSchema('What is wrong.'),
     },
     required: ['field', 'code', 'detail'],
   }));

@@ -22,8 +22,10 @@ const fieldErrorCodes: Record<FieldErrorCode, string> = {
   depends_on: 'The field requires another field, or another value of it.',
 };
 
-const text = (description: string): Schema => ({ type: 'string', description });
-const count = (description: string): Schema => ({ type: 'integer', description });
+/** The schema of a string. */
+export const textSchema = (description: string): Schema => ({ type: 'string', description });
+/** The schema of an integer. */
+export const integerSchema = (description: string): Schema => ({ type: 'integer', description });
 
 export function fieldErrorRef(builder: DocumentBuilder): Schema {
   return builder.use('schemas', 'FieldError', () => ({
@@ -36,7 +38,7 @@ export function fieldErrorRef(builder: DocumentBuilder): Schema {
         examples: ['source.branch'],
       },
       code: fieldErrorCodeRef(builder),
-      detail: text('Explanation of the error.'),
+      detail: textSchema('Explanation of the error.'),
     },
     required: ['field', 'code', 'detail'],
   }));
@@ -57,8 +59,8 @@ export function dependentRef(builder: DocumentBuilder): Schema {
     type: 'object',
     description: 'A resource that depends on the resource.',
     properties: {
-      type: text('Kind of the resource, in lower case.'),
-      id: text('Id of the resource.'),
+      type: textSchema('Kind of the resource, in lower case.'),
+      id: textSchema('Id of the resource.'),
       name: { type: ['string', 'null'], description: 'Name of the resource, or null if it has none.' },
     },
     required: ['type', 'id'],
@@ -70,8 +72,8 @@ export function resourceCountRef(builder: DocumentBuilder): Schema {
     type: 'object',
     description: 'Number of resources of one kind.',
     properties: {
-      resource: text('Kind of resource, as in the usage of a project.'),
-      count: count('Number of resources.'),
+      resource: textSchema('Kind of resource, as in the usage of a project.'),
+      count: integerSchema('Number of resources.'),
     },
     required: ['resource', 'count'],
   }));

@@ -5,10 +5,9 @@ import type { Ref, Response, Schema } from './document';
 import { commonHeaders } from './headers';
 import { problemExamples } from './problem_examples';
 import { problemMembers } from './problem_members';
+import { textSchema } from './problem_parts';
 
 const REQUEST_ID = '^req_[0-9a-hjkmnp-tv-z]{26}$';
-
-const text = (description: string): Schema => ({ type: 'string', description });
 
 /** The response of one status with the codes it can carry: a component where all operations share it by name. */
 export function problemResponse(builder: DocumentBuilder, status: number, codes: ErrorCode[]): Response | Ref {
@@ -47,10 +46,10 @@ function describeError(code: ErrorCode): string {
 function standardMembers(builder: DocumentBuilder): Record<string, Schema> {
   return {
     type: { type: 'string', format: 'uri', description: 'URL that describes the code.' },
-    title: text('Title of the error.'),
+    title: textSchema('Title of the error.'),
     status: { type: 'integer', description: 'HTTP status.' },
-    detail: text('Explanation of this occurrence of the error.'),
-    instance: text('Path of the request.'),
+    detail: textSchema('Explanation of this occurrence of the error.'),
+    instance: textSchema('Path of the request.'),
     code: codeRef(builder),
     request_id: {
       type: 'string',

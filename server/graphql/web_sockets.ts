@@ -1,5 +1,5 @@
-// WebSockets at /graphql. Clients of graphql-ws, and of subscriptions-transport-ws before it, are told what is spoken
-// here: a client in a browser reads the reason of a closed WebSocket, but nothing of a handshake that is refused.
+// WebSockets at /graphql are opened, and closed with a reason, for clients of graphql-ws and of its predecessor
+// subscriptions-transport-ws: browsers show a client why a WebSocket was closed, but not why a handshake was refused.
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { WebSocketServer } from 'ws';

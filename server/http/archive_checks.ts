@@ -41,11 +41,11 @@ export function openArchiveChecks(now: () => number = () => performance.now()): 
         waiting.push({ account, start });
         startNext();
       });
-      const begun = now();
+      const startedAt = now();
       try {
         return await work();
       } finally {
-        used.set(account, { ms: usedBy(account) + now() - begun, since: used.get(account)?.since ?? begun });
+        used.set(account, { ms: usedBy(account) + now() - startedAt, since: used.get(account)?.since ?? startedAt });
         running.delete(account);
         startNext();
       }

@@ -103,7 +103,7 @@ function perAddress({ trustProxy, webConcurrency }: Pick<Config, 'trustProxy' | 
 }
 
 const TOO_MANY = (): Problem =>
-  problem('rate_limited', 'Too many connections from this address are in use.', {}, { 'Retry-After': '1' });
+  problem('rate_limited', 'This address has too many open connections.', {}, { 'Retry-After': '1' });
 
 /**
  * A server may ignore an offer to upgrade (RFC 9110 section 7.8), as that of a client which would rather speak HTTP/2.

@@ -8,7 +8,7 @@ const HEADERS = {
   // The address holds a code that must not leak to other sites. With no-referrer, browsers would also omit our own
   // origin from form submissions.
   'Referrer-Policy': 'same-origin',
-  // A window that opened the page, or that it opened, keeps no hold of it: it could lead a login elsewhere.
+  // A window that opened the page, or that it opened, gets no reference to it: it could redirect a login.
   'Cross-Origin-Opener-Policy': 'same-origin',
 };
 const STYLE =

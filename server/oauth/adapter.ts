@@ -9,7 +9,7 @@ import {
   findRecord,
   findRecordByUserCode,
   isPolledTooSoon,
-  lockLine,
+  lockTokenFamily,
   mayRepeatRefresh,
   saveRecord,
 } from '../../models/identity/oauth/records';
@@ -51,12 +51,12 @@ export function adapterClass(around: Surroundings): AdapterConstructor {
 
     private async findRefreshToken(id: string): Promise<AdapterPayload | undefined> {
       const ctx = around.context();
-      await lockLine(ctx.sql, id);
+      await lockTokenFamily(ctx.sql, id);
       const found = await findRecord(ctx, this.kind, id, 'read');
       if (!found) return undefined;
       const { consumed, ...fresh } = found;
-      const isGiven = consumed !== undefined && !(await mayRepeatRefresh(ctx.sql, id));
-      return { ...(isGiven ? found : fresh), jti: id };
+      const isUsed = consumed !== undefined && !(await mayRepeatRefresh(ctx.sql, id));
+      return { ...(isUsed ? found : fresh), jti: id };
     }
 
     async findByUserCode(userCode: string): Promise<AdapterPayload | undefined> {

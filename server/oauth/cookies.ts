@@ -19,11 +19,11 @@ export function hostCookies(config: () => Address): RequestHandler {
     if (!config().baseUrl.startsWith('https:')) return next();
     const uid = request.path.split('/').pop() as string;
     const pairs = pairsOf(request.headers.cookie);
-    request.headers.cookie = pairs.flatMap((pair) => inside(pair, uid) ?? []).join('; ');
+    request.headers.cookie = pairs.flatMap((pair) => libraryPairOf(pair, uid) ?? []).join('; ');
     const { writeHead } = response;
     response.writeHead = ((status: number, ...rest: unknown[]) => {
       const lines = [response.getHeader('Set-Cookie') ?? []].flat().map(String);
-      const renamed = [...lines.flatMap((line) => outside(line, uid)), ...endsOfOldest(pairs, lines)];
+      const renamed = [...lines.flatMap((line) => browserLinesOf(line, uid)), ...expiredCookiesOf(pairs, lines)];
       if (renamed.length) response.setHeader('Set-Cookie', renamed as OutgoingHttpHeader as string[]);
       return (writeHead as (...all: unknown[]) => typeof response).call(response, status, ...rest);
     }) as typeof writeHead;
@@ -39,7 +39,7 @@ function pairsOf(header: string | undefined): string[] {
 }
 
 /** A pair of the Cookie header as the library knows it; null for one that is not for this request. */
-function inside(pair: string, uid: string): string | null {
+function libraryPairOf(pair: string, uid: string): string | null {
   const [name = ''] = pair.split('=', 1);
   const isPrefixed = name.startsWith(PREFIX);
   const [, kind, of, signature = ''] = NAMES.exec(isPrefixed ? name.slice(PREFIX.length) : name) ?? [];
@@ -48,7 +48,7 @@ function inside(pair: string, uid: string): string | null {
 }
 
 /** A line of Set-Cookie as browsers get it. */
-function outside(line: string, uid: string): string[] {
+function browserLinesOf(line: string, uid: string): string[] {
   const [name = ''] = line.split('=', 1);
   const [, kind, , signature = ''] = NAMES.exec(name) ?? [];
   if (kind === undefined) return [line];
@@ -58,8 +58,8 @@ function outside(line: string, uid: string): string[] {
   return [`${PREFIX}${kind}${of}${signature}${rest}; path=/; secure`];
 }
 
-/** Browsers send the cookies that they have had for longest first. */
-function endsOfOldest(pairs: readonly string[], lines: readonly string[]): string[] {
+/** Ends the cookies of the oldest authorisations. Browsers send those first. */
+function expiredCookiesOf(pairs: readonly string[], lines: readonly string[]): string[] {
   if (!lines.some((line) => line.startsWith('oauth_interaction='))) return [];
   const names = pairs.map((pair) => pair.split('=', 1)[0] as string);
   const uids = names.flatMap((name) => /^__Host-oauth_interaction-([\w-]+)$/.exec(name)?.[1] ?? []);

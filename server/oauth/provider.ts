@@ -9,7 +9,7 @@ import type { Platform } from '../platform/platform';
 import type { Surroundings } from './adapter';
 import { providerConfiguration } from './configuration';
 import { noteGuess } from './guesses';
-import { holdBody, inTransaction, type Refusal } from './spending';
+import { bufferBody, inTransaction, type Refusal } from './token_transaction';
 import type { OidcModule, Provider } from './types';
 
 export interface AuthorisationServer {
@@ -54,7 +54,7 @@ export async function openAuthorisationServer(platform: Platform): Promise<Autho
       if (isResumed || (request.method === 'POST' && path === OAUTH_PATHS.device))
         await requireSession(asking, request);
       if (!SPENDING.includes(path)) return answerWith(request, response);
-      await holdBody(request);
+      await bufferBody(request);
       const lane = lanes.reduce((best, one) => (one.waiting() < best.waiting() ? one : best));
       await lane.spend(request, response, refusal);
     },

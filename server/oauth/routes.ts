@@ -98,7 +98,7 @@ async function answer(
 
 function countBeginning(attempts: Platform['attempts'], address: string): void {
   const bucket = `oauth beginnings ${address}`;
-  const refusal = attempts.refusal(bucket, 'Too many logins of programs were begun at once.', BEGINNINGS_TIMES);
+  const refusal = attempts.refusal(bucket, 'Too many authorisations were started from this address.', BEGINNINGS_TIMES);
   if (refusal) throw refusal;
   attempts.count(bucket);
 }

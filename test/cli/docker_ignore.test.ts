@@ -40,7 +40,7 @@ describe('.dockerignore', () => {
     const { files: found, notices } = findSourceFiles(repositoryOf(files, '.'));
     expect(found.map(({ name }) => name)).toEqual(expected);
     expect(notices).toEqual([
-      'Not sent, since .dockerignore leaves them out: README.md and 3 more files, which Git has.',
+      'Not sent, since .dockerignore leaves them out: README.md and 3 more files, which Git tracks.',
     ]);
   });
 

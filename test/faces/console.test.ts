@@ -1,5 +1,5 @@
 /** @tier heavy @quarter 4 @covers rest/console */
-// The console and GraphiQL in a real browser. Needs Debian's chromium and `npm ci --prefix tools/development`; CI must
+// The console and GraphiQL in a real browser. Needs Debian's chromium and `npm ci`; CI must
 // have both.
 import { existsSync } from 'node:fs';
 import path from 'node:path';

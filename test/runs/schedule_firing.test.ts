@@ -212,10 +212,10 @@ describe('times that passed while the platform did not work', () => {
       return get(schedule);
     };
     expect((await behind('run_once')).status_reason).toMatch(
-      /^The platform had more to do than it could at 3 times between \S+Z and \S+Z\. This run makes up for them\.$/,
+      /^The platform was overloaded at 3 times between \S+Z and \S+Z\. This run makes up for them\.$/,
     );
     expect((await behind('skip')).status_reason).toMatch(
-      /^The platform had more to do than it could at 3 times between \S+Z and \S+Z, so the command did not run\.$/,
+      /^The platform was overloaded at 3 times between \S+Z and \S+Z, so the command did not run\.$/,
     );
   });
 

@@ -68,8 +68,8 @@ async function hasGoFile(files: SourceFiles): Promise<boolean> {
 }
 
 /** What starts has to compile; a program beside it, such as an example, may fail to. */
-async function buildSteps(files: SourceFiles, programs: GoProgram[], wanted: GoProgram[]): Promise<Step[]> {
-  const required = [...new Map(wanted.map((one) => [one.name, one])).values()];
+async function buildSteps(files: SourceFiles, programs: GoProgram[], started: GoProgram[]): Promise<Step[]> {
+  const required = [...new Map(started.map((one) => [one.name, one])).values()];
   const taken = new Set(required.map(({ name }) => name));
   const usual = programs.filter(({ directory }) => /^cmd\/[^/]+$/.test(directory));
   const further = (required.length + usual.length === 0 ? programs : usual)

@@ -31,7 +31,7 @@ export async function findGoModule(files: SourceFiles): Promise<GoModule | null>
   return null;
 }
 
-/** The nearest workspace: Go looks for no other. */
+/** The nearest workspace: Go uses no other. */
 export async function findGoWorkspace(files: SourceFiles): Promise<GoWorkspace | null> {
   for (const place of [{ files, up: '.' }, ...files.above()]) {
     const text = await place.files.read('go.work');

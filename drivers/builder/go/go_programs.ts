@@ -1,6 +1,7 @@
 // The programs of a Go module, and which of them is meant.
 import path from 'node:path';
 import { BuildError } from '../../builder';
+import { listNames } from '../message_text';
 import type { SourceFiles } from '../source_files';
 import { builtPackageOf } from './go_constraints';
 
@@ -14,11 +15,10 @@ export interface GoProgram {
 const DEPTH_MAX = 8;
 const ENTRIES_MAX = 5000;
 const FOUND_MAX = 200;
-const SHOWN_MAX = 8;
 const skipped = /^(?:[._].*|vendor|testdata|node_modules)$/;
 const safe = /^[\w.@+~][\w./@+~-]*$/;
 /** Directories of programs that nobody deploys. */
-const aside = /(?:^|\/)(?:examples?|tools?|scripts?|hack|tests?|docs?|demos?|benchmarks?)(?:\/|$)/;
+const secondary = /(?:^|\/)(?:examples?|tools?|scripts?|hack|tests?|docs?|demos?|benchmarks?)(?:\/|$)/;
 
 /** Packages `main` of the module, without those of modules below. @param ownName of the one in the root directory */
 export async function findGoPrograms(files: SourceFiles, ownName: string): Promise<GoProgram[]> {
@@ -66,7 +66,7 @@ export function findMeantProgram(programs: readonly GoProgram[], names: readonly
     named ??
     only(programs.filter(({ directory }) => directory.startsWith('cmd/'))) ??
     only(programs) ??
-    only(programs.filter(({ directory }) => !aside.test(directory))) ??
+    only(programs.filter(({ directory }) => !secondary.test(directory))) ??
     null
   );
 }
@@ -99,9 +99,7 @@ function oneOf(programs: readonly GoProgram[], name: string): GoProgram {
   );
 }
 
-/** `cmd/api, cmd/worker and 3 more`. */
+/** Their directories, as in messages. */
 export function listPrograms(programs: readonly GoProgram[]): string {
-  const shown = programs.slice(0, SHOWN_MAX).map(({ directory }) => directory);
-  const rest = programs.length - shown.length;
-  return rest > 0 ? `${shown.join(', ')} and ${rest} more` : shown.join(', ');
+  return listNames(programs.map(({ directory }) => directory));
 }

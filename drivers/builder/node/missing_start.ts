@@ -1,4 +1,5 @@
 // What a Node.js source lacks to be started: a sentence that names what was recognised, and the line to add.
+import { listNames } from '../message_text';
 import { isTypeScript } from '../server_file';
 import { frameworkOf } from './node_frameworks';
 import type { Package } from './package_json';
@@ -11,13 +12,12 @@ interface Recognised {
   manager?: ManagerName;
 }
 
-const MEMBERS_MAX = 8;
-
+/** The sentence; `members` or `entry` decide what it advises. */
 export function missingStart(found: Package, { members, entry = null, manager }: Recognised): string {
   if (members.length > 0)
     return (
       `The source is the top of a workspace, which starts nothing by itself. Choose a member: ` +
-      `set build.root_directory to one of ${listed(members)}.`
+      `set build.root_directory to one of ${listNames(members)}.`
     );
   const framework = frameworkOf(found);
   const what = `The source is a Node.js project${framework === null ? '' : ` with ${framework.title}`} (package.json)`;
@@ -43,9 +43,4 @@ export function missingStart(found: Package, { members, entry = null, manager }:
 
 function portAdvice(title: string | undefined): string {
   return title === 'Hono' ? ' (`serve` of the package @hono/node-server does)' : '';
-}
-
-function listed(members: readonly string[]): string {
-  const rest = members.length - MEMBERS_MAX;
-  return `${members.slice(0, MEMBERS_MAX).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 }

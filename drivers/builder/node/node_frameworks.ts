@@ -75,6 +75,7 @@ const frameworks: [name: string, framework: Framework][] = [
 ];
 const serverTitles = new Set(['Elysia', 'Hono', 'Fastify', 'Koa', 'hapi', 'Restify', 'Express', 'Socket.IO']);
 
+/** The first framework of the list among the dependencies. */
 export function frameworkOf({ dependencyNames }: Package): Framework | null {
   return frameworks.find(([name]) => dependencyNames.has(name))?.[1] ?? null;
 }

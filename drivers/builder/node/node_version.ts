@@ -4,6 +4,7 @@ import { BuildError } from '../../builder';
 import { highest, majorOf, satisfies } from '../../toolchain/versions';
 import type { PublishedVersion } from '../../toolchain';
 import type { BuildHost } from '../language_plan';
+import { printable } from '../message_text';
 import type { PackageNeed } from './package_engines';
 import type { Package } from './package_json';
 import type { SourceFiles } from '../source_files';
@@ -57,7 +58,7 @@ export function withTypeStripping(stated: StatedNode, file: string | undefined):
     return { ...stated, range };
   throw new BuildError(
     `${file} is TypeScript, which Node.js runs from 22.18 on, and ${stated.statedBy} asks for ` +
-      `${shown(stated.text ?? '')}. Ask for a newer one, or add a start script to package.json.`,
+      `${printable(stated.text ?? '')}. Ask for a newer one, or add a start script to package.json.`,
   );
 }
 
@@ -96,23 +97,18 @@ export function bestNode(fit: PublishedVersion[], needs: readonly PackageNeed[])
 export function reasonOf(version: string, stated: StatedNode, needs: readonly PackageNeed[]): string {
   const line = `Node.js ${version} is`;
   const { range, text, statedBy } = stated;
-  if (range !== null) return `${line} what ${statedBy} asks for (${shown(text ?? range)}).`;
+  if (range !== null) return `${line} what ${statedBy} asks for (${printable(text ?? range)}).`;
   const newest = LONG_TERM_LINES[0]!;
-  const without = text === null ? 'names no version' : `names none in ${statedBy} (${shown(text)})`;
+  const without = text === null ? 'names no version' : `names none in ${statedBy} (${printable(text)})`;
   const excluding = needs.find(
     (need) => unmet(version, [need]).length === 0 && unmet(`${newest}.999.999`, [need]).length > 0,
   );
   if (String(majorOf(version)) === newest || excluding === undefined)
     return `${line} of the newest long-term line, since the source ${without}.`;
-  const needed = `${shown(excluding.name)} needs ${shown(excluding.range)}`;
+  const needed = `${printable(excluding.name)} needs ${printable(excluding.range)}`;
   return `${line} of the newest long-term line that the packages allow: ${needed}.`;
 }
 
 function unmet(version: string, needs: readonly PackageNeed[]): PackageNeed[] {
   return needs.filter(({ range }) => satisfies(version, range) === false);
-}
-
-/** Sanitises untrusted text for a log line. */
-function shown(text: string): string {
-  return text.slice(0, 60).replace(/[^ -~]/g, '?');
 }

@@ -25,6 +25,7 @@ export async function findBelow(files: SourceFiles): Promise<ProgramPlace> {
   return found.length === 1 && directory !== undefined ? { directory, files: within(files, directory) } : here;
 }
 
+/** The command as a shell runs it in a folder of the root directory. */
 export function inDirectory(directory: string, command: string): string {
   return directory === '.' ? command : `cd ${directory} && exec ${command}`;
 }

@@ -1,4 +1,5 @@
 // Packages that a process starts, and that are stated for development or in an optional group: they are installed too.
+import { printable } from '../message_text';
 import type { PythonProject } from './python_project';
 import { PRODUCTION, type PythonStatement } from './python_statement';
 
@@ -33,12 +34,12 @@ export function chooseGroups(
       // Once is enough, wherever else they are stated.
       names.forEach((one) => started.delete(one));
       chosen[kind].push(group);
+      const [what, are] = kind === 'extras' ? ['optional dependencies', 'are'] : ['dependency group', 'is'];
       const why =
-        name === undefined ? 'it is for production' : `a process starts ${shown(name)}, which is stated there alone`;
-      chosen.notes.push(
-        `The ${kind === 'extras' ? 'optional dependencies' : 'dependency group'} ${shown(group)} of pyproject.toml ` +
-          `is installed too, because ${why}.`,
-      );
+        name === undefined
+          ? `${are === 'are' ? 'they are' : 'it is'} for production`
+          : `a process starts ${printable(name)}, which is stated there alone`;
+      chosen.notes.push(`The ${what} ${printable(group)} of pyproject.toml ${are} installed too, because ${why}.`);
     }
   return chosen;
 }
@@ -54,8 +55,4 @@ function byPreference(found: Record<string, string[]>): [string, string[]][] {
 function wordsOf(command: string): string[] {
   const words = command.toLowerCase().match(/[a-z0-9][\w.-]*/g) ?? [];
   return words.map((word) => packagesOfPrograms[word] ?? word.replace(/[-_.]+/g, '-'));
-}
-
-function shown(text: string): string {
-  return text.slice(0, 60).replace(/[^ -~]/g, '?');
 }

@@ -11,11 +11,13 @@ export interface Installer {
   version: string | null;
 }
 
+/** The pip of the environment. @param added package that the start needs besides */
 export function pipInstaller(added: string | null): Installer {
   const command = `${environmentBin}/python -m pip install`;
   return { name: 'pip install', install: (what) => installing(command, what, added), tools: [], version: null };
 }
 
+/** uv, with the settings of pip. @param added package that the start needs besides */
 export function uvInstaller({ version, tools }: { version: string; tools: Tool[] }, added: string | null): Installer {
   const command = `${uvSettings}uv pip install --python ${environmentBin}/python`;
   return { name: 'uv pip install', install: (what) => installing(command, what, added), tools, version };

@@ -4,7 +4,8 @@ import { packageNameOf, parseToml, table, type PythonProject } from './python_pr
 import { requirementLines } from './python_requirements';
 import type { PythonStatement } from './python_statement';
 
-const LOCK_BYTES_MAX = 32 << 20;
+/** Of a lock file: those of large projects have megabytes of hashes. */
+export const LOCK_BYTES_MAX = 32 << 20;
 /** Extras that include a server: `fastapi[standard]`. */
 const extrasWithServer = /^fastapi\[[^\]]*\b(?:standard|all)\b/i;
 

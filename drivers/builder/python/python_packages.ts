@@ -10,6 +10,7 @@ import type { SourceFiles } from '../source_files';
 import type { ChosenGroups } from './python_groups';
 import { emptyEnvironment, environmentBin, environmentStep, finished, type EnvironmentKey } from './python_environment';
 import { pipInstaller, uvInstaller, type Installer } from './python_installer';
+import { LOCK_BYTES_MAX } from './python_names';
 import type { PythonProject } from './python_project';
 import { requirementLines } from './python_requirements';
 import { ownSettings, versionSettings } from './python_settings';
@@ -185,8 +186,6 @@ async function keyOf(files: SourceFiles, [lock = '', ...others]: string[]): Prom
   if (/^(?:type = "directory"|path = |directory = |\[packages\.directory\])/m.test(text)) return null;
   return { files: [lock, ...others] };
 }
-
-const LOCK_BYTES_MAX = 32 << 20;
 
 async function ofRequirements(files: SourceFiles, installer: Installer, file: string): Promise<Installation> {
   const found = await requirementLines(files, file);

@@ -65,6 +65,7 @@ export async function readProject(files: SourceFiles): Promise<PythonProject | n
   };
 }
 
+/** The table; an empty one for any other value. */
 export function table(value: unknown): TomlTable {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
     ? (value as TomlTable)

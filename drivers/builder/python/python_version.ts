@@ -5,6 +5,7 @@ import { BuildError } from '../../builder';
 import { DriverError, driverContext } from '../../../core/driver';
 import type { Tool, ToolName } from '../../toolchain';
 import type { BuildHost } from '../language_plan';
+import { printable } from '../message_text';
 import { pythonFits, statedPython, type StatedPython } from './python_range';
 import type { SourceFiles } from '../source_files';
 
@@ -130,7 +131,7 @@ function isNewest(version: string, stated: StatedPython | null): boolean {
 }
 
 function reasonOf(version: string, stated: StatedPython | null, host: BuildHost): string {
-  if (stated !== null) return `Python ${version} is what ${stated.statedBy} asks for (${shown(stated.text)}).`;
+  if (stated !== null) return `Python ${version} is what ${stated.statedBy} asks for (${printable(stated.text)}).`;
   if (host.preferredPython === 'host')
     return `The Python ${version} of the host is used, because ` + `PREFERRED_PYTHON is host.`;
   if (seriesOf(version) === LINES[0])
@@ -148,7 +149,7 @@ function missing(stated: StatedPython | null, { facts }: BuildHost, why: string 
   const known = [...new Set(pythons.map(seriesOf))].sort((a, b) => Number(a.slice(2)) - Number(b.slice(2)));
   const series = /^\d+\.\d+/.exec(stated.version ?? stated.text.replace(/^[^\d]*/, ''))?.[0] ?? stated.text;
   return (
-    `${stated.statedBy} asks for Python ${shown(stated.text)}, and this platform has ` +
+    `${stated.statedBy} asks for Python ${printable(stated.text)}, and this platform has ` +
     `${known.length ? known.join(', ') : 'none'}. ${known.length ? 'Ask for one of these, or ask' : 'Ask'} the ` +
     `operator to install python${series} with its venv module.${reason}`
   );
@@ -156,9 +157,4 @@ function missing(stated: StatedPython | null, { facts }: BuildHost, why: string 
 
 function seriesOf(version: string): string {
   return version.split('.').slice(0, 2).join('.');
-}
-
-/** Sanitises untrusted text for a log line. */
-function shown(text: string): string {
-  return text.slice(0, 60).replace(/[^ -~]/g, '?');
 }

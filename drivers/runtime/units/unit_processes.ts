@@ -160,7 +160,7 @@ const managerScript = new RegExp(`^(${PACKAGE_MANAGERS.join('|')})(-cli)?(\\.c?j
 
 // bwrap and shells do not forward signals, npm would forward them a second time. The actual program is behind them; it
 // handles its own children (workers of a cluster). A shell whose script handles the signal gets it first, and what it
-// waits for at the next look: its trap runs only then.
+// waits for at the next pass: its trap runs only then.
 function innermostProcesses(unit: Unit, handle: Handle, { keys, signal }: Signalled): Proc[] {
   if (!isRunning(handle)) return [];
   const all = allProcesses();

@@ -34,7 +34,7 @@ interface Options extends ProjectOptions {
 
 /** What somebody changes in a namespace is put back within this time, or a little later. */
 const PROJECT_CHECKED_MS = 60_000;
-/** Rows of pods tell ingresses where requests go: what is out of date is to be noticed soon. */
+/** Ingresses route by the rows of pods, so a watch that is out of date has to be noticed soon. */
 const WATCH_SECONDS = 10;
 
 export function openKubernetesWorkloads(options: Options): WorkloadDriver {

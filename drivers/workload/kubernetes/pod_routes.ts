@@ -11,17 +11,17 @@ import { LABEL } from './names';
 import { isInItsProject } from './own_object';
 import { instanceOfPod } from './pod_state';
 
-/** A connection that is dead without a word is noticed when the next watch should have begun. */
+/** A dead connection is noticed when the next watch should have begun. */
 const WATCH_SECONDS = 5;
 const CONFIRM_EVERY_MS = 1_000;
 /** Once a watch is open, events that were missed before are on their way for so long. */
 const SETTLED_MS = 1_000;
-/** Watches end and begin again all the time. */
+/** Between two watches the pods count as current for so long. */
 const GAP_MS = 4_000;
 /** What the worker has confirmed is believed for so long. */
 const ROWS_MS = 15_000;
-/** Rows of pods that have gone are removed sooner, where there is somebody to do it. */
-const GONE_MS = 600_000;
+/** How long pods are remembered as removed: a worker removes their rows sooner. */
+const REMOVED_MS = 600_000;
 
 export interface PodRoutes {
   ingress: IngressDriver;
@@ -56,26 +56,26 @@ interface State {
   pods: Map<string, KnownPod>;
   /** Those that take requests, by workload and uid. */
   ready: Map<string, Map<string, Target>>;
-  /** When they were removed, by uid. */
-  gone: Map<string, number>;
+  /** When pods were removed, by uid. */
+  removed: Map<string, number>;
   source: Source;
   /** Since when the watch is open; null: it is not. */
   openSince: number | null;
   /** When the pods were those of the cluster last. */
   currentAt: number;
   rowsConfirmedAt: number;
-  /** Applications with instances that have a row, and that the watch has not told of yet. */
+  /** Applications with instances that have a row, and whose pods the watch has not reported yet. */
   unseen: Set<string>;
 }
 
-/** Closing the ingress ends the watch. */
+/** An ingress in front of `ingress` with the addresses of the pods. Closing it ends the watch. */
 export function followPodRoutes(
   ingress: IngressDriver,
   client: Pick<KubernetesClient, 'follow'>,
   log: (message: string, error: Error) => void,
 ): PodRoutes {
   const state: State = {
-    ...{ ingress, given: new Map(), pods: new Map(), ready: new Map(), gone: new Map(), source: 'nowhere' },
+    ...{ ingress, given: new Map(), pods: new Map(), ready: new Map(), removed: new Map(), source: 'nowhere' },
     ...{ openSince: null, currentAt: -Infinity, rowsConfirmedAt: -Infinity, unseen: new Set() },
   };
   const closing = new AbortController();
@@ -93,7 +93,7 @@ export function followPodRoutes(
       resolveKnown();
     },
     failed(error: Error) {
-      if (!isAway) log('the cluster does not tell the ingress about its pods; it is tried again', error);
+      if (!isAway) log('the ingress could not watch the pods of the cluster; it tries again', error);
       isAway = true;
       resolveKnown();
     },
@@ -140,10 +140,10 @@ function ingressOf(state: State, stop: () => void): IngressDriver {
         if (given) given.read = read;
       };
     },
-    /** Of the rows that the worker writes. */
+    /** Confirms the rows that the worker writes. */
     confirmRoutes(ageMs) {
       state.rowsConfirmedAt = Math.max(state.rowsConfirmedAt, performance.now() - ageMs);
-      // First of all it gets the addresses that are confirmed.
+      // Before the confirmation, the ingress gets the addresses that it is for.
       chooseSource(state);
       if (state.source === 'rows') ingress.confirmRoutes(ageMs);
     },
@@ -170,13 +170,13 @@ function byApplication(routes: readonly Route[]): Map<string, Route[]> {
   return grouped;
 }
 
-/** Confirms what is known. */
+/** Called once a second, and when a watch opens: confirms the addresses while the watch is current. */
 function tick(state: State, isOpen: boolean): void {
   const now = performance.now();
   if (!isOpen) state.openSince = null;
   else state.openSince ??= now;
   if (isSettled(state)) state.currentAt = now;
-  for (const [uid, at] of state.gone) if (now - at > GONE_MS) state.gone.delete(uid);
+  for (const [uid, at] of state.removed) if (now - at > REMOVED_MS) state.removed.delete(uid);
   chooseSource(state);
   if (!isSettled(state)) return;
   for (const id of state.unseen) apply(state, id);
@@ -196,7 +196,7 @@ function isSettled({ openSince }: State): boolean {
   return openSince !== null && performance.now() - openSince >= SETTLED_MS;
 }
 
-/** What the pods have changed. */
+/** Passes the routes of an application on, if the pods have changed them. */
 function apply(state: State, id: string): void {
   const given = state.given.get(id);
   state.unseen.delete(id);
@@ -211,7 +211,7 @@ function apply(state: State, id: string): void {
 function merge(state: State, route: Route): Route {
   const { workloads = [], targets } = route;
   const others = targets.filter(({ pod_uid }) => pod_uid === undefined);
-  const rows = targets.filter(({ pod_uid }) => pod_uid !== undefined && !state.gone.has(pod_uid));
+  const rows = targets.filter(({ pod_uid }) => pod_uid !== undefined && !state.removed.has(pod_uid));
   const usesRows = state.source === 'rows' || (state.source === 'nowhere' && state.pods.size === 0);
   if (usesRows) return { ...route, targets: [...others, ...rows] };
   const ids = new Map(rows.map(({ pod_uid, instance_id }) => [pod_uid, instance_id]));
@@ -220,7 +220,7 @@ function merge(state: State, route: Route): Route {
     workloads.length > 0
       ? workloads.flatMap((workload) => [...(state.ready.get(workload)?.values() ?? [])])
       : known.flatMap(({ target, isReady }) => (isReady && target !== null ? target : []));
-  // The worker may have been told sooner that they are ready: requests are switched when it is.
+  // The worker may have learned sooner that they are ready: it switches requests then.
   const soon = ready.length > 0 ? [] : known.flatMap(({ target }) => target ?? []);
   const pods = [...ready, ...soon].map((target) => ({
     ...target,
@@ -231,7 +231,7 @@ function merge(state: State, route: Route): Route {
   return { ...route, targets: [...others, ...pods, ...unseen] };
 }
 
-/** After a gap the worker may have been told sooner. */
+/** After a gap the worker may know of new pods sooner. */
 function areRowsAhead(state: State): boolean {
   return !isSettled(state) && performance.now() - state.rowsConfirmedAt < ROWS_MS;
 }
@@ -260,7 +260,7 @@ function removePod(state: State, { metadata }: Pod): void {
   const uid = metadata?.uid ?? '';
   const pod = state.pods.get(uid);
   state.pods.delete(uid);
-  state.gone.set(uid, performance.now());
+  state.removed.set(uid, performance.now());
   if (!pod) return;
   const ready = state.ready.get(pod.workload);
   ready?.delete(uid);

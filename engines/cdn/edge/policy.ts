@@ -90,8 +90,8 @@ function libraryHeaders(
 
 /** Whether the response may be for this visitor alone, whatever the extension of its path. */
 function isFor(recognition: Recognition, isExplicit: boolean, directives: Directives): boolean {
-  if (recognition === 'stranger' || !isExplicit) return recognition !== 'stranger';
-  return recognition === 'recognised' && !SHARED_DIRECTIVES.some((name) => directives.has(name));
+  if (recognition === 'anonymous' || !isExplicit) return recognition !== 'anonymous';
+  return recognition === 'identified' && !SHARED_DIRECTIVES.some((name) => directives.has(name));
 }
 
 /** A body delimited by the end of the connection may be truncated: this cannot be detected. */

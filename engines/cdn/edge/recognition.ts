@@ -1,7 +1,7 @@
-// Whether a request says who the visitor is, so that the response may be for nobody else.
+// Whether a request identifies its visitor, so that the response may be for nobody else.
 import type { IncomingHttpHeaders } from 'node:http';
 
-export type Recognition = 'stranger' | 'perhaps' | 'recognised';
+export type Recognition = 'anonymous' | 'possible' | 'identified';
 
 /** Fields that browsers, programs and proxies send for everybody. */
 const ORDINARY = new Set([
@@ -69,15 +69,15 @@ const CREDENTIALS = [
 ];
 
 /**
- * `recognised`: by a cookie or by a field whose name says so. `perhaps`: by a field that nobody knows and that the
- * response does not name in Vary.
+ * `identified`: by a cookie or by a field whose name says so. `possible`: by a field that is none of the known ones and
+ * that the response does not name in Vary.
  */
 export function recognitionOf(request: IncomingHttpHeaders, vary: readonly string[]): Recognition {
-  let found: Recognition = 'stranger';
+  let found: Recognition = 'anonymous';
   for (const [name, value] of Object.entries(request)) {
     if (value === undefined || ORDINARY.has(name) || ORDINARY_PREFIX.test(name)) continue;
-    if (CREDENTIALS.some((form) => form.test(name))) return 'recognised';
-    if (!vary.includes(name)) found = 'perhaps';
+    if (CREDENTIALS.some((form) => form.test(name))) return 'identified';
+    if (!vary.includes(name)) found = 'possible';
   }
   return found;
 }

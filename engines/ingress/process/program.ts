@@ -32,7 +32,7 @@ interface State {
   isEnding: boolean;
 }
 
-/** @param follow what beside the control plane tells the ingress where instances are; absent: nothing */
+/** @param follow a further source of the places of instances; absent: the control plane alone */
 export async function runIngressProcess(follow: Follow = ({ ingress }) => ingress): Promise<void> {
   const [directory = '', role] = process.argv.slice(2);
   const isSuccessor = role === 'successor';
@@ -145,7 +145,7 @@ async function handOver(program: Program, directory: string, served: Served): Pr
   }
 }
 
-/** Nobody tells this process of purges any more. */
+/** Without a control plane, this process learns of no purges. */
 function bypassCache({ controller, served }: State): void {
   if (!controller) served?.cdn.bypassCache();
 }
@@ -163,14 +163,14 @@ function greet(state: State, channel: Channel): Greeting {
   };
 }
 
-/** Of a control plane that has gone in the middle of a switch: its successor reads what has come of it. */
+/** Of a control plane that ended in the middle of a switch: its successor reads the outcome. */
 function endPin(unpin: Unpin, pin: number, pins: Map<number, Unpin>): void {
   unpin();
   pins.delete(pin);
 }
 
 async function end(state: State, graceMs: number): Promise<void> {
-  // Told again, e.g. by SIGTERM while long responses are under way.
+  // Called again, e.g. by SIGTERM while long responses are under way.
   if (state.isEnding) return void setTimeout(() => process.exit(0), graceMs);
   state.isEnding = true;
   bypassCache(state);

@@ -1,6 +1,8 @@
 // Process types that should run and of which no instance does: for how long, and why.
 import type { PresentInstance, PresentWorkload, ProcessState } from '../../../models/applications/stack';
 
+/** While no instance runs, the status is checked so often. */
+export const OUTAGE_RECHECK_MS = 3_000;
 /** An instance that ends once is running again sooner. */
 const OUTAGE_MS = 10_000;
 /** Reasons begin with it. */

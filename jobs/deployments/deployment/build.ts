@@ -181,13 +181,13 @@ async function detect(
   const { builder: kind, root_directory, dockerfile_path, dockerfile_target } = settings.build;
   const { build_command = null, output_directory = null } = settings.build;
   const found = await facts();
-  const wanted = {
+  const requested = {
     ...{ builder: kind, root_directory, dockerfile_path, dockerfile_target, build_command, output_directory },
     application_name: name,
     commands: Object.fromEntries(processes.flatMap(({ type, command }) => (command === null ? [] : [[type, command]]))),
   };
   const plan = await withLimitedRetries(row, () =>
-    abortWhenCanceled(row, ctx, (inner) => builder.detect(artifactDirectory(row, ctx), wanted, found, inner)),
+    abortWhenCanceled(row, ctx, (inner) => builder.detect(artifactDirectory(row, ctx), requested, found, inner)),
   );
   return { ...plan, root_directory };
 }
@@ -228,7 +228,7 @@ function buildTask(row: DeploymentRow, plan: StoredPlan, ctx: JobContext): Task 
   };
 }
 
-/** Of a limit that it sees V8 takes half, with which larger bundles are not made. */
+/** V8 takes half of a limit for its heap, which is too little for large bundles. */
 function heapOfNode({ config }: JobContext): Record<string, string> {
   return { NODE_OPTIONS: `--max-old-space-size=${Math.floor(config.buildMemoryMb * NODE_SHARE)}` };
 }

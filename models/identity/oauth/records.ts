@@ -105,7 +105,7 @@ export async function consumeRecord(sql: Sql, kind: string, id: string): Promise
 export const REUSE_SECONDS = 60;
 
 // All refreshes of a connection, one after the other.
-const LOCK_LINE = named(`select g.hash from oauth_records t join oauth_records g
+const LOCK_TOKEN_FAMILY = named(`select g.hash from oauth_records t join oauth_records g
     on g.kind = 'Grant' and g.hash = encode(sha256(convert_to(t.grant_id, 'UTF8')), 'hex')
   where t.kind = 'RefreshToken' and t.hash = $1 for update of g`);
 // The first use of a successor ends the others, with the access tokens of their transactions: their time lies before
@@ -121,8 +121,8 @@ const REPEATABLE = named(`select hash from oauth_records used where kind = 'Refr
     where later.kind = 'RefreshToken' and later.grant_id = used.grant_id and later.consumed_at > used.consumed_at)`);
 
 /** Serialises the refreshes of the connection that a refresh token is of, until the end of the transaction. */
-export async function lockLine(sql: Sql, token: string): Promise<void> {
-  await sql.query(LOCK_LINE, [sha256(token)]);
+export async function lockTokenFamily(sql: Sql, token: string): Promise<void> {
+  await sql.query(LOCK_TOKEN_FAMILY, [sha256(token)]);
 }
 
 /**

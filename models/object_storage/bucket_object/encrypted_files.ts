@@ -1,5 +1,5 @@
-// Files that the key of the installation encrypts: those whose rows say so. What a file begins with says nothing of it,
-// since the content of the others is what clients have sent.
+// Files that the key of the installation encrypts, by their rows. The first bytes of a file prove nothing: those of
+// other files are what clients have sent.
 import type { Sql } from '../../../core/context';
 import { named } from '../../../db/statement';
 

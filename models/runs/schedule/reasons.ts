@@ -7,12 +7,12 @@ export const OVERLAPS =
   'often.';
 export const REPLACED = 'Canceled because its schedule started the next run.';
 
-/** What the platform did when the first of them was due. */
+/** Why due times have passed: the platform was stopped, or had too much to do. */
 export type Cause = 'down' | 'busy';
 
 const CAUSES: Record<Cause, string> = {
   down: 'The platform did not work',
-  busy: 'The platform had more to do than it could',
+  busy: 'The platform was overloaded',
 };
 
 /** For due times that start no run. */

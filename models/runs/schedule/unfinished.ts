@@ -1,5 +1,6 @@
-// Runs of a schedule whose commands have not ended; what one printed may still be stored. Their rows are locked before
-// that of the schedule, as the end of a run does it (migrations/0052_cron_schedules.ts).
+// Runs of a schedule whose commands have not ended. One whose command has ended, and whose output is still being
+// stored, is none of them. Their rows are locked before that of the schedule, as the end of a run does it
+// (migrations/0052_cron_schedules.ts).
 import type { Sql } from '../../../core/context';
 import { named } from '../../../db/statement';
 import type { RunStatus } from '../../../schema/types';

@@ -92,9 +92,9 @@ export function startMailLoop(parts: MailLoopParts): MailLoop {
       claim: (limit, passOver) => claimDeliveries(database, limit, state.destinations.room(), passOver),
       start(due, track) {
         for (const delivery of due) {
-          let leave = (): void => {};
-          leave = track(
-            start(state, work, delivery, () => leave()),
+          let release = (): void => {};
+          release = track(
+            start(state, work, delivery, () => release()),
             delivery.account,
           );
         }

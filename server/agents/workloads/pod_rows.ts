@@ -81,7 +81,9 @@ export function startPodRows(parts: Parts): PodRows {
 /** Ingresses that cannot ask the cluster rely on the rows for a while after it. */
 async function confirm({ database, waiting, listed, running, log }: State): Promise<void> {
   if (running !== null || listed !== null || waiting.size > 0) return;
-  await confirmPodRows(database).catch((error: unknown) => log.warn({ err: error }, 'the rows could not be confirmed'));
+  await confirmPodRows(database).catch((error: unknown) =>
+    log.warn({ err: error }, 'the rows of pods were not confirmed'),
+  );
 }
 
 function wake(state: State): void {

@@ -96,7 +96,7 @@ const pull = sessionCommand<NonNullable<unknown>, [string?]>({
     const text = formatDotenv(variables);
     const forPython = namesForPython(variables);
     if (forPython.length)
-      notice(`python-dotenv reads ${forPython.join(', ')} otherwise: it takes \\\\ and \${ for its own.`);
+      notice(`python-dotenv reads ${forPython.join(', ')} differently: it interprets \\\\ and \${.`);
     if (file === '-') return void process.stdout.write(text);
     if (fs.existsSync(file) && fs.readFileSync(file, 'utf8') !== text) await confirm(`Overwrite ${file}?`, flags);
     writePrivateFile(path.resolve(file), text);

@@ -45,7 +45,7 @@ export function bindInput(hasTerminal: boolean): Input {
     void target.command({ type: 'signal', signal: 'SIGINT' });
   };
   const fail = (error: Error): void => {
-    notice(`Standard input could not be read: ${error.message}. The command gets its end.`);
+    notice(`Standard input could not be read: ${error.message}. The command gets an end of input.`);
     end();
   };
   if (hasTerminal) setRaw();

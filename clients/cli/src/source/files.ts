@@ -57,7 +57,7 @@ export function findSourceFiles(given: string): FoundFiles {
   }
   if (secrets.length) notices.push(`Not sent: ${secrets.join(', ')}. Their variables are set with \`svc env push\`.`);
   if (withoutDocker.length)
-    notices.push(`Not sent, since ${docker?.file} leaves them out: ${countNames(withoutDocker)}, which Git has.`);
+    notices.push(`Not sent, since ${docker?.file} leaves them out: ${countNames(withoutDocker)}, which Git tracks.`);
   return { files, notices };
 }
 

@@ -59,7 +59,7 @@ export const CONTROL_COMMAND: readonly string[] = [
     '    mark) if [ -e $d/started ]; then echo started; else printf %s "$value" >$d/mark; echo marked; fi ;;',
     '    go) : >$d/go; echo gone ;;',
     '    end) echo 1<>$d/stdin_end; echo ended ;;',
-    '    signal) init_told=; if innermost "$value" "$(cat $d/pid)"; then echo sent; else echo failed; fi ;;',
+    '    signal) init_sent=; if innermost "$value" "$(cat $d/pid)"; then echo sent; else echo failed; fi ;;',
     '  esac',
     'done',
   ].join('\n'),

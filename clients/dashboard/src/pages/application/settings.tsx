@@ -191,7 +191,7 @@ function Running({ shown, settings, reload }: { shown: Shown; settings: Settings
             label="Health check"
             {...fields.of('type', action)}
             options={CHECKS}
-            hint={fields.values.type === '' && 'As the image says, otherwise the port accepts a connection.'}
+            hint={fields.values.type === '' && 'The HEALTHCHECK of the image, otherwise a connection to the port.'}
             onChange={(value) => fields.set({ type: value })}
           />
           {fields.values.type === 'http' && (

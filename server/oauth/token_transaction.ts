@@ -1,4 +1,4 @@
-// Requests that give tokens out or take them back: each in one transaction, whose answer leaves when it is over.
+// Requests that issue or revoke tokens: each runs in one transaction, and is answered after its end.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context } from '../../core/context';
 import type { Problem } from '../../core/errors';
@@ -12,13 +12,13 @@ const BODY_BYTES_MAX = 56 * 1024;
 /** Thrown through the transaction of an answer that failed, whose text is written already. */
 const FAILED = Symbol('failed');
 
-/** The client has its answer when the transaction is over, and no sooner. */
+/** Runs a request in a transaction, and sends the response after its end. @throws Problem of `refusal` */
 export async function inTransaction(
   ctx: Context,
   { request, response, refusal }: { request: IncomingMessage; response: ServerResponse; refusal: Refusal },
   answer: (inner: Context) => Promise<void>,
 ): Promise<void> {
-  const held = holdAnswer(response);
+  const buffered = bufferResponse(response);
   try {
     await ctx.transact(async (inner) => {
       await answer(inner);
@@ -26,18 +26,18 @@ export async function inTransaction(
     });
   } catch (error) {
     if (error !== FAILED) {
-      held.drop();
+      buffered.drop();
       throw error;
     }
   }
   const refused = wasGuess(request) && refusal();
-  if (!refused) return held.send();
-  held.drop();
+  if (!refused) return buffered.send();
+  buffered.drop();
   throw refused;
 }
 
 /** Buffers a response until it may be sent. */
-function holdAnswer(response: ServerResponse): { send(): void; drop(): void } {
+function bufferResponse(response: ServerResponse): { send(): void; drop(): void } {
   const { end } = response;
   let last: Parameters<typeof end> | null = null;
   response.end = ((...parts: Parameters<typeof end>) => {
@@ -57,7 +57,7 @@ function holdAnswer(response: ServerResponse): { send(): void; drop(): void } {
 }
 
 /** Reads the body before the turn of the request comes, so that a slow client does not block others. */
-export async function holdBody(request: IncomingMessage): Promise<void> {
+export async function bufferBody(request: IncomingMessage): Promise<void> {
   const body = await readRawBody(request, BODY_BYTES_MAX);
   Object.defineProperty(request, 'readable', { value: true });
   request.iterator = async function* () {
