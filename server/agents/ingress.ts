@@ -1,6 +1,7 @@
 // Opens the ingress and the cache of CDN zones: in a separate process, which serves on without this one, or here.
 import { join } from 'node:path';
 import { StartupError } from '../../core/startup_error';
+import { inheritedNodeArguments } from '../../core/process/node_arguments';
 import { operatorCertificate } from '../../drivers/certificates/operator';
 import type { CdnDriver } from '../../engines/cdn/cdn';
 import type { Certificate, IngressCallbacks, IngressDriver } from '../../engines/ingress/ingress';
@@ -106,8 +107,9 @@ function openSeparate({ config, secrets, log }: Platform, callbacks: IngressCall
   const { allowPrivateAddresses, dnsResolvers: resolvers, outboundCaFile: caFile } = config;
   const cdn = { ...cdnLimits(config), allowPrivateAddresses, resolvers, caFile, token: edgeToken(secrets) };
   const cluster = ingressClusterOf(config);
-  const { execPath, execArgv } = process;
-  const program = { execPath, execArgv, script: require.resolve('./workloads/ingress_of_cluster'), cwd: process.cwd() };
+  const { execPath } = process;
+  const script = require.resolve('./workloads/ingress_of_cluster');
+  const program = { execPath, execArgv: inheritedNodeArguments(), script, cwd: process.cwd() };
   return openRemoteIngress({
     directory: join(config.runtimeDir, 'ingress'),
     settings: { host, port, tlsPort, trustProxy, ...(cluster && { cluster }), cdn },

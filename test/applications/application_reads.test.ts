@@ -128,7 +128,7 @@ const FIELDS =
   'current_deployment_id auto_deploy_enabled created_at updated_at';
 const SOURCE =
   'source { type git_integration_id repository_id shared_repository_id repository_url branch image registry_id ' +
-  'template }';
+  'preset template }';
 
 describe('GraphQL', () => {
   it('says the same as REST', async () => {

@@ -51,9 +51,12 @@ here=$(cd "$(dirname "$0")" && pwd)
 systemd=
 [ ! -d /run/systemd/system ] || systemd=1
 
-# setting NAME DEFAULT: the last value in the file of settings.
+# setting NAME DEFAULT: as the service reads the file of settings.
 setting() {
-  value=$(sed -n "s/^$1=//p" "$CONFIG/platform.env" 2>/dev/null | tail -n 1)
+  node=$PREFIX/current/bin/node value=
+  [ -x "$node" ] || node=$here/bin/node
+  [ ! -r "$CONFIG/platform.env" ] ||
+    value=$(env -u "$1" "$node" --env-file="$CONFIG/platform.env" -p "process.env.$1 ?? ''")
   echo "${value:-$2}"
 }
 
@@ -193,13 +196,14 @@ install_unit() {
 
 # Waits two minutes: the first start makes a database.
 await_ready() {
-  port=$(setting PORT 8080) turn=0
+  port=$(setting PORT 8080) host=$(setting HOST 127.0.0.1) turn=0
+  case $host in 0.0.0.0 | ::) host=127.0.0.1 ;; *:*) host=[$host] ;; esac
   while [ $turn -lt 240 ]; do
     turn=$((turn + 1))
     if "$PREFIX/current/bin/node" -e '
-      fetch(`http://127.0.0.1:${process.argv[1]}/readyz`)
+      fetch(`http://${process.argv[1]}/readyz`)
         .then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))
-    ' "$port"; then return 0; fi
+    ' "$host:$port"; then return 0; fi
     sleep 0.5
   done
   journalctl --unit platform.service --lines 5 --output cat --no-pager >&2 || true

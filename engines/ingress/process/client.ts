@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { startDetached, type DetachedProgram } from '../../../core/process/detached';
 import type { IngressCallbacks, IngressDriver } from '../ingress';
 import { openSocketChannel, type Channel, type Handlers } from '../../../core/process/channel';
+import { inheritedNodeArguments } from '../../../core/process/node_arguments';
 import { connectControl } from './control_socket';
 import type { Program } from './handover';
 import { programVersion, type Greeting, type IngressProcessSettings, type Report } from './settings';
@@ -181,8 +182,10 @@ function detachedProgram(options: IngressProcessOptions): DetachedProgram {
 }
 
 function programOf({ program }: IngressProcessOptions): Program {
-  const { execPath, execArgv } = process;
-  return program ?? { execPath, execArgv, script: require.resolve('./main'), cwd: process.cwd() };
+  const { execPath } = process;
+  return (
+    program ?? { execPath, execArgv: inheritedNodeArguments(), script: require.resolve('./main'), cwd: process.cwd() }
+  );
 }
 
 const logFile = (directory: string): string => path.join(directory, 'log');

@@ -75,8 +75,10 @@ const OF_HOOKS = /^GIT_(?:DIR|WORK_TREE|INDEX_FILE|PREFIX|COMMON_DIR|OBJECT_DIRE
 function runGit(folder: string, args: readonly string[], codes: readonly number[] = [0]): Buffer | undefined {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !OF_HOOKS.test(name)));
   // A repository can name a program for this setting.
-  const all = ['-C', folder, '-c', 'core.fsmonitor=false', ...args];
-  const options = { env: { ...env, LC_ALL: 'C', GIT_OPTIONAL_LOCKS: '0' }, maxBuffer: 2 ** 31 - 1 };
+  const all = ['-C', path.resolve(folder), '-c', 'core.fsmonitor=false', ...args];
+  // Windows looks for programs in the working directory first: never in the repository.
+  const cwd = path.dirname(process.execPath);
+  const options = { cwd, env: { ...env, LC_ALL: 'C', GIT_OPTIONAL_LOCKS: '0' }, maxBuffer: 2 ** 31 - 1 };
   const { error, status, stdout, stderr } = spawnSync('git', all, options);
   if (!error && status !== null && codes.includes(status)) return stdout;
   const said = (error?.message ?? stderr.toString()).trim();

@@ -3,6 +3,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { checkpoint, diskFull, DriverError, type DriverContext } from '../../../../core/driver';
 import { openProcessChannel } from '../../../../core/process/channel';
+import { inheritedNodeArguments } from '../../../../core/process/node_arguments';
 import { SourceError } from '../../../source';
 import type { ArchiveLimits, ArchiveTotals } from '../../archive';
 import { brokenArchive } from '../entry';
@@ -66,7 +67,7 @@ async function inProcess(
 }
 
 function start(): ChildProcess {
-  const execArgv = process.execArgv.filter((one) => !/size=/.test(one));
+  const execArgv = inheritedNodeArguments().filter((one) => !/size=/.test(one));
   return fork(require.resolve('./process'), [], {
     execArgv: [...execArgv, `--max-old-space-size=${HEAP_MB}`],
     // No secret of the platform: what it reads is hostile.
