@@ -4020,8 +4020,8 @@ export type ApplicationBuildSettings = {
   /** Build command that replaces that of the builder. */
   build_command?: Maybe<Scalars['String']['output']>;
   /**
-   * Directory of the built site, relative to the root directory, or `null` if it is found: then a source that starts no
-   * program is a site if its build leaves one in a usual directory.
+   * Directory that the build writes a site to, relative to the root directory. `null`: the directories that site
+   * generators use are searched, if the source starts no program.
    */
   output_directory?: Maybe<Scalars['String']['output']>;
 };

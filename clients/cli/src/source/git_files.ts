@@ -1,4 +1,4 @@
-// Which files Git has or would take, asked of Git itself: it alone knows all files of patterns, what is tracked, and
+// Which files Git tracks or would add, asked of Git itself: it alone knows all files of patterns, what is tracked, and
 // how this system compares names.
 import { spawnSync } from 'node:child_process';
 import * as fs from 'node:fs';
