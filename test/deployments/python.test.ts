@@ -23,7 +23,8 @@ class Flask:
                 self.send_response(200); self.end_headers(); self.wfile.write(b'developed')
         HTTPServer(('127.0.0.1', int(os.environ['PORT'])), Handler).serve_forever()
 `;
-const app = "from flask import Flask\napp = Flask(__name__)\nif __name__ == '__main__':\n    app.run()\n";
+/** Without a name that a server could import. */
+const app = "from flask import Flask\nif __name__ == '__main__':\n    Flask(__name__).run()\n";
 /** Packages of the host are what a program would see without an environment of its own. */
 const host = `
 import json, os, sys

@@ -25,7 +25,7 @@ test('a run takes no place of its application once its command has ended, while 
   const running = await Promise.all(Array.from({ length: 10 }, () => start('echo printed; cat; exit 4')));
   const clients = await Promise.all(running.map((id) => attach(id)));
   await Promise.all(clients.map((client) => client.shows('printed')));
-  const lines = service.sql('do $$ begin lock table log_lines in access exclusive mode; perform pg_sleep(5); end $$');
+  const lines = service.sql('do $$ begin lock table log_lines in access exclusive mode; perform pg_sleep(8); end $$');
   await sleep(200);
   for (const client of clients) client.command({ type: 'close_stdin' });
   await Promise.all(clients.map(({ closed }) => closed));
@@ -35,7 +35,7 @@ test('a run takes no place of its application once its command has ended, while 
       const made = await service.call('POST', `/v2/applications/${application.id}/runs`, { body: { command: 'true' } });
       return made.status === 201 ? made.body : null;
     },
-    5_000,
+    6_000,
   );
   expect(await application.get(`/runs/${running[0]}`)).toMatchObject({ status: 'running', exit_code: 4 });
   await lines;

@@ -38,7 +38,7 @@ export function processesOfUnit(unit: Unit, handle: Handle, all = allProcesses()
   return [...found].map((pid) => all.get(pid)).filter((one) => one !== undefined && !one.zombie) as Proc[];
 }
 
-// What copies the output of a unit (sandbox/launch.ts): it ends by itself, behind the last line.
+// What copies the output of a unit (drivers/runtime/sandbox/launch.ts): it ends by itself, behind the last line.
 function outputReaders(handle: Handle, all: Map<number, Proc>): Proc[] {
   const readers = [...all.values()].filter(
     ({ pid, parent }) => parent === handle.pid && argumentsOf(pid).includes(OUTPUT_READER),

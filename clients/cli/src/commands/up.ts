@@ -26,8 +26,8 @@ type UpFlags = {
 export const up = sessionCommand<UpFlags, [string?]>({
   brief: 'Deploy this folder',
   text:
-    'Packs the files that Git tracks or would add (elsewhere, those that .gitignore does not leave out), without what ' +
-    '.dockerignore and .svcignore leave out, sends them unless the server has the same archive, and follows the ' +
+    'Packs the files that Git tracks or would add (elsewhere, those that .gitignore does not leave out), without ' +
+    'what .dockerignore and .svcignore leave out, sends them unless the server has the same archive, and follows the ' +
     'deployment to its end. A .env that Git does not have is never sent: `svc env push` sets its variables. The log ' +
     'goes to standard error, the address to standard output.',
   asks: true,
