@@ -14,7 +14,7 @@ const {
 const FILES_MAX = 2000;
 const BYTES_MAX = 4 << 20;
 const ENDINGS = ['', '.js', '.mjs', '.cjs', '.ts', '.mts', '/index.js', '/index.mjs', '/index.cjs', '/index.ts'];
-const IMPORT = /(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire\s*\(\s*)(["'])([^"'\n]+)\1/g;
+const IMPORT = /(?:\bfrom\s*|\bimport\s*(?:\(\s*)?|\brequire\s*\(\s*)(["'])([^"'\n]+)\1/g;
 /** @type {Set<string>} */
 const words = new Set();
 

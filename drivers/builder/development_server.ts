@@ -56,6 +56,7 @@ const runners =
 const assignment = /^[A-Za-z_]\w*=(?:"[^"]*"|'[^']*'|\S*)\s+/;
 const otherScript = /^(?:npm run|npm run-script|yarn run|yarn|pnpm run|pnpm|bun run)\s+([\w:.-]+)\s*$/;
 const SCRIPTS_MAX = 5;
+const RUNNERS_MAX = 20;
 
 /** The development server (`vite`) started by a start script that does nothing else; null otherwise. */
 export function developmentServer({ scripts }: Pick<Package, 'scripts'>): string | null {
@@ -92,8 +93,10 @@ export function productionNote(server: string, script: string): string {
 }
 
 function withoutRunners(line: string): string {
-  const rest = line.replace(runners, '').replace(assignment, '');
-  return rest === line ? line : withoutRunners(rest);
+  let rest = line;
+  // A longer row of them is nothing that people write.
+  for (let i = 0; i < RUNNERS_MAX; i++) rest = rest.replace(runners, '').replace(assignment, '');
+  return rest;
 }
 
 /** Whether the output of a build can be served instead. */

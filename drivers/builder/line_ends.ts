@@ -25,7 +25,8 @@ export async function lineEndHint(
 }
 
 function namesIn(texts: readonly string[]): string[] {
-  const words = texts.flatMap((text) => text.match(/[\w@.+/-]*[\w+-]/g) ?? []);
+  // A word begins once: without the condition, a row of dots would be read from each of them.
+  const words = texts.flatMap((text) => text.match(/(?<![\w@.+/-])[\w@.+/-]*[\w+-]/g) ?? []);
   return [...new Set(words)].filter((word) => /[./]/.test(word)).slice(0, NAMES_MAX);
 }
 

@@ -27,7 +27,8 @@ export function parseProcfile(text: string): Procfile {
 }
 
 function parseEntry(line: string, number: number): [type: string, command: string] {
-  const [, type = '', command = ''] = /^\s*([^:\s]+)\s*:\s*(.*?)\s*$/.exec(line) ?? [];
+  const [, type = '', stated = ''] = /^([^:\s]+)\s*:(.*)$/.exec(line.trim()) ?? [];
+  const command = stated.trim();
   if (type === '')
     throw procfileError(number, `is not of the form \`type: command\`: ${JSON.stringify(line.slice(0, 60))}`);
   if (!/^[a-z][a-z0-9_-]{0,29}$/.test(type))

@@ -3,7 +3,7 @@
 import path from 'node:path';
 import { findGoWorkspace, modulesBelow } from './go/go_module';
 import { listNames } from './message_text';
-import type { SourceFiles } from './source_files';
+import { SEARCHED_ENTRIES_MAX, type SourceFiles } from './source_files';
 
 interface Generator {
   title: string;
@@ -19,12 +19,12 @@ const generators: Generator[] = [
   ),
   {
     title: 'Zola',
-    files: [['config.toml', /^\s*(?:compile_sass|build_search_index|generate_feeds?)\b|^\s*\[markdown\]/m]],
+    files: [['config.toml', /^[ \t]*(?:compile_sass|build_search_index|generate_feeds?)\b|^[ \t]*\[markdown\]/m]],
     command: 'zola build',
     output: 'public',
   },
   ...[
-    ['config.toml', /^\s*baseURL\s*=/im] as [string, RegExp],
+    ['config.toml', /^[ \t]*baseURL\s*=/im] as [string, RegExp],
     ['config.yaml', /^baseURL\s*:/im] as [string, RegExp],
     ['config.yml', /^baseURL\s*:/im] as [string, RegExp],
   ].map(([name, content]) => hugo(name, content)),
@@ -92,20 +92,22 @@ const otherManifests = [
   'Dockerfile',
 ];
 const skipped = /^(?:node_modules|vendor|examples?|tests?|docs?|themes?)$/;
-const DIRECTORIES_MAX = 500;
 
 /** Folders that are applications of their own, also of folders such as `apps`: `backend`, `apps/web`. */
 async function findApplicationFolders(files: SourceFiles): Promise<string[]> {
   const found: string[] = [];
-  let inspected = 0;
+  let entries = 0;
   for (const name of await files.names('.')) {
     if (!/^[A-Za-z][\w.@+-]{0,80}$/.test(name) || skipped.test(name)) continue;
     if (await hasAny(files, name, [...manifests, ...otherManifests])) {
       found.push(name);
       continue;
     }
-    for (const below of await files.names(name)) {
-      if ((inspected += 1) > DIRECTORIES_MAX || !/^[A-Za-z][\w.@+-]{0,80}$/.test(below)) break;
+    const names = await files.names(name);
+    entries += names.length;
+    if (entries > SEARCHED_ENTRIES_MAX) break;
+    for (const below of names) {
+      if (!/^[A-Za-z][\w.@+-]{0,80}$/.test(below)) continue;
       if (await hasAny(files, `${name}/${below}`, manifests)) found.push(`${name}/${below}`);
     }
   }

@@ -9,7 +9,7 @@ const isOutsideOfBrowsers = new RegExp(
   [
     /\brequire\s*\(\s*['"`]/,
     /\bfrom\s*['"](?:node:|https?['"]|http2['"]|net['"]|express|fastify|koa|hono|@hapi|@hono|restify|polka)/,
-    /\bimport\s*\(?\s*['"](?:node:|https?['"])/,
+    /\bimport\s*(?:\(\s*)?['"](?:node:|https?['"])/,
     /\bprocess\.(?:env|argv)\b/,
     /\b(?:Deno|Bun)\.serve\s*\(/,
     /\bfrom\s*['"](?:jsr:|npm:|https:\/\/deno\.land)/,
@@ -19,9 +19,9 @@ const isOutsideOfBrowsers = new RegExp(
 );
 /** Syntax that Node.js does not remove (https://nodejs.org/api/typescript.html#typescript-features). */
 const compiled =
-  /^\s*(?:export\s+)?(?:const\s+)?enum\s|^\s*(?:export\s+)?namespace\s|^\s*@\w+\(|\(\s*(?:private|public)\s/m;
+  /^[ \t]*(?:export\s+)?(?:const\s+)?enum\s|^[ \t]*(?:export\s+)?namespace\s|^[ \t]*@\w+\(|\(\s*(?:private|public)\s/m;
 /** An import of a file without its suffix, or of one that a compiler would make. */
-const unresolved = /\b(?:from|import)\s*\(?\s*['"]\.{1,2}\/(?:[^'"]*\/)?(?:[^'"./]+|[^'"/]+\.js)['"]/;
+const unresolved = /\b(?:from|import)\s*(?:\(\s*)?['"]\.{1,2}\/(?:[^'"]*\/)?(?:[^'"./]+|[^'"/]+\.js)['"]/;
 
 /** The file that starts a server; null where no file with a usual name does. */
 export async function findServerFile(
@@ -78,16 +78,20 @@ export async function isRunnableTypeScript(files: SourceFiles, file: string): Pr
 
 /** Imports of types without the word `type`: Node.js looks for them, and does not start. */
 function importsTypes(text: string): boolean {
-  const statements = /^\s*import\b(?!\s+type\b)[^;'"{}]{0,200}\{([^{}]{0,2000})\}\s*from\b.*$/gm;
-  const names = [...text.matchAll(statements)]
-    .flatMap(([, list = '']) => list.split(','))
-    .filter((one) => !/^\s*type\s/.test(one))
-    .map((one) => /(\w+)\s*$/.exec(one)?.[1] ?? '');
+  const statements = /^[ \t]*import\b(?!\s+type\b)[^;'"{}]{0,200}\{([^{}]{0,2000})\}\s*from\b.*$/gm;
+  const names = new Set(
+    [...text.matchAll(statements)]
+      .flatMap(([, list = '']) => list.split(','))
+      .filter((one) => !/^\s*type\s/.test(one))
+      .map((one) => one.trim().split(/\W+/).at(-1) ?? ''),
+  );
   const rest = text.replace(statements, '');
-  const uses = new Map<string, boolean[]>();
+  /** Whether all uses of a name are those of a type. */
+  const isTypeAlone = new Map<string, boolean>();
   for (const { 0: word, index } of rest.matchAll(/\w+/g))
-    if (names.includes(word)) uses.set(word, [...(uses.get(word) ?? []), isType(rest.slice(index - 20, index))]);
-  return [...uses.values()].some((all) => !all.includes(false));
+    if (names.has(word) && isTypeAlone.get(word) !== false)
+      isTypeAlone.set(word, isType(rest.slice(Math.max(0, index - 20), index)));
+  return [...isTypeAlone.values()].includes(true);
 }
 
 /** Whether a name stands where only a type can. */

@@ -29,6 +29,8 @@ export interface SourceFiles {
   above(): Place[];
 }
 
+/** Of the entries of folders that a search for programs looks at: with the folder that exceeds them, all of it ends. */
+export const SEARCHED_ENTRIES_MAX = 5000;
 const BYTES_MAX = 1 << 20;
 const HEAD_BYTES = 64 << 10;
 

@@ -21,11 +21,14 @@ interface Sample {
  */
 export function watchStall(pid: number, ms: number, bytes: () => Promise<number>, onStall: () => void): () => void {
   let timer: NodeJS.Timeout;
+  let stopped = false;
   let before = { bytes: 0, processorMs: 0 };
   let unchangedSamples = 0;
   const everyMs = ms / SAMPLES;
   const sample = async (): Promise<void> => {
     const [tree, received] = await Promise.all([sampleProcesses(pid), bytes()]);
+    // Its process group may be that of another program by now.
+    if (stopped) return;
     const now = { bytes: received, processorMs: tree.processorMs };
     const computes = now.processorMs - before.processorMs > Math.max(TICK_MS, everyMs * IDLE_SHARE);
     // Samples are counted, not time: a platform that gets no processor time itself takes them late.
@@ -35,7 +38,10 @@ export function watchStall(pid: number, ms: number, bytes: () => Promise<number>
     timer = setTimeout(() => void sample(), everyMs);
   };
   timer = setTimeout(() => void sample(), everyMs);
-  return () => clearTimeout(timer);
+  return () => {
+    stopped = true;
+    clearTimeout(timer);
+  };
 }
 
 /** The process and its descendants (proc(5)); where there is no /proc, only bytes count. */

@@ -3,7 +3,6 @@
 import { execFile } from 'node:child_process';
 import { mkdir, readdir, rename } from 'node:fs/promises';
 import path from 'node:path';
-import type { DriverContext } from '../../core/driver';
 
 export interface Go {
   version: string;
@@ -25,7 +24,7 @@ export function libraryName({ version }: Pick<Go, 'version'>): string {
 export async function compileLibrary(
   { program }: Go,
   { staging, prefix }: { staging: string; prefix: string },
-  { signal }: DriverContext,
+  signal: AbortSignal,
 ): Promise<void> {
   const cache = path.join(staging, 'cache');
   // Nothing of the host's settings: they would be part of the names of what is made.

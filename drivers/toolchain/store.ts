@@ -9,6 +9,7 @@ import { removeTree } from '../../core/process/remove_tree';
 import type { PublishedVersion, RegistrySettings, Tool, ToolchainDriver, ToolName } from '../toolchain';
 import { downloadGo } from './go_download';
 import { GO_MODULE, goHash, goRelease, type GoSource } from './go_release';
+import { openGoLibraries, type GoLibraries } from './go_libraries';
 import { compileLibrary, libraryName, useLibrary } from './go_library';
 import { NpmFailed, npm } from './npm_client';
 import { installPackage, linkProgram } from './npm_package';
@@ -33,8 +34,7 @@ interface Store {
   settings: { at: number; found: RegistrySettings } | null;
   go: GoSource;
   python: PythonSource;
-  /** Versions of Go whose library did not compile: not tried again before the next start. */
-  failedLibraries: Set<string>;
+  goLibraries: GoLibraries;
 }
 
 const PUBLIC_GO: GoSource = { ...goRelease, proxy: 'https://proxy.golang.org' };
@@ -61,7 +61,7 @@ export async function openToolchains(
     settings: null,
     go,
     python,
-    failedLibraries: new Set(),
+    goLibraries: openGoLibraries(),
   };
   return {
     packageOf: (name, version) => {
@@ -73,7 +73,7 @@ export async function openToolchains(
     versions: (name, packageName, ctx) => asDriverErrors(() => versions(store, name, packageName, ctx)),
     ensure: (tools, ctx) => asDriverErrors(() => ensure(store, tools, ctx)),
     hasGoLibrary: async (version) =>
-      store.failedLibraries.has(version) || (await readdir(directory)).includes(libraryName({ version })),
+      store.goLibraries.hasFailed(version) || (await readdir(directory)).includes(libraryName({ version })),
     ensureGoLibrary: (version, program, ctx) => ensureGoLibrary(store, version, program, ctx),
     useGoLibrary: (version) => useLibrary(path.join(directory, libraryName({ version }))),
     binDirectory: (tool) => path.join(directoryOf(store, tool), 'bin'),
@@ -167,21 +167,16 @@ async function ensureGoLibrary(
   ctx: DriverContext,
 ): Promise<void> {
   const target = path.join(store.directory, libraryName({ version }));
-  if (store.failedLibraries.has(version) || (await readdir(store.directory)).includes(path.basename(target))) return;
+  if (store.goLibraries.hasFailed(version) || (await readdir(store.directory)).includes(path.basename(target))) return;
   const ofStore = path.join(directoryOf(store, { name: 'go', version }), 'bin/go');
-  const compiling =
-    store.downloads.get(target) ??
+  const compile = (signal: AbortSignal): Promise<void> =>
     inStaging(store, async (staging) => {
       const prefix = path.join(staging, 'prefix');
-      await compileLibrary({ version, program: program ?? ofStore }, { staging, prefix }, ctx);
+      await compileLibrary({ version, program: program ?? ofStore }, { staging, prefix }, signal);
       await chmod(prefix, 0o755);
       await rename(prefix, target);
-    }).finally(() => store.downloads.delete(target));
-  store.downloads.set(target, compiling);
-  await compiling.catch((error: unknown) => {
-    if (ctx.signal.aborted) throw error;
-    store.failedLibraries.add(version);
-  });
+    });
+  await store.goLibraries.compile(version, compile, ctx.signal);
 }
 
 async function download(store: Store, tool: Tool, ctx: DriverContext): Promise<void> {

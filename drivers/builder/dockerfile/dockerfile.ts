@@ -61,7 +61,7 @@ export function canBuildImages({ oci_builders, programs }: HostFacts): boolean {
 }
 
 function stagesIn(text: string): string[] {
-  return [...text.matchAll(/^\s*FROM\s.*\sAS\s+(\S+)\s*$/gim)].map(([, name = '']) => name.toLowerCase());
+  return [...text.matchAll(/^[ \t]*FROM\s.*\sAS\s+(\S+)\s*$/gim)].map(([, name = '']) => name.toLowerCase());
 }
 
 /** Variables of the application with the name of an ARG are passed to the build. */

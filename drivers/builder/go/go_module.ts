@@ -67,7 +67,7 @@ function usedModules(text: string): string[] {
     if (isList && line === ')') isList = false;
     else if (/^use\s*\($/.test(line)) isList = true;
     else {
-      const directory = isList ? line : /^use\s+(.+)$/.exec(line)?.[1];
+      const directory = isList ? line : /^use\s+(.+)$/s.exec(line)?.[1];
       if (directory)
         used.push(path.posix.join(directory.replace(/^["`](.*)["`]$/, '$1'), '.').replace(/\/$/, '') || '.');
     }

@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { BuildError } from '../../builder';
 import { listNames } from '../message_text';
-import type { SourceFiles } from '../source_files';
+import { SEARCHED_ENTRIES_MAX, type SourceFiles } from '../source_files';
 import { builtPackageOf } from './go_constraints';
 
 export interface GoProgram {
@@ -13,7 +13,6 @@ export interface GoProgram {
 }
 
 const DEPTH_MAX = 8;
-const ENTRIES_MAX = 5000;
 const FOUND_MAX = 200;
 const skipped = /^(?:[._].*|vendor|testdata|node_modules)$/;
 const safe = /^[\w.@+~][\w./@+~-]*$/;
@@ -30,7 +29,7 @@ export async function findGoPrograms(files: SourceFiles, ownName: string): Promi
     const names = await files.names(directory);
     if (depth > 0 && names.includes('go.mod')) continue;
     entries += names.length;
-    if (entries > ENTRIES_MAX || found.length >= FOUND_MAX) break;
+    if (entries > SEARCHED_ENTRIES_MAX || found.length >= FOUND_MAX) break;
     if (await isProgram(files, directory, names))
       found.push({ directory, name: directory === '.' ? ownName : path.posix.basename(directory) });
     if (depth >= DEPTH_MAX) continue;

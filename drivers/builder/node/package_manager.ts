@@ -96,7 +96,7 @@ async function rangeOfLockFile(name: ManagerName, lockFile: string | null, files
 }
 
 function yarnRange(lock: string, hasSettings: boolean): string {
-  const format = /^__metadata:\s*\n\s+version:\s*(\d+)/m.exec(lock)?.[1];
+  const format = /^__metadata:[ \t]*\r?\n[ \t]+version:[ \t]*(\d+)/m.exec(lock)?.[1];
   if (format === undefined) return hasSettings && lock === '' ? '^4' : '^1';
   if (Number(format) >= 7) return '^4';
   return Number(format) === 6 ? '^3' : '^2';

@@ -16,7 +16,7 @@ export function pnpmPackages(text: string): string[] {
   const isFlow = value.join('').trim().startsWith('[');
   const items = isFlow
     ? splitAtCommas(value.join(' ').replace(/[[\]]/g, ''))
-    : value.flatMap((line) => /^\s*-\s+(.*)$/.exec(line)?.[1] ?? []);
+    : value.flatMap((line) => /^\s*-\s+(.*)$/s.exec(line)?.[1] ?? []);
   return items.map((one) => one.trim().replace(/^(["'])(.*)\1$/, '$2')).filter(Boolean);
 }
 

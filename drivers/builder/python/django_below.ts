@@ -9,11 +9,18 @@ export interface ProgramPlace {
 }
 
 const OWN_STATEMENTS = ['requirements.txt', 'pyproject.toml', 'Pipfile', 'setup.py', 'Procfile'];
+/** Django, or what brings it along. */
+const OF_DJANGO = /^(?:django|wagtail$)/;
 const OTHER_STARTS = ['manage.py', 'app.py', 'main.py', 'asgi.py', 'wsgi.py'];
 
-/** The only folder with a manage.py. One that states its packages itself is a source of its own. */
-export async function findBelow(files: SourceFiles): Promise<ProgramPlace> {
+/**
+ * The only folder with a manage.py. One that states its packages itself is a source of its own, and one whose Django is
+ * not among the packages could not start.
+ * @param packages empty where none are known
+ */
+export async function findBelow(files: SourceFiles, packages: ReadonlySet<string>): Promise<ProgramPlace> {
   const here = { directory: '.', files };
+  if (packages.size > 0 && ![...packages].some((name) => OF_DJANGO.test(name))) return here;
   for (const name of OTHER_STARTS) if (await files.has(name)) return here;
   const found: string[] = [];
   for (const name of await files.names('.')) {

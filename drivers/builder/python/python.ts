@@ -20,7 +20,7 @@ export const detectPython: DetectLanguage = async (files, host) => {
   const project = await readProject(files);
   const statement = await findStatement(files, project);
   const names = await readPackageNames(files, statement, project);
-  const below = await findBelow(files);
+  const below = await findBelow(files, names.all);
   const { start, directory } =
     (await findStart(below, names)) ?? (await findStart({ files, directory: '.' }, names)) ?? none;
   if (statement.kind === 'none') await requireReadable(files, project, start !== null);

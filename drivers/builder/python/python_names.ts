@@ -91,9 +91,27 @@ function pipfilePackages(text: string): string[] {
 
 /** Of setup.py only what it states literally: it is a program. */
 function ofSetup(text: string): string[] {
-  const literal = /install_requires\s*=\s*\[((?:[^\]"'#]|"[^"\n]*"|'[^'\n]*'|#.*)*)\]/.exec(text)?.[1];
-  if (literal !== undefined)
-    return [...literal.matchAll(/"([^"]*)"|'([^']*)'/g)].map(([, one, two]) => one ?? two ?? '');
+  const literal = literalList(text);
+  if (literal !== null) return literal;
   const block = /^install_requires[ \t]*=[ \t]*(.*(?:\n[ \t]+.*|\n[ \t]*(?=\n))*)/m.exec(text)?.[1] ?? '';
   return block.split('\n').map((line) => line.trim());
+}
+
+/**
+ * The strings of the list; null where it has no end. Each character is part of one token alone, and of one list: the
+ * text is the tenant's.
+ */
+function literalList(text: string): string[] | null {
+  const start = /install_requires\s*=\s*\[/.exec(text);
+  if (start === null) return null;
+  const found: string[] = [];
+  const token = /"([^"\n]*)"|'([^'\n]*)'|#[^\n]*|[^\]"'#]+|(\])/y;
+  token.lastIndex = start.index + start[0].length;
+  for (let next = token.exec(text); next !== null; next = token.exec(text)) {
+    const [, one, two, end] = next;
+    if (end !== undefined) return found;
+    const name = one ?? two;
+    if (name !== undefined) found.push(name);
+  }
+  return null;
 }

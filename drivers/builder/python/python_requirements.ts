@@ -23,7 +23,7 @@ export async function requirementLines(files: SourceFiles, file: string): Promis
   const seen = new Set([file]);
   for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
     for (const line of logicalLines(next.text)) {
-      const included = /^(?:-r|--requirement|-c|--constraint)(?:\s*=?\s*)(\S+)/.exec(line)?.[1];
+      const included = /^(?:-r|--requirement|-c|--constraint)\s*(?:=\s*)?(\S+)/.exec(line)?.[1];
       if (included === undefined) {
         if (!line.startsWith('-') || EDITABLE.test(line)) lines.push(line);
         continue;
@@ -38,7 +38,7 @@ export async function requirementLines(files: SourceFiles, file: string): Promis
 }
 
 const EDITABLE = /^(?:-e|--editable)\b/;
-const PINNED = /^[A-Za-z0-9][\w.-]*\s*(?:\[[^\]]*\])?\s*===?\s*[^\s*;,]+\s*(?:;|--hash|$)/;
+const PINNED = /^[A-Za-z0-9][\w.-]*\s*(?:\[[^\]]*\]\s*)?===?\s*[^\s*;,]+\s*(?:;|--hash|$)/;
 
 function logicalLines(text: string): string[] {
   return text

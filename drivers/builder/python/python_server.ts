@@ -128,7 +128,8 @@ async function findApplication(files: SourceFiles): Promise<Application | null> 
     const text = (await files.read(file)) ?? '';
     const name = applicationNameIn(text);
     if (name === null) continue;
-    const isAsync = asyncFrameworks.test(text) || /^\s*(?:from|import)\s+(?:fastapi|starlette|quart)\b/m.test(text);
+    const isAsync =
+      asyncFrameworks.test(text) || /^[ \t]*(?:from|import)[ \t]+(?:fastapi|starlette|quart)\b/m.test(text);
     return { target: `${moduleOf(file)}:${name}`, isAsync, needsServer: needsServer(text) };
   }
   return null;

@@ -62,7 +62,7 @@ export async function versionSettings(files: SourceFiles): Promise<string> {
     ['pyproject.toml', 'setup.py', 'setup.cfg'].map(async (name) => (await files.read(name)) ?? ''),
   );
   const text = `${project}\n${setup}\n${config}`;
-  const name = /^\s*name\s*=\s*["']?([A-Za-z0-9][\w.-]*)/m.exec(text)?.[1];
+  const name = /^[ \t]*name\s*=\s*["']?([A-Za-z0-9][\w.-]*)/m.exec(text)?.[1];
   if (name === undefined) return '';
   return versionPrograms
     .filter(([asked]) => asked.test(text))

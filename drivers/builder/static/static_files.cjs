@@ -199,7 +199,7 @@ function namesPage(parts) {
   const last = (parts.at(-1) ?? '')
     .toLowerCase()
     .replace(/[?;].*$/, '')
-    .replace(/[.~\s]+$/, '');
+    .replace(/(?<![.~\s])[.~\s]+$/, '');
   const isProgram = [...parts, last].some((part) => PROGRAM_PAGE.test(part.toLowerCase()));
   return !isProgram && !fileSuffixes.has(path.posix.extname(last));
 }

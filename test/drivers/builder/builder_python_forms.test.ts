@@ -137,7 +137,13 @@ describe('is installed', () => {
     });
     expect(plan.steps.at(-1)!.command).toContain('PATH="$OLDPWD/.platform/venv/bin:$PATH" python3 manage.py');
     const beside = { ...files, 'requirements.txt': 'fastapi\nuvicorn\n', 'api/main.py': 'app = FastAPI()\n' };
-    expect((await detect(beside, {}, host)).processes.web).toMatch(/^uvicorn .* api\.main:app$/);
+    const other = await detect(beside, {}, host);
+    expect(other.processes.web).toMatch(/^uvicorn .* api\.main:app$/);
+    expect(other.steps.map(({ name }) => name)).not.toContain('collectstatic');
+    const bringing = { ...beside, 'requirements.txt': 'wagtail\n' };
+    expect((await detect(bringing, {}, host)).processes.web).toMatch(/^cd shop && /);
+    const unstated = { 'shop/manage.py': '', 'shop/shop/wsgi.py': '', 'requirements.txt': '' };
+    expect((await detect(unstated, {}, host)).processes.web).toMatch(/^cd shop && exec gunicorn /);
   });
 });
 
