@@ -100,7 +100,10 @@ function endIdle({ gate, sockets }: Client): boolean {
   return false;
 }
 
-/** Closes an idle connection of a client with more of them, or one of its own. @param of clients of this gate; null: of all gates */
+/**
+ * Closes an idle connection of a client with more of them, or one of its own.
+ * @param of clients of this gate; null: of all gates
+ */
 function makeRoom(client: Client, of: GateOptions | null): boolean {
   const { size } = client.sockets;
   const last = vain.get(of);

@@ -18,8 +18,8 @@ export function guardSessions(server: SMTPServer, perAddress: number): void {
     const newest = [...library.connections].at(-1);
     if (newest) sessions.set(rawOf(socket), newest.session);
   };
-  // Before its login, and at the server of bounces, which has none, before its message: behind the address of an office,
-  // silent sessions of one client would keep out the others.
+  // Before its login, and at the server of bounces, which has none, before its message: behind the address of an
+  // office, silent sessions of one client would keep out the others.
   const isIdle = (socket: Socket): boolean => {
     const session = sessions.get(socket);
     return !session?.user && !session?.envelope?.mailFrom;
