@@ -61,7 +61,7 @@ export const limits = {
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
   keepAliveTimeoutMs: 65_000,
-  /** A connection on which neither side sends or receives anything for this long ends. */
+  /** A connection on which neither side sends or receives anything for this long ends, unless we work at a request. */
   silentTimeoutMs: 120_000,
   /** Open connections of one public address at the API, at S3, at the registry. */
   connectionsPerAddress: 500,

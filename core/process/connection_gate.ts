@@ -7,7 +7,10 @@ import { memoize } from '../memoize';
 import { addressBlock, isPublicAddress } from '../protocols/addresses';
 
 export interface GateOptions {
-  /** Connections of one public address. Private ones, such as a proxy or a node of a cluster, may have half of all. */
+  /**
+   * Connections of one public address. Private ones, such as a proxy or a node of a cluster, may have half of all.
+   * Infinity, where all clients come through proxies: one address may have all.
+   */
   perAddress: number;
   /** Connections of all; default: what the limit of open files allows. */
   total?: number;
@@ -18,7 +21,7 @@ export interface GateOptions {
 export interface ConnectionGate {
   /**
    * Counts a new connection until it closes. Beyond the limit of its client, the client's oldest idle connection is
-   * closed; beyond the total, one of the client that holds most.
+   * closed; beyond the total, one of the client that holds most, or of its own.
    * @returns false where no idle connection makes room: then it is not counted, and to be closed
    */
   admit(socket: Socket): boolean;
@@ -35,6 +38,10 @@ const clients = new Map<string, Client>();
 const releases = new WeakMap<Socket, () => void>();
 let open = 0;
 let gates = 0;
+/** Searches for an idle connection that found none; null: among all gates. */
+const vain = new Map<GateOptions | null, { size: number; until: number }>();
+/** A search looks at all connections: floods of refused ones must not pay for one each. */
+const VAIN_MS = 100;
 
 /** Descriptors for everything else: files, databases, programs. */
 const SHARE_OF_CONNECTIONS = 0.6;
@@ -59,10 +66,11 @@ export function openConnectionGate(gate: GateOptions): ConnectionGate {
       const client = clients.get(key) ?? { gate, sockets: new Set() };
       const total = gate.total ?? CONNECTIONS_MAX;
       const ofPrivate = Math.max(gate.perAddress, Math.ceil(total / 2));
-      const ofClient = isPublicAddress(address) ? gate.perAddress : ofPrivate;
-      if (client.sockets.size >= Math.min(ofClient, Math.ceil(connectionsMax() / 2)) && !endIdle(client)) return false;
+      const ofAddress = isPublicAddress(address) ? gate.perAddress : ofPrivate;
+      const ofClient = ofAddress === Infinity ? Infinity : Math.min(ofAddress, Math.ceil(connectionsMax() / 2));
+      if (client.sockets.size >= ofClient && !endIdle(client)) return false;
       const isFull = own >= total || open >= connectionsMax();
-      if (isFull && !endIdleOfLarger(client, own >= total ? gate : null)) return false;
+      if (isFull && !makeRoom(client, own >= total ? gate : null)) return false;
       clients.set(key, client);
       client.sockets.add(socket);
       [own, open] = [own + 1, open + 1];
@@ -92,12 +100,22 @@ function endIdle({ gate, sockets }: Client): boolean {
   return false;
 }
 
-/** Closes an idle connection of a client with more of them. @param of clients of this gate; null: of all gates */
-function endIdleOfLarger(client: Client, of: GateOptions | null): boolean {
+/**
+ * Closes an idle connection of a client with more of them, or one of its own.
+ * @param of clients of this gate; null: of all gates
+ */
+function makeRoom(client: Client, of: GateOptions | null): boolean {
+  const { size } = client.sockets;
+  const last = vain.get(of);
+  // One for a client with more would find less. One with fewer gets a search of its own: nobody keeps it out.
+  if (last && performance.now() < last.until && size >= last.size) return false;
   const larger = [...clients.values()].filter(
-    ({ gate, sockets }) => (of === null || gate === of) && sockets.size > client.sockets.size,
+    ({ gate, sockets }) => (of === null || gate === of) && sockets.size > size,
   );
-  return larger.sort((one, other) => other.sockets.size - one.sockets.size).some(endIdle);
+  const isMade = larger.sort((one, other) => other.sockets.size - one.sockets.size).some(endIdle) || endIdle(client);
+  if (isMade) vain.delete(of);
+  else vain.set(of, { size, until: performance.now() + VAIN_MS });
+  return isMade;
 }
 
 /**
@@ -136,7 +154,11 @@ export function guardConnections(
 ): void {
   const [serve] = server.listeners('connection') as ((socket: Socket) => void)[];
   server.removeAllListeners('connection').on('connection', (socket: Socket) => {
-    if (!gate.admit(socket)) return refuse(socket);
+    if (!gate.admit(socket)) {
+      // The server, which would listen for them, never gets it: a reset would end the process.
+      socket.on('error', () => socket.destroy());
+      return refuse(socket);
+    }
     admitted(socket);
     serve?.call(server, socket);
   });

@@ -3,16 +3,9 @@ import { SMTPServer, type SMTPServerAddress, type SMTPServerEnvelope, type SMTPS
 import { announcesUtf8, requireHonouredPath } from './message/paths';
 import { readReport, type MailReport } from './report';
 import { SmtpReply } from './reply';
+import { guardSessions } from './session_gate';
 import { makeStrict } from './strict_session';
-import {
-  guardSessions,
-  answer,
-  closeSmtp,
-  listenSmtp,
-  setCertificate,
-  UNUSED_COMMANDS,
-  type MailListener,
-} from './submission';
+import { answer, closeSmtp, listenSmtp, setCertificate, UNUSED_COMMANDS, type MailListener } from './submission';
 
 export interface BounceRules {
   /** Whether the address was issued by the platform. */

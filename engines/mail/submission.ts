@@ -11,13 +11,13 @@ import {
   type SMTPServerSession,
 } from 'smtp-server';
 import type { MailPort } from '../../core/setting_types';
-import { guardConnections, openConnectionGate } from '../../core/process/connection_gate';
 import { localPartText } from '../../core/protocols/mailbox';
 import { receiveMessage, type IncomingParts, type StoredMessage } from './message/message_file';
 import { isAutomaticAnswer } from './message/automatic';
 import { domainOf, requireOwn, requireOwnOriginators } from './originators';
 import { announcesUtf8, requireHonouredPath } from './message/paths';
 import { SmtpReply, TRY_LATER } from './reply';
+import { guardSessions } from './session_gate';
 import { makeStrict } from './strict_session';
 
 /** An authenticated sender, as of the last check. */
@@ -256,15 +256,6 @@ function receivedLine(
       .slice(0, 100) || 'unknown';
   const date = new Date().toUTCString().replace('GMT', '+0000');
   return `Received: from ${name} ([${address}])\r\n by ${host} with ${transmissionType} id ${id};\r\n ${date}`;
-}
-
-/** Limits the sessions of a client, so that nobody takes all. @param perAddress those of one public address */
-export function guardSessions(server: SMTPServer, perAddress: number): void {
-  const gate = openConnectionGate({ perAddress, total: server.options.maxClients, isIdle: () => false });
-  guardConnections(server.server, gate, (socket) => {
-    socket.on('error', () => socket.destroy());
-    socket.end('421 4.7.0 Too many sessions of this address. Try again later.\r\n', () => socket.destroySoon());
-  });
 }
 
 async function listen(server: SMTPServer, port: number, address: string): Promise<number> {

@@ -11,6 +11,8 @@ export interface RegistryServerOptions {
   port: number;
   /** Certificate and key files; null: plain HTTP. */
   certificate: { certFile: string; keyFile: string } | null;
+  /** Default: the limit of the service. */
+  connectionsPerAddress?: number;
 }
 
 interface RegistryServer {
@@ -28,7 +30,10 @@ export async function openRegistryServer(
   return { port: (server.address() as AddressInfo).port, close: () => close(server) };
 }
 
-function serverOf({ certificate }: RegistryServerOptions, listener: RequestListener): Server {
+function serverOf(
+  { certificate, connectionsPerAddress: perAddress = limits.connectionsPerAddress }: RegistryServerOptions,
+  listener: RequestListener,
+): Server {
   // Layers of gigabytes take long; the socket timeout disconnects idle clients.
   const options = { requestTimeout: 0, headersTimeout: 10_000, keepAliveTimeout: 65_000 };
   const server = certificate
@@ -38,7 +43,7 @@ function serverOf({ certificate }: RegistryServerOptions, listener: RequestListe
       )
     : createServer(options, listener);
   server.setTimeout(60_000);
-  guardHttp(server, { perAddress: limits.connectionsPerAddress });
+  guardHttp(server, { perAddress });
   return server;
 }
 

@@ -4,8 +4,8 @@ import { problem } from '../../core/errors';
 import { limits } from '../../core/limits';
 
 export interface ArchiveChecks {
-  /** Waits for its turn, and works. */
-  run<T>(account: string, work: () => Promise<T>): Promise<T>;
+  /** Waits for its turn, and works. @param gone leaves the queue @throws service_unavailable where it has left it */
+  run<T>(account: string, work: () => Promise<T>, gone?: AbortSignal): Promise<T>;
   /** @throws rate_limited where the account has used up its time */
   requireTime(account: string): void;
 }
@@ -36,9 +36,17 @@ export function openArchiveChecks(now: () => number = () => performance.now()): 
     next.start();
   };
   return {
-    async run(account, work) {
-      await new Promise<void>((start) => {
-        waiting.push({ account, start });
+    async run(account, work, gone) {
+      await new Promise<void>((resolve, reject) => {
+        const leave = (): void => {
+          waiting.splice(waiting.indexOf(one), 1);
+          reject(problem('service_unavailable', 'The sender has not waited for the check.'));
+        };
+        const start = (): void => (gone?.removeEventListener('abort', leave), resolve());
+        const one = { account, start };
+        waiting.push(one);
+        if (gone?.aborted) return leave();
+        gone?.addEventListener('abort', leave, { once: true });
         startNext();
       });
       const startedAt = now();

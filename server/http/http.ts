@@ -65,13 +65,13 @@ export async function listenHttp(
   server.headersTimeout = limits.headersTimeoutMs;
   server.requestTimeout = limits.requestTimeoutMs;
   server.keepAliveTimeout = limits.keepAliveTimeoutMs;
-  // A client that does not read its answer.
   server.timeout = limits.silentTimeoutMs;
   guardHttp(server, { perAddress: perAddress(config) }, (socket) =>
     rejectUnparsed(socket, TOO_MANY(), faces.baseUrl()),
   );
   const drain = openDrain();
   const open = new WeakMap<Socket, Exchange>();
+  server.on('timeout', (socket: Socket) => void (isWorkingFor(socket, open.get(socket)) || socket.destroy()));
   const handle: RequestListener = (request, response) => {
     const requestId = mintRequestId();
     drain.watch(response);
@@ -100,6 +100,15 @@ export async function listenHttp(
 /** Behind proxies all clients have a few addresses: they count there. Web processes get connections in turn. */
 function perAddress({ trustProxy, webConcurrency }: Pick<Config, 'trustProxy' | 'webConcurrency'>): number {
   return trustProxy > 0 ? Infinity : Math.ceil(limits.connectionsPerAddress / webConcurrency);
+}
+
+/**
+ * Whether silence is ours: the request is in, as an archive that is being checked, and nothing waits to be read by the
+ * client. Whatever is written starts the time again.
+ */
+function isWorkingFor(socket: Socket, last: Exchange | undefined): boolean {
+  if (!last || last.response.writableEnded) return false;
+  return last.response.req.complete && socket.writableLength === 0;
 }
 
 const TOO_MANY = (): Problem =>

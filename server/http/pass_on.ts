@@ -3,11 +3,14 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import https from 'node:https';
 import { pipeline } from 'node:stream/promises';
 import { problem } from '../../core/errors';
+import { limits } from '../../core/limits';
 
 /** So that two processes that name each other do not send a request to and fro. */
 const PASSED_ON = 'x-platform-passed-on';
 /** Without a byte in either direction. */
 const SILENCE_MS = 60_000;
+/** Once an archive has been sent: it waits for its turn, which is another check, and is checked. */
+const CHECKED_WITHIN_MS = 2 * limits.archiveCheckSecondsMax * 1000 + SILENCE_MS;
 /** Of one connection alone (RFC 9110 section 7.6.1). */
 const HOP_BY_HOP = ['connection', 'keep-alive', 'transfer-encoding', 'te', 'trailer', 'upgrade', 'proxy-authorization'];
 
@@ -36,6 +39,7 @@ export async function passOn(base: string, request: IncomingMessage, response: S
     onward.once('response', resolve).once('error', reject);
   });
   if (method !== 'PUT') onward.end();
+  else onward.once('finish', () => onward.setTimeout(CHECKED_WITHIN_MS));
   onward.once('continue', () => {
     if (request.headers.expect) response.writeContinue();
     request.pipe(onward);

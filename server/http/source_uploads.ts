@@ -101,12 +101,14 @@ async function receiveArchive(
   response: ServerResponse,
 ): Promise<ReceivedFile> {
   let received: ReceivedFile | null = null;
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
   try {
     requireLength(upload, request);
     if (request.headers.expect) response.writeContinue();
     const { part } = (received = await files.receive(upload.id, bodyOf(request), upload.bytes_max));
     requireAnnounced(upload, received);
-    await checks.run(upload.account_id, () => checkPart(part, upload));
+    await checks.run(upload.account_id, () => checkPart(part, upload), gone.signal);
     // First the file, so that no row is ready without one.
     await files.keep(upload.id, received);
     if (await finishUpload(database, upload, received)) return received;

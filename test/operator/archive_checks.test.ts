@@ -95,6 +95,20 @@ describe('checks', () => {
     expect(order.toSorted()).toEqual(['a', 'a', 'a', 'b', 'b', 'c']);
   });
 
+  test('whose client has gone leave the queue', async () => {
+    const { checks, order, add, pass } = opened();
+    for (const account of ['a', 'b']) void add(account);
+    const client = new AbortController();
+    const run = async (): Promise<void> => void order.push('gone');
+    const waiting = checks.run('c', run, client.signal);
+    void add('d');
+    client.abort();
+    await expect(waiting).rejects.toMatchObject({ code: 'service_unavailable' });
+    await expect(checks.run('c', run, client.signal)).rejects.toMatchObject({ code: 'service_unavailable' });
+    await pass(1_000);
+    expect(order).toEqual(['a', 'b', 'd']);
+  });
+
   test('of an account that has used up its time are refused for a while', async () => {
     const { checks, add, pass } = opened();
     void add('a');

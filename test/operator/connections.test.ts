@@ -6,7 +6,7 @@ import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { guardHttp } from '../../core/process/connection_gate';
+import { guardConnections, guardHttp, openConnectionGate } from '../../core/process/connection_gate';
 import { freePort } from '../support/processes/free_port';
 import { startProgram, type Program } from '../support/processes/program';
 import { createTestDatabase } from '../support/databases/database';
@@ -101,6 +101,24 @@ describe('a service with 256 descriptors', () => {
   );
 
   hasPrlimit(
+    'refused connections that are reset at once end nothing',
+    async () => {
+      const head = 'Host: a\r\nContent-Type: application/json\r\nContent-Length: 100';
+      const slow = await hold(port, 200, `POST /graphql HTTP/1.1\r\n${head}\r\n\r\n`, '127.0.0.5');
+      await sleep(500);
+      for (let turn = 0; turn < 300; turn += 1) {
+        const socket = net.connect({ port, host: '127.0.0.1', localAddress: '127.0.0.5' });
+        socket.on('error', () => undefined).on('connect', () => (socket.write('GET /'), socket.resetAndDestroy()));
+        if (turn % 20 === 0) await sleep(20);
+      }
+      await sleep(500);
+      expect(await statusOf(port, '127.0.0.2')).toBe(200);
+      slow.close();
+    },
+    60_000,
+  );
+
+  hasPrlimit(
     'who does not close a connection that was refused keeps no descriptor',
     async () => {
       const descriptors = (): number => readdirSync(`/proc/${program.pid}/fd`).length;
@@ -114,6 +132,34 @@ describe('a service with 256 descriptors', () => {
     },
     60_000,
   );
+});
+
+test('a reset of a refused connection is heard', async () => {
+  const gate = openConnectionGate({ perAddress: 1, total: 1, isIdle: () => false });
+  const server = net.createServer(() => undefined);
+  const refused: net.Socket[] = [];
+  guardConnections(server, gate, (socket) => void refused.push(socket));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as net.AddressInfo;
+  const held = await hold(port, 2);
+  await sleep(100);
+  expect(refused.map((socket) => socket.emit('error', new Error('read ECONNRESET')))).toEqual([true]);
+  held.close();
+  server.close();
+});
+
+test.each([
+  [4, 5],
+  [Infinity, 10],
+])('one proxy may have half, and all where TRUST_PROXY says so (%p)', (perAddress, most) => {
+  let searched = 0;
+  const gate = openConnectionGate({ perAddress, total: 10, isIdle: () => (searched++, false) });
+  const sockets = Array.from({ length: 12 }, () => new net.Socket());
+  for (const socket of sockets) Object.defineProperty(socket, 'remoteAddress', { value: '10.0.0.1' });
+  expect(sockets.filter((socket) => gate.admit(socket))).toHaveLength(most);
+  // The full gate is searched once, not for each one that is refused.
+  if (perAddress === Infinity) expect(searched).toBe(10);
+  for (const socket of sockets) socket.destroy();
 });
 
 describe('a guarded server', () => {
