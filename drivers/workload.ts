@@ -123,8 +123,8 @@ export interface InstanceListener {
 }
 
 export interface FollowedInstances {
-  /** Whether changes are reported as they come; false: the cluster is away. */
-  readonly isCurrent: boolean;
+  /** By the monotonic clock: what the cluster had then was reported. A cluster that says nothing proves nothing. */
+  readonly provenAt: number;
   stop(): void;
 }
 

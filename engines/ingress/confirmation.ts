@@ -12,7 +12,7 @@ export const CONFIRMED_MS = 15_000;
 const ANSWERED_MS = 5_000;
 /** For requests that were on their way when the routes changed; a cluster needs longer to give an address away. */
 const LEFT_MS = 500;
-/** Where the last confirmation is older, connections are tried, and one that is not accepted raises a doubt. */
+/** Where the last confirmation is older, connections are tried: a pod that takes an address over needs longer. */
 const UNCONFIRMED_MS = 3_000;
 /** Between two of them. Taking over an address takes a cluster longer: two containers end, and two start. */
 const PROVE_EVERY_MS = 400;
@@ -54,6 +54,11 @@ export function confirmUpstream(upstream: Pick<Provable, 'references'> & Trust, 
   if (at > upstream.doubtedAt) upstream.trustedUntil = Math.max(upstream.trustedUntil, at + CONFIRMED_MS);
 }
 
+/** It gets no request before a confirmation that is newer than its doubt. */
+export function isDoubted({ references, doubtedAt, confirmedAt }: Provable): boolean {
+  return references > 0 && doubtedAt >= confirmedAt && doubtedAt !== -Infinity;
+}
+
 /** No route has it any more: connections that are being made to it are still its own for a moment. */
 export function endTrust(upstream: Trust, now: number): void {
   if (upstream.isPod) upstream.trustedUntil = Math.min(upstream.trustedUntil, now + LEFT_MS);
@@ -64,10 +69,12 @@ export function noteAnswered(upstream: Trust, now: number): void {
   if (isTrusted(upstream, now)) upstream.trustedUntil = Math.max(upstream.trustedUntil, now + ANSWERED_MS);
 }
 
-/** A connection was not accepted. Where nothing confirms the address, somebody else may have it from now on. */
+/**
+ * A connection was not accepted: somebody else may have the address from now on, unless it is confirmed for a later
+ * moment. How fresh the last confirmation is does not matter, since it is older.
+ */
 export function noteUnanswered(upstream: Trust, { code = '' }: NodeJS.ErrnoException, now: number): void {
-  if (!upstream.isPod || now - upstream.confirmedAt <= UNCONFIRMED_MS) return;
-  if (OF_THIS_MACHINE.has(code)) return;
+  if (!upstream.isPod || OF_THIS_MACHINE.has(code)) return;
   upstream.doubtedAt = now;
   upstream.trustedUntil = -Infinity;
 }

@@ -114,6 +114,8 @@ export interface IngressDriver {
    * requests for a while after it, and as long as they accept connections without a gap: docs/decisions/0213.
    */
   confirmRoutes(ageMs: number): void;
+  /** Whether an address waits for a newer confirmation, since it has accepted no connection; absent: not known here. */
+  hasDoubts?(): boolean;
   /**
    * Sends no new requests to the instance; resolves when its open requests have ended, or after `ms`. WebSockets delay
    * it by at most 5 s.

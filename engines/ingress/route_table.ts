@@ -1,7 +1,7 @@
 // Routes by host name. Serving needs map look-ups only: 10,000 hosts cost as much as one.
 import { HOST_NETWORK } from '../../core/outbound/network_location';
 import type { IngressDriver, Route, Target, Unpin } from './ingress';
-import { confirmUpstream, endTrust } from './confirmation';
+import { confirmUpstream, endTrust, isDoubted } from './confirmation';
 import { closeIdle, openUpstream, type Upstream } from './upstream';
 
 /** A route with its upstreams. */
@@ -143,6 +143,10 @@ function noteRead(table: RouteTable, reading: number): void {
 export function confirmTable(table: RouteTable, at: number): void {
   table.confirmedAt = Math.max(table.confirmedAt, at);
   for (const upstream of table.upstreams.values()) confirmUpstream(upstream, at);
+}
+
+export function hasDoubts(table: RouteTable): boolean {
+  return [...table.upstreams.values()].some(isDoubted);
 }
 
 /** Removes unused entries. To be called at an interval. */

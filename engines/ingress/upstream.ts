@@ -40,7 +40,7 @@ export interface Upstream {
   /** Until when its address is trusted, see confirmation.ts. */
   trustedUntil: number;
   confirmedAt: number;
-  /** A connection was not accepted while nothing confirmed the address. */
+  /** When a connection was not accepted last. */
   doubtedAt: number;
   idle: UpstreamConnection[];
   tunnels: Set<Tunnel>;

@@ -34,14 +34,18 @@ export async function saveClusterPrefix(sql: Sql, prefix: string): Promise<void>
   await sql.query(SAVE_PREFIX, [prefix]);
 }
 
-const CONFIRM = named(`insert into cluster_facts (name, value) values ('pods', 'true')
-  on conflict (name) do update set updated_at = clock_timestamp()`);
+const CLOCK = named('select clock_timestamp()::text as now');
+const CONFIRM = named(`insert into cluster_facts (name, value, updated_at)
+  values ('pods', 'true', $1::timestamptz - $2::float8 * interval '1 millisecond')
+  on conflict (name) do update set updated_at = excluded.updated_at`);
 const CONFIRMED = named(`select (extract(epoch from clock_timestamp() - updated_at) * 1000)::float8 as age_ms
   from cluster_facts where name = 'pods'`);
 
-/** The rows of instances are the pods of the cluster at this moment. */
-export async function confirmPodRows(sql: Sql): Promise<void> {
-  await sql.query(CONFIRM, []);
+/** The rows of instances were the pods of the cluster at this moment of the monotonic clock. */
+export async function confirmPodRows(sql: Sql, provenAt: number): Promise<void> {
+  // Of the clock of the database, asked for first: a write that waits makes no proof newer.
+  const [clock] = await sql.query<{ now: string }>(CLOCK, []);
+  if (clock) await sql.query(CONFIRM, [clock.now, performance.now() - provenAt]);
 }
 
 /** How long ago they were last; null: there is no cluster. */

@@ -14,7 +14,7 @@ interface RouteFeed {
 
 const READ_ALL_EVERY_MS = 30_000;
 const RETRY_MS = 1_000;
-const CONFIRM_EVERY_MS = 3_000;
+const CONFIRM_EVERY_MS = 1_000;
 
 interface Parts {
   database: ControlDatabase;

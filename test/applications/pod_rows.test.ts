@@ -1,4 +1,5 @@
 // Rows of instances from the pods that a cluster tells of, among pods that nobody should be led astray by.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { loadConfig } from '../../core/config';
 import { createLog } from '../../core/log/log';
 import { openKubernetesClient, type KubernetesClient } from '../../drivers/kubernetes/client/client';
@@ -6,6 +7,7 @@ import type { WorkloadDriver } from '../../drivers/workload';
 import { openKubernetesWorkloads } from '../../drivers/workload/kubernetes/driver';
 import { namespaceOf } from '../../drivers/workload/kubernetes/names';
 import { startPodRows } from '../../server/agents/workloads/pod_rows';
+import { podRowsConfirmedMsAgo } from '../../models/applications/cluster_facts';
 import { projectRoom } from '../../server/platform/cluster';
 import { respond, startOddApiServer, type OddApiServer } from '../support/kubernetes/odd_api_server';
 import { waitFor } from '../support/wait_for';
@@ -95,3 +97,12 @@ test('a pod in the namespace of another project is no instance of the workload t
   follow(podOf('a', {}, 'prj_other'), podOf('b', {}));
   await waitFor('the one of the project', async () => (await uids()).join() === 'b');
 });
+
+test('rows are confirmed for the moment at which the cluster said something last, not for the present', async () => {
+  await observed.sql("delete from cluster_facts where name = 'pods'");
+  follow(podOf('uid-1', { state: {} }));
+  await waitFor('a confirmation', async () => (await podRowsConfirmedMsAgo(observed.database)) !== null);
+  // The watch is open, and nothing comes.
+  await sleep(3_500);
+  expect(await podRowsConfirmedMsAgo(observed.database)).toBeGreaterThan(3_400);
+}, 20_000);

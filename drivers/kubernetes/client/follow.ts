@@ -24,6 +24,13 @@ export interface Followed<T> {
   readonly objects: ReadonlyMap<string, T>;
   /** ms since the epoch since when the objects may be out of date; null while a watch is open. */
   readonly outdatedSince: number | null;
+  /**
+   * By the monotonic clock: what the cluster had then is in `objects`. The API server has said something since: a list,
+   * the begin of a watch, an event or a bookmark. A watch that is merely open proves nothing, its network may be away.
+   */
+  readonly provenAt: number;
+  /** Begins the watch anew, on another connection, for a proof that is newer. Once a second at most. */
+  renew(): void;
   /** Resolves once the signal is aborted and nothing is under way. Never rejects. */
   readonly ended: Promise<void>;
 }
@@ -36,12 +43,22 @@ const RETRY_MS_MAX = 5_000;
 const TOLD_MS_MAX = 60_000;
 /** After a watch that ends sooner the next one waits longer, as after one that was refused. */
 const WATCH_MS_MIN = 1_000;
+const RENEWED_MS_MIN = 1_000;
+/** After the begin of a watch, events that were missed before are on their way for so long. */
+const BEGUN_MS = 500;
 
 interface State<T> {
   objects: Map<string, T>;
   outdatedSince: number | null;
   /** Of the last watch, by the monotonic clock; Infinity while it is not open. */
   openedAt: number;
+  /** Of the last watch too, when it is over. */
+  begunAt: number;
+  /** When a list was asked for, or an event or a bookmark has come last. */
+  saidAt: number;
+  renewedAt: number;
+  /** Ends the watch that is open; null: none is. */
+  renewal: AbortController | null;
   /** Null: list first. */
   resourceVersion: string | null;
 }
@@ -68,6 +85,7 @@ export function followObjects<T extends KubernetesObject>(
     objects: new Map(),
     outdatedSince: Date.now(),
     openedAt: Infinity,
+    ...{ begunAt: -Infinity, saidAt: -Infinity, renewedAt: -Infinity, renewal: null },
     resourceVersion: null,
   };
   const ended = followUntilAborted({ connection, of, scope, state, handler: guard(handler), signal, options });
@@ -75,6 +93,16 @@ export function followObjects<T extends KubernetesObject>(
     objects: state.objects,
     get outdatedSince() {
       return state.outdatedSince;
+    },
+    get provenAt() {
+      const { begunAt, saidAt } = state;
+      return performance.now() - begunAt >= BEGUN_MS ? Math.max(begunAt, saidAt) : saidAt;
+    },
+    renew() {
+      const now = performance.now();
+      if (state.renewal === null || now - state.renewedAt < RENEWED_MS_MIN) return;
+      state.renewedAt = now;
+      state.renewal.abort();
     },
     ended,
   };
@@ -89,7 +117,7 @@ async function followUntilAborted<T extends KubernetesObject>(following: Followi
     state.outdatedSince ??= Date.now();
     const hasLasted = performance.now() - state.openedAt >= WATCH_MS_MIN;
     if (hasLasted) retry.reset();
-    if (signal.aborted || (hasLasted && ended === 'by the server')) continue;
+    if (signal.aborted || ended === 'renewed' || (hasLasted && ended === 'by the server')) continue;
     const toldMs = ended === 'by the server' ? 0 : Math.min(ended.retryAfterMs, TOLD_MS_MAX);
     await pause(Math.max(retry.next(), toldMs), signal);
   }
@@ -97,12 +125,11 @@ async function followUntilAborted<T extends KubernetesObject>(following: Followi
 
 async function followOnce<T extends KubernetesObject>(
   following: Following<T>,
-): Promise<'by the server' | { retryAfterMs: number }> {
+): Promise<'by the server' | 'renewed' | { retryAfterMs: number }> {
   const { state, handler, signal } = following;
   try {
     if (state.resourceVersion === null) await synchronize(following);
-    await watchOnce(following);
-    return 'by the server';
+    return await watchOnce(following);
   } catch (error) {
     if (hasCode(error, 'expired')) state.resourceVersion = null;
     else if (!signal.aborted) handler.failed(error as Error);
@@ -113,6 +140,7 @@ async function followOnce<T extends KubernetesObject>(
 /** A list in the place of what was known: what is not in it was removed meanwhile. */
 async function synchronize<T extends KubernetesObject>(following: Following<T>): Promise<void> {
   const { connection, of, scope, state, handler, signal } = following;
+  const askedAt = performance.now();
   const { items, resourceVersion } = await listResources(connection, of, scope, driverContext(LIST_MS, signal));
   // Without one the watch would begin somewhere later.
   if (!resourceVersion) throw new KubernetesError('transient', 'The list has no position to watch from.', 'malformed');
@@ -124,24 +152,33 @@ async function synchronize<T extends KubernetesObject>(following: Following<T>):
   }
   for (const object of items) keep(following, object);
   state.resourceVersion = resourceVersion;
+  state.saidAt = askedAt;
 }
 
-async function watchOnce<T extends KubernetesObject>(following: Following<T>): Promise<void> {
+async function watchOnce<T extends KubernetesObject>(following: Following<T>): Promise<'by the server' | 'renewed'> {
   const { connection, of, scope, state, handler, signal, options } = following;
+  const renewal = new AbortController();
   const opened = (): void => {
-    state.openedAt = performance.now();
+    state.openedAt = state.begunAt = performance.now();
+    state.renewal = renewal;
     if (state.outdatedSince === null) return;
     state.outdatedSince = null;
     handler.synchronized();
   };
-  const ctx = { signal, deadline: Infinity };
-  for await (const event of watchObjects(connection, of, scope, state.resourceVersion ?? '', ctx, opened, options))
-    take(following, event);
+  const ctx = { signal: AbortSignal.any([signal, renewal.signal]), deadline: Infinity };
+  try {
+    for await (const event of watchObjects(connection, of, scope, state.resourceVersion ?? '', ctx, opened, options))
+      take(following, event);
+  } finally {
+    state.renewal = null;
+  }
+  return renewal.signal.aborted ? 'renewed' : 'by the server';
 }
 
 function take<T extends KubernetesObject>(following: Following<T>, event: WatchEvent<T>): void {
   const { state, handler } = following;
   state.resourceVersion = event.resourceVersion;
+  state.saidAt = performance.now();
   if (event.type === 'bookmark') return;
   if (event.type !== 'deleted') return keep(following, event.object);
   if (state.objects.delete(uidOf(event.object))) handler.removed(event.object);

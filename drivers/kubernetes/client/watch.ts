@@ -48,7 +48,7 @@ export async function* watchObjects<T extends KubernetesObject>(
 ): AsyncGenerator<WatchEvent<T>> {
   const subject = collectionSubject(of, scope);
   const { labelSelector, fieldSelector } = scope;
-  const timeoutSeconds = Math.round(watchSeconds * (1 + Math.random() / 2));
+  const timeoutSeconds = Math.floor(watchSeconds * (1 + Math.random() / 2));
   const position = { watch: true, allowWatchBookmarks: true, resourceVersion, timeoutSeconds };
   const query = { ...position, labelSelector, fieldSelector };
   const request = { method: 'GET', path: collectionPath(of, scope), query, subject } as const;

@@ -23,6 +23,7 @@ import { openOverview, type Overview } from './overview';
 import { applyOver, applyOwn, isInItsProject, keyOf, listForSweep, OF_WORKLOADS, removeOwn } from './own_object';
 import { logSourceOf, openPodLogs, type PodLogs } from './pod_logs';
 import { instanceOfPod } from './pod_state';
+import { WATCH_SECONDS } from './pod_routes';
 import { measuresPods, openPodUsage, type PodUsage } from './pod_usage';
 import { listProjects, removeProject } from './project_removal';
 import { isRetryDue, refusalOfInstances, withRetry } from './refused_pods';
@@ -34,8 +35,8 @@ interface Options extends ProjectOptions {
 
 /** What somebody changes in a namespace is put back within this time, or a little later. */
 const PROJECT_CHECKED_MS = 60_000;
-/** Ingresses route by the rows of pods, so a watch that is out of date has to be noticed soon. */
-const WATCH_SECONDS = 10;
+/** Watches are short; all instances are reported again after this time, and after a failure. */
+const LISTED_AGAIN_MS = 10_000;
 
 export function openKubernetesWorkloads(options: Options): WorkloadDriver {
   const closing = new AbortController();
@@ -169,6 +170,7 @@ function follow(
   closing: AbortSignal,
 ): FollowedInstances {
   const ended = new AbortController();
+  let listedAt = -Infinity;
   const pods: Followed<Pod> = options.client.follow(
     resourceTypes.pods,
     scopeOf(options),
@@ -194,15 +196,22 @@ function follow(
         listener.removed(metadata?.uid ?? '');
       },
       // What was removed while the watch was down.
-      synchronized: () => listener.listed(instancesOf(options, pods.objects.values())),
-      failed: (error) => options.log('the cluster does not tell about its pods', error),
+      synchronized() {
+        if (performance.now() - listedAt < LISTED_AGAIN_MS) return;
+        listedAt = performance.now();
+        listener.listed(instancesOf(options, pods.objects.values()));
+      },
+      failed(error) {
+        listedAt = -Infinity;
+        options.log('the cluster does not tell about its pods', error);
+      },
     },
     AbortSignal.any([closing, ended.signal]),
     { watchSeconds: WATCH_SECONDS },
   );
   return {
-    get isCurrent() {
-      return pods.outdatedSince === null;
+    get provenAt() {
+      return pods.provenAt;
     },
     stop: () => ended.abort(),
   };

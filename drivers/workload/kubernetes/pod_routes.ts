@@ -4,22 +4,27 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Pod } from 'kubernetes-types/core/v1';
 import { derivedId } from '../../../core/ids';
+import { CONFIRMED_MS } from '../../../engines/ingress/confirmation';
 import type { IngressDriver, Route, Target } from '../../../engines/ingress/ingress';
 import type { KubernetesClient } from '../../kubernetes/client/client';
+import type { Followed } from '../../kubernetes/client/follow';
 import { resourceTypes } from '../../kubernetes/client/resource_type';
 import { LABEL } from './names';
 import { isInItsProject } from './own_object';
 import { instanceOfPod } from './pod_state';
 
-/** A dead connection is noticed when the next watch should have begun. */
-const WATCH_SECONDS = 5;
-const CONFIRM_EVERY_MS = 1_000;
+/**
+ * Of 3 or 4 seconds, with a bookmark two seconds before the end: while all is well, the last proof is not so old that
+ * the ingress has to connect (UNCONFIRMED_MS in engines/ingress/confirmation.ts).
+ */
+export const WATCH_SECONDS = 3;
+const CONFIRM_EVERY_MS = 250;
 /** Once a watch is open, events that were missed before are on their way for so long. */
 const SETTLED_MS = 1_000;
-/** Between two watches the pods count as current for so long. */
-const GAP_MS = 4_000;
-/** What the worker has confirmed is believed for so long. */
-const ROWS_MS = 15_000;
+/** A watch that begins sooner after the one before goes on with it. */
+const BETWEEN_MS = 500;
+/** After their last proof the pods count as current for so long. */
+const GAP_MS = 6_000;
 /** How long pods are remembered as removed: a worker removes their rows sooner. */
 const REMOVED_MS = 600_000;
 
@@ -61,7 +66,7 @@ interface State {
   source: Source;
   /** Since when the watch is open; null: it is not. */
   openSince: number | null;
-  /** When the pods were those of the cluster last. */
+  /** When the pods were those of the cluster last, as `Followed.provenAt` says. */
   currentAt: number;
   rowsConfirmedAt: number;
   /** Applications with instances that have a row, and whose pods the watch has not reported yet. */
@@ -89,7 +94,7 @@ export function followPodRoutes(
       // The first list is complete; later ones may go on where the watch before has ended.
       state.openSince ??= state.currentAt === -Infinity ? -Infinity : performance.now();
       isAway = false;
-      tick(state, true);
+      tick(state, followed);
       resolveKnown();
     },
     failed(error: Error) {
@@ -101,8 +106,8 @@ export function followPodRoutes(
   // Of all installations: the routes say which is theirs.
   const scope = { labelSelector: LABEL.workload };
   const options = { watchSeconds: WATCH_SECONDS };
-  const followed = client.follow(resourceTypes.pods, scope, handler, closing.signal, options);
-  const timer = setInterval(() => tick(state, followed.outdatedSince === null), CONFIRM_EVERY_MS).unref();
+  const followed: Followed<Pod> = client.follow(resourceTypes.pods, scope, handler, closing.signal, options);
+  const timer = setInterval(() => tick(state, followed), CONFIRM_EVERY_MS).unref();
   const stop = (): void => {
     clearInterval(timer);
     closing.abort();
@@ -170,22 +175,25 @@ function byApplication(routes: readonly Route[]): Map<string, Route[]> {
   return grouped;
 }
 
-/** Called once a second, and when a watch opens: confirms the addresses while the watch is current. */
-function tick(state: State, isOpen: boolean): void {
+/** To be called at an interval, and when a watch opens: confirms the addresses for the moment of the last proof. */
+function tick(state: State, followed: Followed<Pod>): void {
   const now = performance.now();
-  if (!isOpen) state.openSince = null;
-  else state.openSince ??= now;
-  if (isSettled(state)) state.currentAt = now;
+  const { outdatedSince, provenAt } = followed;
+  if (outdatedSince === null) state.openSince ??= now;
+  else if (Date.now() - outdatedSince >= BETWEEN_MS) state.openSince = null;
+  if (isSettled(state)) state.currentAt = provenAt;
   for (const [uid, at] of state.removed) if (now - at > REMOVED_MS) state.removed.delete(uid);
   chooseSource(state);
   if (!isSettled(state)) return;
   for (const id of state.unseen) apply(state, id);
-  state.ingress.confirmRoutes(0);
+  state.ingress.confirmRoutes(now - provenAt);
+  // What is newer than the proof waits for the next one: a program that starts anew is not to miss requests for long.
+  if (state.ingress.hasDoubts?.()) followed.renew();
 }
 
 function chooseSource(state: State): void {
   const now = performance.now();
-  const other = now - state.rowsConfirmedAt < ROWS_MS ? 'rows' : 'nowhere';
+  const other = now - state.rowsConfirmedAt < CONFIRMED_MS ? 'rows' : 'nowhere';
   const source = now - state.currentAt < GAP_MS ? 'pods' : other;
   if (source === state.source) return;
   state.source = source;
@@ -233,7 +241,7 @@ function merge(state: State, route: Route): Route {
 
 /** After a gap the worker may know of new pods sooner. */
 function areRowsAhead(state: State): boolean {
-  return !isSettled(state) && performance.now() - state.rowsConfirmedAt < ROWS_MS;
+  return !isSettled(state) && performance.now() - state.rowsConfirmedAt < CONFIRMED_MS;
 }
 
 function changePod(state: State, pod: Pod): void {

@@ -19,6 +19,7 @@ import { enforceTimeouts } from '../timeouts';
 import {
   applyRoutes,
   confirmTable,
+  hasDoubts,
   normalizeHost,
   pinRoutes,
   markDrained,
@@ -122,6 +123,7 @@ function driver(
     replaceApplicationRoutes: (applicationId, routes, reading = nextReadNumber(ingress.table)) =>
       updateRoutes(ingress.table, applicationId, routes, reading),
     pinRoutes: (applicationId, routes) => pinRoutes(ingress.table, applicationId, routes),
+    hasDoubts: () => hasDoubts(ingress.table),
     confirmRoutes: (ageMs) => confirmTable(ingress.table, performance.now() - ageMs),
     drain: async (instanceId, ms) => {
       await Promise.all(

@@ -150,7 +150,8 @@ export function chooseInstance(proxied: ProxiedRequest): void {
   const now = performance.now();
   const upstream = chooseUpstream(site, tried, request.headers.cookie, now);
   if (upstream !== null) return sendToInstance(proxied, upstream);
-  if (site.upstreams.some((one) => !one.drained && !isTrusted(one, now)))
+  // Those that have refused this very request are not trusted either, but that is not what the visitor asks.
+  if (site.upstreams.some((one) => !one.drained && !tried.includes(one) && !isTrusted(one, now)))
     return sendPage(proxied, fixedPage('unconfirmed'));
   sendPage(proxied, tried.length > 0 ? fixedPage('refused') : noTargetPage(site.route.state));
 }

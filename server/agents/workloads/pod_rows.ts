@@ -28,7 +28,7 @@ interface Parts {
 }
 
 const RETRY_MS = 1_000;
-const CONFIRM_EVERY_MS = 3_000;
+const CONFIRM_EVERY_MS = 1_000;
 
 interface State extends Parts {
   /** By uid, as they are to be written; null: removed. */
@@ -63,8 +63,12 @@ export function startPodRows(parts: Parts): PodRows {
     removed: (uid) => change(uid, null),
     taskChanged: (id) => parts.taskChanged(id),
   });
+  let confirmedAt = -Infinity;
   const confirming = setInterval(() => {
-    if (followed.isCurrent) void confirm(state);
+    const { provenAt } = followed;
+    if (provenAt <= confirmedAt || !isWritten(state)) return;
+    confirmedAt = provenAt;
+    void confirm(state, provenAt);
   }, CONFIRM_EVERY_MS).unref();
   return {
     async close() {
@@ -78,10 +82,12 @@ export function startPodRows(parts: Parts): PodRows {
   };
 }
 
-/** Ingresses that cannot ask the cluster rely on the rows for a while after it. */
-async function confirm({ database, waiting, listed, running, log }: State): Promise<void> {
-  if (running !== null || listed !== null || waiting.size > 0) return;
-  await confirmPodRows(database).catch((error: unknown) =>
+const isWritten = ({ waiting, listed, running }: State): boolean =>
+  running === null && listed === null && waiting.size === 0;
+
+/** Ingresses that cannot ask the cluster rely on the rows for a while after `provenAt`. */
+async function confirm({ database, log }: State, provenAt: number): Promise<void> {
+  await confirmPodRows(database, provenAt).catch((error: unknown) =>
     log.warn({ err: error }, 'the rows of pods were not confirmed'),
   );
 }

@@ -109,12 +109,33 @@ test('an address of a network on this machine, which is no pod, needs no confirm
   expect(await answerOf(front)).toBe('one');
 });
 
-test('while routes are confirmed all the time, an instance that starts anew gets requests at once', async () => {
+test('while routes are confirmed all the time, an instance that starts anew gets requests soon', async () => {
+  const one = await startMachine('one');
+  const front = await openFrontOf(one);
+  front.ingress.confirmRoutes(0);
+  expect(front.ingress.hasDoubts?.()).toBe(false);
+  await one.close();
+  expect(await answerOf(front)).toBe('503 refused');
+  expect(front.ingress.hasDoubts?.()).toBe(true);
+  await startMachine('one again', one.port);
+  front.ingress.confirmRoutes(0);
+  expect(front.ingress.hasDoubts?.()).toBe(false);
+  expect(await answerOf(front)).toBe('one again');
+});
+
+test('an address that has refused since its confirmation gets no request before a newer one', async () => {
   const one = await startMachine('one');
   const front = await openFrontOf(one);
   front.ingress.confirmRoutes(0);
   await one.close();
   expect(await answerOf(front)).toBe('503 refused');
-  await startMachine('one again', one.port);
-  expect(await answerOf(front)).toBe('one again');
+  const refusedAt = performance.now();
+  const other = await startMachine('other', one.port);
+  expect(await answerOf(front)).toBe('503 unconfirmed');
+  // Of the moment before it.
+  front.ingress.confirmRoutes(performance.now() - refusedAt + 500);
+  expect(await answerOf(front)).toBe('503 unconfirmed');
+  expect(other.received).toBe('');
+  front.ingress.confirmRoutes(0);
+  expect(await answerOf(front)).toBe('other');
 });

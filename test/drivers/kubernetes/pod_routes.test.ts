@@ -70,6 +70,30 @@ function serve(pods: Pod[]): void {
   });
 }
 
+/** The network between them takes everything, and nothing comes back. */
+function loseApiServer(): void {
+  api.answer(() => undefined);
+}
+
+async function endProgram(): Promise<void> {
+  const [server] = servers.splice(0);
+  await new Promise<void>((resolve) => {
+    server?.close(() => resolve());
+    server?.closeAllConnections();
+  });
+}
+
+async function startAnother(address: string, text: string): Promise<string[]> {
+  const visits: string[] = [];
+  const server = http.createServer((request, response) => {
+    visits.push(request.url ?? '');
+    response.end(text);
+  });
+  await new Promise<void>((resolve) => server.listen(port, address, resolve));
+  servers.push(server);
+  return visits;
+}
+
 const tell = (type: string, object: Pod): void => {
   for (const watch of watches) watch.write(`${JSON.stringify({ type, object })}\n`);
 };
@@ -145,4 +169,48 @@ test('without the right to follow pods, rows count for a while after the worker 
   expect(await answers()).toEqual(['503']);
   followed.confirmRoutes(0);
   expect(await answers()).toEqual(['127.0.0.2']);
+}, 30_000);
+
+test('a watch that is open and silent confirms nothing, and one that says something does', async () => {
+  await startPrograms('127.0.0.2');
+  serve([podAt('127.0.0.2')]);
+  await follow();
+  const ageMs = (): number => front.ingress.routes().confirmedMsAgo ?? Infinity;
+  expect(ageMs()).toBeLessThan(1_000);
+  await sleep(2_500);
+  // Since the begin of the watch.
+  expect(ageMs()).toBeGreaterThan(2_000);
+  tell('BOOKMARK', { metadata: { resourceVersion: String((version += 1)) } });
+  await waitFor('a confirmation', async () => ageMs() < 1_000);
+  expect(watches).toHaveLength(1);
+}, 30_000);
+
+test('who takes an address over while the watch is silent gets no request', async () => {
+  await startPrograms('127.0.0.2');
+  serve([podAt('127.0.0.2')]);
+  await follow();
+  expect(await answers()).toEqual(['127.0.0.2']);
+  loseApiServer();
+  await endProgram();
+  expect(await answers()).toEqual(['503']);
+  const visits = await startAnother('127.0.0.2', 'other');
+  for (let index = 0; index < 30; index += 1) {
+    expect(await answers()).toEqual(['503']);
+    await sleep(100);
+  }
+  expect(visits).toEqual([]);
+}, 30_000);
+
+test('a program that starts anew in its pod gets requests soon: the watch is renewed for it', async () => {
+  await startPrograms('127.0.0.2');
+  serve([podAt('127.0.0.2')]);
+  await follow();
+  expect(await answers()).toEqual(['127.0.0.2']);
+  await endProgram();
+  expect(await answers()).toEqual(['503']);
+  await startAnother('127.0.0.2', 'again');
+  const startedAt = performance.now();
+  await waitFor('the program', async () => (await answers()).join() === 'again');
+  expect(performance.now() - startedAt).toBeLessThan(2_000);
+  expect(watches.length).toBeGreaterThan(1);
 }, 30_000);
