@@ -13,8 +13,9 @@ import { pinnedUvWheel, startPythonIndex } from '../../support/builds/python_ind
 
 const release = pinnedUvWheel();
 const page = JSON.stringify(`${PUBLIC_PYTHON.index}/installer/`);
-const read = `import urllib.request as u; u.urlopen(${page}, timeout=10)`;
-const isInReach = release !== null && spawnSync('python3', ['-c', read]).status === 0;
+// As the driver reads it: with the authorities of Node.js.
+const read = `fetch(${page}, { signal: AbortSignal.timeout(10_000) }).then(({ ok }) => process.exit(ok ? 0 : 1))`;
+const isInReach = release !== null && spawnSync(process.execPath, ['-e', read]).status === 0;
 const withIndex = isInReach ? test : test.skip;
 const folder = mkdtempSync(path.join(os.tmpdir(), 'programs-'));
 const ctx = () => driverContext(180_000);
