@@ -3,6 +3,7 @@ import { spawn, execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { allProcesses } from '../../../core/process/processes';
 import { withInit } from '../../../drivers/release_image/init_script';
 import { hasProgram } from '../../support/runner/has_program';
 import { fileNeeds } from '../../support/runner/programs';
@@ -69,7 +70,8 @@ async function stopped(
   const ended = new Promise<[number | null, string | null]>((resolve) => child.on('close', (...how) => resolve(how)));
   if (signal !== null) await waitFor('the program', () => out.includes('ready'), 15_000);
   const began = Date.now();
-  const pid = alone ? Number(execFileSync('pgrep', ['-P', String(child.pid)], { encoding: 'utf8' })) : child.pid!;
+  const inside = [...allProcesses().values()].find(({ parent }) => parent === child.pid)?.pid;
+  const pid = alone ? inside! : child.pid!;
   if (signal !== null) process.kill(pid, signal);
   const [code, by] = await ended;
   return { code, signal: by, out, ms: Date.now() - began };
