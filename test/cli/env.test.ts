@@ -123,7 +123,7 @@ describe('svc env pull', () => {
     variables = await setAll(VALUES);
     expect(await svc(['pull', '--yes'])).toMatchObject({
       code: 0,
-      stderr: expect.stringMatching(/^python-dotenv reads V\d+ otherwise: .+\nWrote \.env\./),
+      stderr: expect.stringMatching(/^python-dotenv reads V\d+ differently: .+\nWrote \.env\./),
     });
   });
 
