@@ -200,7 +200,7 @@ async function attach(cluster: Cluster): Promise<Attached | undefined> {
 }
 
 /**
- * Over the Unix socket a read costs the service 5 to 10 % less than over the loopback interface (docs/decisions/0203).
+ * Over the Unix socket a read costs the service 5 to 10 % less than over the loopback interface (docs/decisions/0025).
  */
 function connectionUrlOf({ port, sockets }: Postmaster, password: string): string {
   const host = sockets ? `?host=${encodeURIComponent(sockets)}` : '';
