@@ -10,7 +10,7 @@ import { receiveMessage } from '../../../engines/mail/message/message_file';
 import { openWakeSignal } from '../../../jobs/wake_signal';
 import { writeResetMail } from '../../../models/identity/account_link';
 import { findSigningDomain } from '../../../models/email/mail/sender';
-import { forgetMails, isTakenOver, OUTBOX, waitingMails, type WaitingMail } from '../../../models/email/mail/outbox';
+import { forgetMails, isTakenOver, OUTBOX, waitingMails, type WaitingMail } from '../../../models/base/mail_outbox';
 import type { Acceptances } from './mail_rules';
 import type { MailStore } from './mail_store';
 

@@ -5,7 +5,7 @@ import type { Sender } from '../../../drivers/notifier';
 import { listen } from '../../platform/listener';
 import type { Platform } from '../../platform/platform';
 import { outboundOf } from '../../platform/probes';
-import { platformMailId, queuePlatformMail } from '../../../models/email/mail/outbox';
+import { platformMailId, queuePlatformMail } from '../../../models/base/mail_outbox';
 import { openWakeSignal } from '../../../jobs/wake_signal';
 import { localRegion } from '../../../models/observers/observer/regions';
 import { CHECKS } from '../../../models/observers/observer/schedule';
