@@ -22,7 +22,7 @@ import type { RegistryDriver } from '../engines/registry/registry';
 import type { RuntimeDriver } from '../drivers/runtime';
 import type { SourceDriver } from '../drivers/source';
 import type { UploadFiles } from '../drivers/source/upload_files';
-import type { TaskRuntime } from '../drivers/task';
+import type { TaskRuntime } from '../drivers/workload/task';
 import type { VolumeDrivers } from '../drivers/volume';
 import type { WorkloadDriver } from '../drivers/workload';
 import type { Values } from '../db/table';

@@ -1,5 +1,5 @@
 // The order inside of rooms (docs/ARCHITECTURE.md): who stands above whom, where the lists of rooms say nothing.
-import { importsOf, resolveImport } from '../support/runner/imports';
+import { circlesIn, importsOf, resolveImport } from '../support/runner/imports';
 import { readSource, repositoryFiles } from '../support/runner/repository';
 
 const files = repositoryFiles().filter((file) => file.endsWith('.ts'));
@@ -40,5 +40,44 @@ describe('groups of models', () => {
       )
       .map(([file, target]) => `${file} imports ${target}`);
     expect(wrong).toEqual([]);
+  });
+});
+
+describe('parts of a room', () => {
+  const ROOMS = 'contract core db drivers jobs resolvers rest server server/agents server/graphql server/operator';
+  const rooms = [...ROOMS.split(' '), 'server/platform'];
+  /** The folder in the room, or the file; a folder and the file of its name are one part. */
+  const partOf = (room: string, file: string): string => {
+    const [part = ''] = file.slice(room.length + 1).split('/');
+    return part.replace(/\.ts$/, '');
+  };
+
+  it.each(rooms)('of %s go in no circle', (room) => {
+    const below = rooms.filter((other) => other.startsWith(`${room}/`));
+    const isIn = (file: string): boolean =>
+      file.startsWith(`${room}/`) && !below.some((other) => file.startsWith(`${other}/`));
+    const edges = new Map<string, string[]>();
+    for (const file of files.filter(isIn)) {
+      const others = neighboursOf(file).filter(isIn);
+      const part = partOf(room, file);
+      edges.set(part, [...(edges.get(part) ?? []), ...others.map((other) => partOf(room, other))]);
+    }
+    expect(edges.size).toBeGreaterThan(1);
+    const folders = new Set(files.filter((file) => isIn(file) && file.slice(room.length + 1).includes('/')));
+    const isFolder = (part: string): boolean => [...folders].some((file) => partOf(room, file) === part);
+    // Two files that name types of each other are no knot: the circle is seen at once.
+    expect(circlesIn(edges).filter((circle) => circle.length > 2 || circle.some(isFolder))).toEqual([]);
+  });
+});
+
+describe('files of an engine', () => {
+  it('name types of each other in no circle of more than two', () => {
+    const edges = new Map(
+      // The parts of the ingress share the state that one of them holds.
+      files
+        .filter((file) => file.startsWith('engines/') && !file.startsWith('engines/ingress/'))
+        .map((file) => [file, neighboursOf(file)] as const),
+    );
+    expect(circlesIn(edges).filter((circle) => circle.length > 2)).toEqual([]);
   });
 });

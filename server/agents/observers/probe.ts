@@ -1,6 +1,6 @@
 // A probe: checks the targets of observers from a remote location, without a database.
 import type { Config } from '../../../core/config';
-import { CHECK_KINDS } from '../../../core/protocols/probe_protocol';
+import { CHECK_KINDS } from '../../../core/outbound/probe_protocol';
 import type { Logger } from '../../../core/log/log';
 import { run } from '../../../core/process/command';
 import { driverContext } from '../../../core/driver';
