@@ -4,7 +4,7 @@ import { openSender } from '../../../drivers/notifier/open';
 import type { Sender } from '../../../drivers/notifier';
 import { listen } from '../../platform/listener';
 import type { Platform } from '../../platform/platform';
-import { outboundOf } from '../../platform/probes';
+import { outboundOf } from '../../platform/outbound';
 import { platformMailId, queuePlatformMail } from '../../../models/base/mail_outbox';
 import { openWakeSignal } from '../../../jobs/wake_signal';
 import { localRegion } from '../../../models/observers/observer/regions';

@@ -6,7 +6,7 @@ import { run } from '../../../core/process/command';
 import { driverContext } from '../../../core/driver';
 import { openMonitor } from '../../../drivers/monitor/open';
 import { openWakeSignal } from '../../../jobs/wake_signal';
-import { outboundOf } from '../../platform/probes';
+import { outboundOf } from '../../platform/outbound';
 import { startCheckLoop } from './check_loop';
 import { openNetworkGuard, referencesOf } from '../network_guard';
 import { openProbeStore, type ProbeRefused } from './probe_store';
