@@ -1,6 +1,6 @@
 // Common interface of resource drivers. A driver manages one kind of external object. Its parameters are plain values,
 // and calls are repeated with the same values after a crash. It does not know rows, HTTP and tenants.
-import { failureTextOf } from './process/failure_text';
+import { failureTextOf } from './log/failure_text';
 
 /** Reference to the object. `name` derives from the id of its owner, so a repeated creation finds the same object. */
 export interface ExternalRef {

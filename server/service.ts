@@ -6,7 +6,7 @@ import type { Config } from '../core/config';
 import { withPort } from '../core/config';
 import { MAIL_LINK_PATH } from '../core/mail/mail_links';
 import { memoize } from '../core/memoize';
-import { PROBE_CHECKS_PATH, PROBE_RESULTS_PATH } from '../core/protocols/probe_protocol';
+import { PROBE_CHECKS_PATH, PROBE_RESULTS_PATH } from '../core/outbound/probe_protocol';
 import { version } from '../package.json';
 import { idempotencyRecords } from '../models/idempotency_record';
 import { DOWNLOAD_PATH } from '../models/databases/database_backup/download';

@@ -5,7 +5,7 @@ import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
-import { childElements, elementText, parseXml, type XmlNode } from '../../engines/object_storage/xml';
+import { childElements, elementText, parseXml, type XmlNode } from '../../engines/object_storage';
 import type { BackupStore, FileDigest, StoredFile } from '../backup_store';
 import { checkpoint, DriverError, type DriverContext, isDiskFull } from '../../core/driver';
 import { away, s3Requests, type S3Options, type SendS3 } from './s3_requests';

@@ -1,6 +1,6 @@
 // The reverse proxy in front of applications: routes requests to instances by host name. It persists nothing: the
 // control plane provides the routes.
-import type { Edge } from '../cdn/cdn';
+import type { Edge } from '../cdn';
 import type { NetworkLocation } from '../../core/outbound/network_location';
 
 export interface Route {

@@ -7,7 +7,7 @@ import type { StoredSettings } from './application_settings';
 import { changedSource, type Source } from './application/source';
 import { Resource } from '../base/resource';
 import { requestedChanges } from '../base/requested_changes';
-import { requireNoZoneBefore } from '../cdn/cdn_zone/origin';
+import { requireNoZoneBefore } from '../base/cdn_origin';
 import { releaseObservers } from '../observers/observer/release';
 import type { Values } from '../../db/table';
 import { EnvironmentVariable } from '../environment/environment_variable';

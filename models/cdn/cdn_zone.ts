@@ -16,7 +16,7 @@ import { Application } from '../applications/application';
 import { Bucket } from '../object_storage/bucket';
 import { Resource } from '../base/resource';
 import { requestedChanges } from '../base/requested_changes';
-import { randomWord } from '../../core/accounts/random_word';
+import { randomWord } from '../../core/ids';
 
 const SUFFIX_LETTERS = 'abcdefghjkmnpqrstvwxyz23456789';
 const SUFFIX_LENGTH = 6;

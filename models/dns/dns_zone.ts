@@ -17,7 +17,7 @@ import { wakeBlockedOwners, wakeRecordOwners } from './dns_record/owners';
 import { delegationState, type DelegationFindings } from './dns_zone/delegation';
 import { insertNameServers } from './dns_zone/name_servers';
 import { isActiveElsewhere, requireUnclaimed, resolveFindings, supersedeClaims, wakeClaims } from './dns_zone/claims';
-import { randomWord } from '../../core/accounts/random_word';
+import { randomWord } from '../../core/ids';
 
 const SOA_DEFAULTS = { refresh: 7200, retry: 3600, expire: 1_209_600, minimum: 3600 };
 const TTL_DEFAULT_SECONDS = 3600;

@@ -23,7 +23,7 @@ import { warnOfClosedFolders } from './passable_directories';
 import { allLogs, openKindDrivers } from '../../jobs/all_jobs';
 import { saveUploadsMark } from '../../models/deployments/source_upload/work';
 import type { Platform } from '../platform/platform';
-import { outboundOf } from '../platform/probes';
+import { outboundOf } from '../platform/outbound';
 import { startBackupStore } from './backup_store';
 import { startCdnCounting } from './cdn';
 import { openIngressOf } from './ingress';

@@ -39,8 +39,7 @@ const ENGINES: Record<string, string[]> = {
   ingress: ['cdn'],
   dns: [],
   object_storage: [],
-  // The files of layers are written as those of objects are.
-  registry: ['object_storage'],
+  registry: [],
   mail: [],
   cdn: [],
 };

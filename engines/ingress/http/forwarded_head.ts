@@ -3,7 +3,7 @@
 import { isIP } from 'node:net';
 import { HOP_BY_HOP } from '../../../core/protocols/hop_by_hop';
 import { mintRequestId } from '../../../core/ids';
-import { EDGE_FIELD } from '../../cdn/cdn';
+import { EDGE_FIELD } from '../../cdn';
 import { withoutNamed } from './response_parser';
 import type { VisitorRequest } from '../visitor';
 

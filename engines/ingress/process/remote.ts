@@ -1,9 +1,7 @@
 // The drivers of the ingress and of its cache, where both are in the ingress process. Routes and zones are kept here
 // too: a process that was started again gets them anew.
 import type { AccessLine, IngressCallbacks, IngressDriver, Route, Traffic } from '../ingress';
-import type { CdnDriver, CdnTraffic, CdnZoneSpec } from '../../cdn/cdn';
-import { NODE } from '../../cdn/cache/driver';
-import type { StoredZones } from '../../cdn/edge/edge';
+import { type CdnDriver, type CdnTraffic, type CdnZoneSpec, NODE, type StoredZones } from '../../cdn';
 import type { Channel } from '../../../core/process/channel';
 import { openIngressProcess, type IngressProcess, type IngressProcessOptions } from './client';
 import type { Report } from './settings';

@@ -1,9 +1,7 @@
 // What the ingress process serves: the ingress and the cache of CDN zones, and what both count and note.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isPublicAddress } from '../../../core/protocols/addresses';
-import type { CdnEngine } from '../../cdn/edge/edge';
-import { openEmbeddedCdn } from '../../cdn/cache/driver';
-import type { CdnZoneSpec } from '../../cdn/cdn';
+import { type CdnEngine, openEmbeddedCdn, type CdnZoneSpec } from '../../cdn';
 import { driverContext } from '../../../core/driver';
 import type { AccessLine, Certificate, IngressCallbacks, IngressDriver, Route, Unpin } from '../ingress';
 import { openOutbound } from '../../../core/outbound';

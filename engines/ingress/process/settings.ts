@@ -3,8 +3,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { memoize } from '../../../core/memoize';
-import type { CdnTraffic } from '../../cdn/cdn';
-import type { EmbeddedCdnLimits } from '../../cdn/cache/driver';
+import type { CdnTraffic, EmbeddedCdnLimits } from '../../cdn';
 import type { AccessLine, IngressDriver, Traffic } from '../ingress';
 
 export interface IngressProcessSettings {

@@ -7,8 +7,8 @@ import { releaseMemory } from '../../../core/process/release_memory';
 import { absentIsNull, syncDirectory } from '../../../core/files';
 import type { SecretBox } from '../../../core/secrets';
 import { newEncryption, openEncrypted, reencryptFileKey, type Encryption, type Seals } from '../settings/encryption';
-import { openFileCache, type OpenFile } from './open_files';
-import { openWriteBehind } from './write_behind';
+import { openFileCache, type OpenFile } from '../../../core/files/open_files';
+import { openWriteBehind } from '../../../core/files/write_behind';
 
 const FILE_ID = /^[0-9a-f]{32}$/;
 const ID_BYTES = 16;

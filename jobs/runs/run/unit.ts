@@ -11,7 +11,8 @@ import { findRunLaunch, type RunLaunch } from '../../../models/runs/run/work';
 import { unitImageOf } from '../../applications/instance/image';
 import { requireMounts } from '../../applications/instance/mounts';
 import { databaseTrust } from '../../databases/database/trust';
-import { artifactDirectory, rangeDirectory } from '../../deployments/deployment/row';
+import { rangeDirectory } from '../../applications/application/user_range';
+import { artifactDirectory } from '../../deployments/deployment/row';
 import { type JobContext, requireHost } from '../../job';
 import type { RunRow } from './row';
 

@@ -5,7 +5,7 @@ import { readFileSync, unwatchFile, watchFile } from 'node:fs';
 import type { Config } from '../../../core/config';
 import { StartupError } from '../../../core/startup_error';
 import { issueServerCertificate, newAuthority } from '../../../drivers/certificates/authority';
-import type { MailListener } from '../../../engines/mail/submission';
+import type { MailListener } from '../../../engines/mail';
 import { authorityFor } from '../../../models/databases/authority';
 import { findServedCertificate, wantOwnCertificate } from '../../../models/domains/certificate';
 import { listen } from '../../platform/listener';

@@ -1,5 +1,5 @@
 // Per-destination connection limits, and back-off where a server is unreachable or defers all mail.
-import type { HopResult } from '../../../engines/mail/transport';
+import type { HopResult } from '../../../engines/mail';
 import type { Room } from '../../../models/email/mail/queue';
 
 export interface Destinations {

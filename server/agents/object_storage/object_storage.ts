@@ -4,10 +4,15 @@ import { limits } from '../../../core/limits';
 import { repeatWork } from '../../../core/process/repeated_work';
 import { endOfPrefix } from '../../../core/protocols/objects';
 import type { ControlDatabase } from '../../../db/control_database';
-import { openBlobStore, type BlobStore } from '../../../engines/object_storage/files/blobs';
-import type { ObjectCatalog, ServedBucket, ServedKey } from '../../../engines/object_storage/catalog';
-import type { S3Client } from '../../../engines/object_storage/request';
-import { openEndpoint } from '../../../engines/object_storage/endpoint';
+import {
+  openBlobStore,
+  type BlobStore,
+  type ObjectCatalog,
+  type ServedBucket,
+  type ServedKey,
+  type S3Client,
+  openEndpoint,
+} from '../../../engines/object_storage';
 import { ownerCredentials } from '../../../models/object_storage/bucket/presign';
 import * as served from '../../../models/object_storage/bucket/served';
 import * as objects from '../../../models/object_storage/bucket_object/catalog';

@@ -1,6 +1,7 @@
 // Many small objects: what the index takes of memory, and how long a start takes.
 import path from 'node:path';
-import { openObjectStore, type Description, type ObjectStore } from '../../../engines/cdn/cache/store';
+import { openObjectStore, type ObjectStore } from '../../../engines/cdn/cache/store';
+import type { Description } from '../../../engines/cdn/cache/stored_object';
 import { printLine } from '../run';
 import { serveBench, startPart } from './parts';
 

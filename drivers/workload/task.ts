@@ -1,9 +1,9 @@
 // Tasks of tenants that run elsewhere than on this host: a command that runs once, in an image, and is found again by
 // its id after a crash of the control plane. On a host, units are (drivers/runtime.ts).
-import type { DriverContext } from '../core/driver';
-import type { Killed } from './runtime';
-import type { Attachment } from './runtime/attachment';
-import type { Workload } from './workload';
+import type { DriverContext } from '../../core/driver';
+import type { Killed } from '../runtime';
+import type { Attachment } from '../runtime/attachment';
+import type { Workload } from '../workload';
 
 export interface TaskRef {
   /** `run_…`. */

@@ -1,10 +1,10 @@
 // Metrics of a database: its parts are its servers, the database itself and its replicas.
 import type { Context } from '../../../core/context';
 import { databaseMetrics } from '../../../core/log/metrics';
-import { ManagedDatabase } from '../../databases/database';
+import { ManagedDatabase } from '../database';
 import { named } from '../../../db/statement';
-import { metricSeries, type Metrics, type Part } from './series';
-import type { MetricsArguments } from './span';
+import { metricSeries, type Metrics, type Part } from '../../applications/metric_point/series';
+import type { MetricsArguments } from '../../applications/metric_point/span';
 
 const REPLICAS = named(
   `select id, name from database_replicas where database_id = $1 and project_id = $2 and deleted_at is null

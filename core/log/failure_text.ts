@@ -1,5 +1,5 @@
 // What a program printed about its failure, in a form that a tenant may read.
-import { cutText } from '../log/failure_excerpt';
+import { cutText } from './failure_excerpt';
 
 const CHARACTERS_MAX = 300;
 /** More is not looked at: a tenant may have a say in the text, and patterns take longer the longer it is. */

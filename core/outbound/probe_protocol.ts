@@ -1,6 +1,6 @@
 // The protocol between probes and the platform, JSON over two POST requests: the probe leases checks, and reports their
 // results. Reports are untrusted: invalid ones are rejected.
-import type { CheckOutcome, UptimeCheck } from './checks';
+import type { CheckOutcome, UptimeCheck } from '../protocols/checks';
 import { formats } from '../formats/formats';
 import { isId } from '../ids';
 

@@ -2,9 +2,9 @@
 import type { Context } from '../../../core/context';
 import { emailMetrics } from '../../../core/log/metrics';
 import { named } from '../../../db/statement';
-import { EmailRelayZone } from '../../email/email_relay_zone';
-import { metricSeries, type Metrics } from './series';
-import type { MetricsArguments } from './span';
+import { EmailRelayZone } from '../email_relay_zone';
+import { metricSeries, type Metrics } from '../../applications/metric_point/series';
+import type { MetricsArguments } from '../../applications/metric_point/span';
 
 const DOMAINS = named('select id, name from email_domains where project_id = $1 and id = any($2) order by id');
 

@@ -2,16 +2,16 @@
 // class makes the disk, grows it and removes it.
 import type { PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 import type { StorageClass } from 'kubernetes-types/storage/v1';
-import { DriverError, type Desired, type DriverContext, type Ensured, type Fingerprint } from '../../core/driver';
-import type { Observation, Owned } from '../../core/driver';
-import { parseQuantity } from '../kubernetes/client/quantity';
-import { resourceTypes, type ObjectName } from '../kubernetes/client/resource_type';
-import { CLUSTER_VOLUMES, gigabyteBytes, type VolumeDriver, type VolumeObserved, type VolumeSpec } from '../volume';
-import { LABEL, namespaceOf, objectNameOf, projectLabels } from '../workload/kubernetes/names';
-import { ensureProject, type ProjectOptions } from '../workload/kubernetes/namespace';
-import { applyOver, isOwn, listForSweep } from '../workload/kubernetes/own_object';
-import { sentence } from '../workload/kubernetes/pod_state';
-import { nameTaken, requireGrowth } from './layout';
+import { DriverError, type Desired, type DriverContext, type Ensured, type Fingerprint } from '../../../core/driver';
+import type { Observation, Owned } from '../../../core/driver';
+import { parseQuantity } from '../../kubernetes/client/quantity';
+import { resourceTypes, type ObjectName } from '../../kubernetes/client/resource_type';
+import { CLUSTER_VOLUMES, gigabyteBytes, type VolumeDriver, type VolumeObserved, type VolumeSpec } from '../../volume';
+import { LABEL, namespaceOf, objectNameOf, projectLabels } from './names';
+import { ensureProject, type ProjectOptions } from './namespace';
+import { applyOver, isOwn, listForSweep } from './own_object';
+import { sentence } from './pod_state';
+import { nameTaken, requireGrowth } from '../../volume/layout';
 
 export interface ClaimOptions extends ProjectOptions {
   /** KUBERNETES_STORAGE_CLASS; null: the default class of the cluster. */

@@ -2,9 +2,9 @@
 import type { Context } from '../../../core/context';
 import { cdnZoneMetrics } from '../../../core/log/metrics';
 import { named } from '../../../db/statement';
-import { CdnZone } from '../../cdn/cdn_zone';
-import { metricSeries, type Metrics } from './series';
-import type { MetricsArguments } from './span';
+import { CdnZone } from '../cdn_zone';
+import { metricSeries, type Metrics } from '../../applications/metric_point/series';
+import type { MetricsArguments } from '../../applications/metric_point/span';
 
 const DOMAINS = named('select id, hostname from cdn_domains where cdn_zone_id = $1 and deleted_at is null order by id');
 

@@ -1,13 +1,13 @@
 // Starting, stopping and restarting: the application's state machine, and which release its process types should run.
 // The instances follow behind the answer.
-import type { Context } from '../../../core/context';
-import { problem } from '../../../core/errors';
-import { isId } from '../../../core/ids';
-import type { RestartApplicationInput } from '../../../schema/types';
-import type { Application } from '../application';
-import { Process } from '../../processes/process';
-import { createRelease } from '../../deployments/release';
-import { named } from '../../../db/statement';
+import type { Context } from '../../core/context';
+import { problem } from '../../core/errors';
+import { isId } from '../../core/ids';
+import type { RestartApplicationInput } from '../../schema/types';
+import type { Application } from '../applications/application';
+import { Process } from '../processes/process';
+import { createRelease } from './release';
+import { named } from '../../db/statement';
 
 /** @throws invalid_state unless it is stopped, resource_busy */
 export async function startApplication(ctx: Context, application: Application): Promise<Application> {

@@ -1,9 +1,9 @@
 // Room for servers: what has been promised of the host's memory and disk, and the ports.
-import { databasePackageRows, fits, type Promised } from '../../../core/catalog/catalogs';
-import type { Context, Sql, Statement } from '../../../core/context';
-import { problem } from '../../../core/errors';
-import { allKinds } from '../../base/registry';
-import { named } from '../../../db/statement';
+import { databasePackageRows, fits, type Promised } from '../../core/catalog/catalogs';
+import type { Context, Sql, Statement } from '../../core/context';
+import { problem } from '../../core/errors';
+import { allKinds } from '../base/registry';
+import { named } from '../../db/statement';
 
 /** Reservations of all kinds. A server in tear-down still counts: its memory and disk are not free yet. */
 function reservations(): Statement {

@@ -1,12 +1,12 @@
 // Outbox of the platform's mail. The text may hold a secret, such as the token of an invitation, so it is sealed until
 // the host writes the message.
 import { createHash } from 'node:crypto';
-import type { Context, Sql } from '../../../core/context';
-import { mintId } from '../../../core/ids';
-import type { PlatformMail, RequestedMail } from '../../../core/mail/platform_mail';
-import type { SecretBox } from '../../../core/secrets';
-import { named } from '../../../db/statement';
-import { sealedColumns } from '../../base/sealed_columns';
+import type { Context, Sql } from '../../core/context';
+import { mintId } from '../../core/ids';
+import type { PlatformMail, RequestedMail } from '../../core/mail/platform_mail';
+import type { SecretBox } from '../../core/secrets';
+import { named } from '../../db/statement';
+import { sealedColumns } from './sealed_columns';
 
 export const OUTBOX = 'email_outbox';
 

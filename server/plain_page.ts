@@ -1,6 +1,6 @@
 // Pages for people who follow a link: plain HTML without scripts.
 import type { Response } from 'express';
-import { escapeHtml } from '../../core/protocols/html';
+import { escapeHtml } from '../core/protocols/html';
 
 const HEADERS = {
   'Content-Type': 'text/html; charset=utf-8',

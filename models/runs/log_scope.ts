@@ -1,13 +1,13 @@
 // Whose log a request means.
-import type { Context } from '../../../core/context';
-import { limits } from '../../../core/limits';
-import { Application } from '../application';
-import { settingsOf } from '../application_settings';
-import { DatabaseReplica } from '../../databases/database_replica';
-import { Deployment } from '../../deployments/deployment';
-import { ManagedDatabase } from '../../databases/database';
-import { Run } from '../../runs/run';
-import type { LogScope } from './conditions';
+import type { Context } from '../../core/context';
+import { limits } from '../../core/limits';
+import { Application } from '../applications/application';
+import { settingsOf } from '../applications/application_settings';
+import { DatabaseReplica } from '../databases/database_replica';
+import { Deployment } from '../deployments/deployment';
+import { ManagedDatabase } from '../databases/database';
+import { Run } from './run';
+import type { LogScope } from '../applications/log_line/conditions';
 
 /**
  * The log of an application, or of one of its previews. @throws not_found for the application; a preview that is none

@@ -1,6 +1,6 @@
 // Previews of code from a fork, whose author may have no access to the repository.
-import type { Sql } from '../../../core/context';
-import { named } from '../../../db/statement';
+import type { Sql } from '../../core/context';
+import { named } from '../../db/statement';
 
 const FIND = named('select from_fork from previews where id = $1');
 

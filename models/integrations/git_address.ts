@@ -1,7 +1,7 @@
 // Which Git addresses an operator allows (docs/decisions/rules.md §28). The name is not resolved here: the code that
 // fetches checks the resolved address.
-import { isPrivateHost } from '../../../core/protocols/addresses';
-import type { Config } from '../../../core/config';
+import { isPrivateHost } from '../../core/protocols/addresses';
+import type { Config } from '../../core/config';
 
 type GitSettings = Pick<Config, 'allowHttpGit' | 'allowLocalGit' | 'allowPrivateAddresses'>;
 

@@ -5,21 +5,21 @@ import { unusedArtifacts, withoutApplicationRow } from '../../../models/deployme
 import { withoutUploadRow } from '../../../models/deployments/source_upload/work';
 import { allAtOnce, type Leftovers } from '../../declarations';
 import type { Drivers, HostDrivers } from '../../job';
-import { removeDirectory } from './row';
+import { removeTree } from '../../../core/process/remove_tree';
 
 /** Built files that no deployment runs or keeps. */
 export const artifactLeftovers: Leftovers = {
   kind: 'files',
   list: (drivers) => allAtOnce(namesIn(drivers, 'releases')),
   withoutRow: unusedArtifacts,
-  remove: (id, { directories }) => removeDirectory(path.join(directories.releases, id)),
+  remove: (id, { directories }) => removeTree(path.join(directories.releases, id)),
 };
 
 export const cacheLeftovers: Leftovers = {
   kind: 'cache',
   list: (drivers) => allAtOnce(namesIn(drivers, 'caches')),
   withoutRow: withoutApplicationRow,
-  remove: (id, { directories }) => removeDirectory(path.join(directories.caches, id)),
+  remove: (id, { directories }) => removeTree(path.join(directories.caches, id)),
 };
 
 export const mirrorLeftovers: Leftovers = {

@@ -1,7 +1,7 @@
 // What a CDN zone has as its origin is not deleted.
-import type { Context } from '../../../core/context';
-import { problem } from '../../../core/errors';
-import { named } from '../../../db/statement';
+import type { Context } from '../../core/context';
+import { problem } from '../../core/errors';
+import { named } from '../../db/statement';
 
 const ZONES = {
   application: named(`select id from cdn_zones

@@ -1,7 +1,7 @@
 // What jobs of applications must know of their databases.
-import type { Sql } from '../../../core/context';
-import { named } from '../../../db/statement';
-import type { DatabaseEndpointAccess } from '../../../schema/types';
+import type { Sql } from '../../core/context';
+import { named } from '../../db/statement';
+import type { DatabaseEndpointAccess } from '../../schema/types';
 
 export interface AttachedDatabase {
   engine: string;
