@@ -18,7 +18,7 @@ import { restHandler } from '../rest/app';
 import { consolePages, graphiqlPage } from '../rest/console';
 import { buildFacade } from '../rest/facade';
 import type { RestHandler, RestParts } from '../rest/exchange';
-import { openapiDocument, renderOpenapi } from '../rest/openapi';
+import { openapiDocument } from '../rest/openapi';
 import { NOSNIFF } from '../rest/send_text';
 import { accountPages } from './http/account_pages';
 import {
@@ -211,7 +211,7 @@ function restParts(
     const { table, schema, transitional } = core;
     return openapiDocument({ table, schema, transitional, baseUrl: config.baseUrl, version });
   });
-  const openapi = memoize(() => renderOpenapi(described()));
+  const openapi = memoize(() => JSON.stringify(described()));
   const pages = consolePages(described);
   return {
     config,
@@ -224,8 +224,9 @@ function restParts(
     context: (request, requestId) => requestContext(platform, request, requestId),
     authenticate: (header, address) => authenticate(platform, header, address),
     document(path, request) {
-      if (path === '/v2/openapi.json') return { type: 'application/json', body: openapi().json };
-      if (path === '/v2/openapi.yaml') return { type: 'application/yaml', body: openapi().yaml };
+      if (path === '/v2/openapi.json') return { type: 'application/json', body: openapi() };
+      // JSON is YAML (YAML 1.2.2, section 1.3).
+      if (path === '/v2/openapi.yaml') return { type: 'application/yaml', body: openapi() };
       return path.startsWith('/v2/docs') ? pages(path, String(request.headers['accept-encoding'] ?? '')) : null;
     },
     done,

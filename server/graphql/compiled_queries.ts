@@ -18,7 +18,6 @@ import {
 import { compileQuery, isCompiledQuery, type CompiledQuery } from 'graphql-jit';
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
-import { querySchema } from './schema_query';
 
 /** The cache entry of a text: seen once, unsuitable for compiling, or its function. */
 type Execution = 'seen' | 'plain' | CompiledQuery['query'];
@@ -63,8 +62,6 @@ export function executor(schema: GraphQLSchema): Executor {
     remember(known, key, way);
     if (typeof way === 'function' && areVariablesValid(schema, document, operationName, variables))
       return withGraphqlErrors(await way(undefined, context, variables ?? {}), source);
-    const ofSchema = way === 'plain' && querySchema(schema, document, operationName, variables);
-    if (ofSchema) return ofSchema;
     return execute({
       ...{ schema, document, operationName, contextValue: context, variableValues: variables },
       options: VARIABLE_ERRORS,

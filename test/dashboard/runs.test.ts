@@ -30,7 +30,7 @@ test('a schedule is explained while it is typed, created, run by hand, disabled 
   expect(data[0]).toMatchObject({ name: 'nightly', cron: '30 2 * * MON-FRI', time_zone: 'Europe/Berlin' });
   const shown = await page.locator('.row time').first().getAttribute('datetime');
   expect(Date.parse(shown as string)).toBe(Date.parse(data[0].next_run_at));
-  await keepsTheRules(page, application('/schedules'), 'dashboard-schedules');
+  await keepsTheRules(page, application('/schedules'));
   await page.getByRole('button', { name: 'Disable nightly' }).click();
   await page.getByText('Has no next time.').waitFor();
   await page.getByRole('button', { name: 'Enable nightly' }).click();
@@ -96,7 +96,7 @@ test('a run is started with a variable, listed, opened and canceled', async () =
   await page.waitForURL(/\/runs\/run_\w+$/);
   const place = new URL(page.url()).pathname;
   await page.getByText('BATCH').waitFor();
-  await keepsTheRules(page, place, 'dashboard-run');
+  await keepsTheRules(page, place);
   await page.getByRole('button', { name: 'Cancel' }).click();
   await page.locator('.headline .status', { hasText: 'canceled' }).waitFor();
   await keepsTheRules(page, application('/runs'));

@@ -1,10 +1,9 @@
-// Answers from a process of its own, whose event loop has nothing else to do; from several where they are wanted. One
-// that ends is started again, with everything that is served.
+// Answers from a process of its own, whose event loop has nothing else to do. One that ends is started again, with
+// everything that is served.
 import { fork, type ChildProcess } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CountersByZone } from '../nameserver';
-import type { Answering, ZoneText } from '../answering';
-import type { GroupOptions } from './group';
+import type { Answering, AnsweringOptions, ZoneText } from '../answering';
 import { nextRestart, stopChild, type RestartPolicy } from '../../../core/process/children';
 import { openProcessChannel, type Channel } from '../../../core/process/channel';
 
@@ -17,7 +16,13 @@ const RESTARTS: RestartPolicy = {
 const CLOSE_WITHIN_MS = 2_000;
 const LISTEN_AGAIN_MS = 1_000;
 
-interface ProcessesOptions extends GroupOptions {
+/** What the process is opened with. */
+export interface ProcessOptions extends AnsweringOptions {
+  /** For ALIAS records. */
+  resolvers: string[];
+}
+
+interface ClientOptions extends ProcessOptions {
   /** All that is served. */
   load(): AsyncIterable<ZoneText>;
   /** It has ended without having been asked to. */
@@ -25,7 +30,7 @@ interface ProcessesOptions extends GroupOptions {
 }
 
 interface State {
-  options: ProcessesOptions;
+  options: ClientOptions;
   child: ChildProcess | null;
   caller: Channel | null;
   /** Zones that have changed since the loading began: what is read from disk is older. */
@@ -39,7 +44,7 @@ interface State {
   isClosing: boolean;
 }
 
-export async function openProcesses(options: ProcessesOptions): Promise<Answering> {
+export async function openAnsweringProcess(options: ClientOptions): Promise<Answering> {
   const state: State = {
     ...{ options, child: null, caller: null, changed: new Set() },
     ...{ port: null, isListening: false, shortLives: 0, isOpen: false, isClosing: false },

@@ -1,6 +1,6 @@
 // Processor time of PostgreSQL, all its processes together. Linux has it in /proc; elsewhere it is not known.
 import { readdirSync, readFileSync } from 'node:fs';
-import { withClient } from '../stage';
+import { withClient } from './stage';
 
 const TICKS_PER_SECOND = 100;
 

@@ -2,14 +2,14 @@
 // and the load, each is held to a part of one.
 import { writeFile } from 'node:fs/promises';
 import os from 'node:os';
-import { procsFiles, findGroups, groupOf, makeGroup, removeGroup, type Group } from '../../../drivers/runtime/cgroup';
-import { streams } from '../cases';
-import { load } from '../load';
-import { CONNECTIONS, median } from '../measure';
-import { isSelected } from '../plan';
-import { startApi, type Server } from '../processes';
-import { verdictOf, ratioOf, skipped, whole, type Row } from '../report';
-import { FACES, type Stage, withDatabase } from '../stage';
+import { procsFiles, findGroups, groupOf, makeGroup, removeGroup, type Group } from '../../drivers/runtime/cgroup';
+import { streams } from './cases';
+import { load } from './load';
+import { CONNECTIONS, median } from './measure';
+import { isSelected } from './plan';
+import { startApi, type Server } from './processes';
+import { verdictOf, ratioOf, skipped, whole, type Row } from './report';
+import { FACES, type Stage, withDatabase } from './stage';
 
 const TARGET = 1.7;
 /** Two replicas, their database and the load, a core each. */
