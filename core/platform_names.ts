@@ -1,0 +1,62 @@
+// Host names of the platform itself that its own ingress serves: those of the API with the dashboard, the S3 endpoint
+// and the container registry. There is no setting for it: a name is served where clients are told to come to a port of
+// the ingress with TLS.
+import type { Config } from './config';
+import { hostNameOf } from './protocols/domain_names';
+
+export type PlatformService = 'api' | 's3' | 'registry';
+
+export interface PlatformName {
+  /** ASCII, lower case. */
+  hostname: string;
+  service: PlatformService;
+}
+
+type Names = Pick<
+  Config,
+  | 'ingressTlsPort'
+  | 'baseUrl'
+  | 's3Url'
+  | 's3Port'
+  | 'rgwUrl'
+  | 'registryHost'
+  | 'registryPort'
+  | 'registryCertFile'
+  | 'distributionUrl'
+>;
+
+const HTTPS_PORT = 443;
+
+/** The names, each once: where two services have the same one, it belongs to the first. */
+export function platformNames(config: Names): PlatformName[] {
+  if (config.ingressTlsPort === null) return [];
+  const { ingressTlsPort: tlsPort } = config;
+  const names = new Map<string, PlatformName>();
+  for (const [service, url] of urlsOf(config)) {
+    const hostname = servedName(url, tlsPort);
+    if (hostname !== null && !names.has(hostname)) names.set(hostname, { hostname, service });
+  }
+  return [...names.values()];
+}
+
+/** The service that this name belongs to. @param host in lower case */
+export function platformServiceOf(config: Names, host: string): PlatformService | null {
+  return platformNames(config).find(({ hostname }) => hostname === host)?.service ?? null;
+}
+
+function urlsOf(config: Names): [PlatformService, string][] {
+  const urls: [PlatformService, string][] = [['api', config.baseUrl]];
+  if (config.s3Url !== null && config.s3Port !== 0 && config.rgwUrl === null) urls.push(['s3', config.s3Url]);
+  if (config.registryPort !== 0 && config.registryCertFile === null && config.distributionUrl === null)
+    urls.push(['registry', `https://${config.registryHost}`]);
+  return urls;
+}
+
+/** null where the URL leads elsewhere: to an address, to this machine alone, or to a proxy with a port or path. */
+function servedName(url: string, tlsPort: number): string | null {
+  const { protocol, hostname, port, pathname } = new URL(url);
+  if (protocol !== 'https:' || pathname !== '/') return null;
+  if (![HTTPS_PORT, tlsPort].includes(Number(port || HTTPS_PORT))) return null;
+  const name = hostNameOf(hostname);
+  return name === null || name.endsWith('.localhost') ? null : name;
+}
