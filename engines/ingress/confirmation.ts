@@ -3,7 +3,12 @@
 // somebody has confirmed it. While nobody can, as while the API server of the cluster is away, it is trusted as long as
 // it accepts connections without a gap: a pod that takes the place of another one needs time to start, in which nobody
 // answers (docs/decisions/0213).
-import { connectInto, HOST_NETWORK, type NetworkLocation, type ServerLocation } from '../../core/outbound/network_location';
+import {
+  connectInto,
+  HOST_NETWORK,
+  type NetworkLocation,
+  type ServerLocation,
+} from '../../core/outbound/network_location';
 import type { IngressLimits } from './limits';
 
 /** A confirmation holds for so long by itself. */

@@ -30,8 +30,7 @@ function enforceTimeout(proxied: ProxiedRequest, silentMs: number): void {
   const { limits } = proxied.ingress;
   const { response, request, connection, site } = proxied;
   const clientIdleMs = site.service === null ? limits.clientIdleMs : limits.serviceClientIdleMs;
-  if (proxied.ended || response.writableNeedDrain)
-    return silentMs > clientIdleMs ? endSlowClient(proxied) : undefined;
+  if (proxied.ended || response.writableNeedDrain) return silentMs > clientIdleMs ? endSlowClient(proxied) : undefined;
   if (connection === null) return; // waiting for a certificate look-up, or about to close
   if (connection.socket === null) return silentMs > limits.connectMs ? failConnecting(proxied) : undefined;
   if (proxied.body === 'flowing' && !request.isPaused() && !proxied.answered) {

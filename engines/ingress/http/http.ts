@@ -102,7 +102,12 @@ export async function openIngressServer(
   const warming = keepCertificates(ingress);
   const ports = { http: portOfScheme('http'), https: ingress.httpsPort };
   return {
-    driver: driver(ingress, ports, () => (clearInterval(timer), clearInterval(warming)), { servers, listeners, sockets, visitors }),
+    driver: driver(ingress, ports, () => (clearInterval(timer), clearInterval(warming)), {
+      servers,
+      listeners,
+      sockets,
+      visitors,
+    }),
     listeners,
   };
 }

@@ -17,7 +17,8 @@ export function waitForService(
   const now = performance.now();
   service.awaySince ??= now;
   const isLong = now - service.awaySince > ingress.limits.serviceAwayMs;
-  if (isLong || ingress.closing || service.waiting.size >= ingress.limits.serviceWaiting) return refuse(proxied, service);
+  if (isLong || ingress.closing || service.waiting.size >= ingress.limits.serviceWaiting)
+    return refuse(proxied, service);
   service.waiting.add(proxied);
   service.timer ??= setTimeout(() => retry(service, send), RETRY_EVERY_MS);
 }
