@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { setImmediate } from 'node:timers/promises';
 import { helpText, loadConfig, type Config } from '../core/config';
 import { createLog, sharedOutput } from '../core/log/log';
+import { removedSettings } from '../core/settings/removed';
 import { StartupError } from '../core/startup_error';
 import type * as OfPlatform from './platform/platform';
 import type { Platform } from './platform/platform';
@@ -62,6 +63,7 @@ async function run(
   const platform = await opening;
   if (Number(process.versions.node.split('.')[0]) < NODE_SUPPORTED)
     platform.log.warn({ node: process.version }, NODE_ENDED);
+  for (const sentence of removedSettings(process.env)) platform.log.warn(sentence);
   try {
     stopOnSignal(platform, await start(platform));
   } catch (error) {

@@ -1,9 +1,11 @@
 // The whole service in one process: faces, worker, metrics. Assembled here, in the order in which it starts. Where
 // several processes serve the API (cluster.ts), each of them is the part that openWeb opens.
+import cluster from 'node:cluster';
 import type { RequestListener, ServerResponse } from 'node:http';
 import express, { type Express } from 'express';
 import type { Config } from '../core/config';
 import { withPort } from '../core/config';
+import { serviceSocket } from '../core/platform_names';
 import { MAIL_LINK_PATH } from '../core/mail/mail_links';
 import { memoize } from '../core/memoize';
 import { PROBE_CHECKS_PATH, PROBE_RESULTS_PATH } from '../core/outbound/probe_protocol';
@@ -18,7 +20,7 @@ import { restHandler } from '../rest/app';
 import { consolePages, graphiqlPage } from '../rest/console';
 import { buildFacade } from '../rest/facade';
 import type { RestHandler, RestParts } from '../rest/exchange';
-import { openapiDocument, renderOpenapi } from '../rest/openapi';
+import { openapiDocument } from '../rest/openapi';
 import { NOSNIFF } from '../rest/send_text';
 import { accountPages } from './http/account_pages';
 import {
@@ -158,6 +160,7 @@ export async function openWeb(
     others: (request, response) => faces.express(request, response),
     upgrade: (...request) => faces.upgrade(...request),
     baseUrl: () => platform.config.baseUrl,
+    hasOwnName: () => serviceSocket(platform.config, 'api') !== null,
     corsOrigins: () => platform.config.corsOrigins,
   });
   // Not awaited: a request that needs the facts earlier loads them itself.
@@ -179,6 +182,9 @@ export async function openWeb(
   const [attachRun, refuseSubscriptions] = [runAttachments(platform, parts), webSocketRefusal(done)];
   faces.upgrade = (...request) => refuseSubscriptions(...request) || attachRun(...request);
   faces.express = graphql.gate(expressApp(platform, graphql.router, peoplePages(platform, schema), state));
+  // Not earlier: requests that come through the ingress wait until they can be answered.
+  const socket = serviceSocket(config, 'api');
+  if (socket !== null) await http.listenToIngress(socket, cluster.isWorker ? process.ppid : process.pid);
   return config;
 }
 
@@ -211,7 +217,7 @@ function restParts(
     const { table, schema, transitional } = core;
     return openapiDocument({ table, schema, transitional, baseUrl: config.baseUrl, version });
   });
-  const openapi = memoize(() => renderOpenapi(described()));
+  const openapi = memoize(() => JSON.stringify(described()));
   const pages = consolePages(described);
   return {
     config,
@@ -224,8 +230,9 @@ function restParts(
     context: (request, requestId) => requestContext(platform, request, requestId),
     authenticate: (header, address) => authenticate(platform, header, address),
     document(path, request) {
-      if (path === '/v2/openapi.json') return { type: 'application/json', body: openapi().json };
-      if (path === '/v2/openapi.yaml') return { type: 'application/yaml', body: openapi().yaml };
+      if (path === '/v2/openapi.json') return { type: 'application/json', body: openapi() };
+      // JSON is YAML (YAML 1.2.2, section 1.3).
+      if (path === '/v2/openapi.yaml') return { type: 'application/yaml', body: openapi() };
       return path.startsWith('/v2/docs') ? pages(path, String(request.headers['accept-encoding'] ?? '')) : null;
     },
     done,

@@ -1,15 +1,5 @@
 // Settings of the ingress: names, addresses, ports and certificates.
-import {
-  addresses,
-  email,
-  hostname,
-  httpUrlSetting,
-  integer,
-  listenHost,
-  oneOf,
-  path,
-  resolvers,
-} from '../setting_types';
+import { addresses, email, hostname, httpUrlSetting, integer, listenHost, path, resolvers } from '../setting_types';
 
 export const ingressSettings = {
   APPS_DOMAIN: hostname({
@@ -38,12 +28,6 @@ export const ingressSettings = {
     max: 65535,
     description:
       'Port on which the ingress listens with TLS. 0 selects a free port. If not set, the ingress has no TLS.',
-  }),
-  INGRESS_PROCESS: oneOf(['separate', 'in_process'], {
-    default: 'separate',
-    description:
-      'Where the ingress and the cache of CDN zones run: in a process of their own, which serves on while this one ' +
-      'restarts or is upgraded, or in this one.',
   }),
   INGRESS_IPS: addresses({
     default: '',

@@ -183,8 +183,7 @@ export abstract class Resource extends UntypedModel {
   }
 
   /**
-   * Compares the version part of If-Match (docs/decisions/rules.md §18), where one was sent. @throws
-   * precondition_failed
+   * Compares the version part of If-Match (docs/decisions/0013), where one was sent. @throws precondition_failed
    */
   requireMatch(ctx: Context): this {
     const wanted = ctx.if_match;
@@ -194,7 +193,7 @@ export abstract class Resource extends UntypedModel {
     return this;
   }
 
-  /** @throws resource_busy or invalid_state (members resource_status, allowed_statuses: decision note 0002) */
+  /** @throws resource_busy or invalid_state (members resource_status, allowed_statuses) */
   requireStatus(allowed: readonly string[]): void {
     if (allowed.includes(this.status)) return;
     if (stateMachine(this).transitional.includes(this.status))

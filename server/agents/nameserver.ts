@@ -78,7 +78,7 @@ function startServingMissing(server: EmbeddedNameserver, database: ControlDataba
 }
 
 function openEmbedded({ config, secrets, log }: Parts): Promise<EmbeddedNameserver> {
-  const { dnsPort, dnsListen, dnsResolvers, dnsResponsesPerSecond, dnsProcesses: count } = config;
+  const { dnsPort, dnsListen, dnsResolvers, dnsResponsesPerSecond } = config;
   const ports = dnsPortsOf(dnsPort);
   const ended = (reason: string): void => log.error({ reason }, 'the process of the name server ended');
   return openEmbeddedNameserver({
@@ -100,7 +100,7 @@ function openEmbedded({ config, secrets, log }: Parts): Promise<EmbeddedNameserv
         log.error({ err: error, ports }, 'the name server cannot listen; until it can, DNS zones are not answered'),
       bound: (port) => log.info({ port, addresses: dnsListen }, 'the name server answers'),
     },
-    ...(count > 0 && { processes: { count, resolvers: [...dnsResolvers], ended } }),
+    ...(config.dnsProcess === 'separate' && { process: { resolvers: [...dnsResolvers], ended } }),
   });
 }
 

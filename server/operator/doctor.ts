@@ -6,6 +6,7 @@ import path from 'node:path';
 import { loadConfig, type Config } from '../../core/config';
 import type { HostFacts } from '../../core/catalog/host_facts';
 import { loadKeyRing } from '../../core/secrets';
+import { removedSettings } from '../../core/settings/removed';
 import { aptInstallCommand, missingPrograms } from '../../core/catalog/missing_programs';
 import { StartupError } from '../../core/startup_error';
 import { openBackupStore } from '../../drivers/backup_store/open';
@@ -42,7 +43,7 @@ export const commands: Command[] = [
     summary: 'Check settings, data directory, secret key, database, host, backup store, DNS and ports.',
     async run() {
       const config = loadConfig(process.env);
-      const rows: Finding[] = [{ check: 'settings', status: 'ok', detail: `data directory ${config.dataDir}` }];
+      const rows: Finding[] = settingsFound(config);
       for (const [name, check] of Object.entries(checks)) rows.push(...(await guarded(name, check, config)));
       return {
         rows: rows as unknown as Record<string, unknown>[],
@@ -51,6 +52,12 @@ export const commands: Command[] = [
     },
   },
 ];
+
+function settingsFound({ dataDir }: Config): Finding[] {
+  const removed = removedSettings(process.env);
+  if (!removed.length) return [{ check: 'settings', status: 'ok', detail: `data directory ${dataDir}` }];
+  return removed.map((detail) => ({ check: 'settings', status: 'warning', detail }));
+}
 
 const checks: Record<string, Check> = {
   'data directory': dataDirectory,

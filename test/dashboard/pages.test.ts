@@ -35,7 +35,7 @@ const PAGES: [name: string, path: () => string, picture?: string][] = [
   ['deployment', () => application(`/deployments/${planted.deployment}`)],
   ['logs', () => application('/logs'), 'dashboard-logs'],
   ['metrics', () => application('/metrics')],
-  ['environment', () => application('/environment'), 'dashboard-environment'],
+  ['environment', () => application('/environment')],
   ['processes', () => application('/processes')],
   ['domains', () => application('/domains')],
   ['settings', () => application('/settings')],

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { memoize } from '../../../core/memoize';
 import type { CdnTraffic, EmbeddedCdnLimits } from '../../cdn';
 import type { AccessLine, IngressDriver, Traffic } from '../ingress';
+import type { ServedService } from '../services';
 
 export interface IngressProcessSettings {
   host: string;
@@ -14,6 +15,8 @@ export interface IngressProcessSettings {
   tlsPort: number | null;
   /** How many proxies in front have their X-Forwarded-* believed. */
   trustProxy: number;
+  /** The servers of the platform itself. */
+  services?: ServedService[];
   /** The cluster whose pods it follows; absent: there is none. */
   cluster?: { kubeconfig: string | null; serviceHost: string | null; servicePort: number };
   cdn: EmbeddedCdnLimits & {

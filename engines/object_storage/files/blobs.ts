@@ -183,7 +183,7 @@ async function* directoriesOf(
 }
 
 /**
- * Seals the keys of encrypted files with the current key of the installation (docs/decisions/0172). Files may be read,
+ * Seals the keys of encrypted files with the current key of the installation (docs/decisions/0040). Files may be read,
  * written and removed meanwhile; what was interrupted continues when it is called again.
  * @param files all that are encrypted with the key of the installation
  * @returns numbers of files that were sealed with other keys, and of those that no key opens

@@ -1,4 +1,4 @@
-// The address of what runs behind a host name of the platform (docs/decisions/0019-preview-urls.md).
+// The address of what runs behind a host name of the platform: https only where TLS is served for that name.
 import type { Config } from '../../../core/config';
 import type { Context } from '../../../core/context';
 import { named } from '../../../db/statement';
