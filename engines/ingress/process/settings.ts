@@ -4,8 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { memoize } from '../../../core/memoize';
 import type { CdnTraffic, EmbeddedCdnLimits } from '../../cdn';
-import type { AccessLine, IngressDriver, Traffic } from '../ingress';
-import type { ServedService } from '../services';
+import type { AccessLine, IngressDriver, ServedService, Traffic } from '../ingress';
 
 export interface IngressProcessSettings {
   host: string;
