@@ -1,6 +1,6 @@
 // Limits the share of an application's open requests that one client may hold.
-import type { ApplicationLoad } from './ingress_state';
 import type { IngressLimits } from './limits';
+import type { ApplicationLoad } from './route_table';
 
 /** Whether one more request of this client would exceed its share. */
 export function isOverShare(load: ApplicationLoad, address: string, limits: IngressLimits): boolean {

@@ -31,21 +31,6 @@ export interface Target {
   pod_uid?: string;
 }
 
-/** A server of the platform itself (services.ts). */
-export interface ServedService {
-  name: 'api' | 's3' | 'registry';
-  /** In lower case; `*.s3.example.com` matches all names one label below. */
-  hosts: string[];
-  /** Those of `hosts` that answer over plain HTTP while they have no certificate. */
-  plainHosts: string[];
-  /** Of its https URLs. */
-  port: number;
-  /** Address of the API, where errors are explained. */
-  baseUrl: string;
-  /** Path of the Unix socket. */
-  socket: string;
-}
-
 /** One request, for the router lines of the log. The query string is left out: it may carry secrets. */
 export interface AccessLine {
   at: Date;

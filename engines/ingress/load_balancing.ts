@@ -1,6 +1,7 @@
 // Selection of the instance for a request.
-import type { Site, Upstream } from './ingress_state';
 import { isTrusted } from './confirmation';
+import type { Site } from './route_table';
+import type { Upstream } from './upstream';
 
 const COOKIE = 'platform_instance';
 const COOKIE_VALUE = /(?:^|;\s*)platform_instance=([A-Za-z0-9_-]{22})(?:;|$)/;

@@ -1,10 +1,9 @@
 // Instances on other machines, which may be lost without a word: connections to them stay open, and nothing answers.
 // Where a request waits for its answer, a connection without a request tells whether its instance can be reached. Until
 // one succeeds, no visitor is sent there while there is another instance.
-import type { Upstream } from './ingress_state';
 import { isElsewhere, noteUnanswered, tryConnection } from './confirmation';
 import type { IngressLimits } from './limits';
-import { closeIdle } from './upstream';
+import { closeIdle, type Upstream } from './upstream';
 
 /** Nobody has answered. A refusal is an answer, and what lacks on this machine says nothing of another. */
 const UNANSWERED = new Set(['ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'EHOSTDOWN']);

@@ -1,9 +1,47 @@
 // Routes by host name. Serving needs map look-ups only: 10,000 hosts cost as much as one.
-import type { ApplicationLoad, RouteTable, Site, Upstream } from './ingress_state';
 import { HOST_NETWORK } from '../../core/outbound/network_location';
 import type { IngressDriver, Route, Target, Unpin } from './ingress';
+import type { Service } from './services';
 import { confirmUpstream, endTrust, isDoubted } from './confirmation';
-import { closeIdle, openUpstream } from './upstream';
+import { closeIdle, openUpstream, type Upstream } from './upstream';
+
+/** A route with its upstreams. */
+export interface Site {
+  route: Route;
+  upstreams: Upstream[];
+  application: ApplicationLoad;
+  /** Start of the next round-robin search. */
+  nextIndex: number;
+  /** null: it is an application. */
+  service: Service | null;
+}
+
+/** State shared by all routes of an application, kept when its routes change. */
+export interface ApplicationLoad {
+  open: number;
+  /** `open` by client address. */
+  openByAddress: Map<string, number>;
+  sites: Site[];
+  readNumber: number;
+}
+
+export interface RouteTable {
+  /** Names of the platform itself, by host, and by suffix as below. They go before all others. */
+  services: Map<string, Site>;
+  hosts: Map<string, Site>;
+  /** By suffix, e.g. `.example.com`. */
+  wildcards: Map<string, Site>;
+  applications: Map<string, ApplicationLoad>;
+  upstreams: Map<string, Upstream>;
+  /** Whether all routes were read once. Until then, an unknown host may have a route. */
+  complete: boolean;
+  /** Number of the last started read of routes, also of one that another process has numbered. */
+  reads: number;
+  /** Drained instances, which routes read before the drain must not restore. */
+  drained: Map<string, number>;
+  /** When the addresses of other machines were known to be those of their instances. */
+  confirmedAt: number;
+}
 
 /** The label matched by `*` is repeated to instances and in redirects. */
 const NAME = /^[a-z0-9_.-]{1,253}$/;

@@ -2,13 +2,37 @@
 // They have host names of their own, which no route can take, and are reached over Unix sockets that nobody else may
 // open, so they believe what the ingress says of a visitor (core/process/ingress_connections.ts). While one of them
 // restarts, its requests wait.
-import type { RouteTable, Service, Site } from './ingress_state';
 import { connectionsMax } from '../../core/process/connection_gate';
 import { isPublicAddress } from '../../core/protocols/addresses';
 import { openByClient } from './client_share';
-import type { ServedService } from './ingress';
+import type { ProxiedRequest } from './http/proxied_request';
 import type { IngressLimits } from './limits';
+import type { RouteTable, Site } from './route_table';
 import { openUpstream } from './upstream';
+
+/** As the control plane gives it. */
+export interface ServedService {
+  name: 'api' | 's3' | 'registry';
+  /** In lower case; `*.s3.example.com` matches all names one label below. */
+  hosts: string[];
+  /** Those of `hosts` that answer over plain HTTP while they have no certificate. */
+  plainHosts: string[];
+  /** Of its https URLs. */
+  port: number;
+  /** Address of the API, where errors are explained. */
+  baseUrl: string;
+  /** Path of the Unix socket. */
+  socket: string;
+}
+
+export interface Service {
+  readonly served: ServedService;
+  /** Its connections fail since this time; null: it takes them. */
+  awaySince: number | null;
+  /** Requests of which nothing was sent, until it takes connections again. */
+  readonly waiting: Set<ProxiedRequest>;
+  timer: NodeJS.Timeout | undefined;
+}
 
 /** Silence of a server that works on a request: it limits the time of its requests itself. */
 const WORK_MS = 3_600_000;

@@ -1,14 +1,14 @@
 // Enforces all timeouts at an interval. One timer costs less than one per request.
 import { isLost, leaveLostInstance } from './http/failover';
-import { failConnecting } from './http/proxied_request';
+import { failConnecting, type ProxiedRequest } from './http/proxied_request';
 import { proveAddress } from './confirmation';
-import type { IngressState, ProxiedRequest, Tunnel } from './ingress_state';
+import type { IngressState } from './ingress_state';
 import { fixedPage } from './pages';
 import { failRequest } from './http/response';
 import { probeInstance } from './reachability';
 import { pruneTable } from './route_table';
 import { endIdleVisitors } from './http/simple_connection';
-import { endTunnel } from './http/tunnel';
+import { endTunnel, type Tunnel } from './http/tunnel';
 
 export function enforceTimeouts(ingress: IngressState): void {
   const now = performance.now();

@@ -4,12 +4,83 @@
 // request.
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
-import type { ConnectionUser, Upstream, UpstreamConnection } from './ingress_state';
 import type { Target } from './ingress';
-import { HOST_NETWORK, connectInto } from '../../core/outbound/network_location';
+import {
+  HOST_NETWORK,
+  type NetworkLocation,
+  type ServerLocation,
+  connectInto,
+} from '../../core/outbound/network_location';
 import { CONFIRMED_MS, isTrusted, noteAnswered } from './confirmation';
 import { deferWrite } from './http/deferred_writes';
-import { responseParser, isDelimitedByClose, expectResponse, parseResponse } from './http/response_parser';
+import type { Tunnel } from './http/tunnel';
+import {
+  responseParser,
+  isDelimitedByClose,
+  expectResponse,
+  parseResponse,
+  type ResponseParser,
+  type ResponseSink,
+} from './http/response_parser';
+
+export interface Upstream {
+  instanceId: string;
+  port: number;
+  location: NetworkLocation | ServerLocation;
+  /** Value of the sticky session cookie. */
+  stickyToken: string;
+  /** Number of sites with this instance. */
+  references: number;
+  /** Open requests, including WebSockets. */
+  open: number;
+  drained: boolean;
+  /** The instance refused a connection: other instances are preferred until this time. */
+  avoidUntil: number;
+  /** Nobody answers there since this time, see reachability.ts; null: it can be reached, as far as is known. */
+  unreachableSince: number | null;
+  /** A connection is being tried, without a request. */
+  isProbed: boolean;
+  probedAt: number;
+  readonly isPod: boolean;
+  /** Until when its address is trusted, see confirmation.ts. */
+  trustedUntil: number;
+  confirmedAt: number;
+  /** When a connection was not accepted last. */
+  doubtedAt: number;
+  idle: UpstreamConnection[];
+  tunnels: Set<Tunnel>;
+  idleWaiters: (() => void)[];
+}
+
+/** One connection to an instance. */
+export interface UpstreamConnection {
+  upstream: Upstream;
+  /** null until the instance has accepted the connection. */
+  socket: Socket | null;
+  /** Cancels a connection attempt. */
+  abandon: () => void;
+  /** Sent once the connection is established. */
+  unsent: string;
+  parser: ResponseParser;
+  user: ConnectionUser | null;
+  /** It has served a request before: the instance may have closed it in the meantime. */
+  reused: boolean;
+  /** Received bytes belong to a tunnel, and are emitted as `data` of the socket. */
+  isDetached: boolean;
+  /** A byte was received since the last request. */
+  receivedBytes: boolean;
+  idleSince: number;
+  idleUntil: number;
+}
+
+export interface ConnectionUser extends ResponseSink {
+  onConnected(): void;
+  /** All bytes of one read are delivered. */
+  onReadDelivered(): void;
+  /** The write buffer of the instance has drained. */
+  onDrained(): void;
+  onBroken(error: Error): void;
+}
 
 // Instances close idle connections after their own timeout, Node after 5 s. Reusing a connection earlier avoids that
 // race.

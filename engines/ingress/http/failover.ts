@@ -1,10 +1,9 @@
 // Requests at an instance whose machine is lost: another instance gets those that may be repeated, the others end.
-import type { ProxiedRequest, Upstream, UpstreamConnection } from '../ingress_state';
 import { fixedPage } from '../pages';
 import { isElsewhere } from '../confirmation';
 import { probeInstance } from '../reachability';
-import { destroyConnection } from '../upstream';
-import { chooseInstance, failConnecting, isRepeatable } from './proxied_request';
+import { destroyConnection, type Upstream, type UpstreamConnection } from '../upstream';
+import { chooseInstance, failConnecting, isRepeatable, type ProxiedRequest } from './proxied_request';
 import { failRequest, releaseUpstream } from './response';
 
 /** To be called at an interval. */

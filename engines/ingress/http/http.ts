@@ -5,17 +5,17 @@ import type { Server as NetServer, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SecureContext, TLSSocket } from 'node:tls';
-import type { IngressDriver, IngressCallbacks, Route, ServedService } from '../ingress';
+import type { IngressDriver, IngressCallbacks, Route } from '../ingress';
 import { refuseClient } from './client_error';
 import { acceptVisitor, closeIdleVisitors, noteHttp2 } from './simple_connection';
 import { tlsContextCache, contextOf, forgetContext } from '../tls_contexts';
 import { http2Visitors, type Http2Visitors } from './http2';
 import { handleRequest } from './request_handler';
 import { openVisitorGate } from './visitor_gate';
-import type { IngressState, Upstream } from '../ingress_state';
+import type { IngressState } from '../ingress_state';
 import { INGRESS_LIMITS, type IngressLimits } from '../limits';
 import { listenFor, portOf, stopListening, type Listeners, type Predecessor } from '../listeners';
-import { addServices, serviceHosts } from '../services';
+import { addServices, serviceHosts, type ServedService } from '../services';
 import { enforceTimeouts } from '../timeouts';
 import {
   applyRoutes,
@@ -33,6 +33,7 @@ import {
 } from '../route_table';
 import { takeCounters, trafficCounters } from '../traffic';
 import { endTunnel } from './tunnel';
+import type { Upstream } from '../upstream';
 
 export interface IngressOptions {
   host: string;

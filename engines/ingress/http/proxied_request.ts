@@ -1,18 +1,81 @@
 // A proxied request and its response. Nothing is buffered beyond a chunk: the slower side sets the pace.
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { ResponseHead } from './response_parser';
-import { startSendingBody, bodyOf, takeWholeBody } from './request_body';
+import { startSendingBody, bodyOf, takeWholeBody, type BodyState } from './request_body';
 import { isTrusted } from '../confirmation';
 import { chooseUpstream, stickyCookie } from '../load_balancing';
-import { forwardedHead } from './forwarded_head';
-import type { IngressState, InboundRequest, ProxiedRequest, Upstream } from '../ingress_state';
-import { noTargetPage, fixedPage, servicePage } from '../pages';
+import { forwardedHead, type Caller } from './forwarded_head';
+import type { IngressState } from '../ingress_state';
+import { noTargetPage, fixedPage, servicePage, type Reason } from '../pages';
 import { finishProxying, releaseUpstream, endResponse, closeAfterResponse, sendPage } from './response';
 import { noteFailedConnection } from '../reachability';
+import type { Site } from '../route_table';
 import { hasAuthority } from '../tls_contexts';
+import type { TrafficOwner } from '../traffic';
 import { endWaiting, waitForService } from './service_waiting';
 import { openTunnel } from './tunnel';
-import { destroyConnection, returnConnection, sendHead, takeConnection } from '../upstream';
+import type { VisitorRequest, VisitorResponse } from '../visitor';
+import {
+  destroyConnection,
+  returnConnection,
+  sendHead,
+  takeConnection,
+  type UpstreamConnection,
+  type ConnectionUser,
+  type Upstream,
+} from '../upstream';
+
+export interface InboundRequest {
+  request: VisitorRequest;
+  response: VisitorResponse;
+  listener: 'http' | 'https';
+  /** The client sent `Expect: 100-continue` and waits before sending the body. */
+  expects: boolean;
+  /** The raw connection of a request with `Upgrade`. */
+  upgrade: { socket: Duplex; head: Buffer; protocol: string | null; detach(): void } | null;
+}
+
+export interface ProxiedRequest extends ConnectionUser, InboundRequest {
+  ingress: IngressState;
+  site: Site;
+  caller: Caller;
+  /** Counts as an open request of the application. A rejected request whose client is still sending does not. */
+  isCounted: boolean;
+  /** In lower case, without the port. */
+  host: string;
+  authority: string;
+  /** Path and query string. */
+  target: string;
+  at: Date;
+  startedMs: number;
+  /** Time of the last byte in either direction. */
+  touchedMs: number;
+  owner: TrafficOwner;
+  upstream: Upstream | null;
+  connection: UpstreamConnection | null;
+  tried: Upstream[];
+  attempts: number;
+  /**
+   * The kept-alive connection was closed before the first byte of the response: retried once, with the same instance.
+   */
+  resending: boolean;
+  body: BodyState;
+  /**
+   * The last chunk of the response so far, held back until it is known whether it is the final one. It is copied before
+   * the next read, which reuses the buffer.
+   */
+  pending: Buffer | null;
+  answered: boolean;
+  ended: boolean;
+  closed: boolean;
+  receivedBytes: number;
+  /** Time spent waiting for the body of the client. */
+  uploadMs: number;
+  sentBytes: number;
+  status: number;
+  reason: Reason | null;
+}
 
 /** Up to this size, concatenating the body to the head is cheaper than two writes. */
 const SMALL_BYTES = 4_096;

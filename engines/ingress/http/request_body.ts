@@ -1,9 +1,12 @@
 // Streams the request body to the instance, with backpressure.
-import type { BodyState, ProxiedRequest } from '../ingress_state';
+import type { ProxiedRequest } from './proxied_request';
 import { forwardedTrailers, isChunked } from './forwarded_head';
 import { fixedPage } from '../pages';
 import { failRequest } from './response';
 import type { VisitorRequest } from '../visitor';
+
+/** `held`: untouched, so that another instance can be tried. `waiting`: until the instance sends 100. */
+export type BodyState = 'none' | 'held' | 'waiting' | 'flowing' | 'sent';
 
 /**
  * An instance that ignores `Expect` sends no 100: after this time the body is sent anyway (RFC 9110 section 10.1.1).

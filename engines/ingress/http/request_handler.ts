@@ -3,13 +3,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { bodyOf } from './request_body';
 import { countIn, isOverShare } from '../client_share';
 import { hasCertificate } from '../tls_contexts';
-import { beginProxying, chooseInstance } from './proxied_request';
+import { beginProxying, chooseInstance, type InboundRequest, type ProxiedRequest } from './proxied_request';
 import { callerOf } from './forwarded_head';
-import type { IngressState, InboundRequest, ProxiedRequest, Site } from '../ingress_state';
+import type { IngressState } from '../ingress_state';
 import { fixedPage, render, type Page } from '../pages';
 import { serveService } from './service_requests';
 import { isClosingAfterResponse, endAfterRequest, closeAfterResponse, sendPage } from './response';
-import { findSite, normalizeHost } from '../route_table';
+import { findSite, normalizeHost, type Site } from '../route_table';
 
 interface RequestAddress {
   authority: string;

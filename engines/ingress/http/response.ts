@@ -1,7 +1,7 @@
 // Completion of a proxied request: the last bytes to the client, the counters, and the access line.
-import type { ProxiedRequest } from '../ingress_state';
 import type { AccessLine } from '../ingress';
 import { countOut } from '../client_share';
+import type { ProxiedRequest } from './proxied_request';
 import { render, type Page } from '../pages';
 import { countBytes, countRequest } from '../traffic';
 import type { VisitorRequest, VisitorResponse } from '../visitor';

@@ -1,11 +1,12 @@
 // Requests for the platform itself: over HTTPS alone, and without loss while a server of the platform restarts.
 import { countIn } from '../client_share';
-import type { IngressState, InboundRequest, ProxiedRequest, Service, Site } from '../ingress_state';
+import type { IngressState } from '../ingress_state';
 import { fixedPage, servicePage, type Page } from '../pages';
-import { isPlainHost, overload } from '../services';
+import { isPlainHost, overload, type Service } from '../services';
 import { hasCertificate } from '../tls_contexts';
+import type { Site } from '../route_table';
 import { callerOf } from './forwarded_head';
-import { beginProxying, chooseInstance } from './proxied_request';
+import { beginProxying, chooseInstance, type InboundRequest, type ProxiedRequest } from './proxied_request';
 import { sendPage } from './response';
 
 const HTTPS_DEFAULT = 443;

@@ -1,7 +1,8 @@
 // Requests for a server of the platform that takes no connection, as while it restarts: nothing of them was sent, so
 // they wait for it. How long it is away counts, not how long each of them waits.
-import type { ProxiedRequest, Service } from '../ingress_state';
 import { servicePage } from '../pages';
+import type { Service } from '../services';
+import type { ProxiedRequest } from './proxied_request';
 import { sendPage } from './response';
 
 const RETRY_EVERY_MS = 100;

@@ -5,12 +5,30 @@ import type { Socket } from 'node:net';
 import { rawOf } from '../../../core/process/connection_gate';
 import { refuseClient } from './client_error';
 import { writeDeferred } from './deferred_writes';
-import type { IngressState, SimpleConnection } from '../ingress_state';
+import type { IngressState } from '../ingress_state';
 import { serveSite } from './request_handler';
 import { closeAfterResponse, isClosingAfterResponse } from './response';
 import { findSite } from '../route_table';
 import { parseSimpleRequest } from './simple_request';
-import { simpleResponse } from './simple_response';
+import { simpleResponse, type SimpleResponse } from './simple_response';
+
+export interface SimpleConnection {
+  ingress: IngressState;
+  socket: Socket;
+  listener: 'http' | 'https';
+  /** Moves the socket and all further input to node:http. */
+  handOver: (socket: Socket) => void;
+  /** The pending response. */
+  response: SimpleResponse | null;
+  /** Input received before the response was complete. */
+  early: Buffer | null;
+  /** Time of the accept, or of the end of the last response. */
+  idleSince: number;
+  hasServed: boolean;
+  /** Callback of all responses on the connection. */
+  onFinish: (error?: Error | null) => void;
+  stop: () => void;
+}
 
 /** By the connection below TLS. */
 const accepted = new WeakMap<Socket, SimpleConnection>();

@@ -1,11 +1,18 @@
 // A connection after a protocol upgrade, e.g. a WebSocket: bytes in both directions until one side ends.
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { ProxiedRequest, Tunnel } from '../ingress_state';
 import type { ResponseHead } from './response_parser';
+import type { ProxiedRequest } from './proxied_request';
 import { finishProxying } from './response';
 import { countBytes, countRequest } from '../traffic';
 import { detachSocket } from '../upstream';
+
+export interface Tunnel {
+  proxied: ProxiedRequest;
+  client: Duplex;
+  instance: Duplex;
+  touchedMs: number;
+}
 
 /** Switches from HTTP to raw bytes. Throws an Error for a head that cannot be forwarded. */
 export function openTunnel(proxied: ProxiedRequest, head: ResponseHead, rest: Buffer): void {

@@ -4,7 +4,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { memoize } from '../../../core/memoize';
 import type { CdnTraffic, EmbeddedCdnLimits } from '../../cdn';
-import type { AccessLine, IngressDriver, ServedService, Traffic } from '../ingress';
+import type { AccessLine, IngressDriver, Traffic } from '../ingress';
+import type { ServedService } from '../services';
 
 export interface IngressProcessSettings {
   host: string;

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { listenToIngress, visitorOf, type Visitor } from '../../../core/process/ingress_connections';
-import type { ServedService } from '../../../engines/ingress/ingress';
+import type { ServedService } from '../../../engines/ingress/services';
 
 export interface OwnServer {
   served: ServedService;
