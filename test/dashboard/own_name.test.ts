@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers engines/ingress/services.ts engines/ingress/http server/http core/process */
+/** @tier heavy @quarter 2 @covers engines/ingress/platform_services.ts engines/ingress/http server/http core/process */
 // The dashboard by the name of the platform, through its own ingress, and by the address of the machine.
 import {
   buildDashboard,
