@@ -170,17 +170,14 @@ function sendToInstance(proxied: ProxiedRequest, upstream: Upstream): void {
   proxied.owner.instance_id = upstream.instanceId;
   proxied.touchedMs = now;
   upstream.open += 1;
-  const kind = connectionKindOf(proxied);
+  const connection = takeConnection(upstream, proxied, now, connectionKindOf(proxied), ingress.limits.headerBytes);
   proxied.attempts += 1;
-  const connection = takeConnection(upstream, proxied, now, kind, ingress.limits.headerBytes);
   proxied.connection = connection;
   const { target, authority, expects } = proxied;
   const protocol = upgrade?.protocol ?? null;
-  const trust =
-    proxied.site.service === null
-      ? ({ trustProxy: ingress.trustProxy, requestId: 'of_caller' } as const)
-      : ({ trustProxy: 0, requestId: 'as_sent' } as const);
-  const head = forwardedHead(request, { target, authority, caller, protocol, expects, ...trust });
+  const trustProxy = proxied.site.service === null ? ingress.trustProxy : 0;
+  const requestId = proxied.site.service === null ? 'of_caller' : 'as_sent';
+  const head = forwardedHead(request, { target, authority, caller, trustProxy, protocol, expects, requestId });
   const body = takeWholeBody(proxied);
   // Send the head and the start of the body in one packet.
   if (proxied.body === 'held' && connection.socket !== null) holdWrites(connection.socket);
