@@ -5,7 +5,7 @@ import path from 'node:path';
 import { memoize } from '../../../core/memoize';
 import type { CdnTraffic, EmbeddedCdnLimits } from '../../cdn';
 import type { AccessLine, IngressDriver, Traffic } from '../ingress';
-import type { ServedService } from '../services';
+import type { ServedService } from '../platform_services';
 
 export interface IngressProcessSettings {
   host: string;
