@@ -1,6 +1,7 @@
 // Host names of the platform itself that its own ingress serves: those of the API with the dashboard, the S3 endpoint
 // and the container registry. There is no setting for it: a name is served where clients are told to come to a port of
 // the ingress with TLS.
+import { join } from 'node:path';
 import type { Config } from './config';
 import { hostNameOf } from './protocols/domain_names';
 
@@ -10,6 +11,8 @@ export interface PlatformName {
   /** ASCII, lower case. */
   hostname: string;
   service: PlatformService;
+  /** Of its URLs. */
+  port: number;
 }
 
 type Names = Pick<
@@ -33,8 +36,8 @@ export function platformNames(config: Names): PlatformName[] {
   const { ingressTlsPort: tlsPort } = config;
   const names = new Map<string, PlatformName>();
   for (const [service, url] of urlsOf(config)) {
-    const hostname = servedName(url, tlsPort);
-    if (hostname !== null && !names.has(hostname)) names.set(hostname, { hostname, service });
+    const served = servedName(url, tlsPort);
+    if (served !== null && !names.has(served.hostname)) names.set(served.hostname, { ...served, service });
   }
   return [...names.values()];
 }
@@ -42,6 +45,23 @@ export function platformNames(config: Names): PlatformName[] {
 /** The service that this name belongs to. @param host in lower case */
 export function platformServiceOf(config: Names, host: string): PlatformService | null {
   return platformNames(config).find(({ hostname }) => hostname === host)?.service ?? null;
+}
+
+/** The names at which clients reach the platform, by whatever way: nobody else may have them, nor names below them. */
+export function ownHostnames(config: Pick<Config, 'baseUrl' | 's3Url' | 'registryHost'>): string[] {
+  const urls = [config.baseUrl, ...(config.s3Url === null ? [] : [config.s3Url]), `https://${config.registryHost}`];
+  return urls.map((url) => hostNameOf(new URL(url).hostname)).filter((name) => name !== null);
+}
+
+/** The Unix socket at which the ingress reaches a service; null where it has no name that the ingress serves. */
+export function serviceSocket(config: Names & Pick<Config, 'runtimeDir'>, service: PlatformService): string | null {
+  const isServed = platformNames(config).some((name) => name.service === service);
+  return isServed ? join(ingressDirectory(config), `${service}.sock`) : null;
+}
+
+/** Of the sockets between the ingress of a host and the other processes; of their user alone. */
+export function ingressDirectory({ runtimeDir }: Pick<Config, 'runtimeDir'>): string {
+  return join(runtimeDir, 'ingress');
 }
 
 function urlsOf(config: Names): [PlatformService, string][] {
@@ -53,10 +73,10 @@ function urlsOf(config: Names): [PlatformService, string][] {
 }
 
 /** null where the URL leads elsewhere: to an address, to this machine alone, or to a proxy with a port or path. */
-function servedName(url: string, tlsPort: number): string | null {
-  const { protocol, hostname, port, pathname } = new URL(url);
-  if (protocol !== 'https:' || pathname !== '/') return null;
-  if (![HTTPS_PORT, tlsPort].includes(Number(port || HTTPS_PORT))) return null;
-  const name = hostNameOf(hostname);
-  return name === null || name.endsWith('.localhost') ? null : name;
+function servedName(url: string, tlsPort: number): Pick<PlatformName, 'hostname' | 'port'> | null {
+  const parsed = new URL(url);
+  const port = Number(parsed.port || HTTPS_PORT);
+  if (parsed.protocol !== 'https:' || parsed.pathname !== '/' || ![HTTPS_PORT, tlsPort].includes(port)) return null;
+  const hostname = hostNameOf(parsed.hostname);
+  return hostname === null || hostname.endsWith('.localhost') ? null : { hostname, port };
 }

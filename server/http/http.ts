@@ -13,11 +13,13 @@ import { mintRequestId } from '../../core/ids';
 import { limits } from '../../core/limits';
 import type { Config } from '../../core/config';
 import { guardHttp } from '../../core/process/connection_gate';
+import { listenToIngress, type IngressListener } from '../../core/process/ingress_connections';
 import { StartupError } from '../../core/startup_error';
 import { Problem, problem } from '../../core/errors';
 import { writeProblem } from '../../rest/problem';
 import { parseTarget } from '../../rest/request';
 import { NOSNIFF } from '../../rest/send_text';
+import { unbindCookies } from './address_cookies';
 import { answerCors } from './cors';
 import { openDrain } from './drain';
 import { framingError } from './framing';
@@ -25,6 +27,8 @@ import { isSourceUpload } from './source_uploads';
 
 export interface HttpServer {
   port: number;
+  /** Takes requests of the ingress too, at this Unix socket. @param owner see listenToIngress */
+  listenToIngress(file: string, owner?: number): Promise<void>;
   /** Stops accepting requests, lets open ones finish within the grace time, then closes the remaining connections. */
   close(graceSeconds: number): Promise<void>;
 }
@@ -44,6 +48,8 @@ interface Faces {
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, requestId: string): boolean;
   /** Address of the API, known when the port is. */
   baseUrl(): string;
+  /** Whether the ingress of the host serves the name of that address. */
+  hasOwnName(): boolean;
   /** Whose pages may call it. */
   corsOrigins(): readonly string[];
 }
@@ -87,6 +93,7 @@ export async function listenHttp(
   });
   server.on('checkExpectation', handle);
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    if (faces.hasOwnName()) unbindCookies(request, null);
     if (!faces.upgrade(request, socket, head, mintRequestId())) handleWithoutUpgrade(server, request, socket, head);
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
@@ -94,7 +101,14 @@ export async function listenHttp(
   );
   await bind(server, config);
   const { port } = server.address() as { port: number };
-  return { port, close: (graceSeconds) => drain.run(server, graceSeconds) };
+  const listeners: IngressListener[] = [];
+  return {
+    port,
+    async listenToIngress(file, owner) {
+      listeners.push(await listenToIngress(server, file, owner));
+    },
+    close: (graceSeconds) => drain.run(server, graceSeconds, listeners),
+  };
 }
 
 /** Behind proxies all clients have a few addresses: they count there. Web processes get connections in turn. */
@@ -139,7 +153,10 @@ function dispatch(request: IncomingMessage, response: ServerResponse, requestId:
   else if (answerCors(request, response, faces.corsOrigins())) return;
   else if (url === '*' && request.method === 'OPTIONS') response.writeHead(204, NOSNIFF).end();
   else if (rest) void faces.rest(request, response, requestId);
-  else faces.others(request, response);
+  else {
+    if (faces.hasOwnName()) unbindCookies(request, response);
+    faces.others(request, response);
+  }
 }
 
 /** Clients that think of us as a proxy send the whole address, which a server must take (RFC 9112 section 3.2.2). */
