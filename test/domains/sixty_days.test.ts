@@ -11,7 +11,7 @@ import { waitFor } from '../support/wait_for';
 jest.setTimeout(900_000);
 
 const HOUR_MS = 3_600_000;
-const STEP_HOURS = 6;
+const STEP_HOURS = 12;
 const LIFE_DAYS = 6;
 const DAYS = 60;
 const WILDCARD = '*.apps.example.com';
@@ -103,7 +103,7 @@ described('with an authority (needs pebble and openssl)', () => {
       watching = false;
       await watch;
     }
-    expect(problems).toEqual([]);
+    expect([...new Set(problems)]).toEqual([]);
     const orders = await service.sql<{ hostname: string; count: number; failed: number }>(
       `select hostname, count(*)::int as count, count(*) filter (where outcome <> 'issued')::int as failed
         from certificate_orders group by 1`,

@@ -25,7 +25,7 @@ export interface PlatformSite {
 export const OWN = ['console.example.com', 'smtp.example.com'];
 
 export async function openPlatformSite(validSeconds: number): Promise<PlatformSite> {
-  const [httpPort, tlsPort, dnsPort] = [await freePort(), await freePort(), await freePort()];
+  const [httpPort, tlsPort, dnsPort, smtpPort] = await Promise.all([freePort(), freePort(), freePort(), freePort()]);
   const parent = await startDnsParent('com', await freePort());
   const pebble = await openPebble({ httpPort, dns: `127.0.0.1:${dnsPort}`, validSeconds });
   await pebble.start();
@@ -38,7 +38,7 @@ export async function openPlatformSite(validSeconds: number): Promise<PlatformSi
       ...{ DNS_ROOTS: parent.address, DNS_RESOLVERS: `127.0.0.1:${dnsPort}` },
       ...{ APPS_DOMAIN: 'apps.example.com', CDN_DOMAIN: 'cdn.example.net', INGRESS_IPS: '127.0.0.1' },
       ...{ BASE_URL: 'https://console.example.com', SMTP_HOST: 'smtp.example.com' },
-      ...{ SMTP_PORTS: String(await freePort()), ACME_EMAIL: 'ops@example.com' },
+      ...{ SMTP_PORTS: `${smtpPort}/tls`, ACME_EMAIL: 'ops@example.com' },
       ...{ ACME_DIRECTORY: authority.directory, ACME_CA_FILE: pebble.caFile },
     },
     async furnish(call) {
@@ -66,7 +66,8 @@ export async function openPlatformSite(validSeconds: number): Promise<PlatformSi
     },
     serial(servername) {
       return new Promise((resolve, reject) => {
-        const options = { host: '127.0.0.1', port: tlsPort, servername, ca: root, timeout: 5_000 };
+        const port = servername.startsWith('smtp.') ? smtpPort : tlsPort;
+        const options = { host: '127.0.0.1', port, servername, ca: root, timeout: 5_000 };
         const socket = connect(options, () => {
           resolve(socket.getPeerCertificate().serialNumber);
           socket.destroy();
