@@ -11,8 +11,8 @@ export interface Authority {
   isAway: boolean;
   /** By how much time has passed beside that of the clock. */
   elapsedMs: number;
-  /** Paths of requests so far. */
-  asked: string[];
+  /** Orders that it has accepted so far. */
+  placed: number;
   /** Before a request reaches the authority, and before its answer comes back. */
   on(when: 'before' | 'after', path: string): Promise<void> | void;
   close(): Promise<void>;
@@ -55,10 +55,10 @@ export async function openAuthority(pebble: Pebble): Promise<Authority> {
     (request, response) =>
       void (async () => {
         const path = request.url ?? '/';
-        self.asked.push(path);
         if (self.isAway) return response.writeHead(503).end();
         await self.on('before', path);
         const { answer, body } = await forward(request);
+        if (path === '/order-plz' && answer.statusCode === 201) self.placed += 1;
         await self.on('after', path);
         const { 'content-length': _length, ...headers } = answer.headers;
         response.writeHead(answer.statusCode ?? 500, headers).end(moved(path, body));
@@ -67,7 +67,7 @@ export async function openAuthority(pebble: Pebble): Promise<Authority> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const self: Authority = {
     directory: `https://127.0.0.1:${(server.address() as AddressInfo).port}/dir`,
-    ...{ isAway: false, elapsedMs: 0, asked: [], on: () => undefined },
+    ...{ isAway: false, elapsedMs: 0, placed: 0, on: () => undefined },
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
