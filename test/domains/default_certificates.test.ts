@@ -98,6 +98,20 @@ test('what an authority asks all to wait for is asked once', async () => {
   }
 });
 
+test('an authority that is away for hours uses up none of its limits', async () => {
+  const { hostname } = await newApplication('waiting');
+  bench.work({ directory: 'http://127.0.0.1:1/dir', caFile: null, limits: LIMITS });
+  for (let turn = 0; turn < 7; turn += 1) {
+    await waitFor('a step', async () => (await bench.pause(hostname)) > 30, 20_000);
+    await bench.due(hostname);
+  }
+  await waitFor('the last step', async () => (await bench.pause(hostname)) > 30, 20_000);
+  expect(await bench.service.sql('select outcome from certificate_orders where hostname = $1', [hostname])).toEqual([
+    { outcome: 'open' },
+  ]);
+  await bench.service.sql('delete from certificates');
+});
+
 const withPebble = hasPebble || process.env.CI ? describe : describe.skip;
 
 withPebble('with an authority (needs pebble and openssl)', () => {
