@@ -11,7 +11,7 @@ import { endPrograms, startProgram, type Program } from '../support/processes/pr
 import { startService, type TestService } from '../support/service';
 import { waitFor } from '../support/wait_for';
 
-jest.setTimeout(600_000);
+jest.setTimeout(180_000);
 
 const NAME = OWN[0] as string;
 const WILDCARD = '*.apps.example.com';
@@ -29,7 +29,7 @@ described('with an authority (needs pebble and openssl)', () => {
     worker = startProgram(
       {
         ...{ DATABASE_URL: databaseUrl, PLATFORM_DATA_DIR: service.dataDir, WORKER: 'separate' },
-        ...{ INGRESS_PROCESS: 'separate', LOG_LEVEL: 'warn', ...site.settings },
+        ...{ INGRESS_PROCESS: 'separate', ...site.settings },
       },
       { entry: 'server/worker.ts' },
     );

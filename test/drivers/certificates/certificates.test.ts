@@ -167,7 +167,8 @@ describe('an authority that misbehaves', () => {
 
   test('a clock that differs by hours is told in the same breath', async () => {
     const { message } = await ask((request, response) => {
-      if (request.url === '/dir') return response.end(JSON.stringify({ newNonce: `http://${request.headers.host}/n` }));
+      const at = `http://${request.headers.host}/x`;
+      if (request.url === '/dir') return response.end(JSON.stringify({ newNonce: at, newAccount: at }));
       return response.writeHead(503, { Date: new Date(Date.now() + 10_800_000).toUTCString() }).end();
     });
     expect(message).toMatch(/\(status 503\).* The clock of this machine is 180 min behind that of the certificate/);
