@@ -8,6 +8,7 @@ import type { Certificate, IngressCallbacks, IngressDriver } from '../../engines
 import { openIngress } from '../../engines/ingress/http/http';
 import type { ServedService } from '../../engines/ingress/services';
 import { openRemoteIngress } from '../../engines/ingress/process/remote';
+import { outrankedDomains } from '../../models/domains/domain/outranked';
 import { findChallenge, findServedCertificate } from '../../models/domains/certificate';
 import { outboundOf } from '../platform/probes';
 import type { Platform } from '../platform/platform';
@@ -41,7 +42,19 @@ export async function openIngressOf(
     },
   );
   opened.push(() => ingress.close(config.shutdownGraceSeconds * 1000));
+  await warnOfOutranked(platform);
   return { ingress, cdn };
+}
+
+/** Names that were a customer's before they were the platform's. */
+async function warnOfOutranked({ config, database, log }: Platform): Promise<void> {
+  const names = platformNames(config).map(({ hostname }) => hostname);
+  if (names.length === 0) return;
+  for (const { hostname, project_id } of await outrankedDomains(database, names))
+    log.warn(
+      { hostname, project_id },
+      'a domain of a project is a name of the platform, which the ingress serves there: let the project delete it',
+    );
 }
 
 /**
@@ -97,7 +110,10 @@ async function openHere(
   opened.push(() => cdn.close());
   const { ingressListen: host, ingressPort: port, ingressTlsPort: tlsPort, trustProxy } = config;
   const parts = { ...callbacks, edge: cdn.edge };
-  const ingress = await openIngress({ host, port, tlsPort, trustProxy, services: servicesOf(config), parts });
+  // It ends with the servers for which requests would wait.
+  const limits = { serviceAwayMs: 0 };
+  const services = servicesOf(config);
+  const ingress = await openIngress({ host, port, tlsPort, trustProxy, services, parts, limits });
   return { ingress: (await withPods(ingress, config, log)).ingress, cdn: cdn.driver };
 }
 

@@ -60,6 +60,8 @@ export interface ProxiedRequest extends ConnectionUser, InboundRequest {
    * The kept-alive connection was closed before the first byte of the response: retried once, with the same instance.
    */
   resending: boolean;
+  /** For a service that was away. */
+  hasWaited: boolean;
   body: BodyState;
   /**
    * The last chunk of the response so far, held back until it is known whether it is the final one. It is copied before
@@ -127,6 +129,7 @@ function newProxiedRequest(
     tried: [],
     attempts: 0,
     resending: false,
+    hasWaited: false,
     body: bodyOf(request),
     pending: null,
     answered: false,
@@ -217,7 +220,7 @@ function onConnected(this: ProxiedRequest): void {
   this.touchedMs = performance.now();
   startSendingBody(this);
   const { service } = this.site;
-  if (service !== null) endWaiting(service, chooseInstance);
+  if (service !== null) endWaiting(this, service, chooseInstance);
 }
 
 function onInformational(this: ProxiedRequest, head: ResponseHead): void {

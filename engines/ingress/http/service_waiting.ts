@@ -17,15 +17,24 @@ export function waitForService(
   const now = performance.now();
   service.awaySince ??= now;
   const isLong = now - service.awaySince > ingress.limits.serviceAwayMs;
-  if (isLong || ingress.closing || service.waiting.size >= ingress.limits.serviceWaiting)
-    return refuse(proxied, service);
+  if (isLong || service.waiting.size >= ingress.limits.serviceWaiting) return refuse(proxied, service);
+  if (!proxied.hasWaited) service.waited += 1;
+  proxied.hasWaited = true;
   service.waiting.add(proxied);
   service.timer ??= setTimeout(() => retry(service, send), RETRY_EVERY_MS);
 }
 
 /** A connection was made: whoever waits is sent. */
-export function endWaiting(service: Service, send: (proxied: ProxiedRequest) => void): void {
-  service.awaySince = null;
+export function endWaiting(
+  { ingress }: Pick<ProxiedRequest, 'ingress'>,
+  service: Service,
+  send: (proxied: ProxiedRequest) => void,
+): void {
+  const { awaySince, waited, refused, served } = service;
+  if (awaySince === null) return;
+  const awayMs = performance.now() - awaySince;
+  ingress.parts.serviceIsBack?.({ name: served.name, awayMs, waited, refused });
+  Object.assign(service, { awaySince: null, waited: 0, refused: 0 });
   const all = [...service.waiting];
   service.waiting.clear();
   for (const one of all) if (!one.closed) send(one);
@@ -51,6 +60,8 @@ function firstOf({ waiting }: Service): ProxiedRequest {
   return waiting.values().next().value as ProxiedRequest;
 }
 
-function refuse(proxied: ProxiedRequest, { served }: Service): void {
-  if (!proxied.closed) sendPage(proxied, servicePage('service_away', served));
+function refuse(proxied: ProxiedRequest, service: Service): void {
+  if (proxied.closed) return;
+  service.refused += 1;
+  sendPage(proxied, servicePage('service_away', service.served));
 }
