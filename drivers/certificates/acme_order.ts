@@ -80,7 +80,7 @@ async function placeOrder({ client, request, replaces }: Parts): Promise<Placed>
 }
 
 /** What authorities answer to a certificate that they do not know, do not find to be ours, or see as replaced. */
-const UNANNOUNCED = new Set(['alreadyReplaced', 'malformed', 'unauthorized', 'conflict', 'notFound', 'serverInternal']);
+const UNANNOUNCED = new Set(['alreadyReplaced', 'malformed', 'unauthorized', 'conflict', 'notFound']);
 
 // Authorities may reuse earlier validations: nothing is to be done then (section 7.5).
 async function completeChallenge(
