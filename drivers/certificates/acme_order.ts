@@ -52,7 +52,7 @@ async function finalize({ client, request }: Parts, acme: Acme, ready: Order, ke
   return client.finalizeOrder(ready, csr);
 }
 
-/** null where there is none, or the authority has forgotten it. @throws DriverError for one that it has refused since */
+/** null where there is none, or the authority has forgotten it. @throws DriverError for one that it refused since */
 async function findUnfinished({ client, request: { unfinished } }: Parts): Promise<Placed | null> {
   if (unfinished === null) return null;
   const order = await client.getOrder({ url: unfinished.url } as Order).catch((error: unknown) => {

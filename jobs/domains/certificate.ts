@@ -17,8 +17,8 @@ const COVER_MS = 5_000;
 const SHARES = { platform: 1, domain: 1, application: 0.8, cdn_zone: 0.8, preview: 0.5 };
 
 const ZONE_LOST =
-  'The certificate is renewed over DNS, but no zone above the name is delegated to this platform any more. Delegate it ' +
-  'again; otherwise the names below get certificates of their own before this one ends.';
+  'The certificate is renewed over DNS, but no zone above the name is delegated to this platform any more. Delegate ' +
+  'it again; otherwise the names below get certificates of their own before this one ends.';
 
 const PROJECT = ['domain', 'application', 'preview', 'cdn_zone']
   .map((kind) => `(select o.project_id from ${kind}s o where o.id = certificates.${kind}_id)`)

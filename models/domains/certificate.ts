@@ -137,7 +137,7 @@ export async function ensureAccountKey(
 
 const REPLACE_ACCOUNT = named('update acme_accounts set key = $3 where authority = $1 and key = $2');
 
-/** Another key for an authority that has closed the account. @param old unless another worker has replaced it already */
+/** Another key for an authority that has closed the account, unless another worker has replaced `old` already. */
 export async function replaceAccountKey(
   sql: Session,
   secrets: SecretBox,

@@ -61,7 +61,7 @@ const INSERT = named(`insert into certificate_orders (authority, hostname, regis
   values ($1, $2, $3, $4)`);
 
 /**
- * Counts a new order; one whose attempts have not come to an end yet, for an authority that is away, is counted already.
+ * Counts a new order. One whose attempts have not come to an end, since the authority is away, is counted already.
  * @returns why it has to wait; then it is not counted
  */
 export async function admitOrder(database: Session, order: NewOrder, limits: Limits | null): Promise<Waiting | null> {
