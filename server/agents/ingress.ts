@@ -94,7 +94,10 @@ function openCallbacks(
   const operators = operatorCertificate(config, onChange);
   if (operators) opened.push(() => operators.close());
   const certificate = async (host: string): Promise<Certificate | null> =>
-    (await findServedCertificate(database, secrets, host)) ?? operators?.of(host) ?? null;
+    operators?.of(host) ??
+    (await findServedCertificate(database, secrets, host)) ??
+    operators?.lastResort(host) ??
+    null;
   return { certificate, challenge: (token: string) => findChallenge(database, token), line };
 }
 
