@@ -40,7 +40,7 @@ export function startProgram(
     NETWORK: 'shared',
     ...settings,
   };
-  const child = spawn(process.execPath, ['--require', HOOK, path.join(ROOT, entry), ...words], {
+  const child = spawn(process.execPath, ['--require', HOOK, path.resolve(ROOT, entry), ...words], {
     cwd: ROOT,
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
