@@ -3,6 +3,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import * as fs from 'node:fs';
+import { createRequire } from 'node:module';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -52,6 +53,7 @@ function release() {
   const target = path.resolve(out);
   fs.mkdirSync(target, { recursive: true });
   checkOut(source);
+  requireChapter(source);
   const svc = packCommandLine(source);
   fillPlace(source, place, svc);
   const archive = path.join(target, `${name}.tar.gz`);
@@ -72,6 +74,12 @@ function checkOut(source) {
   run('bash', ['-c', 'git archive HEAD | tar -xf - -C "$1"', 'release', source], { cwd: ROOT });
   fs.symlinkSync(path.join(ROOT, 'node_modules'), path.join(source, 'node_modules'));
   run(process.execPath, ['tools/scripts/build.mjs', '--force'], { cwd: source });
+}
+
+function requireChapter(source) {
+  const { chapterOf } = createRequire(import.meta.url)(path.join(source, 'dist/core/changelog.js'));
+  if (!chapterOf(fs.readFileSync(path.join(source, 'CHANGELOG.md'), 'utf8'), version))
+    fail(`CHANGELOG.md has no chapter "## [${version}] - YYYY-MM-DD"; npm version makes it (CONTRIBUTING.md)`);
 }
 
 function packCommandLine(source) {
@@ -109,16 +117,16 @@ function installPackages(source, app) {
 }
 
 function programsOf(processor) {
-  return Object.keys(PROGRAMS).filter((one) => !one.startsWith('node-') || one.includes(`-${processor}@`));
+  return Object.entries(PROGRAMS).filter(([one]) => !one.startsWith('node-') || one.includes(`-${processor}@`));
 }
 
-function unpackProgram(program, place) {
+function unpackProgram([program, checksum], place) {
   const file = path.join(
     scratch,
     JSON.parse(run('npm', ['pack', '--json', program, '--pack-destination', scratch], { stdout: 'pipe' }))[0].filename,
   );
   const found = `sha512-${createHash('sha512').update(fs.readFileSync(file)).digest('base64')}`;
-  if (found !== PROGRAMS[program]) fail(`${program} has not the checksum that tools/release/release.mjs names`);
+  if (found !== checksum) fail(`${program} has not the checksum that tools/release/release.mjs names`);
   const isNode = program.startsWith('node-');
   const rename = `s#^package#${isNode ? '.' : 'npm'}#`;
   run('tar', ['-xzf', file, '-C', place, `--transform=${rename}`, ...(isNode ? ['package/bin/node'] : [])]);
