@@ -1,6 +1,6 @@
 // The release before goes on with the schema of today: while an upgrade runs, and after a way back. A migration that it
 // cannot bear waits for the release after (CONTRIBUTING.md).
-import { cpSync, existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import knex, { type Knex } from 'knex';
@@ -10,7 +10,7 @@ import { freePort } from '../support/processes/free_port';
 import { startProgram, type Program } from '../support/processes/program';
 import { database, directory, home, setUpStarts } from '../support/processes/start_cases';
 import { buildReleaseBefore, hasReleaseBefore, type ReleaseBefore } from '../support/releases/before';
-import { contractionsOf } from '../support/releases/schema_changes';
+import { contractionsOf, migrationNames } from '../support/releases/schema_changes';
 import { openSmoke, type Smoke } from '../support/releases/smoke';
 import { named } from '../support/runner/programs';
 import { ROOT } from '../support/runner/repository';
@@ -165,7 +165,7 @@ async function complaintsOf(folder: string): Promise<string[]> {
   const complaints: string[] = [];
   await migrate(handle, path.join(before.directory, 'migrations'));
   const original = await tables();
-  const names = namesIn(folder).filter((name) => !before.migrations.includes(name));
+  const names = migrationNames(folder).filter((name) => !before.migrations.includes(name));
   for (const name of names) {
     const schema = await tables();
     const { up } = createRequire(__filename)(path.join(folder, name)) as { up(knex: Knex): Promise<void> };
@@ -181,10 +181,4 @@ async function complaintsOf(folder: string): Promise<string[]> {
 function isBorne(name: string): boolean {
   const [, needed] = /^\d{4}_contract_(\d{4})_/.exec(name) ?? [];
   return needed !== undefined && before.migrations.some((known) => known.startsWith(`${needed}_`));
-}
-
-function namesIn(folder: string): string[] {
-  return readdirSync(folder)
-    .flatMap((file) => /^(\d{4}_\w+)\.[jt]s$/.exec(file)?.[1] ?? [])
-    .sort();
 }

@@ -4,6 +4,7 @@ import * as fs from 'node:fs';
 import path from 'node:path';
 import before from '../../../tools/release/before.json';
 import { ROOT } from '../runner/repository';
+import { migrationNames } from './schema_changes';
 
 export interface ReleaseBefore {
   version: string;
@@ -31,10 +32,7 @@ function hasCommit(commit: string): boolean {
 export function buildReleaseBefore(): ReleaseBefore {
   const directory = path.join(ROOT, '.cache/releases', before.commit);
   if (!fs.existsSync(directory)) build(directory);
-  const migrations = fs
-    .readdirSync(path.join(directory, 'migrations'))
-    .flatMap((file) => /^(\d{4}_\w+)\.ts$/.exec(file)?.[1] ?? [])
-    .sort();
+  const migrations = migrationNames(path.join(directory, 'migrations'));
   return { ...before, directory, migrations, refusesNewerSchema: before.refuses_newer_schema };
 }
 
@@ -42,6 +40,7 @@ export function buildReleaseBefore(): ReleaseBefore {
 function build(directory: string): void {
   fs.mkdirSync(path.dirname(directory), { recursive: true });
   const draft = fs.mkdtempSync(`${directory}-`);
+  fs.chmodSync(draft, 0o755);
   try {
     run(ROOT, 'bash', '-o', 'pipefail', '-c', 'git archive "$1" | tar -xf - -C "$2"', 'archive', before.commit, draft);
     installPackages(draft);

@@ -1,4 +1,5 @@
 // What a change of the schema takes from a program that was written for the schema before it.
+import { readdirSync } from 'node:fs';
 import type { Table } from '../../../tools/scripts/golden_files';
 
 /**
@@ -69,4 +70,11 @@ function widens(rule: string, other: string): boolean {
   const words = (text: string): string[] => text.match(/'[^']*'/g) ?? [];
   const frame = (text: string): string => text.replace(/ARRAY\[[^\]]*\]/, 'ARRAY[]');
   return frame(rule) === frame(other) && words(other).every((word) => words(rule).includes(word));
+}
+
+/** In their order. */
+export function migrationNames(folder: string): string[] {
+  return readdirSync(folder)
+    .flatMap((file) => /^(\d{4}_\w+)\.[jt]s$/.exec(file)?.[1] ?? [])
+    .sort();
 }
