@@ -48,7 +48,8 @@ export async function startVersion(folder: string, site: Site): Promise<Version>
     ...{ PORT: String(ports.api), INGRESS_PORT: String(ports.http), INGRESS_TLS_PORT: String(ports.tls) },
     ...{ INGRESS_CERT_FILE: site.certificate, INGRESS_KEY_FILE: site.key, VOLUME_DRIVER: 'directory' },
     ...{ BASE_URL: `https://${site.name}:${ports.tls}`, PREFERRED_NODE: 'host', PREFERRED_PYTHON: 'host' },
-    ...{ RATE_LIMIT_READ: '1000000', RATE_LIMIT_WRITE: '1000000' },
+    ...{ APPS_DOMAIN: 'apps.example.com', RATE_LIMIT_READ: '1000000', RATE_LIMIT_WRITE: '1000000' },
+    QUOTAS: '{"notifiers": null}',
     ...Object.fromEntries(off.map((name) => [name, '0'])),
   };
   const log = path.join(directory, 'service.log');
