@@ -25,9 +25,17 @@ async function kept(commit: string): Promise<string> {
   const directory = path.join(KEPT, `${commit}-made`);
   fs.mkdirSync(KEPT, { recursive: true });
   const lock = path.join(KEPT, `${commit}.lock`);
+  dropOlder(commit);
   const program = [process.execPath, '--require', path.join(ROOT, 'test/support/runner/typescript.js'), __filename];
   await run('flock', [lock, ...program, commit, directory], { maxBuffer: 2 ** 26 });
   return directory;
+}
+
+/** A release has 95 MB. */
+function dropOlder(commit: string): void {
+  for (const name of fs.readdirSync(KEPT).filter((one) => one.endsWith('-made')))
+    if (![commit, before.commit].includes(name.replace('-made', '')))
+      fs.rmSync(path.join(KEPT, name), { recursive: true, force: true });
 }
 
 /**
