@@ -3,7 +3,6 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import * as fs from 'node:fs';
-import { createRequire } from 'node:module';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -42,6 +41,8 @@ if (git('status', '--porcelain')) fail('the checkout has changes: a release is m
 const commit = git('rev-parse', 'HEAD');
 const epoch = git('show', '--no-patch', '--format=%ct', 'HEAD');
 const { version } = JSON.parse(fs.readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
+if (!fs.readFileSync(path.join(ROOT, 'CHANGELOG.md'), 'utf8').includes(`\n## [${version}]`))
+  fail(`CHANGELOG.md has no chapter "## [${version}] - YYYY-MM-DD"; npm version makes it (CONTRIBUTING.md)`);
 const name = `platform-${version}-linux-${arch}`;
 const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'platform-release-'));
 try {
@@ -55,7 +56,6 @@ function release() {
   const target = path.resolve(out);
   fs.mkdirSync(target, { recursive: true });
   checkOut(source);
-  requireChapter(source);
   const svc = packCommandLine(source);
   fillPlace(source, place, svc);
   const archive = path.join(target, `${name}.tar.gz`);
@@ -76,12 +76,6 @@ function checkOut(source) {
   run('bash', ['-c', 'git archive HEAD | tar -xf - -C "$1"', 'release', source], { cwd: ROOT });
   fs.symlinkSync(path.join(ROOT, 'node_modules'), path.join(source, 'node_modules'));
   run(process.execPath, ['tools/scripts/build.mjs', '--force'], { cwd: source });
-}
-
-function requireChapter(source) {
-  const { chapterOf } = createRequire(import.meta.url)(path.join(source, 'dist/core/changelog.js'));
-  if (!chapterOf(fs.readFileSync(path.join(source, 'CHANGELOG.md'), 'utf8'), version))
-    fail(`CHANGELOG.md has no chapter "## [${version}] - YYYY-MM-DD"; npm version makes it (CONTRIBUTING.md)`);
 }
 
 function packCommandLine(source) {
