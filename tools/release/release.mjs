@@ -42,7 +42,7 @@ const commit = git('rev-parse', 'HEAD');
 const epoch = git('show', '--no-patch', '--format=%ct', 'HEAD');
 const { version } = JSON.parse(fs.readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
 if (!fs.readFileSync(path.join(ROOT, 'CHANGELOG.md'), 'utf8').includes(`\n## [${version}]`))
-  fail(`CHANGELOG.md has no chapter "## [${version}] - YYYY-MM-DD"; npm version makes it (CONTRIBUTING.md)`);
+  fail(`CHANGELOG.md has no chapter "## [${version}] - YYYY-MM-DD": npm run release:begin makes it`);
 const name = `platform-${version}-linux-${arch}`;
 const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'platform-release-'));
 try {
