@@ -150,7 +150,8 @@ function git(...words) {
 }
 
 function run(program, words, { cwd = scratch, stdout = 'ignore' } = {}) {
-  const env = { ...process.env, LC_ALL: 'C', TZ: 'UTC' };
+  // What else programs of a build read of the surroundings.
+  const env = { ...process.env, LC_ALL: 'C', TZ: 'UTC', NODE_ENV: 'production', TAR_OPTIONS: '', GZIP: '' };
   const options = { cwd, env, stdio: ['ignore', stdout, 'inherit'], encoding: 'utf8', maxBuffer: 2 ** 26 };
   const { status, error, stdout: text } = spawnSync(program, words, options);
   if (status !== 0) fail(`${program} ${words[0]} failed${error ? `: ${error.message}` : ''}`);
