@@ -52,7 +52,7 @@ export function startProgram(
   };
   const child = spawn(
     process.execPath,
-    ['--require', HOOK, '--require', FIXED_VALUES, path.join(ROOT, entry), ...words],
+    ['--require', HOOK, '--require', FIXED_VALUES, path.resolve(ROOT, entry), ...words],
     {
       cwd: ROOT,
       env,
