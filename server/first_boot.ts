@@ -56,14 +56,18 @@ export async function renewSetupUrl(
   const setup_url = await database.transaction((session) => newSetupUrl(session, config));
   if (!setup_url) return null;
   const file = firstKeyFile(config.dataDir);
-  if (output === 'log') await replaceFile(file, formatJson({ ...(await readFirstKey(file)), setup_url }));
+  if (output === 'log')
+    await replaceFile(
+      file,
+      formatJson({ ...(await readFirstStart(config.dataDir)), base_url: config.baseUrl, setup_url }),
+    );
   return [...setupText(setup_url, output === 'terminal' ? null : file), ''].join('\n');
 }
 
-/** What the operator has left of the file. */
-async function readFirstKey(file: string): Promise<Partial<FirstKey>> {
+/** What the operator has left of the file of the first start. */
+export async function readFirstStart(dataDir: string): Promise<Partial<FirstKey>> {
   try {
-    return JSON.parse(await readFile(file, 'utf8')) as Partial<FirstKey>;
+    return JSON.parse(await readFile(firstKeyFile(dataDir), 'utf8')) as Partial<FirstKey>;
   } catch {
     return {};
   }

@@ -8,6 +8,7 @@ import type { Certificate, IngressCallbacks, IngressDriver } from '../../engines
 import { openIngress } from '../../engines/ingress/http/http';
 import { openRemoteIngress } from '../../engines/ingress/process/remote';
 import { findChallenge, findServedCertificate } from '../../models/domains/certificate';
+import { proofOf } from '../platform/setup_proof';
 import { outboundOf } from '../platform/probes';
 import type { Platform } from '../platform/platform';
 import type { PodRoutes } from '../../drivers/workload/kubernetes/pod_routes';
@@ -80,7 +81,9 @@ function openCallbacks(
   if (operators) opened.push(() => operators.close());
   const certificate = async (host: string): Promise<Certificate | null> =>
     (await findServedCertificate(database, secrets, host)) ?? operators?.of(host) ?? null;
-  return { certificate, challenge: (token: string) => findChallenge(database, token), line };
+  const challenge = async (token: string): Promise<string | null> =>
+    proofOf(secrets, token) ?? (await findChallenge(database, token));
+  return { certificate, challenge, line };
 }
 
 async function openHere(

@@ -1,0 +1,103 @@
+// Writes the new settings, restarts the service, waits until it serves the new name, and puts the settings of before
+// back where it does not.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Config } from '../../core/config';
+import { apiProblem, httpsProblem } from './https_ready';
+import type { ServiceControl } from './service_unit';
+import type { SettingsFile } from './settings_file';
+import { SetupError } from './setup_error';
+
+export interface SwitchOver {
+  settings: SettingsFile;
+  service: ServiceControl;
+  /** With the settings of before, and with the new ones. */
+  before: Config;
+  now: Config;
+  /** The new text of the file; null where it is written already, by a call that was killed. */
+  text: string | null;
+  platformHost: string;
+  /** PEM, additional trusted roots. */
+  roots: string | null;
+  report(line: string): void;
+  /** Why the authority refuses; null where nothing is known. */
+  certificateError(): Promise<string | null>;
+  /** Brings what the installation has to the new names. */
+  follow(): Promise<void>;
+  /** Aborted: go back. */
+  signal: AbortSignal;
+  /** Default: three minutes. */
+  httpsWithinMs?: number;
+}
+
+const READY_WITHIN_MS = 120_000;
+const HTTPS_WITHIN_MS = 180_000;
+/** The order has failed twice by then, if the authority refuses. */
+const REFUSED_AFTER_MS = 80_000;
+const POLL_MS = 1_000;
+
+/** @throws SetupError; the settings of before are in force again then */
+export async function switchOver(parts: SwitchOver): Promise<void> {
+  const { settings, service, text, report, now } = parts;
+  if (text !== null) await settings.write(text);
+  try {
+    report('The settings are written. Restarting the service; applications serve on.');
+    await service.restart();
+    await waitUntil(() => apiProblem(now), READY_WITHIN_MS, parts.signal, 'The service did not become ready');
+    report(`Waiting for the certificate of ${parts.platformHost}.`);
+    await waitForHttps(parts);
+    await parts.follow();
+  } catch (error) {
+    // Nothing to go back to: the settings were in force before this call.
+    if (!settings.isOnTrial()) throw error;
+    await goBack(parts);
+    throw new SetupError(`${sentence((error as Error).message)} The settings of before are in force again.`);
+  }
+  await settings.keep();
+}
+
+async function waitForHttps(parts: SwitchOver): Promise<void> {
+  const { now, platformHost, roots, signal, httpsWithinMs = HTTPS_WITHIN_MS } = parts;
+  const wait = (withinMs: number): Promise<void> =>
+    waitUntil(() => httpsProblem(now, platformHost, roots), withinMs, signal, 'HTTPS did not become ready');
+  try {
+    await wait(Math.min(REFUSED_AFTER_MS, httpsWithinMs));
+  } catch (error) {
+    if (signal.aborted) throw error;
+    const refusal = await parts.certificateError().catch(() => null);
+    if (refusal !== null) throw new SetupError(refusal);
+    await wait(httpsWithinMs);
+  }
+}
+
+/** @throws SetupError with the last problem */
+async function waitUntil(
+  problem: () => Promise<string | null>,
+  withinMs: number,
+  signal: AbortSignal,
+  what: string,
+): Promise<void> {
+  const end = performance.now() + withinMs;
+  for (;;) {
+    const found = await problem();
+    if (found === null) return;
+    if (signal.aborted) throw new SetupError('Interrupted.');
+    if (performance.now() > end) throw new SetupError(`${what} within ${withinMs / 1000} seconds: ${found}.`);
+    await sleep(POLL_MS, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+async function goBack({ settings, service, before, report }: SwitchOver): Promise<void> {
+  report('Going back to the settings of before.');
+  await settings.restore();
+  await service.restart();
+  await waitUntil(
+    () => apiProblem(before),
+    READY_WITHIN_MS,
+    new AbortController().signal,
+    'The settings of before are back, but the service did not become ready',
+  );
+}
+
+function sentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}
