@@ -22,6 +22,8 @@ export interface ReachOptions {
   httpPort: number;
   tlsPort: number;
   runtimeDir: string;
+  /** Address to answer on; default: all. */
+  listenOn?: string;
   /** What the ingress answers to a token. */
   proof(token: string): string | null;
 }
@@ -37,7 +39,7 @@ const PROXY_HEADERS = ['via', 'cf-ray', 'x-cache', 'x-served-by', 'x-amz-cf-id',
  * Answers on those of the two ports that nobody has yet, until it is closed.
  * @throws SetupError where another program has one
  */
-export async function openReach({ httpPort, tlsPort, runtimeDir, proof }: ReachOptions): Promise<Reach> {
+export async function openReach({ httpPort, tlsPort, runtimeDir, listenOn, proof }: ReachOptions): Promise<Reach> {
   const key = randomBytes(32);
   const ownProof = (token: string): string => createHmac('sha256', key).update(token).digest('hex');
   const ports = await Promise.all(
@@ -45,7 +47,7 @@ export async function openReach({ httpPort, tlsPort, runtimeDir, proof }: ReachO
   );
   const servers: http.Server[] = [];
   try {
-    for (const { port, isOurs } of ports) if (!isOurs) servers.push(await answerOn(port, ownProof));
+    for (const { port, isOurs } of ports) if (!isOurs) servers.push(await answerOn(port, listenOn, ownProof));
   } catch (error) {
     servers.forEach((server) => server.close());
     throw error;
@@ -84,7 +86,7 @@ function serviceNameOf(program: string): string {
   return { exim4: 'exim4', master: 'postfix', httpd: 'apache2' }[program] ?? program;
 }
 
-function answerOn(port: number, proof: (token: string) => string): Promise<http.Server> {
+function answerOn(port: number, host: string | undefined, proof: (token: string) => string): Promise<http.Server> {
   const server = http.createServer((request, response) => {
     const token = request.url?.startsWith(PROOF_PATH) ? request.url.slice(PROOF_PATH.length) : null;
     response.sendDate = false;
@@ -94,7 +96,7 @@ function answerOn(port: number, proof: (token: string) => string): Promise<http.
   server.keepAliveTimeout = 1;
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => reject(new SetupError(listenReason(error, port))));
-    server.listen(port, () => resolve(server));
+    server.listen(port, host, () => resolve(server));
   });
 }
 

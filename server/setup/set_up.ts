@@ -27,6 +27,8 @@ export interface Parts extends Pick<SwitchOver, 'signal' | 'report' | 'certifica
   timeSources: readonly string[];
   /** Addresses of the network interfaces of this machine. */
   interfaces: readonly string[];
+  /** Address on which ports that are free answer the checks; default: all. */
+  listenOn?: string;
   /** What the ingress answers to a token of setup. */
   proof(token: string): string | null;
   follow(before: Config, now: Config): Promise<string[]>;
@@ -128,7 +130,8 @@ async function check(plan: Plan, before: Config, parts: Parts): Promise<void> {
   const { report, timeSources, resolvers } = parts;
   const [httpPort, tlsPort] = [Number(plan.settings.INGRESS_PORT), Number(plan.settings.INGRESS_TLS_PORT)];
   const { runtimeDir } = before;
-  const reach = await openReach({ httpPort, tlsPort, runtimeDir, proof: parts.proof });
+  const { proof, listenOn } = parts;
+  const reach = await openReach({ httpPort, tlsPort, runtimeDir, listenOn, proof });
   try {
     report(`Ports ${httpPort} and ${tlsPort} are free, or the platform has them.`);
     const { terms, identities } = await checkAuthority(plan.acmeDirectory, plan.acmeCaFile, timeSources);
