@@ -1,9 +1,11 @@
 // The whole service in one process: faces, worker, metrics. Assembled here, in the order in which it starts. Where
 // several processes serve the API (cluster.ts), each of them is the part that openWeb opens.
+import cluster from 'node:cluster';
 import type { RequestListener, ServerResponse } from 'node:http';
 import express, { type Express } from 'express';
 import type { Config } from '../core/config';
 import { withPort } from '../core/config';
+import { serviceSocket } from '../core/platform_names';
 import { MAIL_LINK_PATH } from '../core/mail/mail_links';
 import { memoize } from '../core/memoize';
 import { PROBE_CHECKS_PATH, PROBE_RESULTS_PATH } from '../core/protocols/probe_protocol';
@@ -179,6 +181,9 @@ export async function openWeb(
   const [attachRun, refuseSubscriptions] = [runAttachments(platform, parts), webSocketRefusal(done)];
   faces.upgrade = (...request) => refuseSubscriptions(...request) || attachRun(...request);
   faces.express = graphql.gate(expressApp(platform, graphql.router, peoplePages(platform, schema), state));
+  // Not earlier: requests that come through the ingress wait until they can be answered.
+  const socket = serviceSocket(config, 'api');
+  if (socket !== null) await http.listenToIngress(socket, cluster.isWorker ? process.ppid : process.pid);
   return config;
 }
 

@@ -5,6 +5,7 @@ import type { Server as HttpServer, ServerResponse } from 'node:http';
 import type { Server, Socket } from 'node:net';
 import { memoize } from '../memoize';
 import { addressBlock, isPublicAddress } from '../protocols/addresses';
+import { isOfIngress } from './ingress_connections';
 
 export interface GateOptions {
   /**
@@ -60,7 +61,7 @@ export function openConnectionGate(gate: GateOptions): ConnectionGate {
   let own = 0;
   return {
     admit(socket) {
-      if (releases.has(socket)) return true;
+      if (releases.has(socket) || isOfIngress(socket)) return true;
       const address = socket.remoteAddress ?? '';
       const key = `${number} ${addressBlock(address)}`;
       const client = clients.get(key) ?? { gate, sockets: new Set() };

@@ -1,4 +1,5 @@
 // TLS contexts by host name. The certificate of each name is loaded once.
+import { X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { IngressCallbacks } from './ingress';
 
@@ -11,6 +12,8 @@ interface Entry {
   /** The result; undefined while it is loading. */
   found: SecureContext | null | undefined;
   loading: Promise<SecureContext | null>;
+  /** The certificate is one that somebody else has signed. */
+  hasAuthority: boolean;
   until: number;
 }
 
@@ -30,8 +33,8 @@ export function contextOf(store: TlsContextCache, host: string): Promise<SecureC
   const known = store.entries.get(host);
   if (known !== undefined && (known.found === undefined || known.until > Date.now())) return known.loading;
   if (store.entries.size >= NAMES) dropOldest(store);
-  const entry: Entry = { found: undefined, loading: Promise.resolve(null), until: Infinity };
-  entry.loading = loadContext(store, host, entry, known?.found ?? null);
+  const entry: Entry = { found: undefined, loading: Promise.resolve(null), hasAuthority: false, until: Infinity };
+  entry.loading = loadContext(store, host, entry, known);
   store.entries.delete(host); // Move to the end: the first entry is the oldest
   store.entries.set(host, entry);
   return entry.loading;
@@ -42,6 +45,11 @@ export function hasCertificate(store: TlsContextCache, host: string): boolean | 
   const known = store.entries.get(host);
   if (known?.found !== undefined && known.until > Date.now()) return known.found !== null;
   return contextOf(store, host).then((context) => context !== null);
+}
+
+/** Whether the certificate in use, as far as it is loaded, is that of an authority. */
+export function hasAuthority(store: TlsContextCache, host: string): boolean {
+  return store.entries.get(host)?.hasAuthority ?? false;
 }
 
 /** Reloads on next use; the previous certificate stays in use if that fails. @param host null: all host names */
@@ -57,18 +65,25 @@ async function loadContext(
   store: TlsContextCache,
   host: string,
   entry: Entry,
-  before: SecureContext | null,
+  before: Entry | undefined,
 ): Promise<SecureContext | null> {
   try {
     const certificate = await store.loadCertificate(host);
     entry.found =
       certificate && createSecureContext({ cert: certificate.chain, key: certificate.key, minVersion: 'TLSv1.2' });
+    entry.hasAuthority = certificate !== null && !isSelfSigned(certificate.chain);
     entry.until = Date.now() + (entry.found === null ? ABSENT_MS : FOUND_MS);
   } catch {
-    entry.found = before;
+    entry.found = before?.found ?? null;
+    entry.hasAuthority = before?.hasAuthority ?? false;
     entry.until = Date.now() + FAILED_MS;
   }
   return entry.found;
+}
+
+function isSelfSigned(chain: string): boolean {
+  const leaf = new X509Certificate(chain);
+  return leaf.checkIssued(leaf);
 }
 
 function dropOldest(store: TlsContextCache): void {

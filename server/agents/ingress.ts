@@ -1,11 +1,12 @@
 // Opens the ingress and the cache of CDN zones: in a separate process, which serves on without this one, or here.
-import { join } from 'node:path';
+import { ingressDirectory, platformNames, serviceSocket } from '../../core/platform_names';
 import { StartupError } from '../../core/startup_error';
 import { inheritedNodeArguments } from '../../core/process/node_arguments';
 import { operatorCertificate } from '../../drivers/certificates/operator';
 import type { CdnDriver } from '../../engines/cdn/cdn';
 import type { Certificate, IngressCallbacks, IngressDriver } from '../../engines/ingress/ingress';
 import { openIngress } from '../../engines/ingress/http/http';
+import type { ServedService } from '../../engines/ingress/services';
 import { openRemoteIngress } from '../../engines/ingress/process/remote';
 import { findChallenge, findServedCertificate } from '../../models/domains/certificate';
 import { proofOf } from '../platform/setup_proof';
@@ -59,7 +60,8 @@ export async function openFurtherIngress(
   const hosts = await openCdnHosts(platform);
   opened.push(() => hosts.close());
   const callbacks = openCallbacks(platform, lines, opened, () => ingress?.forgetCertificate(null));
-  const parts: IngressCallbacks = { ...callbacks, isServedElsewhere: (name) => hosts.has(name) };
+  const own = new Set(platformNames(config).map(({ hostname }) => hostname));
+  const parts: IngressCallbacks = { ...callbacks, isServedElsewhere: (name) => own.has(name) || hosts.has(name) };
   const ingress: IngressDriver = await openIngress({ host, port, tlsPort, trustProxy, parts }).catch(
     (error: NodeJS.ErrnoException) => {
       throw new StartupError(listenError(error, config).message);
@@ -95,7 +97,7 @@ async function openHere(
   opened.push(() => cdn.close());
   const { ingressListen: host, ingressPort: port, ingressTlsPort: tlsPort, trustProxy } = config;
   const parts = { ...callbacks, edge: cdn.edge };
-  const ingress = await openIngress({ host, port, tlsPort, trustProxy, parts });
+  const ingress = await openIngress({ host, port, tlsPort, trustProxy, services: servicesOf(config), parts });
   return { ingress: (await withPods(ingress, config, log)).ingress, cdn: cdn.driver };
 }
 
@@ -114,12 +116,23 @@ function openSeparate({ config, secrets, log }: Platform, callbacks: IngressCall
   const script = require.resolve('./workloads/ingress_of_cluster');
   const program = { execPath, execArgv: inheritedNodeArguments(), script, cwd: process.cwd() };
   return openRemoteIngress({
-    directory: join(config.runtimeDir, 'ingress'),
-    settings: { host, port, tlsPort, trustProxy, ...(cluster && { cluster }), cdn },
+    directory: ingressDirectory(config),
+    settings: { host, port, tlsPort, trustProxy, services: servicesOf(config), ...(cluster && { cluster }), cdn },
     ...(cluster && { program }),
     callbacks,
     stored: storedZonesOf({ config, secrets, log }),
     log: (message, error) => log.warn({ err: error }, message),
+  });
+}
+
+/** The servers of the platform itself, with the names of buckets and of their websites beside that of S3. */
+export function servicesOf(config: Platform['config']): ServedService[] {
+  const { baseUrl, s3Domain, s3WebsiteDomain } = config;
+  return platformNames(config).map(({ hostname, service: name, port }) => {
+    const plainHosts = name === 's3' ? [`*.${s3WebsiteDomain}`] : [];
+    const hosts = [hostname, ...(name === 's3' ? [`*.${s3Domain}`, ...plainHosts] : [])];
+    const socket = serviceSocket(config, name) as string;
+    return { name, hosts, plainHosts, port, baseUrl, socket };
   });
 }
 

@@ -4,6 +4,8 @@
 // offers, this is the fair one. If processes accept from one socket themselves, the first to wake takes a whole burst;
 // SO_REUSEPORT needs a newer version, and loses connections that wait in the queue of a process that dies.
 import { withPort } from '../../core/config';
+import { serviceSocket } from '../../core/platform_names';
+import { removeDraft } from '../../core/process/named_socket';
 import {
   addWebProcesses,
   addCheckFigures,
@@ -47,6 +49,8 @@ async function open(
   const own = openMetrics();
   await openWorker(platform, own, opened);
   const sum = metricSum();
+  const socket = serviceSocket(platform.config, 'api');
+  if (socket !== null) removeDraft(socket);
   await beforeListening();
   const processes = await startWebProcesses({
     ...platform.config,

@@ -13,6 +13,7 @@ import { mintRequestId } from '../../core/ids';
 import { limits } from '../../core/limits';
 import type { Config } from '../../core/config';
 import { guardHttp } from '../../core/process/connection_gate';
+import { listenToIngress, type IngressListener } from '../../core/process/ingress_connections';
 import { StartupError } from '../../core/startup_error';
 import { Problem, problem } from '../../core/errors';
 import { writeProblem } from '../../rest/problem';
@@ -25,6 +26,8 @@ import { isSourceUpload } from './source_uploads';
 
 export interface HttpServer {
   port: number;
+  /** Takes requests of the ingress too, at this Unix socket. @param owner see listenToIngress */
+  listenToIngress(file: string, owner?: number): Promise<void>;
   /** Stops accepting requests, lets open ones finish within the grace time, then closes the remaining connections. */
   close(graceSeconds: number): Promise<void>;
 }
@@ -94,7 +97,14 @@ export async function listenHttp(
   );
   await bind(server, config);
   const { port } = server.address() as { port: number };
-  return { port, close: (graceSeconds) => drain.run(server, graceSeconds) };
+  const listeners: IngressListener[] = [];
+  return {
+    port,
+    async listenToIngress(file, owner) {
+      listeners.push(await listenToIngress(server, file, owner));
+    },
+    close: (graceSeconds) => drain.run(server, graceSeconds, listeners),
+  };
 }
 
 /** Behind proxies all clients have a few addresses: they count there. Web processes get connections in turn. */

@@ -15,6 +15,7 @@ import { openVisitorGate } from './visitor_gate';
 import type { IngressState } from '../ingress_state';
 import { INGRESS_LIMITS, type IngressLimits } from '../limits';
 import { listenFor, portOf, stopListening, type Listeners, type Predecessor } from '../listeners';
+import { addServices, serviceHosts, type ServedService } from '../services';
 import { enforceTimeouts } from '../timeouts';
 import {
   applyRoutes,
@@ -42,6 +43,8 @@ export interface IngressOptions {
   tlsPort: number | null;
   /** Number of proxies in front whose X-Forwarded-* fields are trusted. */
   trustProxy?: number;
+  /** The servers of the platform itself. */
+  services?: readonly ServedService[];
   parts: IngressCallbacks;
   /** The process whose listeners are taken over, where it has them. */
   predecessor?: Predecessor | null;
@@ -54,6 +57,7 @@ type Scheme = 'http' | 'https';
 
 /** Time for clients to see `Connection: close` before their idle connections are closed. */
 const QUIET_MS = 500;
+const KEEP_CERTIFICATES_MS = 15_000;
 
 /**
  * Opens the ingress, without routes. Rejects with the error of `listen`, e.g. EADDRINUSE, where a port cannot be bound.
@@ -67,6 +71,7 @@ export async function openIngressServer(
   options: IngressOptions,
 ): Promise<{ driver: IngressDriver; listeners: Listeners }> {
   const ingress = newIngressState(options);
+  addServices(ingress.table, options.services ?? []);
   if (options.routes) restoreRoutes(ingress.table, options.routes.routes);
   ingress.table.complete = options.routes?.isComplete ?? false;
   const confirmedMsAgo = options.routes?.confirmedMsAgo ?? null;
@@ -94,11 +99,27 @@ export async function openIngressServer(
   const portOfScheme = (scheme: Scheme): number => portOf(listeners.get(scheme) as NetServer);
   ingress.httpsPort = secure && portOfScheme('https');
   const timer = setInterval(() => enforceTimeouts(ingress), ingress.limits.sweepMs).unref();
+  const warming = keepCertificates(ingress);
   const ports = { http: portOfScheme('http'), https: ingress.httpsPort };
   return {
-    driver: driver(ingress, ports, () => clearInterval(timer), { servers, listeners, sockets, visitors }),
+    driver: driver(ingress, ports, () => (clearInterval(timer), clearInterval(warming)), {
+      servers,
+      listeners,
+      sockets,
+      visitors,
+    }),
     listeners,
   };
+}
+
+/**
+ * Those of the platform's own names: while the control plane is away nobody can look them up, and then it has to be
+ * served that it is.
+ */
+function keepCertificates({ table, certificates }: IngressState): NodeJS.Timeout {
+  const load = (): void => serviceHosts(table).forEach((host) => void contextOf(certificates, host));
+  load();
+  return setInterval(load, KEEP_CERTIFICATES_MS).unref();
 }
 
 interface OpenSockets {

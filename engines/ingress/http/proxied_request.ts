@@ -7,11 +7,13 @@ import { isTrusted } from '../confirmation';
 import { chooseUpstream, stickyCookie } from '../load_balancing';
 import { forwardedHead, type Caller } from './forwarded_head';
 import type { IngressState } from '../ingress_state';
-import { noTargetPage, fixedPage, type Reason } from '../pages';
+import { noTargetPage, fixedPage, servicePage, type Reason } from '../pages';
 import { finishProxying, releaseUpstream, endResponse, closeAfterResponse, sendPage } from './response';
 import { noteFailedConnection } from '../reachability';
 import type { Site } from '../route_table';
+import { hasAuthority } from '../tls_contexts';
 import type { TrafficOwner } from '../traffic';
+import { endWaiting, waitForService } from './service_waiting';
 import { openTunnel } from './tunnel';
 import type { VisitorRequest, VisitorResponse } from '../visitor';
 import {
@@ -78,6 +80,9 @@ export interface ProxiedRequest extends ConnectionUser, InboundRequest {
 /** Up to this size, concatenating the body to the head is cheaper than two writes. */
 const SMALL_BYTES = 4_096;
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE']);
+/** Of services: the second answer to a DELETE would be that there is nothing. */
+const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
+const HSTS = ['Strict-Transport-Security', 'max-age=31536000'] as const;
 
 /** `finishProxying` must be called when the response is closed. */
 export function beginProxying(
@@ -147,6 +152,7 @@ function newProxiedRequest(
 /** Sends the request to an instance, and to the next one if the connection is refused. */
 export function chooseInstance(proxied: ProxiedRequest): void {
   const { site, request, tried } = proxied;
+  if (site.service !== null) return sendToInstance(proxied, site.upstreams[0] as Upstream);
   const now = performance.now();
   const upstream = chooseUpstream(site, tried, request.headers.cookie, now);
   if (upstream !== null) return sendToInstance(proxied, upstream);
@@ -163,19 +169,27 @@ function sendToInstance(proxied: ProxiedRequest, upstream: Upstream): void {
   proxied.owner.instance_id = upstream.instanceId;
   proxied.touchedMs = now;
   upstream.open += 1;
-  const kind = upgrade !== null || proxied.attempts > 0 ? 'new' : isRepeatable(proxied) ? 'repeatable' : 'once';
+  const kind = connectionKindOf(proxied);
   proxied.attempts += 1;
   const connection = takeConnection(upstream, proxied, now, kind, ingress.limits.headerBytes);
   proxied.connection = connection;
   const { target, authority, expects } = proxied;
   const protocol = upgrade?.protocol ?? null;
-  const head = forwardedHead(request, { target, authority, caller, trustProxy: ingress.trustProxy, protocol, expects });
+  const trustProxy = proxied.site.service === null ? ingress.trustProxy : 0;
+  const head = forwardedHead(request, { target, authority, caller, trustProxy, protocol, expects });
   const body = takeWholeBody(proxied);
   // Send the head and the start of the body in one packet.
   if (proxied.body === 'held' && connection.socket !== null) holdWrites(connection.socket);
   const isWhole = proxied.body === 'none' || proxied.body === 'sent';
   sendHead(connection, request.method as string, head + body, isWhole && upgrade === null);
   if (connection.socket !== null) startSendingBody(proxied);
+}
+
+/** A service says on a new connection that it will serve it: what may not be sent twice gets one. */
+function connectionKindOf(proxied: ProxiedRequest): Parameters<typeof takeConnection>[3] {
+  if (proxied.upgrade !== null || proxied.attempts > 0) return 'new';
+  if (isRepeatable(proxied)) return 'repeatable';
+  return proxied.site.service === null ? 'once' : 'new';
 }
 
 /** Handles the timeout of a connection attempt. */
@@ -192,13 +206,15 @@ function holdWrites(socket: Socket): void {
 }
 
 /** RFC 9110 section 9.2.2: only idempotent requests may be retried when it is unknown whether they arrived. */
-export function isRepeatable(proxied: ProxiedRequest): boolean {
-  return proxied.body === 'none' && IDEMPOTENT.has(proxied.request.method as string);
+export function isRepeatable({ body, site, request }: ProxiedRequest): boolean {
+  return body === 'none' && (site.service === null ? IDEMPOTENT : SAFE).has(request.method as string);
 }
 
 function onConnected(this: ProxiedRequest): void {
   this.touchedMs = performance.now();
   startSendingBody(this);
+  const { service } = this.site;
+  if (service !== null) endWaiting(service, chooseInstance);
 }
 
 function onInformational(this: ProxiedRequest, head: ResponseHead): void {
@@ -223,6 +239,8 @@ function onHead(this: ProxiedRequest, head: ResponseHead): void {
   const { response, upstream, site, ingress } = this;
   const cookie = upstream && stickyCookie(site, upstream, this.request.headers.cookie, this.caller.scheme);
   if (cookie !== null) head.headers.push('Set-Cookie', cookie);
+  if (site.service !== null && this.listener === 'https' && hasAuthority(ingress.certificates, this.host))
+    head.headers.push(...HSTS);
   if (ingress.closing || (!this.request.complete && this.body !== 'none')) closeAfterResponse(response);
   response.writeHead(head.status, head.message, head.headers);
   this.answered = true;
@@ -276,6 +294,8 @@ function onBroken(this: ProxiedRequest, error: NodeJS.ErrnoException): void {
     this.reason = 'broken';
     return void this.response.destroy();
   }
+  const { service } = this.site;
+  if (connection.socket === null && service !== null) return waitForService(this, service, chooseInstance);
   if (connection.socket === null) {
     this.tried.push(upstream);
     noteFailedConnection(upstream, error, performance.now());
@@ -285,7 +305,11 @@ function onBroken(this: ProxiedRequest, error: NodeJS.ErrnoException): void {
     this.resending = true;
     return sendToInstance(this, upstream);
   }
-  sendPage(this, fixedPage('broken'));
+  if (service === null) return sendPage(this, fixedPage('broken'));
+  if (connection.receivedBytes || !isRepeatable(this) || this.resending)
+    return sendPage(this, servicePage('service_lost', service.served));
+  this.resending = true;
+  waitForService(this, service, chooseInstance);
 }
 
 function pairs(list: string[]): [string, string][] {

@@ -100,6 +100,8 @@ export function finishProxying(proxied: ProxiedRequest): void {
   abortUpstream(proxied);
   ingress.running.delete(proxied);
   if (proxied.isCounted) countOut(site.application, proxied.caller.address);
+  // A service counts and logs its requests itself.
+  if (site.service !== null) return;
   const duration = performance.now() - proxied.startedMs;
   if (proxied.status !== 101) {
     countRequest(ingress.traffic, proxied.owner, proxied.status, duration);

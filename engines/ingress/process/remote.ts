@@ -58,7 +58,7 @@ export async function openRemoteIngress({
   known.reads = process.reads;
   for (const [id, spec] of zones) process.channel().send('ensureZone', id, spec);
   return {
-    ingress: ingressDriver(process, known, stored),
+    ingress: ingressDriver(process, known, options.settings.services ?? [], stored),
     cdn: cdnDriver(process, known, stored),
     end: (graceMs) => process.end(graceMs),
   };
@@ -78,7 +78,12 @@ function sendAll(known: Known, channel: Channel): void {
   for (const [id, spec] of known.zones) channel.send('ensureZone', id, spec);
 }
 
-function ingressDriver(process: IngressProcess, known: Known, stored?: StoredZones): IngressDriver {
+function ingressDriver(
+  process: IngressProcess,
+  known: Known,
+  services: readonly unknown[],
+  stored?: StoredZones,
+): IngressDriver {
   const send = (name: string, ...args: unknown[]): void => process.channel().send(name, ...args);
   const keep = (routes: Route[]): void => {
     known.routes.clear();
@@ -113,15 +118,15 @@ function ingressDriver(process: IngressProcess, known: Known, stored?: StoredZon
     forgetCertificate: (host) => send('forgetCertificate', host),
     close: async (graceMs) => {
       await stored?.flush();
-      if (!isServing(known)) return process.end(graceMs);
+      if (!isServing(known, services)) return process.end(graceMs);
       process.detach();
     },
   };
 }
 
 /** Without anything behind it, a process that stays would only keep the port. */
-function isServing({ routes, zones }: Known): boolean {
-  return zones.size > 0 || [...routes.values()].flat().some(({ targets }) => targets.length > 0);
+function isServing({ routes, zones }: Known, services: readonly unknown[]): boolean {
+  return services.length > 0 || zones.size > 0 || [...routes.values()].flat().some(({ targets }) => targets.length > 0);
 }
 
 /** Of processes that were replaced too: what they have begun depends on it. One that ends meanwhile has done it. */

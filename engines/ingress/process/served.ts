@@ -58,7 +58,7 @@ export async function openServed(
   predecessor: (Predecessor & { content: Content }) | null,
   follow: Follow,
 ): Promise<Served> {
-  const { host, port, tlsPort, trustProxy, cdn: cache } = settings;
+  const { host, port, tlsPort, trustProxy, services, cdn: cache } = settings;
   const outbound = openOutbound({
     isAllowed: cache.allowPrivateAddresses ? () => true : isPublicAddress,
     hostsFile: cache.allowPrivateAddresses,
@@ -75,7 +75,16 @@ export async function openServed(
   const zones = new Map(content?.zones);
   for (const [id, spec] of zones) await cdn.driver.ensureZone(id, spec, driverContext(ENSURE_MS));
   if (predecessor) await Promise.race([cdn.objectsLoaded(), sleep(OBJECTS_MS)]);
-  const options = { host, port, tlsPort, trustProxy, parts, predecessor, routes: content };
+  const options = {
+    host,
+    port,
+    tlsPort,
+    trustProxy,
+    ...(services && { services }),
+    parts,
+    predecessor,
+    routes: content,
+  };
   const { driver, listeners } = await openIngressServer(options);
   const ingress = await follow({ ingress: driver, settings, log });
   return { settings, ingress, listeners, cdn, zones, lines, pins: new Map() };
