@@ -15,7 +15,7 @@ const CDN_ZONES = named(`update cdn_zones set hostname = split_part(hostname, '.
 const WEBHOOKS = named(`update git_repositories set provider_hook_id = null, next_at = now()
   where provider_hook_id is not null and deleted_at is null returning deleted_at`);
 const BY_HAND = named(`select
-  (select count(*)::int from git_integrations where deleted_at is null) as integrations,
+  (select count(*)::int from git_integrations) as integrations,
   (select count(*)::int from email_domains where deleted_at is null) as mail,
   (select count(*)::int from domains where deleted_at is null) as domains`);
 

@@ -32,6 +32,8 @@ const WITHIN_MS = 5_000;
 const BODY_MAX = 4_096;
 /** Processes of the service itself, in which the ingress can be, too. */
 const SERVICE = /\bserver\/(?:main|worker|start_worker)\.[jt]s\b/;
+/** Also the answer of another installation, with a secret key of its own. */
+const OUR_KIND = /^[0-9a-f]{64}$/;
 /** What proxies add to an answer that has none of them. */
 const PROXY_HEADERS = ['via', 'cf-ray', 'x-cache', 'x-served-by', 'x-amz-cf-id', 'server'];
 
@@ -156,6 +158,8 @@ function judge(
       'switch its record to "DNS only".'
     );
   }
+  if (status === 200 && OUR_KIND.test(body))
+    return `At ${at}, another installation of the platform answers. Each needs a domain of its own.`;
   const location = headers.location ?? '';
   if (status >= 300 && status < 400 && location.startsWith('https:'))
     return (
