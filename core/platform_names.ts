@@ -47,6 +47,12 @@ export function platformServiceOf(config: Names, host: string): PlatformService 
   return platformNames(config).find(({ hostname }) => hostname === host)?.service ?? null;
 }
 
+/** The names at which clients reach the platform, by whatever way: nobody else may have them, nor names below them. */
+export function ownHostnames(config: Pick<Config, 'baseUrl' | 's3Url' | 'registryHost'>): string[] {
+  const urls = [config.baseUrl, ...(config.s3Url === null ? [] : [config.s3Url]), `https://${config.registryHost}`];
+  return urls.map((url) => hostNameOf(new URL(url).hostname)).filter((name) => name !== null);
+}
+
 /** The Unix socket at which the ingress reaches a service; null where it has no name that the ingress serves. */
 export function serviceSocket(config: Names & Pick<Config, 'runtimeDir'>, service: PlatformService): string | null {
   const isServed = platformNames(config).some((name) => name.service === service);

@@ -160,6 +160,7 @@ export async function openWeb(
     others: (request, response) => faces.express(request, response),
     upgrade: (...request) => faces.upgrade(...request),
     baseUrl: () => platform.config.baseUrl,
+    hasOwnName: () => serviceSocket(platform.config, 'api') !== null,
     corsOrigins: () => platform.config.corsOrigins,
   });
   // Not awaited: a request that needs the facts earlier loads them itself.

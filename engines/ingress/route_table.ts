@@ -64,9 +64,7 @@ export function routeTable(): RouteTable {
 
 /** The site of a `Host` header: an exact match, else the wildcard one label up. */
 export function findSite(table: RouteTable, authority: string): Site | null {
-  const direct = table.services.get(authority) ?? table.hosts.get(authority);
-  if (direct !== undefined) return direct;
-  return siteOfHost(table, normalizeHost(authority));
+  return siteOfHost(table, authority) ?? siteOfHost(table, normalizeHost(authority));
 }
 
 /** Like findSite, for a lower-case name without a port. */

@@ -1,6 +1,7 @@
 import { getPublicSuffix } from 'tldts';
 import type { Context } from '../../core/context';
 import { problem, validationFailed } from '../../core/errors';
+import { ownHostnames } from '../../core/platform_names';
 import { defineStates } from '../../core/states';
 import type {
   CreateDnsZoneInput,
@@ -168,7 +169,7 @@ function requireEngine(ctx: Context): void {
 
 function requireOwnable(ctx: Context, name: string): void {
   const isSuffix = getPublicSuffix(name, { extractHostname: false, validateHostname: false }) === name;
-  const own = [ctx.config.appsDomain, ctx.config.dnsDomain];
+  const own = [ctx.config.appsDomain, ctx.config.dnsDomain, ...ownHostnames(ctx.config)];
   const detail = isSuffix
     ? 'is a public suffix'
     : own.some((domain) => name === domain || name.endsWith(`.${domain}`))

@@ -19,6 +19,7 @@ import { Problem, problem } from '../../core/errors';
 import { writeProblem } from '../../rest/problem';
 import { parseTarget } from '../../rest/request';
 import { NOSNIFF } from '../../rest/send_text';
+import { unbindCookies } from './address_cookies';
 import { answerCors } from './cors';
 import { openDrain } from './drain';
 import { framingError } from './framing';
@@ -47,6 +48,8 @@ interface Faces {
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, requestId: string): boolean;
   /** Address of the API, known when the port is. */
   baseUrl(): string;
+  /** Whether the ingress of the host serves the name of that address. */
+  hasOwnName(): boolean;
   /** Whose pages may call it. */
   corsOrigins(): readonly string[];
 }
@@ -90,6 +93,7 @@ export async function listenHttp(
   });
   server.on('checkExpectation', handle);
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    if (faces.hasOwnName()) unbindCookies(request, null);
     if (!faces.upgrade(request, socket, head, mintRequestId())) handleWithoutUpgrade(server, request, socket, head);
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
@@ -149,7 +153,10 @@ function dispatch(request: IncomingMessage, response: ServerResponse, requestId:
   else if (answerCors(request, response, faces.corsOrigins())) return;
   else if (url === '*' && request.method === 'OPTIONS') response.writeHead(204, NOSNIFF).end();
   else if (rest) void faces.rest(request, response, requestId);
-  else faces.others(request, response);
+  else {
+    if (faces.hasOwnName()) unbindCookies(request, response);
+    faces.others(request, response);
+  }
 }
 
 /** Clients that think of us as a proxy send the whole address, which a server must take (RFC 9112 section 3.2.2). */

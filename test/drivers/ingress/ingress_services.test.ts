@@ -1,0 +1,303 @@
+// The servers of the platform itself behind the ingress: their names, the way to them, and what it says of visitors.
+import https from 'node:https';
+import { statSync } from 'node:fs';
+import path from 'node:path';
+import {
+  ask,
+  closeAll,
+  mirror,
+  openFront,
+  routeOf,
+  until,
+  whole,
+  type Answer,
+  type Front,
+} from '../../support/ingress/ingress';
+import { makeCertificate, makeSignedCertificate } from '../../support/ingress/ingress_certificate';
+import { openOwnServer, type OwnServer } from '../../support/ingress/own_server';
+import { fileNeeds } from '../../support/runner/programs';
+
+fileNeeds('openssl');
+
+const HOST = 'platform.example.com';
+const certificate = makeSignedCertificate(HOST, '*.s3.example.com');
+let own: OwnServer;
+
+beforeEach(async () => void (own = await openOwnServer()));
+afterEach(async () => {
+  await closeAll();
+  await own.close();
+});
+
+async function openNames(options: Parameters<typeof openFront>[1] = {}, routes: Parameters<typeof openFront>[0] = []) {
+  const front = await openFront(routes, { services: [own.served], tlsPort: 0, ...options });
+  for (const name of [HOST, 'data.s3.example.com']) front.certificates.set(name, certificate);
+  front.ingress.forgetCertificate(null);
+  return front;
+}
+
+function askSecurely(
+  front: Front,
+  options: https.RequestOptions & { body?: string } = {},
+  host = HOST,
+): Promise<Answer> {
+  const { body, headers, ...more } = options;
+  return new Promise((resolve, reject) => {
+    const request = https.request({
+      ...{ host: '127.0.0.1', port: front.ingress.ports.https, servername: host, ca: certificate.ca, agent: false },
+      ...{ headers: { host, ...headers }, ...more },
+    });
+    request.on('error', reject).on('response', (response) => void whole(response).then(resolve, reject));
+    request.end(body);
+  });
+}
+
+describe('what it says of visitors', () => {
+  const FORGED = {
+    'X-Forwarded-For': '203.0.113.9',
+    X_Forwarded_For: '203.0.113.9',
+    'X-Forwarded-Proto': 'http',
+    'X-Forwarded-Host': 'evil.example.com',
+    Forwarded: 'for=203.0.113.9',
+    'X-Real-IP': '203.0.113.9',
+  };
+
+  test('the address and the scheme of the connection, whatever the visitor claims', async () => {
+    const front = await openNames();
+    expect((await askSecurely(front, { headers: FORGED })).status).toBe(200);
+    const [one] = own.asked;
+    expect(one?.visitor).toEqual({ address: '127.0.0.1', isSecure: true });
+    expect(JSON.stringify(one?.request.rawHeaders)).not.toMatch(/203\.0\.113|evil/);
+    expect(one?.request.headers).toMatchObject({ host: HOST, 'x-forwarded-host': HOST });
+  });
+
+  test('behind a trusted proxy, what that has added, and nothing that came before it', async () => {
+    const front = await openNames({ trustProxy: 1 });
+    const headers = { 'X-Forwarded-For': '198.51.100.7, 203.0.113.9', 'X-Forwarded-Proto': 'https' };
+    expect((await ask(front, { host: HOST, headers })).status).toBe(200);
+    expect(own.asked[0]?.visitor).toEqual({ address: '203.0.113.9', isSecure: true });
+    expect(own.asked[0]?.request.headers['x-forwarded-for']).toBe('203.0.113.9');
+  });
+
+  test('who connects to the server another way says nothing', async () => {
+    const { mode } = statSync(own.served.socket);
+    expect([mode & 0o777, statSync(path.dirname(own.served.socket)).mode & 0o777]).toEqual([0o600, 0o700]);
+  });
+});
+
+describe('names', () => {
+  test.each(['Platform.Example.com', 'platform.example.com.', 'platform.example.com:8443', 'data.s3.example.com'])(
+    '%s is one',
+    async (host) => {
+      const front = await openNames({ trustProxy: 1 });
+      expect((await ask(front, { host, headers: { 'x-forwarded-proto': 'https' } })).body).toBe('served');
+    },
+  );
+
+  test.each(['other.example.com', 'a.platform.example.com', 'a.b.s3.example.com', 's3.example.com', '', '127.0.0.1'])(
+    '%j is none',
+    async (host) => {
+      const front = await openNames({ trustProxy: 1 });
+      const { status } = await ask(front, { host, headers: { 'x-forwarded-proto': 'https' } });
+      expect([status >= 400, own.asked]).toEqual([true, []]);
+    },
+  );
+
+  test('no route takes one of them, also with a wildcard', async () => {
+    const hosts = [HOST, '*.example.com', 'data.s3.example.com', '*.s3.example.com'];
+    const front = await openNames({}, [routeOf([await mirror('tenant')], { hosts })]);
+    expect((await askSecurely(front)).body).toBe('served');
+    expect((await askSecurely(front, { path: '/a' }, 'data.s3.example.com')).body).toBe('served');
+    front.ingress.replaceApplicationRoutes('app_1', []);
+    expect((await askSecurely(front)).body).toBe('served');
+  });
+
+  test('the host of an absolute target counts', async () => {
+    const front = await openNames({ trustProxy: 1 }, [routeOf([await mirror('tenant')])]);
+    const headers = { 'x-forwarded-proto': 'https' };
+    const answer = await ask(front, { host: 'app.example.com', path: `https://${HOST}/v2`, headers });
+    expect([answer.body, own.asked[0]?.request.headers.host]).toEqual(['served', HOST]);
+  });
+});
+
+describe('plain HTTP', () => {
+  test('is redirected where the name has a certificate, whatever the method', async () => {
+    const front = await openNames();
+    const answer = await ask(front, { host: `${HOST}:8000`, path: '/v2/me?a=b', method: 'POST' });
+    expect([answer.status, answer.headers.location]).toEqual([308, `https://${HOST}/v2/me?a=b`]);
+    expect(answer.headers['strict-transport-security']).toBeUndefined();
+  });
+
+  test('says that there is no certificate yet', async () => {
+    const front = await openFront([], { services: [own.served], tlsPort: 0 });
+    const answer = await ask(front, { host: HOST });
+    expect([answer.status, JSON.parse(answer.body)]).toMatchObject([503, { code: 'no_certificate' }]);
+    expect((await ask(front, { host: 'data.s3.example.com' })).status).toBe(503);
+    expect(own.asked).toEqual([]);
+  });
+
+  test('is served to visitors of a website without a certificate', async () => {
+    const front = await openNames();
+    expect((await ask(front, { host: 'data.web.example.com' })).body).toBe('served');
+    expect(own.asked[0]?.visitor).toMatchObject({ isSecure: false });
+  });
+
+  test('answers authorities', async () => {
+    const front = await openNames();
+    front.tokens.set('token', 'token.thumbprint');
+    const answer = await ask(front, { host: HOST, path: '/.well-known/acme-challenge/token' });
+    expect([answer.status, answer.body]).toEqual([200, 'token.thumbprint']);
+  });
+
+  test('from a proxy that is not trusted is no endless redirect', async () => {
+    const front = await openNames();
+    const answer = await ask(front, { host: HOST, headers: { 'X-Forwarded-Proto': 'https' } });
+    expect([answer.status, answer.headers.location]).toEqual([400, undefined]);
+    expect(answer.body).toContain('TRUST_PROXY');
+  });
+});
+
+test('HSTS is sent with a certificate of an authority, not with one that signs itself', async () => {
+  const front = await openNames();
+  expect((await askSecurely(front)).headers['strict-transport-security']).toBe('max-age=31536000');
+  const itself = makeCertificate(HOST);
+  front.certificates.set(HOST, itself);
+  front.ingress.forgetCertificate(HOST);
+  const answer = await askSecurely(front, { ca: itself.chain });
+  expect([answer.status, answer.headers['strict-transport-security']]).toEqual([200, undefined]);
+});
+
+test('their requests are neither lines nor traffic of an application', async () => {
+  const front = await openNames();
+  await askSecurely(front);
+  expect([front.lines, front.ingress.takeTraffic()]).toEqual([[], []]);
+});
+
+test('bodies may be larger than those of applications', async () => {
+  const front = await openNames({ limits: { bodyBytes: 10 } });
+  expect((await askSecurely(front, { method: 'PUT', body: 'a'.repeat(100_000) })).status).toBe(200);
+  expect(own.asked[0]?.body).toHaveLength(100_000);
+});
+
+test('a visitor with too many open requests gets 429, and all together 503', async () => {
+  await own.stop();
+  await own.start(() => undefined); // never answers
+  const limits = { serviceRequests: 6, serviceAddressRequests: 2, serviceAwayMs: 200 };
+  const front = await openNames({ trustProxy: 1, limits });
+  const from = (address: string): Promise<Answer> =>
+    ask(front, { host: HOST, headers: { 'x-forwarded-proto': 'https', 'x-forwarded-for': address } });
+  const pending = ['1.1.1.1', '1.1.1.1', '2.2.2.2', '2.2.2.2', '3.3.3.3', '3.3.3.3'];
+  const codeOf = async (answer: Promise<Answer>): Promise<unknown[]> => {
+    const { status, body, headers } = await answer;
+    return [status, (JSON.parse(body) as { code: string }).code, headers['retry-after']];
+  };
+  const open = pending.slice(0, 2).map(from);
+  await until(() => own.asked.length === 2);
+  expect(await codeOf(from('1.1.1.1'))).toEqual([429, 'rate_limited', '1']);
+  open.push(...pending.slice(2).map(from));
+  await until(() => own.asked.length === 6);
+  expect(await codeOf(from('4.4.4.4'))).toEqual([503, 'service_unavailable', '1']);
+  own.kill();
+  expect((await Promise.all(open)).map(({ status }) => status)).toEqual(pending.map(() => 503));
+});
+
+describe('while the server restarts', () => {
+  const post = (front: Front, headers = {}): Promise<Answer> =>
+    askSecurely(front, { method: 'POST', body: 'once', headers: { 'content-length': '4', ...headers } });
+
+  test('requests wait for it, and are sent once', async () => {
+    const front = await openNames();
+    await own.stop();
+    const asked = [askSecurely(front), post(front), post(front, { expect: '100-continue' })];
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    await own.start();
+    expect((await Promise.all(asked)).map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(own.asked.map(({ body }) => body).sort()).toEqual(['', 'once', 'once']);
+  });
+
+  test('after a while they are answered 503, soon to be tried again', async () => {
+    const front = await openNames({ limits: { serviceAwayMs: 300 } });
+    await own.stop();
+    const began = performance.now();
+    const { status, headers, body } = await post(front);
+    expect(performance.now() - began).toBeGreaterThan(250);
+    expect([status, headers['retry-after'], headers['content-type']]).toEqual([503, '2', 'application/problem+json']);
+    expect(JSON.parse(body)).toMatchObject({
+      code: 'service_unavailable',
+      type: `https://${HOST}/v2/errors/service_unavailable`,
+      retryable: true,
+    });
+    // How long it is away counts.
+    const again = performance.now();
+    expect((await post(front)).status).toBe(503);
+    expect(performance.now() - again).toBeLessThan(250);
+    await own.start();
+    expect((await post(front)).status).toBe(200);
+  });
+
+  test('no more than a number of them wait', async () => {
+    const front = await openNames({ limits: { serviceWaiting: 2, serviceAwayMs: 2_000 } });
+    await own.stop();
+    const asked = Array.from({ length: 5 }, () => askSecurely(front));
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    await own.start();
+    const statuses = (await Promise.all(asked)).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 503).length).toBeGreaterThanOrEqual(2);
+    expect(statuses).toContain(200);
+  });
+
+  test('a request that it was working on is not sent again, unless it only reads', async () => {
+    const front = await openNames();
+    await own.stop();
+    await own.start(() => undefined);
+    const asked = [post(front), askSecurely(front)];
+    await until(() => own.asked.length === 2);
+    own.kill();
+    await own.start();
+    const [written, read] = await Promise.all(asked);
+    expect([written?.status, read?.status]).toEqual([503, 200]);
+    expect(written?.body).toContain('may have carried out');
+    expect(own.asked.filter(({ request }) => request.method === 'POST')).toHaveLength(1);
+  });
+
+  test('a connection that nobody has taken yet lets a request wait', async () => {
+    // The kernel accepts for a process that does not come to it any more.
+    const front = await openNames({ limits: { connectMs: 300 } });
+    await own.stop();
+    const { createServer } = await import('node:net');
+    const silent = createServer(() => undefined);
+    const { listenAtFile } = await import('../../../core/process/named_socket');
+    await listenAtFile(silent, own.served.socket);
+    const asked = post(front);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    await own.start();
+    expect((await asked).status).toBe(200);
+    silent.close();
+  });
+
+  test('a visitor who does not wait is forgotten', async () => {
+    const front = await openNames();
+    await own.stop();
+    const request = https.request({
+      ...{ host: '127.0.0.1', port: front.ingress.ports.https, servername: HOST, ca: certificate.ca, agent: false },
+      headers: { host: HOST },
+    });
+    request.on('error', () => undefined).end();
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    request.destroy();
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    await own.start();
+    expect((await askSecurely(front)).status).toBe(200);
+    expect(own.asked).toHaveLength(1);
+  });
+
+  test('browsers get a page', async () => {
+    const front = await openNames({ limits: { serviceAwayMs: 100 } });
+    await own.stop();
+    const { headers, body } = await askSecurely(front, { headers: { accept: 'text/html' } });
+    expect([headers['content-type'], body]).toEqual([
+      'text/html; charset=utf-8',
+      expect.stringContaining('restarting'),
+    ]);
+  });
+});

@@ -1,0 +1,73 @@
+// A server of the platform behind an ingress of the test, and what it was asked.
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { listenToIngress, visitorOf, type Visitor } from '../../../core/process/ingress_connections';
+import type { ServedService } from '../../../engines/ingress/services';
+
+export interface OwnServer {
+  served: ServedService;
+  /** Requests in the order in which they came. */
+  asked: { request: IncomingMessage; visitor: Visitor | null; body: string }[];
+  /** Listens again after `stop`. */
+  start(listener?: RequestListener): Promise<void>;
+  /** Takes no connections, and ends those that are there after their responses. */
+  stop(): Promise<void>;
+  /** Ends at once, as when it is killed. */
+  kill(): void;
+  close(): Promise<void>;
+}
+
+const HOSTS = ['platform.example.com', '*.s3.example.com', '*.web.example.com'];
+
+/** @param listener called when the body is there; default: answers what it got */
+export async function openOwnServer(listener?: RequestListener): Promise<OwnServer> {
+  const directory = mkdtempSync(path.join(tmpdir(), 'own-server-'));
+  // Longer than the path of a Unix socket may be.
+  const socket = path.join(directory, 'a-long-name-'.repeat(8), 'api.sock');
+  const rest = { plainHosts: ['*.web.example.com'], port: 443, baseUrl: 'https://platform.example.com' };
+  const asked: OwnServer['asked'] = [];
+  let running = await listen(socket, asked, listener);
+  return {
+    served: { name: 'api', hosts: HOSTS, ...rest, socket },
+    asked,
+    async start(other = listener) {
+      running = await listen(socket, asked, other);
+    },
+    stop: () => running.stop(),
+    kill: () => running.kill(),
+    async close() {
+      running.kill();
+      await running.stop();
+      rmSync(directory, { recursive: true });
+    },
+  };
+}
+
+async function listen(
+  socket: string,
+  asked: OwnServer['asked'],
+  listener: RequestListener = (_, response) => void response.end('served'),
+): Promise<{ stop(): Promise<void>; kill(): void }> {
+  const server = createServer((request, response) => {
+    const one = { request, visitor: visitorOf(request), body: '' };
+    asked.push(one);
+    request.on('data', (bytes: Buffer) => (one.body += bytes.toString()));
+    request.on('end', () => listener(request, response));
+  });
+  const taken = await listenToIngress(server, socket);
+  const sockets = new Set<{ destroy(): void }>();
+  server.on('connection', (one) => sockets.add(one));
+  return {
+    stop() {
+      const closed = taken.close();
+      const idle = setInterval(() => server.closeIdleConnections(), 20);
+      return closed.finally(() => clearInterval(idle));
+    },
+    kill() {
+      void taken.close();
+      for (const one of sockets) one.destroy();
+    },
+  };
+}
