@@ -52,10 +52,14 @@ export function hasAuthority(store: TlsContextCache, host: string): boolean {
   return store.entries.get(host)?.hasAuthority ?? false;
 }
 
-/** Reloads on next use; the previous certificate stays in use if that fails. @param host null: all host names */
+/**
+ * Reloads on next use; the previous certificate stays in use if that fails.
+ * @param host `*.example.com`: all names one label below; null: all host names
+ */
 export function forgetContext(store: TlsContextCache, host: string | null): void {
+  const below = host?.startsWith('*.') ? host.slice(1) : null;
   for (const [name, entry] of store.entries) {
-    if (host !== null && name !== host) continue;
+    if (host !== null && name !== host && name.slice(name.indexOf('.')) !== below) continue;
     if (entry.found === undefined) store.entries.delete(name);
     else entry.until = 0;
   }

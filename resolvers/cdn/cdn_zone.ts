@@ -1,5 +1,6 @@
 import { page } from '../../models/base/page';
 import { CdnZone } from '../../models/cdn/cdn_zone';
+import { certificateOf } from '../../models/domains/certificate/shown';
 import { metricsOfCdnZone } from '../../models/applications/metric_point/cdn_zone';
 import type { Resolvers } from '../types';
 
@@ -16,5 +17,8 @@ export const resolvers: Resolvers = {
       await (await CdnZone.forUpdate(ctx, id)).destroy(ctx);
       return true;
     },
+  },
+  CdnZone: {
+    certificate: (zone, _, ctx) => certificateOf(ctx, zone.hostname),
   },
 };

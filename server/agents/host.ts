@@ -32,6 +32,7 @@ import { openGitProviders } from '../../drivers/git_provider/open';
 import { openNameserver } from './nameserver';
 import { reportIsolation } from './isolation';
 import { logNetworks, openNetworksOf } from './networks';
+import { openOwnCertificates } from './own_certificates';
 import { openObjectStorageAgent } from './object_storage/object_storage';
 import { openRegistry } from './registry';
 import { withReported } from './reported_traffic';
@@ -119,6 +120,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   };
   const logShipper = startLogShipper({ database, sources: () => allLogs(database, drivers), log, budget });
   opened.push(() => logShipper.stop());
+  opened.push(await openOwnCertificates(platform));
   const backups = startBackupStore({ config, log, engines: drivers.databases.values() });
   if (backups) opened.push(() => backups.stop());
   const tending = startUnitWatch(platform, drivers);

@@ -82,7 +82,10 @@ function openCallbacks(
   const operators = operatorCertificate(config, onChange);
   if (operators) opened.push(() => operators.close());
   const certificate = async (host: string): Promise<Certificate | null> =>
-    (await findServedCertificate(database, secrets, host)) ?? operators?.of(host) ?? null;
+    operators?.of(host) ??
+    (await findServedCertificate(database, secrets, host)) ??
+    operators?.lastResort(host) ??
+    null;
   const challenge = async (token: string): Promise<string | null> =>
     proofOf(secrets, token) ?? (await findChallenge(database, token));
   return { certificate, challenge, line };

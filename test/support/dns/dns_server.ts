@@ -1,6 +1,6 @@
 // A small real DNS server on loopback: enough of RFC 1035 for the questions that the platform asks.
 import { createSocket } from 'node:dgram';
-import { isIPv4 } from 'node:net';
+import { createServer, isIPv4 } from 'node:net';
 
 /**
  * `"shop.example.com TXT"` to its values. Names without a record of any type do not exist; `*.example.com` stands for
@@ -47,27 +47,46 @@ export async function startDnsServer(
   const ignored = new Set<string>();
   const set: DnsServer['set'] = (name, type, values) => void records.set(`${name.toLowerCase()} ${type}`, values);
   for (const [key, values] of Object.entries(initial)) set(...(key.split(' ') as [string, string]), values);
-  const socket = createSocket('udp4', (message, peer) => {
+  const respond = (message: Buffer, send: (bytes: Buffer) => void): void => {
     const question = readQuestion(message);
     if (!ignored.has(question.name))
-      socket.send(
-        failing.has(question.name) ? reply(question, serverFailure, []) : answer(records, question),
-        peer.port,
-        peer.address,
-      );
+      send(failing.has(question.name) ? reply(question, serverFailure, []) : answer(records, question));
     server.onAnswer(question.name, question.type);
+  };
+  const socket = createSocket('udp4', (message, peer) =>
+    respond(message, (bytes) => socket.send(bytes, peer.port, peer.address)),
+  );
+  // RFC 1035 section 4.2.2: the length comes first. A question comes in one piece.
+  const streams = createServer((stream) => {
+    stream.on('error', () => stream.destroy());
+    stream.on('data', (data: Buffer) =>
+      respond(data.subarray(2), (bytes) => {
+        const length = Buffer.alloc(2);
+        length.writeUInt16BE(bytes.length);
+        stream.end(Buffer.concat([length, bytes]));
+      }),
+    );
   });
   await new Promise<void>((resolve, reject) => {
     socket.once('error', reject);
     socket.bind(port, host, resolve);
   });
+  const { port: bound } = socket.address();
+  // A port that TCP has not free matters to nobody who asks by UDP.
+  await new Promise<void>((resolve) => {
+    streams.once('error', () => resolve());
+    streams.listen(bound, host, resolve);
+  });
   const server: DnsServer = {
     onAnswer: () => undefined,
-    address: `${host}:${socket.address().port}`,
+    address: `${host}:${bound}`,
     set,
     fail: (name) => void failing.add(name.toLowerCase()),
     ignore: (name) => void ignored.add(name.toLowerCase()),
-    close: () => new Promise((resolve) => socket.close(() => resolve())),
+    async close() {
+      streams.close();
+      await new Promise<void>((resolve) => socket.close(() => resolve()));
+    },
   };
   return server;
 }

@@ -71,6 +71,8 @@ export async function openPebble({ httpPort, dns, validSeconds }: Options): Prom
       ocspResponderURL: '',
       externalAccountBindingRequired: false,
       certificateValidityPeriod: validSeconds,
+      // Of newer ones, instead of the period above.
+      profiles: { default: { description: 'default', validityPeriod: validSeconds } },
     },
   };
   writeFileSync(file('config.json'), JSON.stringify({ pebble }));
