@@ -20,6 +20,7 @@ import { openControlDatabase, type ControlDatabase } from '../../db/control_data
 import { assertNotNewer, pendingMigrations } from '../../db/migrate';
 import { openEmbedded } from '../platform/embedded';
 import { MIGRATIONS } from '../platform/platform';
+import { missingDomain } from '../platform/own_domain';
 import { sharedSiteWarning } from '../platform/shared_site';
 import { listenErrorReason } from '../http/http';
 import type { Command } from './command';
@@ -87,7 +88,7 @@ function dataDirectory({ dataDir }: Config): Finding {
 }
 
 function domains(config: Config): Finding[] {
-  const warning = sharedSiteWarning(config);
+  const warning = missingDomain(config) ?? sharedSiteWarning(config);
   return warning ? [{ check: 'domains', status: 'warning', detail: warning }] : [];
 }
 

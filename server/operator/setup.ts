@@ -1,5 +1,5 @@
 // Gives the installation its domain, names and certificates.
-import { existsSync } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import path from 'node:path';
 import { isIP } from 'node:net';
@@ -12,12 +12,12 @@ import { readFirstStart } from '../first_boot';
 import { parseDomain } from '../setup/domain';
 import { followNames } from '../setup/follow_names';
 import { canonicalAddress, PUBLIC_RESOLVERS } from '../setup/lookup';
-import { DEFAULT_DIRECTORY, planOf, USUAL_PORTS, type Choice } from '../setup/plan';
+import { DEFAULT_DIRECTORY, setupPlanOf, USUAL_PORTS, type Choice } from '../setup/plan';
 import { proofOf } from '../platform/setup_proof';
 import { serviceUnit } from '../setup/service_unit';
 import { openSettingsFile, settingsFileOf } from '../setup/settings_file';
 import { SetupError } from '../setup/setup_error';
-import { setUp, type Outcome, type Parts } from '../setup/set_up';
+import { setUpInstallation, type Outcome, type Parts } from '../setup/set_up';
 import { CommandError, UsageError, type Command, type Input, type Output } from './command';
 import { inDatabase } from './open';
 
@@ -65,23 +65,31 @@ export const commands: Command[] = [
 
 async function setup(input: Input): Promise<Output> {
   const file = settingsFileOf();
-  const isRoot = process.getuid?.() === 0;
   const checkOnly = input.has('check');
   const config = loadConfig(process.env);
   const choice = choiceOf(input, config);
-  if (file !== null && !checkOnly && !isRoot)
+  if (file !== null && !checkOnly && !isWritable(file))
     throw new CommandError(`Only root can change ${file} and restart the service: run this command as root.`);
   const interrupted = new AbortController();
   const interrupt = (): void => interrupted.abort();
   process.on('SIGINT', interrupt).on('SIGTERM', interrupt);
-  const plan = planOf(choice, config);
-  const outcome = await setUp(
+  const plan = setupPlanOf(choice, config);
+  const outcome = await setUpInstallation(
     choice,
     { checkOnly, force: input.has('force') },
     partsOf(file, config, plan.platformHost, checkOnly, interrupted.signal),
   );
   report(ENDS[outcome]);
   return outputOf(outcome, plan, config);
+}
+
+function isWritable(file: string): boolean {
+  try {
+    accessSync(existsSync(file) ? file : path.dirname(file), constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 const ENDS: Record<Outcome, string> = {
@@ -164,7 +172,7 @@ function lastError(name: string): Promise<string | null> {
   });
 }
 
-async function outputOf(outcome: Outcome, plan: ReturnType<typeof planOf>, config: Config): Promise<Output> {
+async function outputOf(outcome: Outcome, plan: ReturnType<typeof setupPlanOf>, config: Config): Promise<Output> {
   const { platformHost, appsDomain, settings, records } = plan;
   if (outcome === 'by_hand') return { rows: Object.entries(settings).map(([setting, value]) => ({ setting, value })) };
   if (outcome === 'checked') return { rows: records.map(({ name, type, value }) => ({ name, type, value })) };

@@ -13,6 +13,17 @@ export interface NameCheck {
   detail: string;
 }
 
+/** What is left to do, in as few sentences as there are mistakes. */
+export function todo(names: readonly NameCheck[]): string {
+  const missing = names.filter(({ status }) => status === 'missing').map(({ name }) => name);
+  const others = names.filter(({ status }) => status !== 'missing').map(({ detail }) => detail);
+  const isShort = missing.length < 2;
+  const absent = isShort
+    ? names.filter(({ status }) => status === 'missing').map(({ detail }) => detail)
+    : [`${missing.slice(0, -1).join(', ')} and ${missing.at(-1)} have no address yet: create the records.`];
+  return [...absent, ...others].join(' ');
+}
+
 /** What a record of its own would be hidden by. */
 interface Wildcard {
   parent: string;

@@ -44,7 +44,7 @@ export const USUAL_PORTS = { http: 80, tls: 443 };
 const UNKNOWN_ADDRESS = '<address of this machine>';
 
 /** @throws SetupError where two names are in each other's way */
-export function planOf(choice: Choice, config: Config): Plan {
+export function setupPlanOf(choice: Choice, config: Config): Plan {
   const { domain } = choice;
   const appsDomain = choice.appsDomain ?? `apps.${domain}`;
   const platformHost = `platform.${domain}`;

@@ -4,12 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { loadConfig, type Config } from '../../core/config';
 import { StartupError } from '../../core/startup_error';
 import { checkAuthority, readRoots } from './authority';
-import { caaProblem, checkRecords, type NameCheck } from './check_records';
+import { caaProblem, checkRecords, todo, type NameCheck } from './check_records';
 import { apiProblem, httpsProblem } from './https_ready';
 import { listenerOf } from './ports';
-import { planOf, type Choice, type Plan } from './plan';
+import { setupPlanOf, type Choice, type Plan } from './plan';
 import { openReach, requireFreeOrOurs, type Reach } from './reach';
 import { recordTable, zoneLines } from './record_text';
+import { sharedSiteWarning } from '../platform/shared_site';
 import type { ServiceControl } from './service_unit';
 import type { SettingsFile } from './settings_file';
 import { conflictsWith, readSettings, withSettings } from './settings_text';
@@ -50,15 +51,19 @@ const POLL_MS = 5_000;
 const STILL_WAITING_MS = 60_000;
 
 /** @throws SetupError: nothing has changed then, or what has was taken back */
-export async function setUp(choice: Choice, { checkOnly, force }: SetUpOptions, parts: Parts): Promise<Outcome> {
+export async function setUpInstallation(
+  choice: Choice,
+  { checkOnly, force }: SetUpOptions,
+  parts: Parts,
+): Promise<Outcome> {
   const { settings, report } = parts;
   const text = settings?.read() ?? '';
   const before = configOf(settings ? readSettings(text) : parts.environment);
-  const plan = planOf(choice, before);
+  const plan = setupPlanOf(choice, before);
   await leaveOutTakenMailPorts(plan, before, report);
   const changed = settings ? changedText(text, plan, force) : null;
   const now = configOf(settings ? readSettings(changed as string) : { ...parts.environment, ...plan.settings });
-  reportRecords(plan, report);
+  reportPlan(plan, now, report);
   const isWritten = settings !== null && changed === text;
   const roots = choice.acmeCaFile === null ? null : readRoots(choice.acmeCaFile);
   if (isWritten && !checkOnly && !settings.isOnTrial() && (await isServed(now, plan, roots))) return 'unchanged';
@@ -120,9 +125,11 @@ async function isServed(now: Config, plan: Plan, roots: string | null): Promise<
   return problems.every((problem) => problem === null);
 }
 
-function reportRecords({ records, domain }: Plan, report: Parts['report']): void {
+function reportPlan({ records, domain }: Plan, now: Config, report: Parts['report']): void {
   report(`Records of ${domain}, for the form of its DNS provider:\n\n${recordTable(records, domain)}\n`);
   report(`The same as lines of a zone file:\n\n${zoneLines(records)}\n`);
+  const shared = sharedSiteWarning(now);
+  if (shared) report(`${shared} --apps-domain names it.\n`);
 }
 
 /** @throws SetupError for the first thing that is in the way */
@@ -160,8 +167,7 @@ async function waitForRecords(plan: Plan, parts: Parts): Promise<NameCheck[]> {
     const open = names.filter(({ status }) => status !== 'ok');
     if (!open.length) return names;
     if (signal.aborted) throw new SetupError('Interrupted. Nothing was changed.');
-    if (performance.now() >= end)
-      throw new SetupError(`${open.map(({ detail }) => detail).join(' ')} Nothing was changed.`);
+    if (performance.now() >= end) throw new SetupError(`${todo(open)} Nothing was changed.`);
     if (performance.now() - remindedAt > STILL_WAITING_MS) {
       remindedAt = performance.now();
       report(`Still waiting for ${open.map(({ name }) => name).join(', ')}. Ctrl-C leaves everything as it is.`);

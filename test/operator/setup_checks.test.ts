@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import http from 'node:http';
 import { createServer, type AddressInfo, type Server } from 'node:net';
-import { setUp, type Parts } from '../../server/setup/set_up';
+import { setUpInstallation, type Parts } from '../../server/setup/set_up';
 import type { Choice } from '../../server/setup/plan';
 import { startDnsServer, type DnsServer } from '../support/dns/dns_server';
 import { freePort } from '../support/processes/free_port';
@@ -68,7 +68,7 @@ function check(more: Partial<Parts> = {}): Promise<string> {
     certificateError: async () => null,
     ...more,
   };
-  return setUp(choice, { checkOnly: true, force: false }, parts);
+  return setUpInstallation(choice, { checkOnly: true, force: false }, parts);
 }
 
 test('everything is in order where all names lead here', async () => {

@@ -2,7 +2,7 @@
 // What `platform setup` makes of the words of its operator: the domain, names, records, and the text of the settings.
 import { loadConfig } from '../../core/config';
 import { parseDomain } from '../../server/setup/domain';
-import { planOf, type Choice } from '../../server/setup/plan';
+import { setupPlanOf, type Choice } from '../../server/setup/plan';
 import { recordTable, zoneLines } from '../../server/setup/record_text';
 import { conflictsWith, readSettings, withSettings } from '../../server/setup/settings_text';
 
@@ -47,7 +47,7 @@ test.each([
 });
 
 test('records and settings follow from the domain and the addresses', () => {
-  const plan = planOf({ ...CHOICE, addresses: ['192.0.2.1', '2001:db8::1'] }, loadConfig({}));
+  const plan = setupPlanOf({ ...CHOICE, addresses: ['192.0.2.1', '2001:db8::1'] }, loadConfig({}));
   expect(recordTable(plan.records, 'example.com').split('\n').slice(0, 5)).toEqual([
     '  Name      Type  Value        For',
     '  platform  A     192.0.2.1    dashboard and API',
@@ -73,7 +73,7 @@ test('records and settings follow from the domain and the addresses', () => {
 
 test('what is off needs no name, and an own name server is delegated to', () => {
   const config = loadConfig({ S3_PORT: '0', REGISTRY_PORT: '0', SMTP_PORTS: '0' });
-  const plan = planOf({ ...CHOICE, appsDomain: 'apps.example.net', nameServer: true }, config);
+  const plan = setupPlanOf({ ...CHOICE, appsDomain: 'apps.example.net', nameServer: true }, config);
   expect(zoneLines(plan.records).split('\n')).toEqual([
     '  platform.example.com. 300 IN A 192.0.2.1',
     '  *.apps.example.net. 300 IN A 192.0.2.1',
@@ -86,7 +86,7 @@ test('what is off needs no name, and an own name server is delegated to', () => 
 });
 
 test('applications cannot have the domain of the dashboard', () => {
-  expect(() => planOf({ ...CHOICE, appsDomain: 'example.com' }, loadConfig({}))).toThrow(
+  expect(() => setupPlanOf({ ...CHOICE, appsDomain: 'example.com' }, loadConfig({}))).toThrow(
     'platform.example.com would be below example.com',
   );
 });

@@ -13,7 +13,7 @@ import { apiProblem, httpsProblem } from '../../server/setup/https_ready';
 import type { Choice } from '../../server/setup/plan';
 import { openSettingsFile } from '../../server/setup/settings_file';
 import { readSettings } from '../../server/setup/settings_text';
-import { setUp, type Parts } from '../../server/setup/set_up';
+import { setUpInstallation, type Parts } from '../../server/setup/set_up';
 import { startDnsServer, type DnsServer } from '../support/dns/dns_server';
 import { makeSignedCertificate } from '../support/ingress/ingress_certificate';
 import { freePort } from '../support/processes/free_port';
@@ -46,7 +46,7 @@ afterAll(async () => {
   authority?.close();
 });
 
-function run(more: Partial<Parts> = {}): ReturnType<typeof setUp> {
+function run(more: Partial<Parts> = {}): ReturnType<typeof setUpInstallation> {
   reported.length = 0;
   const parts: Parts = {
     ...{ settings: openSettingsFile(service.envFile), service, environment: {}, resolvers: [dns.address] },
@@ -57,7 +57,7 @@ function run(more: Partial<Parts> = {}): ReturnType<typeof setUp> {
     certificateError: async () => 'The certificate authority accepts no more requests at the moment.',
     ...more,
   };
-  return setUp(choice, { checkOnly: false, force: false }, parts);
+  return setUpInstallation(choice, { checkOnly: false, force: false }, parts);
 }
 
 async function follow(...[before, now]: Parameters<Parts['follow']>): Promise<string[]> {
@@ -165,7 +165,7 @@ tls.test('the names of a running ingress are checked by its own answer', async (
   rmSync(before());
   expect(config.ingressPort).toBe(choice.ports.http);
   expect(
-    await setUp(
+    await setUpInstallation(
       choice,
       { checkOnly: true, force: false },
       {
