@@ -161,7 +161,6 @@ async function respond(options: EndpointOptions, seen: Seen): Promise<number | v
     const exchange = { ...context, bucket };
     if (request.isWebsite) return serveWebsite(exchange);
     requireOwner(request, bucket, 'x-amz-expected-bucket-owner');
-    if (headerOf(request, 'expect') === '100-continue') request.response.writeContinue();
     if (isForm) return postObject(exchange);
     return request.key === null
       ? ofBucket(exchange)

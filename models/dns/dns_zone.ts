@@ -1,4 +1,4 @@
-import { getPublicSuffix } from 'tldts';
+import { getDomain, getPublicSuffix } from 'tldts';
 import type { Context } from '../../core/context';
 import { problem, validationFailed } from '../../core/errors';
 import { ownHostnames } from '../../core/platform_names';
@@ -168,8 +168,11 @@ function requireEngine(ctx: Context): void {
 }
 
 function requireOwnable(ctx: Context, name: string): void {
-  const isSuffix = getPublicSuffix(name, { extractHostname: false, validateHostname: false }) === name;
-  const own = [ctx.config.appsDomain, ctx.config.dnsDomain, ...ownHostnames(ctx.config)];
+  const asGiven = { extractHostname: false, validateHostname: false };
+  const isSuffix = getPublicSuffix(name, asGiven) === name;
+  // A whole domain may be a name of the platform too, and its zone is one of the operator.
+  const hostnames = ownHostnames(ctx.config).filter((host) => getDomain(host, asGiven) !== host);
+  const own = [ctx.config.appsDomain, ctx.config.dnsDomain, ...hostnames];
   const detail = isSuffix
     ? 'is a public suffix'
     : own.some((domain) => name === domain || name.endsWith(`.${domain}`))

@@ -129,11 +129,13 @@ function openSeparate({ config, secrets, log }: Platform, callbacks: IngressCall
 }
 
 /** The servers of the platform itself, with the names of buckets and of their websites beside that of S3. */
-export function servicesOf(config: Platform['config']): ServedService[] {
-  const { baseUrl, s3Domain, s3WebsiteDomain } = config;
+function servicesOf(config: Platform['config']): ServedService[] {
+  const { baseUrl, s3Domain, s3WebsiteDomain, appsDomain, cdnDomain } = config;
+  // What belongs to applications as well would be theirs no more.
+  const ofBuckets = [s3Domain, s3WebsiteDomain].filter((domain) => domain !== appsDomain && domain !== cdnDomain);
   return platformNames(config).map(({ hostname, service: name, port }) => {
-    const plainHosts = name === 's3' ? [`*.${s3WebsiteDomain}`] : [];
-    const hosts = [hostname, ...(name === 's3' ? [`*.${s3Domain}`, ...plainHosts] : [])];
+    const hosts = [hostname, ...(name === 's3' ? ofBuckets.map((domain) => `*.${domain}`) : [])];
+    const plainHosts = hosts.filter((host) => host === `*.${s3WebsiteDomain}`);
     const socket = serviceSocket(config, name) as string;
     return { name, hosts, plainHosts, port, baseUrl, socket };
   });

@@ -175,8 +175,11 @@ function sendToInstance(proxied: ProxiedRequest, upstream: Upstream): void {
   proxied.connection = connection;
   const { target, authority, expects } = proxied;
   const protocol = upgrade?.protocol ?? null;
-  const trustProxy = proxied.site.service === null ? ingress.trustProxy : 0;
-  const head = forwardedHead(request, { target, authority, caller, trustProxy, protocol, expects });
+  const trust =
+    proxied.site.service === null
+      ? ({ trustProxy: ingress.trustProxy, requestId: 'of_caller' } as const)
+      : ({ trustProxy: 0, requestId: 'as_sent' } as const);
+  const head = forwardedHead(request, { target, authority, caller, protocol, expects, ...trust });
   const body = takeWholeBody(proxied);
   // Send the head and the start of the body in one packet.
   if (proxied.body === 'held' && connection.socket !== null) holdWrites(connection.socket);

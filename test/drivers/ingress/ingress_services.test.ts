@@ -1,7 +1,11 @@
 // The servers of the platform itself behind the ingress: their names, the way to them, and what it says of visitors.
 import https from 'node:https';
+import { createServer } from 'node:net';
 import { statSync } from 'node:fs';
 import path from 'node:path';
+import tls from 'node:tls';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { listenAtFile } from '../../../core/process/named_socket';
 import {
   ask,
   closeAll,
@@ -173,6 +177,23 @@ test('their requests are neither lines nor traffic of an application', async () 
   expect([front.lines, front.ingress.takeTraffic()]).toEqual([[], []]);
 });
 
+test('a WebSocket goes through, and says who it is', async () => {
+  const front = await openNames({ limits: { tunnelIdleMs: 1, sweepMs: 10 } });
+  const socket = tls.connect({
+    ...{ host: '127.0.0.1', port: front.ingress.ports.https as number, servername: HOST, ca: certificate.ca },
+  });
+  let text = '';
+  socket.on('data', (bytes: Buffer) => (text += bytes.toString()));
+  socket.write(`GET /attach HTTP/1.1\r\nHost: ${HOST}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nfirst `);
+  await until(() => text.endsWith('first '));
+  await sleep(100); // longer than that of an application may be silent
+  socket.write('second');
+  await until(() => text.endsWith('first second'));
+  expect(text).toMatch(/^HTTP\/1\.1 101 /);
+  expect(own.asked[0]?.visitor).toEqual({ address: '127.0.0.1', isSecure: true });
+  socket.destroy();
+});
+
 test('bodies may be larger than those of applications', async () => {
   const front = await openNames({ limits: { bodyBytes: 10 } });
   expect((await askSecurely(front, { method: 'PUT', body: 'a'.repeat(100_000) })).status).toBe(200);
@@ -209,7 +230,7 @@ describe('while the server restarts', () => {
     const front = await openNames();
     await own.stop();
     const asked = [askSecurely(front), post(front), post(front, { expect: '100-continue' })];
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await sleep(500);
     await own.start();
     expect((await Promise.all(asked)).map(({ status }) => status)).toEqual([200, 200, 200]);
     expect(own.asked.map(({ body }) => body).sort()).toEqual(['', 'once', 'once']);
@@ -239,7 +260,7 @@ describe('while the server restarts', () => {
     const front = await openNames({ limits: { serviceWaiting: 2, serviceAwayMs: 2_000 } });
     await own.stop();
     const asked = Array.from({ length: 5 }, () => askSecurely(front));
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await sleep(500);
     await own.start();
     const statuses = (await Promise.all(asked)).map(({ status }) => status);
     expect(statuses.filter((status) => status === 503).length).toBeGreaterThanOrEqual(2);
@@ -264,12 +285,10 @@ describe('while the server restarts', () => {
     // The kernel accepts for a process that does not come to it any more.
     const front = await openNames({ limits: { connectMs: 300 } });
     await own.stop();
-    const { createServer } = await import('node:net');
     const silent = createServer(() => undefined);
-    const { listenAtFile } = await import('../../../core/process/named_socket');
     await listenAtFile(silent, own.served.socket);
     const asked = post(front);
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await sleep(200);
     await own.start();
     expect((await asked).status).toBe(200);
     silent.close();
@@ -283,9 +302,9 @@ describe('while the server restarts', () => {
       headers: { host: HOST },
     });
     request.on('error', () => undefined).end();
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await sleep(300);
     request.destroy();
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await sleep(300);
     await own.start();
     expect((await askSecurely(front)).status).toBe(200);
     expect(own.asked).toHaveLength(1);

@@ -56,6 +56,14 @@ async function listen(
     request.on('data', (bytes: Buffer) => (one.body += bytes.toString()));
     request.on('end', () => listener(request, response));
   });
+  // An echo, after the handshake.
+  server.on('upgrade', (request, stream, head) => {
+    asked.push({ request, visitor: visitorOf(request), body: '' });
+    stream.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+    stream.write(head);
+    stream.on('data', (bytes: Buffer) => stream.write(bytes)).on('error', () => undefined);
+    stream.on('end', () => stream.end());
+  });
   const taken = await listenToIngress(server, socket);
   const sockets = new Set<{ destroy(): void }>();
   server.on('connection', (one) => sockets.add(one));
