@@ -76,6 +76,12 @@ export interface CertificateDriver {
    */
   renewalWindow(chain: string, ctx: DriverContext): Promise<RenewalWindow | null>;
 
+  /**
+   * Asks the authority for something that changes nothing. @returns advice where the clocks differ too much, else ''
+   * @throws DriverError where it does not answer
+   */
+  probe(ctx: DriverContext): Promise<string>;
+
   /** By how much the clock here is ahead of that of the authority, in its last answer; null before the first. */
   clockAheadMs(): number | null;
 }

@@ -14,6 +14,7 @@ import { idempotencyRecords } from '../models/idempotency_record';
 import { DOWNLOAD_PATH } from '../models/databases/database_backup/download';
 import { UPLOAD_PATH } from '../models/deployments/source_upload/address';
 import { pendingMigrations } from '../db/migrate';
+import { certificateFigures } from '../models/domains/certificate/trouble';
 import { checkFigures } from '../models/observers/observer/claim';
 import { buildCore, type Core } from '../resolvers';
 import { restHandler } from '../rest/app';
@@ -25,6 +26,7 @@ import { NOSNIFF } from '../rest/send_text';
 import { accountPages } from './http/account_pages';
 import {
   addCheckCounts,
+  addCertificateFigures,
   addCheckFigures,
   addNameserver,
   addNetworks,
@@ -112,6 +114,7 @@ async function open(
   await openWorker(platform, metrics, opened);
   addWorkerLag(metrics, () => platform.workerLag());
   addCheckFigures(metrics, () => checkFigures(platform.database));
+  addCertificateFigures(metrics, () => certificateFigures(platform.database));
   addVarnishFigures(metrics, platform.config.cdnVarnishNodes);
   await beforeListening();
   const config = await openWeb(platform, built, metrics, opened);

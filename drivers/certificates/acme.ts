@@ -41,6 +41,7 @@ export function acmeCertificates(options: Options): CertificateDriver {
     clockAheadMs: state.transport.clockAheadMs,
     issue: (request, publish, ctx) => issue(state, request, publish, ctx),
     renewalWindow: (chain, ctx) => renewalWindow(state, chain, ctx),
+    probe: (ctx) => probe(state, ctx),
   };
 }
 
@@ -57,7 +58,7 @@ async function issue(
     const client = new acme.Client({ directoryUrl: state.directory, accountKey: request.accountKey });
     await openAccount(client, state.email);
     // Where it is not offered, `replaces` must not be sent (RFC 9773 section 5).
-    const isAnnounced = request.replaces !== null && (await renewalAddress(state)) !== null;
+    const isAnnounced = request.replaces !== null && (await renewalAddress(state).catch(() => null)) !== null;
     const replaces = isAnnounced ? await certificateIdOf(request.replaces as string) : null;
     return await fulfillOrder({ acme, client, publish, ctx, request, replaces });
   } catch (error) {
@@ -90,6 +91,17 @@ async function renewalWindow(state: State, chain: string, ctx: DriverContext): P
     if (id === null) return null;
     const { text, retryAfterMs } = await state.transport.get(`${address?.replace(/\/$/, '')}/${id}`);
     return parseRenewalInfo(text, retryAfterMs);
+  } catch (error) {
+    throw toDriverError(error, ctx);
+  }
+}
+
+async function probe({ transport, directory }: State, ctx: DriverContext): Promise<string> {
+  try {
+    const { text } = await transport.get(directory);
+    // What was got may come of a cache, with its date; a nonce may not (RFC 8555 section 7.2).
+    await transport.head((JSON.parse(text) as { newNonce: string }).newNonce);
+    return clockAdvice(transport.clockAheadMs());
   } catch (error) {
     throw toDriverError(error, ctx);
   }

@@ -56,7 +56,7 @@ async function finalize({ client, request }: Parts, acme: Acme, ready: Order, ke
 async function findUnfinished({ client, request: { unfinished } }: Parts): Promise<Placed | null> {
   if (unfinished === null) return null;
   const order = await client.getOrder({ url: unfinished.url } as Order).catch((error: unknown) => {
-    if (error instanceof AcmeRefusal) return null;
+    if (error instanceof AcmeRefusal || (error as { status?: number }).status === 404) return null;
     throw error;
   });
   if (order?.status === 'invalid') throw await invalidReason(client, order);

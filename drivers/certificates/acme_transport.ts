@@ -4,6 +4,7 @@ import * as http from 'node:http';
 import * as https from 'node:https';
 import { rootCertificates } from 'node:tls';
 import type { axios } from 'acme-client';
+import { version } from '../../package.json';
 import { toClockError, toOutage, toRefusal, type AcmeProblem } from './acme_problem';
 
 type Adapter = Extract<(typeof axios)['defaults']['adapter'], (...given: never[]) => unknown>;
@@ -12,6 +13,7 @@ export interface AcmeTransport {
   adapter: Adapter;
   /** A resource that needs no signature. Rejects with a DriverError for each error response. */
   get(url: string): Promise<{ text: string; retryAfterMs: number | null }>;
+  head(url: string): Promise<void>;
   /** By how much the clock here is ahead of the server's, in its last answer. */
   clockAheadMs(): number | null;
 }
@@ -22,6 +24,8 @@ interface Reply {
   text: string;
 }
 
+/** RFC 8555 section 6.1 demands one. */
+const AGENT = `platform-api/${version}`;
 const RESPONSE_TIMEOUT_MS = 15_000;
 const RESPONSE_BYTES_MAX = 1 << 20;
 /** A longer delay than a day is a mistake of the authority, or of its clock. */
@@ -35,7 +39,8 @@ export function openAcmeTransport(roots: string | null): AcmeTransport {
   const agent = roots === null ? undefined : new https.Agent({ ca: [...rootCertificates, roots] });
   let aheadMs: number | null = null;
   const exchange = async (url: string, options: https.RequestOptions, body?: string): Promise<Reply> => {
-    const reply = await send(new URL(url), { ...options, agent }, body);
+    const headers = { 'User-Agent': AGENT, ...options.headers };
+    const reply = await send(new URL(url), { ...options, headers, agent }, body);
     // A cache may have kept what was got.
     if (options.method !== 'GET') aheadMs = aheadMsOf(reply.headers.date) ?? aheadMs;
     return reply;
@@ -53,6 +58,9 @@ export function openAcmeTransport(roots: string | null): AcmeTransport {
       const reply = await exchange(url, { method: 'GET' });
       requireSuccess(reply);
       return { text: reply.text, retryAfterMs: retryAfterMsOf(reply.headers['retry-after']) };
+    },
+    async head(url) {
+      requireSuccess(await exchange(url, { method: 'HEAD' }));
     },
     clockAheadMs: () => aheadMs,
   };
@@ -104,7 +112,7 @@ function requireSuccess({ status, headers, text }: Reply): void {
   // acme-client retries with the nonce of this response (section 6.5).
   if (problem.type === BAD_NONCE) return;
   if (status === 429) throw toRefusal({ ...problem, type: 'rateLimited' }, pause);
-  if (status >= 500 || !problem.type) throw toOutage(`status ${status}`, pause);
+  if (status >= 500 || !problem.type) throw Object.assign(toOutage(`status ${status}`, pause), { status });
   throw toRefusal(problem, pause);
 }
 

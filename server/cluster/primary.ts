@@ -8,6 +8,7 @@ import { serviceSocket } from '../../core/platform_names';
 import { removeDraft } from '../../core/process/named_socket';
 import {
   addWebProcesses,
+  addCertificateFigures,
   addCheckFigures,
   addVarnishFigures,
   addWorkerLag,
@@ -15,6 +16,7 @@ import {
   openMetrics,
 } from '../http/admin';
 import { adminRoutes } from '../http/ai_usage_ingest';
+import { certificateFigures } from '../../models/domains/certificate/trouble';
 import { checkFigures } from '../../models/observers/observer/claim';
 import { poolSizeThatFits } from '../platform/connection_budget';
 import { mailPages } from '../http/mail_pages';
@@ -62,6 +64,7 @@ async function open(
   platform.config = withPort(platform.config, processes.port);
   addWorkerLag(own, () => platform.workerLag());
   addCheckFigures(own, () => checkFigures(platform.database));
+  addCertificateFigures(own, () => certificateFigures(platform.database));
   addVarnishFigures(own, platform.config.cdnVarnishNodes);
   addWebProcesses(own, () => processes.serving());
   const admin = await listenAdmin(

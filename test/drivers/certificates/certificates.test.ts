@@ -108,8 +108,8 @@ describe('an authority that misbehaves', () => {
       const driver = openCertificates({ directory, email: null, caFile: null });
       return await driver
         .issue(
-          { hostname: 'www.example.com', accountKey: await newPrivateKey() },
-          { http: async () => {}, dns: async () => {} },
+          { hostname: 'www.example.com', accountKey: await newPrivateKey(), replaces: null, unfinished: null },
+          { http: async () => {}, dns: async () => {}, order: async () => {} },
           driverContext(10_000),
         )
         .then(
