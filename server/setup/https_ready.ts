@@ -7,7 +7,13 @@ import type { Config } from '../../core/config';
 const WITHIN_MS = 5_000;
 /** Of an ingress that has no certificate for the name yet. */
 const NO_CERTIFICATE = new Set(['ECONNRESET', 'EPROTO', 'ERR_SSL_TLSV1_UNRECOGNIZED_NAME']);
+const NOT_TRUSTED = 'is of an authority that browsers do not trust';
 const UNTRUSTED = /^(?:UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|CERT_UNTRUSTED)/;
+
+/** Whether waiting changes nothing: the chain is complete, and ends at a root that nobody knows. */
+export function isUntrusted(problem: string): boolean {
+  return problem.includes(NOT_TRUSTED);
+}
 
 /** null when the process of the API is ready, else why not. */
 export async function apiProblem({ host, port }: Pick<Config, 'host' | 'port'>): Promise<string | null> {
@@ -52,7 +58,6 @@ function reasonOf({ code = '', name: kind, message }: NodeJS.ErrnoException, nam
   if (code === 'ECONNREFUSED') return `nothing listens on the port of TLS`;
   if (NO_CERTIFICATE.has(code) || code.startsWith('ERR_SSL')) return `there is no certificate for ${name} yet`;
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `there is no certificate for ${name} yet`;
-  if (UNTRUSTED.test(code))
-    return `the certificate of ${name} is of an authority that browsers do not trust (${code}); --acme-ca names its root`;
+  if (UNTRUSTED.test(code)) return `the certificate of ${name} ${NOT_TRUSTED} (${code}); --acme-ca names its root`;
   return `the certificate of ${name} is not valid (${code || message})`;
 }

@@ -2,7 +2,7 @@
 // back where it does not.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../core/config';
-import { apiProblem, httpsProblem } from './https_ready';
+import { apiProblem, httpsProblem, isUntrusted } from './https_ready';
 import type { ServiceControl } from './service_unit';
 import type { SettingsFile } from './settings_file';
 import { SetupError } from './setup_error';
@@ -33,6 +33,8 @@ const READY_WITHIN_MS = 120_000;
 const HTTPS_WITHIN_MS = 180_000;
 /** The order has failed twice by then, if the authority refuses. */
 const REFUSED_AFTER_MS = 80_000;
+/** A certificate of the operator may be served until the one that was ordered is there. */
+const UNTRUSTED_MS = 20_000;
 const POLL_MS = 1_000;
 
 /** @throws SetupError; the settings of before are in force again then */
@@ -62,7 +64,7 @@ async function waitForHttps(parts: SwitchOver): Promise<void> {
   try {
     await wait(Math.min(REFUSED_AFTER_MS, httpsWithinMs));
   } catch (error) {
-    if (signal.aborted) throw error;
+    if (signal.aborted || isUntrusted((error as Error).message)) throw error;
     const refusal = await parts.certificateError().catch(() => null);
     if (refusal !== null) throw new SetupError(refusal);
     await wait(httpsWithinMs);
@@ -77,9 +79,12 @@ async function waitUntil(
   what: string,
 ): Promise<void> {
   const end = performance.now() + withinMs;
+  let untrustedSince = Infinity;
   for (;;) {
     const found = await problem();
     if (found === null) return;
+    untrustedSince = isUntrusted(found) ? Math.min(untrustedSince, performance.now()) : Infinity;
+    if (performance.now() - untrustedSince > UNTRUSTED_MS) throw new SetupError(sentence(capital(found)));
     if (signal.aborted) throw new SetupError('Interrupted.');
     if (performance.now() > end) throw new SetupError(`${what} within ${withinMs / 1000} seconds: ${found}.`);
     await sleep(POLL_MS, undefined, { signal }).catch(() => undefined);
@@ -96,6 +101,10 @@ async function goBack({ settings, service, before, report }: SwitchOver): Promis
     new AbortController().signal,
     'The settings of before are back, but the service did not become ready',
   );
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function sentence(text: string): string {
