@@ -10,7 +10,7 @@ import { loadKeyRing, secretBox } from '../../core/secrets';
 import { named } from '../../db/statement';
 import { readFirstStart } from '../first_boot';
 import { parseDomain } from '../setup/domain';
-import { followNames } from '../setup/follow_names';
+import { followAddress, moveDefaultNames } from '../setup/follow_names';
 import { canonicalAddress, PUBLIC_RESOLVERS } from '../setup/lookup';
 import { DEFAULT_DIRECTORY, setupPlanOf, USUAL_PORTS, type Choice } from '../setup/plan';
 import { proofOf } from '../platform/setup_proof';
@@ -24,7 +24,7 @@ import { inDatabase } from './open';
 const RECORDS_WITHIN_MS = 1_800_000;
 /** They say the time over plain HTTP, at an address that no resolver has to find. */
 const TIME_SOURCES = ['http://1.1.1.1/', 'http://9.9.9.9/'];
-const LAST_ERROR = named('select last_error from certificates where id = $1 and chain is null');
+const REFUSAL = named('select reason from certificates where id = $1 and chain is null');
 
 export const commands: Command[] = [
   {
@@ -157,18 +157,19 @@ function partsOf(
     timeSources: config.dnsResolvers.length ? [] : TIME_SOURCES,
     interfaces: ownAddresses(),
     proof: (token) => (secrets ? proofOf(secrets, token) : null),
-    follow: (before, now) => inDatabase((ctx) => followNames(ctx.sql, before, now)),
+    move: (settings) => inDatabase((ctx) => moveDefaultNames(ctx.sql, settings)),
+    follow: (before, now) => inDatabase((ctx) => followAddress(ctx.sql, before, now)),
     recordsWithinMs: checkOnly ? 0 : RECORDS_WITHIN_MS,
     report,
     signal,
-    certificateError: () => lastError(platformHost),
+    certificateError: () => refusalOf(platformHost),
   };
 }
 
-function lastError(name: string): Promise<string | null> {
+function refusalOf(name: string): Promise<string | null> {
   return inDatabase(async (ctx) => {
-    const [row] = await ctx.sql.query<{ last_error: string | null }>(LAST_ERROR, [name]);
-    return row?.last_error ?? null;
+    const [row] = await ctx.sql.query<{ reason: string | null }>(REFUSAL, [name]);
+    return row?.reason ?? null;
   });
 }
 

@@ -11,6 +11,12 @@ const PREVIEWS = named(`update previews set status = status, hostname = split_pa
   where hostname <> split_part(hostname, '.', 1) || '.' || $1 returning deleted_at`);
 const CDN_ZONES = named(`update cdn_zones set hostname = split_part(hostname, '.', 1) || '.' || $1, next_at = now()
   where hostname <> split_part(hostname, '.', 1) || '.' || $1 returning deleted_at`);
+// Of names that nothing has any more.
+const OLD_CERTIFICATES = named(`delete from certificates c where not (
+    c.application_id is null and c.preview_id is null and c.cdn_zone_id is null
+    or exists (select 1 from applications a where a.id = c.application_id and a.default_hostname = c.id)
+    or exists (select 1 from previews p where p.id = c.preview_id and p.hostname = c.id)
+    or exists (select 1 from cdn_zones z where z.id = c.cdn_zone_id and z.hostname = c.id)) returning null as deleted_at`);
 // Their jobs register the new address at the provider.
 const WEBHOOKS = named(`update git_repositories set provider_hook_id = null, next_at = now()
   where provider_hook_id is not null and deleted_at is null returning deleted_at`);
@@ -19,30 +25,30 @@ const BY_HAND = named(`select
   (select count(*)::int from email_domains where deleted_at is null) as mail,
   (select count(*)::int from domains where deleted_at is null) as domains`);
 
+type Sql = Pick<Session, 'query'>;
+
 interface ByHand {
   integrations: number;
   mail: number;
   domains: number;
 }
 
+/** Gives applications, previews and CDN zones names below the domains of the settings. @returns how many it moved */
+export async function moveDefaultNames(sql: Sql, { appsDomain, cdnDomain }: Config): Promise<number> {
+  const moved = await update(sql, APPLICATIONS, [appsDomain]);
+  return moved + (await update(sql, PREVIEWS, [appsDomain])) + (await update(sql, CDN_ZONES, [cdnDomain]));
+}
+
 /**
- * Runs in one transaction, with the new settings, and may run again.
- * @returns sentences on what has moved and what the operator has to do
+ * When the new names serve: registers webhooks anew, and forgets certificates of names that have moved. May run again.
+ * @returns sentences on what the operator has to do
  */
-export async function followNames(sql: Pick<Session, 'query'>, before: Config, now: Config): Promise<string[]> {
-  const moved = await Promise.all([
-    update(sql, APPLICATIONS, [now.appsDomain]),
-    update(sql, PREVIEWS, [now.appsDomain]),
-    update(sql, CDN_ZONES, [now.cdnDomain]),
-  ]);
+export async function followAddress(sql: Sql, before: Config, now: Config): Promise<string[]> {
+  await update(sql, OLD_CERTIFICATES, []);
   const isNewAddress = before.baseUrl !== now.baseUrl;
   const hooks = isNewAddress ? await update(sql, WEBHOOKS, []) : 0;
   const [byHand] = await sql.query<ByHand>(BY_HAND, []);
   return [
-    ...movedText(
-      moved.reduce((sum, count) => sum + count, 0),
-      now,
-    ),
     ...(hooks
       ? [`${hooks} webhooks are registered anew at their Git providers. Delete those of ${before.baseUrl} there.`]
       : []),
@@ -51,21 +57,9 @@ export async function followNames(sql: Pick<Session, 'query'>, before: Config, n
   ];
 }
 
-async function update(
-  sql: Pick<Session, 'query'>,
-  statement: ReturnType<typeof named>,
-  values: unknown[],
-): Promise<number> {
+async function update(sql: Sql, statement: ReturnType<typeof named>, values: unknown[]): Promise<number> {
   const rows = await sql.query<{ deleted_at: string | null }>(statement, values);
   return rows.filter(({ deleted_at }) => deleted_at === null).length;
-}
-
-function movedText(count: number, { appsDomain }: Config): string[] {
-  if (!count) return [];
-  return [
-    `${count} applications, previews and CDN zones have names below ${appsDomain} now. Variables with their address ` +
-      'change at the next restart.',
-  ];
 }
 
 function addressText(before: Config, { baseUrl, loginProviders, gitOauthClients }: Config, byHand: ByHand): string[] {

@@ -17,7 +17,10 @@ import { conflictsWith, readSettings, withSettings } from './settings_text';
 import { SetupError } from './setup_error';
 import { switchOver, type SwitchOver } from './switch_over';
 
-export interface Parts extends Pick<SwitchOver, 'signal' | 'report' | 'certificateError' | 'httpsWithinMs'> {
+export interface Parts extends Pick<
+  SwitchOver,
+  'signal' | 'report' | 'certificateError' | 'httpsWithinMs' | 'move' | 'follow'
+> {
   /** null in a checkout, whose settings are in nobody's file. */
   settings: SettingsFile | null;
   /** null where no service manager runs the service. */
@@ -32,7 +35,6 @@ export interface Parts extends Pick<SwitchOver, 'signal' | 'report' | 'certifica
   listenOn?: string;
   /** What the ingress answers to a token of setup. */
   proof(token: string): string | null;
-  follow(before: Config, now: Config): Promise<string[]>;
   /** How long the records are waited for. 0: they are checked once. */
   recordsWithinMs: number;
   pollMs?: number;
@@ -79,7 +81,6 @@ export async function setUpInstallation(
     ...parts,
     ...{ settings, service: parts.service, before: origin, now, roots, platformHost: plan.platformHost },
     text: isWritten ? null : (changed as string),
-    follow: async () => (await parts.follow(origin, now)).forEach((line) => report(line)),
   });
   return 'set_up';
 }

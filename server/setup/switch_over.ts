@@ -21,8 +21,10 @@ export interface SwitchOver {
   report(line: string): void;
   /** Why the authority refuses; null where nothing is known. */
   certificateError(): Promise<string | null>;
-  /** Brings what the installation has to the new names. */
-  follow(): Promise<void>;
+  /** Gives what the installation has names below the domains of these settings. @returns how many it moved */
+  move(config: Config): Promise<number>;
+  /** When the new names serve. @returns sentences on what the operator has to do */
+  follow(before: Config, now: Config): Promise<string[]>;
   /** Aborted: go back. */
   signal: AbortSignal;
   /** Default: three minutes. */
@@ -39,15 +41,18 @@ const POLL_MS = 1_000;
 
 /** @throws SetupError; the settings of before are in force again then */
 export async function switchOver(parts: SwitchOver): Promise<void> {
-  const { settings, service, text, report, now } = parts;
+  const { settings, service, text, report, before, now } = parts;
   if (text !== null) await settings.write(text);
   try {
+    // Before the restart, which orders certificates of the names that it finds.
+    const moved = await parts.move(now);
+    if (moved) report(`Names below ${now.appsDomain} have now: ${moved} of applications, previews and CDN zones.`);
     report('The settings are written. Restarting the service; applications serve on.');
     await service.restart();
     await waitUntil(() => apiProblem(now), READY_WITHIN_MS, parts.signal, 'The service did not become ready');
     report(`Waiting for the certificate of ${parts.platformHost}.`);
     await waitForHttps(parts);
-    await parts.follow();
+    (await parts.follow(before, now)).forEach((line) => report(line));
   } catch (error) {
     // Nothing to go back to: the settings were in force before this call.
     if (!settings.isOnTrial()) throw error;
@@ -91,9 +96,11 @@ async function waitUntil(
   }
 }
 
-async function goBack({ settings, service, before, report }: SwitchOver): Promise<void> {
+async function goBack({ settings, service, before, report, move }: SwitchOver): Promise<void> {
   report('Going back to the settings of before.');
   await settings.restore();
+  // Without a database there is nothing to move either; the restart says why.
+  await move(before).catch(() => 0);
   await service.restart();
   await waitUntil(
     () => apiProblem(before),

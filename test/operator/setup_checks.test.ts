@@ -63,7 +63,7 @@ function check(more: Partial<Parts> = {}): Promise<string> {
   const parts: Parts = {
     ...{ settings: null, service: null, environment: { SMTP_PORTS: String(choice.ports.tls) } },
     ...{ resolvers: [dns.address, other.address], timeSources: [], interfaces: [HERE] },
-    ...{ proof: () => null, follow: async () => [], recordsWithinMs: 0, pollMs: 20 },
+    ...{ proof: () => null, move: async () => 0, follow: async () => [], recordsWithinMs: 0, pollMs: 20 },
     ...{ report: (line) => void reported.push(line), signal: new AbortController().signal },
     certificateError: async () => null,
     ...more,

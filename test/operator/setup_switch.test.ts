@@ -8,7 +8,8 @@ import { loadConfig } from '../../core/config';
 import { createLog } from '../../core/log/log';
 import { openPlatform } from '../../server/platform/platform';
 import { proofOf } from '../../server/platform/setup_proof';
-import { followNames } from '../../server/setup/follow_names';
+import type { ControlDatabase } from '../../db/control_database';
+import { followAddress, moveDefaultNames } from '../../server/setup/follow_names';
 import { apiProblem, httpsProblem } from '../../server/setup/https_ready';
 import type { Choice } from '../../server/setup/plan';
 import { openSettingsFile } from '../../server/setup/settings_file';
@@ -51,7 +52,8 @@ function run(more: Partial<Parts> = {}): ReturnType<typeof setUpInstallation> {
   const parts: Parts = {
     ...{ settings: openSettingsFile(service.envFile), service, environment: {}, resolvers: [dns.address] },
     ...{ timeSources: [], interfaces: [HERE], proof: () => null, recordsWithinMs: 0, httpsWithinMs: 3_000 },
-    follow: (before, now) => follow(before, now),
+    move: (settings) => onDatabase((sql) => moveDefaultNames(sql, settings)),
+    follow: (settings, now) => onDatabase((sql) => followAddress(sql, settings, now)),
     report: (line) => void reported.push(line),
     signal: new AbortController().signal,
     certificateError: async () => 'The certificate authority accepts no more requests at the moment.',
@@ -60,10 +62,10 @@ function run(more: Partial<Parts> = {}): ReturnType<typeof setUpInstallation> {
   return setUpInstallation(choice, { checkOnly: false, force: false }, parts);
 }
 
-async function follow(...[before, now]: Parameters<Parts['follow']>): Promise<string[]> {
+async function onDatabase<T>(work: (sql: ControlDatabase) => Promise<T>): Promise<T> {
   const platform = await openPlatform(loadConfig(service.settings()), createLog('silent'));
   try {
-    return await followNames(platform.database, before, now);
+    return await work(platform.database);
   } finally {
     await platform.close();
   }
@@ -86,13 +88,15 @@ const text = (): string => readFileSync(service.envFile, 'utf8');
 const before = (): string => `${service.envFile}.before-setup`;
 
 test('an authority that refuses: the settings of before are in force again, with its reason', async () => {
+  const made = await call('POST', '/v2/applications', { name: 'blog', preset: 'node-web' });
   const [own, started] = [text(), service.restarts];
   await expect(run()).rejects.toThrow(
     'The certificate authority accepts no more requests at the moment. The settings of before are in force again.',
   );
   expect([text(), existsSync(before()), service.restarts - started]).toEqual([own, false, 2]);
   expect(await apiProblem(loadConfig(readSettings(own)))).toBeNull();
-  expect((await call('GET', '/v2/applications')).data).toBeDefined();
+  expect(reported).toContain('Names below apps.example.com have now: 1 of applications, previews and CDN zones.');
+  expect(await call('GET', `/v2/applications/${made.id}`)).toMatchObject({ default_hostname: made.default_hostname });
 });
 
 test('an interruption while it waits for the certificate goes back, too', async () => {
@@ -108,11 +112,11 @@ test('an interruption while it waits for the certificate goes back, too', async 
   expect(text()).toBe(own);
 });
 
-test('a disk that is full at the write changes nothing', async () => {
+test('a file that cannot be written changes nothing', async () => {
   const own = text();
   const [settings, started] = [openSettingsFile(service.envFile), service.restarts];
-  const full = { ...settings, write: () => openSettingsFile('/dev/full/platform.env').write('') };
-  await expect(run({ settings: full })).rejects.toThrow('Nothing was changed.');
+  const unable = { ...settings, write: () => openSettingsFile('/dev/full/platform.env').write('') };
+  await expect(run({ settings: unable })).rejects.toThrow('Nothing was changed.');
   expect([text(), service.restarts]).toEqual([own, started]);
 });
 
@@ -144,9 +148,6 @@ tls.test('with a certificate it is switched; names of before follow; again is no
   const now = loadConfig(readSettings(text()));
   expect(now.baseUrl).toBe(`https://platform.example.com:${choice.ports.tls}`);
   expect(await httpsProblem(now, 'platform.example.com', ca)).toBeNull();
-  expect(reported.join('\n')).toContain(
-    '1 applications, previews and CDN zones have names below apps.example.com now.',
-  );
   const moved = await call('GET', `/v2/applications/${application.id}`);
   expect(moved.default_hostname).toBe(application.default_hostname.replace('localhost', 'apps.example.com'));
   expect(service.first().setup_url).toContain(`${now.baseUrl}/welcome#`);
@@ -171,7 +172,7 @@ tls.test('the names of a running ingress are checked by its own answer', async (
       {
         ...{ settings: openSettingsFile(service.envFile), service, environment: {}, resolvers: [dns.address] },
         ...{ timeSources: [], interfaces: [HERE], recordsWithinMs: 0, proof: (token) => proofOf(secrets, token) },
-        ...{ follow: async () => [], report: () => {}, signal: new AbortController().signal },
+        ...{ move: async () => 0, follow: async () => [], report: () => {}, signal: new AbortController().signal },
         certificateError: async () => null,
       },
     ),
