@@ -10,6 +10,8 @@ import { PROOF_PATH, proofToken } from '../platform/setup_proof';
 import { SetupError } from './setup_error';
 
 export interface Reach {
+  /** The ingress of this installation answers, with the help of the service. */
+  isIngress: boolean;
   /**
    * A sentence where requests for the name at the address do not come to this machine alone, else null.
    * @param strict a failed connection counts, too: the address is one of this machine's interfaces
@@ -58,6 +60,7 @@ export async function openReach({ httpPort, tlsPort, runtimeDir, listenOn, proof
   const isExpected = (token: string, answer: string): boolean =>
     answer === (isHttpOurs ? proof(token) : ownProof(token));
   return {
+    isIngress: isHttpOurs === true,
     async problem(name, address, strict) {
       const plain = await ask(name, address, httpPort);
       const found = judge(plain, { name, address, port: httpPort }, isExpected, strict);

@@ -51,6 +51,8 @@ export interface SetUpOptions {
 
 const POLL_MS = 5_000;
 const STILL_WAITING_MS = 60_000;
+/** A start takes seconds. */
+const READY_WITHIN_MS = 30_000;
 
 /** @throws SetupError: nothing has changed then, or what has was taken back */
 export async function setUpInstallation(
@@ -148,7 +150,10 @@ async function check(plan: Plan, before: Config, parts: Parts): Promise<void> {
     const names = await waitForRecords(plan, parts);
     const forbidden = await caaProblem(plan, identities, resolvers);
     if (forbidden !== null) throw new SetupError(forbidden);
-    await checkReach(names, reach, plan, parts);
+    // A call that was killed may have left the service in the middle of its start.
+    const silent = reach.isIngress ? await waitForApi(before, parts) : null;
+    if (silent === null) await checkReach(names, reach, plan, parts);
+    else report(`The service is not ready (${silent}), so it is not known whether the names lead to it.`);
   } finally {
     await reach.close();
   }
@@ -174,6 +179,16 @@ async function waitForRecords(plan: Plan, parts: Parts): Promise<NameCheck[]> {
       report(`Still waiting for ${open.map(({ name }) => name).join(', ')}. Ctrl-C leaves everything as it is.`);
     }
     await sleep(pollMs, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+/** @returns why it is not ready */
+async function waitForApi(config: Config, { signal }: Parts): Promise<string | null> {
+  const end = performance.now() + READY_WITHIN_MS;
+  for (;;) {
+    const problem = await apiProblem(config);
+    if (problem === null || signal.aborted || performance.now() > end) return problem;
+    await sleep(1_000, undefined, { signal }).catch(() => undefined);
   }
 }
 
