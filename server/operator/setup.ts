@@ -1,17 +1,16 @@
 // Gives the installation its domain, names and certificates.
 import { accessSync, constants, existsSync } from 'node:fs';
-import { networkInterfaces } from 'node:os';
 import path from 'node:path';
 import { isIP } from 'node:net';
 import { loadConfig, type Config } from '../../core/config';
 import { formats } from '../../core/formats/formats';
-import { isPublicAddress } from '../../core/protocols/addresses';
 import { loadKeyRing, secretBox } from '../../core/secrets';
 import { named } from '../../db/statement';
 import { readFirstStart } from '../first_boot';
 import { parseDomain } from '../setup/domain';
 import { followAddress, moveDefaultNames } from '../setup/follow_names';
 import { canonicalAddress, PUBLIC_RESOLVERS } from '../setup/lookup';
+import { lastingPublicAddresses, ownAddresses } from '../setup/own_addresses';
 import { DEFAULT_DIRECTORY, setupPlanOf, USUAL_PORTS, type Choice } from '../setup/plan';
 import { proofOf } from '../platform/setup_proof';
 import { serviceUnit } from '../setup/service_unit';
@@ -128,16 +127,11 @@ function choiceOf(input: Input, config: Config): Choice {
 
 /** @throws UsageError */
 function addressesOf(text: string | undefined): string[] {
-  if (text === undefined) return ownAddresses().filter(isPublicAddress);
+  if (text === undefined) return lastingPublicAddresses();
   const given = text.split(/[\s,]+/).filter(Boolean);
   const wrong = given.find((address) => !isIP(address));
   if (wrong !== undefined) throw new UsageError(`--ip ${wrong} is not an IP address`);
   return given.map(canonicalAddress);
-}
-
-function ownAddresses(): string[] {
-  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
-  return all.filter(({ internal }) => !internal).map(({ address }) => canonicalAddress(address));
 }
 
 function partsOf(
