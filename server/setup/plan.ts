@@ -54,7 +54,6 @@ export function setupPlanOf(choice: Choice, config: Config): Plan {
     ...(hasStorage(config) ? [{ name: `s3.${domain}`, purpose: 'object storage' }] : []),
     ...(hasRegistry(config) ? [{ name: `registry.${domain}`, purpose: 'container images' }] : []),
     ...(hasMail(config) ? [{ name: `mail.${domain}`, purpose: 'mail' }] : []),
-    ...(choice.nameServer ? [{ name: `ns1.dns.${domain}`, purpose: 'name server' }] : []),
   ];
   for (const { name } of names.filter((one) => !one.name.startsWith('*.')))
     if (name === appsDomain || name.endsWith(`.${appsDomain}`))
@@ -81,11 +80,13 @@ type Named = Omit<Plan, 'records' | 'settings'>;
 
 function recordsOf({ names, addresses, domain, nameServer }: Named): DnsRecord[] {
   const known = addresses.length ? addresses : [UNKNOWN_ADDRESS];
-  const hosts = names.flatMap(({ name, purpose }) =>
+  // Not among the names that are checked: once it is delegated, only the name server itself answers for it.
+  const server = { name: `ns1.dns.${domain}`, purpose: 'name server' };
+  const hosts = [...names, ...(nameServer ? [server] : [])].flatMap(({ name, purpose }) =>
     known.map((value): DnsRecord => ({ name, type: isIPv6(value) ? 'AAAA' : 'A', value, purpose })),
   );
   if (!nameServer) return hosts;
-  return [...hosts, { name: `dns.${domain}`, type: 'NS', value: `ns1.dns.${domain}`, purpose: 'DNS zones' }];
+  return [...hosts, { name: `dns.${domain}`, type: 'NS', value: server.name, purpose: 'DNS zones' }];
 }
 
 function settingsOf(plan: Named, config: Config): Record<string, string> {

@@ -81,14 +81,19 @@ export async function requireFreeOrOurs(port: number, runtimeDir: string): Promi
   const ingress = existsSync(file) ? Number(readFileSync(file, 'utf8')) : 0;
   if (listener.pid > 0 && (listener.pid === ingress || SERVICE.test(listener.commandLine))) return true;
   const who = listener.pid ? `${listener.program} (process ${listener.pid})` : listener.program;
-  throw new SetupError(
-    `Port ${port} is taken by ${who}. Stop it, for good: systemctl disable --now ${serviceNameOf(listener.program)}`,
-  );
+  throw new SetupError(`Port ${port} is taken by ${who}. ${remedyOf(listener.program)}`);
 }
 
-/** Programs whose unit in Debian has another name. */
-function serviceNameOf(program: string): string {
-  return { exim4: 'exim4', master: 'postfix', httpd: 'apache2' }[program] ?? program;
+/** Units of Debian, by the name of the process. */
+const UNITS: Record<string, string> = {
+  ...{ nginx: 'nginx', apache2: 'apache2', lighttpd: 'lighttpd', caddy: 'caddy', haproxy: 'haproxy' },
+  ...{ exim4: 'exim4', master: 'postfix' },
+};
+
+function remedyOf(program: string): string {
+  if (program === 'docker-proxy') return 'Stop the container that publishes it; docker ps shows which.';
+  const unit = UNITS[program];
+  return unit ? `Stop it for good: systemctl disable --now ${unit}` : 'Stop it for good, or give it another port.';
 }
 
 function answerOn(port: number, host: string | undefined, proof: (token: string) => string): Promise<http.Server> {

@@ -73,6 +73,7 @@ export async function setUpInstallation(
   if (isWritten && !checkOnly && !settings.isOnTrial() && (await isServed(now, plan, roots))) return 'unchanged';
   await check(plan, before, parts);
   if (checkOnly) return 'checked';
+  if (parts.signal.aborted) throw new SetupError('Interrupted. Nothing was changed.');
   if (!settings) return 'by_hand';
   if (!parts.service) {
     if (!isWritten) await writeForGood(settings, changed as string);
@@ -193,14 +194,14 @@ async function waitForApi(config: Config, { signal }: Parts): Promise<string | n
 }
 
 async function checkReach(names: NameCheck[], reach: Reach, plan: Plan, { interfaces, report }: Parts): Promise<void> {
-  for (const { name, addresses } of names) {
-    const host = name.startsWith('*.') ? `setup.${name.slice(2)}` : name;
-    for (const address of addresses) {
-      const isHere = interfaces.includes(address);
-      const problem = await reach.problem(host, address, isHere);
-      if (problem !== null) throw new SetupError(`${problem} Nothing was changed.`);
-    }
-  }
+  const problems = await Promise.all(
+    names.flatMap(({ name, addresses }) => {
+      const host = name.startsWith('*.') ? `setup.${name.slice(2)}` : name;
+      return addresses.map((address) => reach.problem(host, address, interfaces.includes(address)));
+    }),
+  );
+  const problem = problems.find((one) => one !== null);
+  if (problem) throw new SetupError(`${problem} Nothing was changed.`);
   report(
     plan.addresses.length && plan.addresses.every((address) => interfaces.includes(address))
       ? 'All names lead to this machine.'

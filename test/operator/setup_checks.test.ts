@@ -233,7 +233,9 @@ describe('this machine and the authority', () => {
 
   test('a port that another program has', async () => {
     await listen(createServer(), HERE, choice.ports.tls);
-    await refused(`Port ${choice.ports.tls} is taken by node (process ${process.pid}). Stop it`);
+    await refused(
+      `Port ${choice.ports.tls} is taken by node (process ${process.pid}). Stop it for good, or give it another port.`,
+    );
   });
   test('a mail server of this machine leaves mail out, and nothing else', async () => {
     const port = await freePort();
