@@ -98,8 +98,8 @@ function parseDirectory(url: string, { status, text }: Reply): Directory {
   const meta = (found.meta ?? {}) as Record<string, unknown>;
   if (meta.externalAccountRequired === true)
     throw new SetupError(
-      `The certificate authority at ${url} requires an external account binding, which the platform does not support. ` +
-        'Choose another --acme-directory.',
+      `The certificate authority at ${url} requires an external account binding, which the platform does not ` +
+        'support. Choose another --acme-directory.',
     );
   const identities = Array.isArray(meta.caaIdentities)
     ? meta.caaIdentities.map((one) => String(one).toLowerCase())

@@ -5,7 +5,7 @@ import { hostNameOf } from '../../core/protocols/domain_names';
 import { SetupError } from './setup_error';
 
 const AS_GIVEN = { extractHostname: false, validateHostname: false };
-/** Names that the public DNS never has (RFC 6761, RFC 6762, RFC 8375, RFC 9476, and what ICANN reserves for private use). */
+/** Names that the public DNS never has (RFC 6761, RFC 6762, RFC 8375, RFC 9476, and ICANN for private use). */
 const PRIVATE = /(?:^|\.)(?:localhost|local|test|invalid|internal|home\.arpa|lan|alt|onion)$/;
 
 /**

@@ -16,7 +16,8 @@ const OLD_CERTIFICATES = named(`delete from certificates c where not (
     c.application_id is null and c.preview_id is null and c.cdn_zone_id is null
     or exists (select 1 from applications a where a.id = c.application_id and a.default_hostname = c.id)
     or exists (select 1 from previews p where p.id = c.preview_id and p.hostname = c.id)
-    or exists (select 1 from cdn_zones z where z.id = c.cdn_zone_id and z.hostname = c.id)) returning null as deleted_at`);
+    or exists (select 1 from cdn_zones z where z.id = c.cdn_zone_id and z.hostname = c.id))
+  returning null as deleted_at`);
 // Their jobs register the new address at the provider.
 const WEBHOOKS = named(`update git_repositories set provider_hook_id = null, next_at = now()
   where provider_hook_id is not null and deleted_at is null returning deleted_at`);

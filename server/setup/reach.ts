@@ -169,9 +169,10 @@ function judge(
   if (status === 200 && OUR_KIND.test(body))
     return `At ${at}, another installation of the platform answers. Each needs a domain of its own.`;
   const location = headers.location ?? '';
+  const who = proxy ? `a proxy (${proxy})` : 'another server';
   if (status >= 300 && status < 400 && location.startsWith('https:'))
     return (
-      `At ${at}, ${proxy ? `a proxy (${proxy})` : 'another server'} ends TLS and redirects to ${location.slice(0, 80)}. ` +
+      `At ${at}, ${who} ends TLS and redirects to ${location.slice(0, 80)}. ` +
       'Let the name lead here directly: at Cloudflare, switch its record to "DNS only".'
     );
   return (
@@ -189,7 +190,7 @@ function proxyOf(headers: IncomingHttpHeaders): string | null {
         .slice(0, 40);
 }
 
-/** Plain HTTP on the port of TLS comes back only from our own listener: whoever ends TLS in between answers otherwise. */
+/** Plain HTTP on the port of TLS comes back from our own listener only: who ends TLS between answers otherwise. */
 async function tlsProblem(
   name: string,
   address: string,
@@ -206,7 +207,7 @@ async function tlsProblem(
   if (!('error' in asked) && asked.body === proof(asked.token)) return null;
   const error = await connectionError(address, port);
   if (error) return `Port ${port} of ${at} cannot be reached (${error}), though port 80 can: open it in the firewall.`;
-  return `At port ${port} of ${at}, another server or a proxy ends TLS. Let the name and both ports lead here directly.`;
+  return `At port ${port} of ${at}, another server or a proxy ends TLS. Let both ports lead here directly.`;
 }
 
 function connectionError(address: string, port: number): Promise<string | null> {

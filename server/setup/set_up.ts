@@ -1,5 +1,5 @@
-// `platform setup`: from a domain to an installation that is reached by its names over HTTPS. Nothing changes before all
-// checks have passed, and what changes is taken back where it does not work.
+// `platform setup`: from a domain to an installation that is reached by its names over HTTPS. Nothing changes before
+// all checks have passed, and what changes is taken back where it does not work.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadConfig, type Config } from '../../core/config';
 import { StartupError } from '../../core/startup_error';
@@ -116,10 +116,10 @@ async function leaveOutTakenMailPorts(plan: Plan, config: Config, report: Parts[
 /** @throws SetupError where lines of the operator say otherwise */
 function changedText(text: string, { settings }: Plan, force: boolean): string {
   const conflicts = conflictsWith(text, settings);
+  const said = conflicts.map(({ name, value, wanted }) => `${name}=${value} (needed: ${wanted})`).join(', ');
   if (conflicts.length && !force)
     throw new SetupError(
-      `The file of settings has ${conflicts.map(({ name, value, wanted }) => `${name}=${value} (needed: ${wanted})`).join(', ')}. ` +
-        'Remove these lines, or call this with --force, which makes them comments.',
+      `The file of settings has ${said}. Remove these lines, or call this with --force, which makes them comments.`,
     );
   return withSettings(text, settings);
 }

@@ -8,7 +8,7 @@ import { SetupError } from './setup_error';
 export interface SettingsFile {
   file: string;
   read(): string;
-  /** Replaces the text and keeps that of before, until `keep` or `restore`. @throws SetupError; then nothing has changed */
+  /** Replaces the text, and keeps that of before until `keep` or `restore`. @throws SetupError: nothing changed */
   write(text: string): Promise<void>;
   /** The text of before, while a change is on trial. */
   readBefore(): string;

@@ -1,4 +1,4 @@
-// The text of a file of settings with those of `platform setup` in it. All other lines stay as they are, where they are.
+// The text of a file of settings with those of `platform setup` in it. All other lines stay as they are.
 import { parseEnv } from 'node:util';
 import { SetupError } from './setup_error';
 
