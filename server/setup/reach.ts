@@ -5,6 +5,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import http, { type IncomingHttpHeaders } from 'node:http';
 import { connect, isIPv6 } from 'node:net';
 import path from 'node:path';
+import { connect as connectTls } from 'node:tls';
 import { listenerOf } from './ports';
 import { PROOF_PATH, proofToken } from '../platform/setup_proof';
 import { SetupError } from './setup_error';
@@ -32,6 +33,7 @@ export interface ReachOptions {
 
 const WITHIN_MS = 5_000;
 const BODY_MAX = 4_096;
+const HERE = '127.0.0.1';
 /** Processes of the service itself, in which the ingress can be, too. */
 const SERVICE = /\bserver\/(?:main|worker|start_worker)\.[jt]s\b/;
 /** Also the answer of another installation, with a secret key of its own. */
@@ -201,13 +203,37 @@ async function tlsProblem(
   const at = `${name} (${isIPv6(address) ? `[${address}]` : address})`;
   if (isOurs) {
     const error = await connectionError(address, port);
-    return error && `Port ${port} of ${at} cannot be reached (${error}), though port 80 can: open it in the firewall.`;
+    if (error)
+      return `Port ${port} of ${at} cannot be reached (${error}), though port 80 can: open it in the firewall.`;
+    // An ingress that listens at one address alone cannot be compared with.
+    if (await connectionError(HERE, port)) return null;
+    const [there, here] = await Promise.all([fingerprintAt(address, port, name), fingerprintAt(HERE, port, name)]);
+    return there === null || there === here ? null : endsTls(at, port);
   }
   const asked = await ask(name, address, port);
   if (!('error' in asked) && asked.body === proof(asked.token)) return null;
   const error = await connectionError(address, port);
   if (error) return `Port ${port} of ${at} cannot be reached (${error}), though port 80 can: open it in the firewall.`;
+  return endsTls(at, port);
+}
+
+function endsTls(at: string, port: number): string {
   return `At port ${port} of ${at}, another server or a proxy ends TLS. Let both ports lead here directly.`;
+}
+
+/** Of the certificate for the name; null where the server has none. */
+function fingerprintAt(address: string, port: number, name: string): Promise<string | null> {
+  return new Promise((resolve) => {
+    const options = { host: address, port, servername: name, rejectUnauthorized: false, timeout: WITHIN_MS };
+    const socket = connectTls(options);
+    const end = (found: string | null): void => {
+      socket.destroy();
+      resolve(found);
+    };
+    socket.once('secureConnect', () => end(socket.getPeerCertificate().fingerprint256 ?? null));
+    socket.once('timeout', () => end(null));
+    socket.once('error', () => end(null));
+  });
 }
 
 function connectionError(address: string, port: number): Promise<string | null> {
