@@ -6,8 +6,9 @@ import { operatorCertificate } from '../../drivers/certificates/operator';
 import type { CdnDriver } from '../../engines/cdn/cdn';
 import type { Certificate, IngressCallbacks, IngressDriver } from '../../engines/ingress/ingress';
 import { openIngress } from '../../engines/ingress/http/http';
-import type { ServedService } from '../../engines/ingress/services';
+import type { ServedService } from '../../engines/ingress/platform_services';
 import { openRemoteIngress } from '../../engines/ingress/process/remote';
+import { outrankedDomains } from '../../models/domains/domain/outranked';
 import { findChallenge, findServedCertificate } from '../../models/domains/certificate';
 import { proofOf } from '../platform/setup_proof';
 import { outboundOf } from '../platform/probes';
@@ -42,7 +43,19 @@ export async function openIngressOf(
     },
   );
   opened.push(() => ingress.close(config.shutdownGraceSeconds * 1000));
+  await warnOfOutranked(platform);
   return { ingress, cdn };
+}
+
+/** Names that were a customer's before they were the platform's. */
+async function warnOfOutranked({ config, database, log }: Platform): Promise<void> {
+  const names = platformNames(config).map(({ hostname }) => hostname);
+  if (names.length === 0) return;
+  for (const { hostname, project_id } of await outrankedDomains(database, names))
+    log.warn(
+      { hostname, project_id },
+      'a domain of a project is a name of the platform, which the ingress serves there: let the project delete it',
+    );
 }
 
 /**
@@ -100,7 +113,10 @@ async function openHere(
   opened.push(() => cdn.close());
   const { ingressListen: host, ingressPort: port, ingressTlsPort: tlsPort, trustProxy } = config;
   const parts = { ...callbacks, edge: cdn.edge };
-  const ingress = await openIngress({ host, port, tlsPort, trustProxy, services: servicesOf(config), parts });
+  // It ends with the servers for which requests would wait.
+  const limits = { serviceAwayMs: 0 };
+  const services = servicesOf(config);
+  const ingress = await openIngress({ host, port, tlsPort, trustProxy, services, parts, limits });
   return { ingress: (await withPods(ingress, config, log)).ingress, cdn: cdn.driver };
 }
 

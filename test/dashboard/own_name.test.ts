@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers engines/ingress/services.ts engines/ingress/http server/http core/process */
+/** @tier heavy @quarter 2 @covers engines/ingress/platform_services.ts engines/ingress/http server/http core/process */
 // The dashboard by the name of the platform, through its own ingress, and by the address of the machine.
 import {
   buildDashboard,
@@ -54,7 +54,8 @@ test('the first person sets a password by the name, with a cookie that is bound 
   await page.getByLabel('E-mail address').fill(PERSON.email);
   await page.getByLabel('Password').fill(PERSON.password);
   await page.getByRole('button', { name: /Set password/ }).click();
-  await page.getByRole('heading', { name: 'Projects' }).waitFor();
+  await page.waitForURL(`${url()}/`);
+  await settled(page);
   expect(await sessionOf(window)).toMatchObject({ name: '__Host-platform_session', secure: true });
   expect(complaints).toEqual([]);
 });
@@ -66,7 +67,7 @@ test('a page shows what is made elsewhere, also after a restart', async () => {
   const make = async (name: string): Promise<void> => {
     const body = JSON.stringify({ name, size_gb: 1 });
     expect((await names.ask({ method: 'POST', path: '/v2/volumes', headers, body })).status).toBe(201);
-    await page.getByRole('link', { name, exact: true }).first().waitFor();
+    await page.getByText(name, { exact: true }).first().waitFor();
   };
   await visit(page, `/projects/${project}/resources/volumes`);
   await make('before-it');
@@ -90,6 +91,6 @@ test('by the address of the machine people log in over plain HTTP', async () => 
   await signInAt(byAddress);
   expect(await sessionOf(byAddress)).toMatchObject({ name: 'platform_session', secure: false });
   await visit(byAddress.page, `/projects/${names.first().project_id}/resources/volumes`);
-  await byAddress.page.getByRole('link', { name: 'after-it', exact: true }).first().waitFor();
+  await byAddress.page.getByText('after-it', { exact: true }).first().waitFor();
   expect(byAddress.complaints).toEqual([]);
 });

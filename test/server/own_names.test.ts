@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers engines/ingress/services.ts engines/ingress/http core/process server/http/http.ts */
+/** @tier heavy @quarter 2 @covers engines/ingress/platform_services.ts engines/ingress/http core/process server/http/http.ts */
 // API, S3 endpoint and registry by the names of the platform, through its own ingress.
 import { existsSync } from 'node:fs';
 import http from 'node:http';
@@ -161,13 +161,18 @@ describe('restarts', () => {
     const asked = [S3, REGISTRY].map((host) => names.ask({ host, path: '/v2/' }));
     await names.start();
     expect((await Promise.all(asked)).map(({ status }) => status)).toEqual([403, 401]);
+    await until(() => names.program().out().includes('requests waited'));
+    expect(names.program().out()).toMatch(
+      /The server `\w+` took no connections for [\d.]+ s: 1 requests waited, 0 got 503/,
+    );
   }, 90_000);
 
   test('several processes of the API share the way', async () => {
     await names.stop();
     const asked = createVolume();
     await names.start({ WEB_CONCURRENCY: '2', DATABASE_POOL_SIZE: '4' });
-    expect((await asked).status).toBe(201);
+    // They start longer, maybe than requests wait.
+    expect([201, 503]).toContain((await asked).status);
     const many = await Promise.all(
       Array.from({ length: 20 }, () => names.ask({ path: '/v2/me', headers: authorised() })),
     );
@@ -175,8 +180,31 @@ describe('restarts', () => {
     await names.stop();
     const waiting = createVolume();
     await names.start({ WEB_CONCURRENCY: '2', DATABASE_POOL_SIZE: '4' });
-    expect((await waiting).status).toBe(201);
+    expect([201, 503]).toContain((await waiting).status);
+    expect((await createVolume()).status).toBe(201);
   }, 120_000);
+
+  test("a name that was a domain of a project before is the platform's, and the log says whose it was", async () => {
+    const json = { ...authorised(), 'content-type': 'application/json' };
+    const make = async (path: string, body: object): Promise<{ id: string }> => {
+      const { status, body: text } = await names.ask({
+        method: 'POST',
+        path,
+        headers: json,
+        body: JSON.stringify(body),
+      });
+      expect([status, text]).toEqual([201, expect.anything()]);
+      return JSON.parse(text) as { id: string };
+    };
+    const source = { type: 'git', repository_url: 'https://git.example.com/a.git' };
+    const application = await make('/v2/applications', { name: 'names', source });
+    await make(`/v2/applications/${application.id}/domains`, { hostname: 'app.example.com' });
+    await names.stop();
+    await names.start({ S3_URL: `https://app.example.com:${names.ports.https}` });
+    expect(names.program().out()).toContain('a domain of a project is a name of the platform');
+    const answer = await names.ask({ host: 'app.example.com', path: '/' });
+    expect([answer.status, answer.body]).toEqual([403, expect.stringContaining('<Code>AccessDenied</Code>')]);
+  }, 60_000);
 
   test('without names, nothing listens for the ingress', async () => {
     await names.stop();

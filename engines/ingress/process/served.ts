@@ -5,7 +5,15 @@ import type { CdnEngine } from '../../cdn/edge/edge';
 import { openEmbeddedCdn } from '../../cdn/cache/driver';
 import type { CdnZoneSpec } from '../../cdn/cdn';
 import { driverContext } from '../../../core/driver';
-import type { AccessLine, Certificate, IngressCallbacks, IngressDriver, Route, Unpin } from '../ingress';
+import type {
+  AccessLine,
+  Certificate,
+  IngressCallbacks,
+  IngressDriver,
+  Route,
+  ServiceAbsence,
+  Unpin,
+} from '../ingress';
 import { openOutbound } from '../../../core/outbound';
 import { openIngressServer } from '../http/http';
 import type { Listeners, Predecessor } from '../listeners';
@@ -32,7 +40,7 @@ export type Follow = (parts: {
 
 /** What a control plane knows: certificates and answers to challenges. */
 type Callbacks = Pick<IngressCallbacks, 'certificate' | 'challenge'> & {
-  log(message: string, error: unknown): void;
+  log(message: string, error?: unknown): void;
 };
 
 /** While no control plane takes them; later ones are left out. */
@@ -70,7 +78,8 @@ export async function openServed(
   const cdn = openEmbeddedCdn({ directory, ...limits, outbound, log, ...(token && { token }) });
   const lines: AccessLine[] = [];
   const line = (one: AccessLine): void => void (lines.length < LINES_MAX && lines.push(one));
-  const parts = { ...callbacks, edge: cdn.edge, line };
+  const serviceIsBack = (absence: ServiceAbsence): void => log(textOf(absence));
+  const parts = { ...callbacks, edge: cdn.edge, line, serviceIsBack };
   const content = predecessor?.content ?? null;
   const zones = new Map(content?.zones);
   for (const [id, spec] of zones) await cdn.driver.ensureZone(id, spec, driverContext(ENSURE_MS));
@@ -105,10 +114,16 @@ export function callbacksOf(controller: () => Channel | null): Callbacks {
     certificate: async (host) => (await ask('certificate', host)) as Certificate | null,
     challenge: async (token) => (await ask('challenge', token)) as string | null,
     log(message, error) {
-      process.stderr.write(`${new Date().toISOString()} ${message} ${String(error)}\n`);
-      controller()?.send('log', message, String(error));
+      const text = error === undefined ? null : String(error);
+      process.stderr.write(`${new Date().toISOString()} ${message} ${text ?? ''}\n`);
+      controller()?.send('log', message, text);
     },
   };
+}
+
+function textOf({ name, awayMs, waited, refused }: ServiceAbsence): string {
+  const seconds = (awayMs / 1000).toFixed(1);
+  return `The server \`${name}\` took no connections for ${seconds} s: ${waited} requests waited, ${refused} got 503.`;
 }
 
 /** Null where nothing has happened. */

@@ -32,6 +32,9 @@ export interface Service {
   /** Requests of which nothing was sent, until it takes connections again. */
   readonly waiting: Set<ProxiedRequest>;
   timer: NodeJS.Timeout | undefined;
+  /** Since then: requests that had to wait, and those that got 503. */
+  waited: number;
+  refused: number;
 }
 
 /** Silence of a server that works on a request: it limits the time of its requests itself. */
@@ -87,6 +90,6 @@ function siteOf(served: ServedService): Site {
     upstreams: [upstream],
     application: { open: 0, openByAddress: new Map(), sites: [], readNumber: 0 },
     nextIndex: 0,
-    service: { served, awaySince: null, waiting: new Set(), timer: undefined },
+    service: { served, awaySince: null, waiting: new Set(), timer: undefined, waited: 0, refused: 0 },
   };
 }
