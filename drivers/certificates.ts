@@ -76,14 +76,11 @@ export interface CertificateDriver {
    */
   renewalWindow(chain: string, ctx: DriverContext): Promise<RenewalWindow | null>;
 
-  /**
-   * Asks the authority for something that changes nothing. @returns advice where the clocks differ too much, else ''
-   * @throws DriverError where it does not answer
-   */
-  probe(ctx: DriverContext): Promise<string>;
+  /** Asks the authority for something that changes nothing. @throws DriverError where it does not answer */
+  probe(ctx: DriverContext): Promise<void>;
 
-  /** By how much the clock here is ahead of that of the authority, in its last answer; null before the first. */
-  clockAheadMs(): number | null;
+  /** What to do where the clock here and that of the authority differ by more than a minute; else ''. */
+  clockAdvice(): string;
 }
 
 /** The account that a key identifies was closed at the authority: it takes another key. */

@@ -38,7 +38,7 @@ export function acmeCertificates(options: Options): CertificateDriver {
   return {
     authority: options.directory,
     limits: options.limits,
-    clockAheadMs: state.transport.clockAheadMs,
+    clockAdvice: () => clockAdvice(state.transport.clockAheadMs()),
     issue: (request, publish, ctx) => issue(state, request, publish, ctx),
     renewalWindow: (chain, ctx) => renewalWindow(state, chain, ctx),
     probe: (ctx) => probe(state, ctx),
@@ -96,12 +96,11 @@ async function renewalWindow(state: State, chain: string, ctx: DriverContext): P
   }
 }
 
-async function probe({ transport, directory }: State, ctx: DriverContext): Promise<string> {
+async function probe({ transport, directory }: State, ctx: DriverContext): Promise<void> {
   try {
     const { text } = await transport.get(directory);
     // What was got may come of a cache, with its date; a nonce may not (RFC 8555 section 7.2).
     await transport.head((JSON.parse(text) as { newNonce: string }).newNonce);
-    return clockAdvice(transport.clockAheadMs());
   } catch (error) {
     throw toDriverError(error, ctx);
   }

@@ -52,7 +52,7 @@ async function finalize({ client, request }: Parts, acme: Acme, ready: Order, ke
   return client.finalizeOrder(ready, csr);
 }
 
-/** null where there is none, or the authority has forgotten it. @throws DriverError for one that it has refused since */
+/** null where there is none, or the authority has forgotten it. @throws DriverError for one that it refused since */
 async function findUnfinished({ client, request: { unfinished } }: Parts): Promise<Placed | null> {
   if (unfinished === null) return null;
   const order = await client.getOrder({ url: unfinished.url } as Order).catch((error: unknown) => {
@@ -80,7 +80,7 @@ async function placeOrder({ client, request, replaces }: Parts): Promise<Placed>
 }
 
 /** What authorities answer to a certificate that they do not know, do not find to be ours, or see as replaced. */
-const UNANNOUNCED = new Set(['alreadyReplaced', 'malformed', 'unauthorized', 'conflict', 'notFound', 'serverInternal']);
+const UNANNOUNCED = new Set(['alreadyReplaced', 'malformed', 'unauthorized', 'conflict', 'notFound']);
 
 // Authorities may reuse earlier validations: nothing is to be done then (section 7.5).
 async function completeChallenge(

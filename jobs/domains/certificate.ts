@@ -12,10 +12,13 @@ import { certificateStatusOf, NONE, purposeOf, type CertificateRow, type Holder 
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 const COVER_MS = 5_000;
 /** Which part of the limits of an authority orders may use up: the last ones are left for what matters more. */
 const SHARES = { platform: 1, domain: 1, application: 0.8, cdn_zone: 0.8, preview: 0.5 };
+
+const ZONE_LOST =
+  'The certificate is renewed over DNS, but no zone above the name is delegated to this platform any more. Delegate ' +
+  'it again; otherwise the names below get certificates of their own before this one ends.';
 
 const PROJECT = ['domain', 'application', 'preview', 'cdn_zone']
   .map((kind) => `(select o.project_id from ${kind}s o where o.id = certificates.${kind}_id)`)
@@ -75,10 +78,10 @@ async function hold(
 }
 
 /** Served with another certificate, so this one is not renewed any more, and must not be served when it is over. */
-async function settleCovered(row: CertificateRow, ctx: JobContext, nextMs = DAY_MS): Promise<Outcome> {
+async function settleCovered(row: CertificateRow, ctx: JobContext): Promise<Outcome> {
   await saveCertificateStatus(ctx.sql, row, NONE, null);
   const none = { authority: null, chain: null, key: null, issuer: null, issued_at: null, expires_at: null };
-  return settled(row.chain === null ? {} : { ...none, renewal: null }, jittered(nextMs));
+  return settled(row.chain === null ? {} : { ...none, renewal: null }, jittered(6 * HOUR_MS));
 }
 
 /**
@@ -86,7 +89,7 @@ async function settleCovered(row: CertificateRow, ctx: JobContext, nextMs = DAY_
  * and then get one each. null: an order is needed.
  */
 async function waitForCover(row: CertificateRow, { zoneProject }: Holder, ctx: JobContext): Promise<Outcome | null> {
-  if (row.id.startsWith('*.')) return zoneProject === null ? settleCovered(row, ctx, 10 * MINUTE_MS) : null;
+  if (row.id.startsWith('*.')) return zoneProject === null ? waitForZone(row, ctx) : null;
   const cover = await findCover(ctx.sql, row.id);
   if (!cover) return null;
   if (cover.is_good) return settleCovered(row, ctx);
@@ -94,6 +97,13 @@ async function waitForCover(row: CertificateRow, { zoneProject }: Holder, ctx: J
   if (!isComing || !isStillGood(row)) return null;
   await wakeCover(ctx.sql, row.id);
   return settled({}, COVER_MS);
+}
+
+/** Nothing is missing where there has never been a zone: names below the wildcard have certificates of their own. */
+function waitForZone(row: CertificateRow, ctx: JobContext): Promise<Outcome> {
+  const nextMs = jittered(10 * MINUTE_MS);
+  if (row.chain === null) return showAndSettle(row, ctx, NONE, nextMs);
+  return hold(row, ctx, { reason: ZONE_LOST, isWaiting: false }, nextMs);
 }
 
 /** Also where there is none yet: a moment without is no gap. */

@@ -137,7 +137,7 @@ export async function ensureAccountKey(
 
 const REPLACE_ACCOUNT = named('update acme_accounts set key = $3 where authority = $1 and key = $2');
 
-/** Another key for an authority that has closed the account. @param old unless another worker has replaced it already */
+/** Another key for an authority that has closed the account, unless another worker has replaced `old` already. */
 export async function replaceAccountKey(
   sql: Session,
   secrets: SecretBox,
@@ -150,7 +150,9 @@ export async function replaceAccountKey(
   await sql.query(REPLACE_ACCOUNT, [authority, found.key, secrets.seal(keys.next, place)]);
 }
 
-const COVER = named(`select chain is not null and expires_at > now() as is_good, reason is null as is_open
+/** One that ends soon, because nobody manages to renew it, is replaced by those of the names in time. */
+const COVER = named(`select reason is null as is_open, chain is not null
+    and expires_at > now() + least(interval '7 days', (expires_at - issued_at) * 0.2) as is_good
   from certificates where id = $1 and domain_id is null`);
 
 /** How far the platform's own wildcard above a host name is; null: there is none. */

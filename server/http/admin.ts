@@ -96,11 +96,17 @@ export function addCertificateFigures(
   { registry }: Metrics,
   figures: () => ReturnType<typeof certificateFigures>,
 ): void {
-  const counted = new Gauge({
+  const read = (): ReturnType<typeof certificateFigures> => figures().catch(() => ({ own: [], counts: [] }));
+  new Gauge({
     name: 'platform_certificates',
     help: 'Certificates by what they are for and by their state',
     labelNames: ['kind', 'state'],
     registers: [registry],
+    async collect() {
+      const { counts } = await read();
+      this.reset();
+      for (const { kind, state, count } of counts) this.set({ kind, state }, count);
+    },
   });
   new Gauge({
     name: 'platform_certificate_expiry_seconds',
@@ -108,11 +114,9 @@ export function addCertificateFigures(
     labelNames: ['name'],
     registers: [registry],
     async collect() {
-      const { own, counts } = await figures().catch(() => ({ own: [], counts: [] }));
+      const { own } = await read();
       this.reset();
-      counted.reset();
       for (const { id, seconds } of own) if (seconds !== null) this.set({ name: id }, seconds);
-      for (const { kind, state, count } of counts) counted.set({ kind, state }, count);
     },
   });
 }

@@ -1,10 +1,8 @@
 // Certificates of default host names: ordered when what they lead to is made, counted as the authority counts them, and
-// gone with it. What stands in the way is told once, with an end.
+// gone with it.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { wantOwnCertificates } from '../../models/domains/certificate/wanted';
-import { certificateFigures, warnOfCertificates } from '../../models/domains/certificate/trouble';
-import { waitingMails } from '../../models/email/mail/outbox';
 import { openCertificateBench, type CertificateBench } from '../support/ingress/certificates';
 import { hasPebble, openPebble, type Pebble } from '../support/ingress/pebble';
 import { waitFor } from '../support/wait_for';
@@ -96,6 +94,20 @@ test('what an authority asks all to wait for is asked once', async () => {
     await bench.service.sql('delete from acme_accounts');
     await bench.service.sql('delete from certificates');
   }
+});
+
+test('an authority that is away for hours uses up none of its limits', async () => {
+  const { hostname } = await newApplication('waiting');
+  bench.work({ directory: 'http://127.0.0.1:1/dir', caFile: null, limits: LIMITS });
+  for (let turn = 0; turn < 7; turn += 1) {
+    await waitFor('a step', async () => (await bench.pause(hostname)) > 30, 20_000);
+    await bench.due(hostname);
+  }
+  await waitFor('the last step', async () => (await bench.pause(hostname)) > 30, 20_000);
+  expect(await bench.service.sql('select outcome from certificate_orders where hostname = $1', [hostname])).toEqual([
+    { outcome: 'open' },
+  ]);
+  await bench.service.sql('delete from certificates');
 });
 
 const withPebble = hasPebble || process.env.CI ? describe : describe.skip;
@@ -218,92 +230,5 @@ withPebble('with an authority (needs pebble and openssl)', () => {
       body: { name: '_acme-challenge.apps.example.net' },
     });
     expect(below.status).toBe(422);
-  });
-});
-
-describe('trouble', () => {
-  const warn = async (): Promise<number> => {
-    const { database, config, secrets } = bench.service.platform;
-    return warnOfCertificates(database, 100, { config, secrets });
-  };
-  const mails = async (): Promise<string[][]> => {
-    const { database, secrets } = bench.service.platform;
-    const waiting = await waitingMails(database, secrets, 10);
-    await bench.service.sql('delete from email_outbox');
-    return waiting.map(({ mail }) => ('lines' in mail ? [...mail.lines] : []));
-  };
-
-  beforeAll(async () => {
-    await bench.service.sql('delete from certificates');
-    await mails();
-    await wantOwnCertificates(bench.service.platform.database, ['console.example.net']);
-    await bench.service.sql('update certificates set next_at = null');
-  });
-
-  const put = (sets: string): Promise<unknown> =>
-    bench.service.sql(`update certificates set ${sets} where id = 'console.example.net'`);
-
-  test('a name without a certificate is told after an hour, once', async () => {
-    await put(`reason = 'The authority is away.', reason_since = now() - interval '50 minutes'`);
-    expect(await warn()).toBe(0);
-    await put(`reason_since = now() - interval '70 minutes'`);
-    expect([await warn(), await warn()]).toEqual([1, 0]);
-    expect(await mails()).toEqual([
-      ['console.example.net has no certificate. The authority is away.', '`platform doctor` shows the present state.'],
-    ]);
-  });
-
-  test('one that ends within 14 days too, and that it is in order again', async () => {
-    await put(`chain = 'PEM', key = 'x', reason = null, reason_since = null, issued_at = now() - interval '75 days',
-      expires_at = now() + interval '15 days'`);
-    expect(await warn()).toBe(1);
-    expect(await mails()).toEqual([['The certificate of console.example.net is in order again.']]);
-    await put(`expires_at = now() + interval '13 days', reason = 'Port 80 is closed.'`);
-    expect([await warn(), await warn()]).toEqual([1, 0]);
-    expect((await mails())[0]?.[0]).toMatch(
-      /^The certificate of console\.example\.net ends on .* UTC\. Port 80 is closed\.$/,
-    );
-  });
-
-  test.each([
-    ['6 days', '1.7 days', 1],
-    ['6 days', '1.9 days', 0],
-    ['45 days', '13 days', 1],
-    ['45 days', '14 days', 0],
-    ['90 days', '14.5 days', 0],
-  ])('of a life of %s, %s before the end it is told: %d', async (life, left, told) => {
-    await put(`warned_at = null, expires_at = now() + interval '${left}',
-      issued_at = now() + interval '${left}' - interval '${life}'`);
-    expect(await warn()).toBe(told);
-    await mails();
-  });
-
-  test('the project hears of its own by its activity', async () => {
-    const id = await bench.domains.newApplication('ending');
-    await bench.service.sql(
-      `update certificates set chain = 'PEM', key = 'x', issued_at = now() - interval '80 days',
-        expires_at = now() + interval '10 days', next_at = null where application_id = $1`,
-      [id],
-    );
-    await warn();
-    await bench.service.sql(
-      `update certificates set expires_at = now() + interval '90 days' where application_id = $1`,
-      [id],
-    );
-    await warn();
-    const { body } = await bench.service.call(
-      'GET',
-      `/v2/projects/${bench.service.project}/activity?resource_id=${id}`,
-    );
-    expect(body.data.map(({ action }: { action: string }) => action)).toEqual(
-      expect.arrayContaining(['application.certificate_expiring', 'application.certificate_renewed']),
-    );
-    expect(await mails()).toEqual([]);
-  });
-
-  test('figures name those of the platform, and count others', async () => {
-    const { own, counts } = await certificateFigures(bench.service.platform.database);
-    expect(own.map(({ id }) => id)).toEqual(['console.example.net']);
-    expect(counts).toContainEqual({ kind: 'application', state: 'good', count: 1 });
   });
 });

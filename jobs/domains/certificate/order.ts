@@ -54,6 +54,8 @@ export async function orderCertificate(
     await endOrder(ctx.sql, row.id, 'issued');
     await saveCertificateStatus(ctx.sql, row, certificateStatusOf(issued, null), null);
     ctx.log.info({ issuer: issued.issuer, expires_at: issued.expires_at }, 'A certificate was issued.');
+    // Its times are those of the authority: renewals would be late.
+    if (driver.clockAdvice()) ctx.log.warn(driver.clockAdvice());
     return settled({}, Math.min(ASK_MS, nextCheckMs({ ...issued, renewal: null })));
   } catch (error) {
     throw await noteFailure(row, error, driver, ctx);

@@ -56,15 +56,20 @@ const RECENT = named(`select hostname, registered_domain, is_renewal, outcome,
     (extract(epoch from now() - created_at) * 1000)::float8 as age_ms
   from certificate_orders where authority = $1 and created_at > now() - interval '7 days'
     and (registered_domain = $2 or created_at > now() - interval '3 hours') order by created_at`);
+const OPEN = named(`select 1 from certificate_orders where hostname = $1 and authority = $2 and outcome = 'open'`);
 const INSERT = named(`insert into certificate_orders (authority, hostname, registered_domain, is_renewal)
   values ($1, $2, $3, $4)`);
 
-/** Counts a new order. @returns why it has to wait; then it is not counted */
+/**
+ * Counts a new order. One whose attempts have not come to an end, since the authority is away, is counted already.
+ * @returns why it has to wait; then it is not counted
+ */
 export async function admitOrder(database: Session, order: NewOrder, limits: Limits | null): Promise<Waiting | null> {
   const { authority, hostname, isRenewal, isAnnounced } = order;
   const domain = registeredDomainOf(hostname);
   return database.transaction(async (sql) => {
     await sql.query(LOCK, []);
+    if ((await sql.query(OPEN, [hostname, authority])).length) return null;
     if (limits && !isAnnounced) {
       const recent = await sql.query<Order>(RECENT, [authority, domain]);
       const full = rulesFor(order, domain, limits).flatMap((rule) => waitingFor(rule, recent) ?? []);

@@ -142,7 +142,7 @@ described('at an authority (needs pebble and openssl)', () => {
   });
 
   test('the clock of the authority is ours here', () => {
-    expect(Math.abs(driver.clockAheadMs() ?? Infinity)).toBeLessThan(5_000);
+    expect(driver.clockAdvice()).toBe('');
   });
 });
 
