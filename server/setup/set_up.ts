@@ -129,9 +129,13 @@ async function isServed(now: Config, plan: Plan, roots: string | null): Promise<
   return problems.every((problem) => problem === null);
 }
 
-function reportPlan({ records, domain }: Plan, now: Config, report: Parts['report']): void {
+function reportPlan({ records, domain, addresses }: Plan, now: Config, report: Parts['report']): void {
   report(`Records of ${domain}, for the form of its DNS provider:\n\n${recordTable(records, domain)}\n`);
   report(`The same as lines of a zone file:\n\n${zoneLines(records)}\n`);
+  if (!addresses.length)
+    report(
+      'No interface of this machine has a public address: it is that of the router in front, and --ip names it.\n',
+    );
   const shared = sharedSiteWarning(now);
   if (shared) report(`${shared} --apps-domain names it.\n`);
 }

@@ -84,6 +84,13 @@ test('everything is in order where all names lead here', async () => {
   );
 });
 
+test('a machine behind a router is told so, and believes its names', async () => {
+  choice = { ...choice, addresses: [] };
+  expect(await check()).toBe('checked');
+  expect(reported.join('\n')).toContain('platform  A     <address of this machine>');
+  expect(reported.join('\n')).toContain('it is that of the router in front, and --ip names it');
+});
+
 test('records are waited for', async () => {
   for (const server of [dns, other]) server.set('s3.example.com', 'A', []);
   let asked = 0;
