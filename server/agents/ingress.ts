@@ -11,6 +11,7 @@ import { openRemoteIngress } from '../../engines/ingress/process/remote';
 import { outrankedDomains } from '../../models/domains/domain/outranked';
 import { findChallenge, findServedCertificate } from '../../models/domains/certificate';
 import { outboundOf } from '../platform/outbound';
+import { proofOf } from '../platform/setup_proof';
 import type { Platform } from '../platform/platform';
 import type { PodRoutes } from '../../drivers/workload/kubernetes/pod_routes';
 import { cdnLimits, edgeToken, openCdn, openCdnHosts, storedZonesOf } from './cdn';
@@ -98,7 +99,9 @@ function openCallbacks(
     (await findServedCertificate(database, secrets, host)) ??
     operators?.lastResort(host) ??
     null;
-  return { certificate, challenge: (token: string) => findChallenge(database, token), line };
+  const challenge = async (token: string): Promise<string | null> =>
+    proofOf(secrets, token) ?? (await findChallenge(database, token));
+  return { certificate, challenge, line };
 }
 
 async function openHere(

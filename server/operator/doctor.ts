@@ -16,6 +16,7 @@ import { setupCommand } from '../../core/catalog/setup_command';
 import { hostFacts } from '../../drivers/host';
 import { probeHost } from '../../drivers/runtime/host_probe';
 import { FIRST_USER_ID } from '../../drivers/runtime/sandbox/user_ids';
+import { missingDomain } from '../platform/own_domain';
 import { sharedSiteWarning } from '../platform/shared_site';
 import { listenErrorReason } from '../http/http';
 import type { Command } from './command';
@@ -92,7 +93,7 @@ function dataDirectory({ dataDir }: Config): Finding {
 }
 
 function domains(config: Config): Finding[] {
-  const warning = sharedSiteWarning(config);
+  const warning = missingDomain(config) ?? sharedSiteWarning(config);
   return warning ? [{ check: 'domains', status: 'warning', detail: warning }] : [];
 }
 

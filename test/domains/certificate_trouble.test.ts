@@ -1,7 +1,7 @@
 // Certificates that nobody manages to renew: told once while there is time, with an end.
 import { certificateFigures, warnOfCertificates } from '../../models/domains/certificate/trouble';
 import { wantOwnCertificates } from '../../models/domains/certificate/wanted';
-import { waitingMails } from '../../models/email/mail/outbox';
+import { waitingMails } from '../../models/base/mail_outbox';
 import { openCertificateBench, type CertificateBench } from '../support/ingress/certificates';
 
 let bench: CertificateBench;

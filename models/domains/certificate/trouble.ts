@@ -5,7 +5,7 @@ import type { Config } from '../../../core/config';
 import type { SecretBox } from '../../../core/secrets';
 import type { Session } from '../../../db/control_database';
 import { named } from '../../../db/statement';
-import { queueMail } from '../../email/mail/outbox';
+import { queueMail } from '../../base/mail_outbox';
 import { recordEvent } from '../../projects/activity';
 
 interface Troubled {

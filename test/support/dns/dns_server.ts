@@ -2,7 +2,10 @@
 import { createSocket } from 'node:dgram';
 import { createServer, isIPv4 } from 'node:net';
 
-/** `"shop.example.com TXT"` to its values. Names without a record of any type do not exist. */
+/**
+ * `"shop.example.com TXT"` to its values. Names without a record of any type do not exist; `*.example.com` stands for
+ * those right below that do not exist. A CAA record is `issue ca.example`.
+ */
 export type DnsRecords = Record<string, string[]>;
 
 export interface DnsServer {
@@ -17,7 +20,7 @@ export interface DnsServer {
   close(): Promise<void>;
 }
 
-const typeNumbers: Record<string, number> = { A: 1, NS: 2, CNAME: 5, MX: 15, TXT: 16, AAAA: 28 };
+const typeNumbers: Record<string, number> = { A: 1, NS: 2, CNAME: 5, MX: 15, TXT: 16, AAAA: 28, CAA: 257 };
 const typeNames = new Map(Object.entries(typeNumbers).map(([name, number]) => [number, name]));
 const noError = 0;
 const serverFailure = 2;
@@ -89,9 +92,12 @@ export async function startDnsServer(
 }
 
 function answer(records: Map<string, string[]>, question: Question): Buffer {
-  const answers = find(records, question.name, question.type);
-  const exists = [...records].some(([key, values]) => key.startsWith(`${question.name} `) && values.length > 0);
-  return reply(question, exists ? noError : nameError, answers);
+  const has = (name: string) => [...records].some(([key, values]) => key.startsWith(`${name} `) && values.length > 0);
+  const wildcard = question.name.replace(/^[^.]+/, '*');
+  const isFromWildcard = !has(question.name) && has(wildcard);
+  const found = find(records, isFromWildcard ? wildcard : question.name, question.type);
+  const answers = found.map((one) => (one.name === wildcard ? { ...one, name: question.name } : one));
+  return reply(question, has(question.name) || isFromWildcard ? noError : nameError, answers);
 }
 
 // RFC 1034 section 3.6.2: a CNAME stands for its target, whatever type was asked for.
@@ -141,6 +147,10 @@ function encodeValue(type: string, value: string): Buffer {
         Buffer.concat([Buffer.from([part.length]), Buffer.from(part, 'latin1')]),
       ),
     );
+  if (type === 'CAA') {
+    const [tag = '', ...rest] = value.split(' ');
+    return Buffer.concat([Buffer.from([0, tag.length]), Buffer.from(tag + rest.join(' '), 'latin1')]);
+  }
   if (type === 'A') return Buffer.from(value.split('.').map(Number));
   if (type === 'AAAA') return encodeIpv6(value);
   if (type === 'MX')
