@@ -17,7 +17,7 @@ import { hostFacts } from '../../drivers/host';
 import { probeHost } from '../../drivers/runtime/host_probe';
 import { FIRST_USER_ID } from '../../drivers/runtime/sandbox/user_ids';
 import { openControlDatabase, type ControlDatabase } from '../../db/control_database';
-import { assertNotNewer, pendingMigrations } from '../../db/migrate';
+import { requireBearableSchema, pendingMigrations } from '../../db/migrate';
 import { openEmbedded } from '../platform/embedded';
 import { MIGRATIONS } from '../platform/platform';
 import { sharedSiteWarning } from '../platform/shared_site';
@@ -145,7 +145,7 @@ async function checkDatabase(opened: ControlDatabase, source: string): Promise<F
 async function migrations(database: ControlDatabase): Promise<Finding> {
   const check = 'migrations';
   try {
-    await assertNotNewer(database.knex, MIGRATIONS);
+    await requireBearableSchema(database.knex, MIGRATIONS);
   } catch (error) {
     if (error instanceof StartupError) return { check, status: 'failed', detail: error.message };
     throw error;
