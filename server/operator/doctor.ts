@@ -21,7 +21,7 @@ import { requireBearableSchema, pendingMigrations } from '../../db/migrate';
 import { openEmbedded } from '../platform/embedded';
 import { MIGRATIONS } from '../platform/platform';
 import { sharedSiteWarning } from '../platform/shared_site';
-import { listenErrorReason } from '../http/http';
+import { listenErrorReason } from '../http/listen';
 import type { Command } from './command';
 import { cluster } from './doctor_cluster';
 import { hostUrl } from './doctor_host_url';

@@ -52,8 +52,9 @@ export const commands: Command[] = [
 async function upgrade(input: Input): Promise<Output> {
   const installation = findInstallation();
   if (input.has('carry-out')) {
-    const journal = await carryOut(installation, loadConfig(process.env), (line) => process.stdout.write(`${line}\n`));
-    return journal ? outputOf(journal) : { rows: [] };
+    const print = (line: string): void => void process.stdout.write(`${line}\n`);
+    const journal = await carryOut(installation, loadConfig(process.env), print);
+    return { rows: [], ok: journal?.outcome !== 'failed' };
   }
   if (input.has('status')) {
     const journal = readJournal(installation, 'state') ?? readJournal(installation, 'last');

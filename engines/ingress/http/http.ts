@@ -134,8 +134,8 @@ function driver(
     },
     takeTraffic: () => takeCounters(ingress.traffic),
     forgetCertificate: (host) => forgetContext(ingress.certificates, host === null ? null : normalizeHost(host)),
-    close: async (graceMs) => {
-      await closeAll(ingress, open, graceMs);
+    close: async (graceMs, tunnelGraceMs = ingress.limits.tunnelDrainMs) => {
+      await closeAll(ingress, open, graceMs, tunnelGraceMs);
       stopTimer();
     },
   };
@@ -261,12 +261,13 @@ async function closeAll(
   ingress: IngressState,
   { servers, listeners, sockets, visitors }: OpenSockets,
   graceMs: number,
+  tunnelGraceMs: number,
 ): Promise<void> {
   ingress.closing = true;
   const closed = Promise.all([...listeners.values()].map(stopListening));
   visitors?.close();
   const until = performance.now() + graceMs;
-  const tunnelsUntil = performance.now() + Math.min(graceMs, ingress.limits.tunnelDrainMs);
+  const tunnelsUntil = performance.now() + Math.min(graceMs, tunnelGraceMs);
   // On a connection that is closed once idle, a request may already be in transit (RFC 9112 section 9.6).
   const quietUntil = performance.now() + Math.min(graceMs, QUIET_MS);
   while (sockets.size > 0 && performance.now() < until) {

@@ -87,7 +87,7 @@ function handlersOf(state: State, channel: () => Channel): Handlers {
     ...routeHandlers(served),
     ...zoneHandlers(served),
     startSuccessor: (program: Program) => handOver(program, state.directory, served()),
-    end: (graceMs: number) => void end(state, graceMs),
+    end: (graceMs: number, tunnelGraceMs?: number) => void end(state, graceMs, tunnelGraceMs),
   };
 }
 
@@ -169,12 +169,12 @@ function endPin(unpin: Unpin, pin: number, pins: Map<number, Unpin>): void {
   pins.delete(pin);
 }
 
-async function end(state: State, graceMs: number): Promise<void> {
+async function end(state: State, graceMs: number, tunnelGraceMs?: number): Promise<void> {
   // Called again, e.g. by SIGTERM while long responses are under way.
   if (state.isEnding) return void setTimeout(() => process.exit(0), graceMs);
   state.isEnding = true;
   bypassCache(state);
-  if (state.served) await closeServed(state.served, graceMs);
+  if (state.served) await closeServed(state.served, graceMs, tunnelGraceMs);
   report(state);
   setTimeout(() => process.exit(0), EXIT_MS);
 }

@@ -27,6 +27,7 @@ const SETTLED_AFTER_MS = 10_000;
 /** Of a service that systemd starts again and again. */
 const RESTARTS_MAX = 3;
 const POLL_MS = 200;
+const SETTLING_POLL_MS = 1_000;
 const STOPPED_WITHIN_MS = 60_000;
 
 export const targetStep: Step = {
@@ -51,9 +52,8 @@ export const switchStep: Step = {
   async undo(job) {
     const { installation, journal } = job;
     await switchTo(job, journal.from);
-    const { program } = await serviceState();
-    const isBack = program?.startsWith(`${releaseDirectory(installation, journal.from)}/`) ?? false;
-    if (!isBack) await restartService();
+    const { command } = await serviceState();
+    if (!isOf(command, releaseDirectory(installation, journal.from))) await restartService();
     const reason = await waitUntilWell(job, journal.from).then(
       () => null,
       (error: Error) => error.message,
@@ -149,20 +149,19 @@ export const tidyStep: Step = {
 /** @throws CommandError with what is not well */
 async function waitUntilWell(job: Job, version: string): Promise<void> {
   const { installation, config, journal } = job;
-  const directory = `${releaseDirectory(installation, version)}/`;
+  const directory = releaseDirectory(installation, version);
   const until = Date.now() + WELL_WITHIN_MS;
   const first = await serviceState();
   let settling: { pid: number; since: number } | null = null;
   let missing = [`${version} is not ready`];
   for (; Date.now() < until; await sleep(POLL_MS)) {
-    const { pid, program, restarts } = await serviceState();
+    const { pid, command, restarts } = await serviceState();
     if (restarts - first.restarts >= RESTARTS_MAX) throw await ended(version);
-    const runs = program?.startsWith(directory) ?? false;
     if (settling !== null && settling.pid !== pid) {
       missing = [`${version} was ready, and ended`];
       settling = null;
     }
-    if (!runs || !(await isReady(config))) continue;
+    if (!isOf(command, directory) || !(await isReady(config))) continue;
     const well = await healthyParts(config, journal.well);
     const lost = journal.well.filter((name) => !well.includes(name));
     if (lost.length) {
@@ -172,9 +171,14 @@ async function waitUntilWell(job: Job, version: string): Promise<void> {
     }
     settling ??= { pid, since: Date.now() };
     if (Date.now() - settling.since >= SETTLED_AFTER_MS) return;
+    await sleep(SETTLING_POLL_MS);
   }
   const line = await lastLine();
   throw new CommandError(`${missing.join(', ')} after ${WELL_WITHIN_MS / 1000} seconds${line ? ` (${line})` : ''}`);
+}
+
+function isOf(command: readonly string[], directory: string): boolean {
+  return command.some((word) => word.startsWith(`${directory}/`));
 }
 
 async function ended(version: string): Promise<CommandError> {

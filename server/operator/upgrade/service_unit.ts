@@ -1,6 +1,6 @@
 // The service as systemd sees it.
 import { execFile } from 'node:child_process';
-import { existsSync, realpathSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { CommandError } from '../command';
 
@@ -14,8 +14,8 @@ export interface ServiceState {
   pid: number;
   /** How often systemd has started it again by itself. */
   restarts: number;
-  /** The program of the process; null where it does not run. */
-  program: string | null;
+  /** What it was started with: the program, and files of its release. */
+  command: string[];
 }
 
 /** @throws CommandError */
@@ -53,7 +53,7 @@ export async function serviceState(): Promise<ServiceState> {
     active: values.get('ActiveState') ?? 'unknown',
     pid,
     restarts: Number(values.get('NRestarts') ?? 0),
-    program: pid ? programOfProcess(pid) : null,
+    command: pid ? commandOf(pid) : [],
   };
 }
 
@@ -65,10 +65,10 @@ export async function lastLine(): Promise<string> {
   return lines.findLast((line) => line.startsWith('platform-api:')) ?? lines.at(-1) ?? '';
 }
 
-function programOfProcess(pid: number): string | null {
+function commandOf(pid: number): string[] {
   try {
-    return realpathSync(`/proc/${pid}/exe`);
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
   } catch {
-    return null;
+    return [];
   }
 }
