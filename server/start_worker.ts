@@ -15,6 +15,7 @@ import { openHost, type Host } from './agents/host';
 import type { CheckCounts } from './agents/observers/check_loop';
 import { PortTaken } from './agents/ingress';
 import { startObservers } from './agents/observers/observers';
+import { startReleaseNotice } from './agents/release_notice';
 import { openClusterVolumes } from './platform/cluster';
 import { listen } from './platform/listener';
 import type { Platform } from './platform/platform';
@@ -57,6 +58,7 @@ export async function startWorker(platform: Platform, { whenTaken }: WorkerOptio
     platform.config.workerConcurrency,
   );
   const observers = startObservers(platform);
+  const stopReleaseNotice = startReleaseNotice(platform);
   return {
     ingress: () => watch.host()?.drivers.ingress.ports ?? null,
     nameserver: () => isNameserverHealthy(watch.host()),
@@ -64,7 +66,7 @@ export async function startWorker(platform: Platform, { whenTaken }: WorkerOptio
       (await watch.host()?.drivers.runtime.fingerprint(driverContext(FACTS_WITHIN_MS)))?.facts ?? {},
     checks: () => observers.counts(),
     async stop() {
-      await Promise.all([observers.stop(), loop.stop(), watch.stop()]);
+      await Promise.all([observers.stop(), loop.stop(), watch.stop(), stopReleaseNotice()]);
       ofCluster?.close();
     },
   };

@@ -25,6 +25,7 @@ stop() {
 }
 
 start() {
+  kill -0 "$(cat supervisor 2>/dev/null)" 2>/dev/null && return
   (supervise </dev/null >/dev/null 2>&1 & echo $! >supervisor)
   while [ ! -s pid ]; do sleep 0.05; done
 }
