@@ -28,6 +28,7 @@ import { hostUrl } from './doctor_host_url';
 import { nameserver } from './doctor_nameserver';
 import { projectNetworks } from './doctor_networks';
 import type { Finding } from './finding';
+import { lastUpgrade } from './doctor_upgrade';
 
 type Check = (config: Config) => Promise<Finding | Finding[]> | Finding | Finding[];
 
@@ -67,6 +68,7 @@ const checks: Record<string, Check> = {
   'name server': nameserver,
   port: (config) => port('port', config.host, config.port),
   'admin port': (config) => port('admin port', config.adminHost, config.adminPort),
+  upgrade: lastUpgrade,
 };
 
 /** What a check did not foresee is a finding too, not the end of the list. */

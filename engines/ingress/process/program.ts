@@ -60,6 +60,8 @@ async function run(state: State): Promise<void> {
   setTimeout(() => state.served ?? process.exit(0), UNUSED_MS);
   // The directory has gone, or another process has its place.
   setInterval(() => {
+    // One that was replaced has its time, also when the control plane that has replaced it restarts.
+    if (state.isEnding) return;
     if (controlIdentity(state.directory) !== identity && !isBeingReplaced(state)) void end(state, GRACE_MS);
   }, CHECK_EVERY_MS);
 }

@@ -17,13 +17,19 @@ const RELEASE = path.resolve(__dirname, '../../../../..');
 
 /** @throws CommandError in a checkout or a container */
 export function findInstallation(): Installation {
-  const prefix = path.dirname(RELEASE);
-  if (!existsSync(path.join(RELEASE, 'VERSION')) || !existsSync(path.join(prefix, 'current')))
+  const installation = installationOrNull();
+  if (installation === null)
     throw new CommandError(
       'this is no installed release. Upgrade a checkout by `git pull && npm ci` and a restart, a container by one of ' +
         'the newer image',
     );
-  return { prefix, staging: path.join(prefix, '.upgrade') };
+  return installation;
+}
+
+export function installationOrNull(): Installation | null {
+  const prefix = path.dirname(RELEASE);
+  const isInstalled = existsSync(path.join(RELEASE, 'VERSION')) && existsSync(path.join(prefix, 'current'));
+  return isInstalled ? { prefix, staging: path.join(prefix, '.upgrade') } : null;
 }
 
 /** The version to which `current` leads. */
