@@ -202,6 +202,8 @@ export type Query = {
   getError: Error;
   /** Lists the incidents of an observer, newest first. Incidents are kept for one year. */
   listObserverIncidents: IncidentList;
+  /** Returns the version of this installation, and for its owner the release that is newer. */
+  installation: Installation;
   /** Lists the current instances of an application, newest first. */
   listApplicationInstances: InstanceList;
   /** Returns the ways to log in that this installation offers. */
@@ -6861,6 +6863,29 @@ export type IncidentList = {
 export type IncidentStatus =
   | 'open'
   | 'resolved';
+
+/** The installation that serves this API. */
+export type Installation = {
+  /** Version of the program. */
+  version: Scalars['String']['output'];
+  /**
+   * The newest release that the index of releases has and that is newer. `null` where there is none, where the installation
+   * does not ask, and for users of other accounts than the first one.
+   */
+  newer_release?: Maybe<NewerRelease>;
+};
+
+/** A release that is newer than the installation. */
+export type NewerRelease = {
+  version: Scalars['String']['output'];
+  released_at: Scalars['DateTime']['output'];
+  /** What the release changes of security, in Markdown. `null` where it changes nothing. */
+  security?: Maybe<Scalars['String']['output']>;
+  /** The chapter of the release in the changelog, in Markdown. */
+  changes: Scalars['String']['output'];
+  /** Command that upgrades the installation, for a terminal of its machine. */
+  command: Scalars['String']['output'];
+};
 
 /** An instance: a running copy of a process type. The platform creates and removes instances. */
 export type Instance = {

@@ -16,6 +16,7 @@ import { openHost, type Host } from './agents/host';
 import type { CheckCounts } from './agents/observers/check_loop';
 import { PortTaken } from './agents/ingress';
 import { startObservers } from './agents/observers/observers';
+import { startReleaseNotice } from './agents/release_notice';
 import { openClusterVolumes } from './platform/cluster';
 import { listen } from './platform/listener';
 import type { Platform } from './platform/platform';
@@ -60,6 +61,7 @@ export async function startWorker(platform: Platform, { whenTaken }: WorkerOptio
     platform.config.workerConcurrency,
   );
   const observers = startObservers(platform);
+  const stopReleaseNotice = startReleaseNotice(platform);
   return {
     ingress: () => watch.host()?.drivers.ingress.ports ?? null,
     nameserver: () => isNameserverHealthy(watch.host()),
@@ -67,7 +69,7 @@ export async function startWorker(platform: Platform, { whenTaken }: WorkerOptio
       (await watch.host()?.drivers.runtime.fingerprint(driverContext(FACTS_WITHIN_MS)))?.facts ?? {},
     checks: () => observers.counts(),
     async stop() {
-      await Promise.all([observers.stop(), loop.stop(), watch.stop()]);
+      await Promise.all([observers.stop(), loop.stop(), watch.stop(), stopReleaseNotice()]);
       operators?.close();
       ofCluster?.close();
     },

@@ -137,6 +137,9 @@ export interface IngressDriver {
   takeTraffic(): Traffic[];
   /** Reloads the certificate of the host name when it is next needed; null: of all host names. */
   forgetCertificate(host: string | null): void;
-  /** Accepts no new connections; open requests may finish within the grace time. */
-  close(graceMs: number): Promise<void>;
+  /**
+   * Accepts no new connections; open requests may finish within the grace time, and WebSockets within theirs, which is
+   * otherwise short: they need not end by themselves.
+   */
+  close(graceMs: number, tunnelGraceMs?: number): Promise<void>;
 }

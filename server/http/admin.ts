@@ -10,7 +10,7 @@ import type { CheckFigures } from '../../models/observers/observer/claim';
 import { limits } from '../../core/limits';
 import { StartupError } from '../../core/startup_error';
 import { isAdminHost } from './admin_host';
-import { listenErrorReason } from './http';
+import { listenErrorReason } from './listen';
 import type { AdminPages } from './mail_pages';
 
 export interface Metrics {

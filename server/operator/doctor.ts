@@ -18,7 +18,7 @@ import { probeHost } from '../../drivers/runtime/host_probe';
 import { FIRST_USER_ID } from '../../drivers/runtime/sandbox/user_ids';
 import { missingDomain } from '../platform/own_domain';
 import { sharedSiteWarning } from '../platform/shared_site';
-import { listenErrorReason } from '../http/http';
+import { listenErrorReason } from '../http/listen';
 import type { Command } from './command';
 import { certificates } from './doctor_certificates';
 import { cluster } from './doctor_cluster';
@@ -27,6 +27,7 @@ import { hostUrl } from './doctor_host_url';
 import { nameserver } from './doctor_nameserver';
 import { projectNetworks } from './doctor_networks';
 import type { Finding } from './finding';
+import { lastUpgrade } from './doctor_upgrade';
 
 type Check = (config: Config) => Promise<Finding | Finding[]> | Finding | Finding[];
 
@@ -73,6 +74,7 @@ const checks: Record<string, Check> = {
   certificates,
   port: (config) => port('port', config.host, config.port),
   'admin port': (config) => port('admin port', config.adminHost, config.adminPort),
+  upgrade: lastUpgrade,
 };
 
 /** What a check did not foresee is a finding too, not the end of the list. */

@@ -1927,6 +1927,14 @@ create table registry_uploads (
 );
 CREATE INDEX registry_uploads_of_registry ON public.registry_uploads USING btree (registry_id, created_at);
 
+create table release_notices (
+  id smallint not null default 1,
+  next_at timestamp(3) with time zone not null default now(),
+  release jsonb,
+  constraint release_notices_id_check CHECK ((id = 1)),
+  constraint release_notices_pkey PRIMARY KEY (id)
+);
+
 create table releases (
   id text collate "C" not null,
   version bigint not null default '1'::bigint,

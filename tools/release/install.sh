@@ -6,6 +6,7 @@ PREFIX=/opt/platform
 CONFIG=/etc/platform
 DATA=/var/lib/platform-api
 UNIT=/etc/systemd/system/platform.service
+UPGRADE_UNIT=/etc/systemd/system/platform-upgrade.service
 # What isolates applications from each other and from the host.
 PACKAGES='git bubblewrap iproute2 nftables e2fsprogs ca-certificates'
 
@@ -15,7 +16,7 @@ usage: install.sh [--no-packages] [--no-start] [--listen ADDRESS]
        install.sh --uninstall [--purge $DATA]
 
 Installs the platform in $PREFIX, with settings in $CONFIG/platform.env and data in $DATA.
-Called again, it changes only what differs; a newer release replaces the older one.
+Called again, it changes only what differs. To a newer release leads \`platform upgrade\`.
 
   --no-packages   do not install Debian packages ($PACKAGES)
   --no-start      do not start the service
@@ -31,7 +32,7 @@ fail() {
   exit 1
 }
 
-packages=1 start=1 uninstall= purge= listen=
+packages=1 start=1 uninstall= purge= units= listen=
 while [ $# -gt 0 ]; do
   case $1 in
     --no-packages) packages= ;;
@@ -44,6 +45,8 @@ while [ $# -gt 0 ]; do
       listen=$2
       shift
       ;;
+    # Of `platform upgrade`: the units of this release, and nothing else.
+    --units) units=1 ;;
     --purge)
       [ $# -gt 1 ] || fail '--purge needs the directory of the data'
       purge=$2
@@ -73,11 +76,11 @@ remove() {
   data=$(setting PLATFORM_DATA_DIR "$DATA")
   [ -z "$purge" ] || [ "$purge" = "$data" ] || fail "the data are in $data, not in $purge: nothing was removed"
   if [ -n "$systemd" ] && [ -e "$UNIT" ]; then
-    systemctl disable --quiet --now platform.service
+    systemctl disable --quiet --now platform.service platform-upgrade.service
     # Applications outlive the service: here they end with it.
     systemctl kill --kill-whom=all --signal=SIGKILL platform.service 2>/dev/null || true
   fi
-  rm -f "$UNIT" /usr/local/bin/platform /usr/local/bin/svc
+  rm -f "$UNIT" "$UPGRADE_UNIT" /usr/local/bin/platform /usr/local/bin/svc
   [ -z "$systemd" ] || systemctl daemon-reload
   rm -rf "$PREFIX"
   if [ -n "$purge" ]; then
@@ -99,6 +102,12 @@ fi
 [ -x "$here/bin/node" ] && [ -f "$here/VERSION" ] || fail "$here is no unpacked release"
 version=$(cat "$here/VERSION")
 "$here/bin/node" --version >/dev/null 2>&1 || fail "this release is for another processor than $(uname -m)"
+
+# What the service runs is replaced by `platform upgrade` alone, which backs up, watches, and goes back where it fails.
+installed=$(readlink "$PREFIX/current" 2>/dev/null || true)
+if [ -n "$systemd" ] && [ -z "$units" ] && [ -n "$installed" ] && [ "$installed" != "$version" ]; then
+  fail "platform $installed is installed. To go to $version: platform upgrade and the archive that this was unpacked from"
+fi
 
 missing() {
   for package in $PACKAGES; do
@@ -202,15 +211,43 @@ WantedBy=multi-user.target
 END
 }
 
+# Carries out what `platform upgrade` has written down: beside its caller's session, and after a power cut, too.
+upgrade_unit() {
+  cat <<END
+[Unit]
+Description=Upgrade of the hosting platform
+After=platform.service
+ConditionPathExists=$PREFIX/.upgrade/state.json
+
+[Service]
+Type=exec
+ExecStart=/usr/bin/flock --close --nonblock --conflict-exit-code 0 $PREFIX/.upgrade/lock \\
+  $PREFIX/.upgrade/with/bin/platform upgrade --carry-out
+WorkingDirectory=/
+SuccessExitStatus=1
+Restart=on-abnormal
+RestartSec=1
+
+[Install]
+WantedBy=multi-user.target
+END
+}
+
+# install_unit FUNCTION FILE
 install_unit() {
-  unit >"$UNIT.new"
-  if cmp -s "$UNIT.new" "$UNIT"; then
-    rm -f "$UNIT.new"
+  "$1" >"$2.new"
+  if cmp -s "$2.new" "$2"; then
+    rm -f "$2.new"
     return 0
   fi
-  mv "$UNIT.new" "$UNIT"
+  mv "$2.new" "$2"
   changed=1
   [ -z "$systemd" ] || systemctl daemon-reload
+}
+
+install_units() {
+  install_unit unit "$UNIT"
+  install_unit upgrade_unit "$UPGRADE_UNIT"
 }
 
 # Waits two minutes: the first start makes a database.
@@ -248,17 +285,21 @@ END
 }
 
 changed=
+if [ -n "$units" ]; then
+  install_units
+  exit 0
+fi
 [ -z "$packages" ] || install_packages
 make_settings
 install_files
 link_version
-install_unit
+install_units
 if [ -z "$systemd" ]; then
   echo "Platform $version is installed. There is no systemd here. To start it: platform start"
 elif [ -z "$start" ]; then
   echo "Platform $version is installed. To start it: systemctl enable --now platform"
 else
-  systemctl enable --quiet platform.service
+  systemctl enable --quiet platform.service platform-upgrade.service
   if [ -z "$changed" ] && systemctl is-active --quiet platform.service; then
     echo "Platform $version is installed already and runs: nothing was changed."
     exit 0

@@ -57,6 +57,8 @@ type Scheme = 'http' | 'https';
 
 /** Time for clients to see `Connection: close` before their idle connections are closed. */
 const QUIET_MS = 500;
+/** Where a successor takes new connections, nothing presses, and clients of a busy machine are slow. */
+const QUIET_WHEN_REPLACED_MS = 5_000;
 
 /**
  * Opens the ingress, without routes. Rejects with the error of `listen`, e.g. EADDRINUSE, where a port cannot be bound.
@@ -144,8 +146,8 @@ function driver(
     },
     takeTraffic: () => takeCounters(ingress.traffic),
     forgetCertificate: (host) => forgetContext(ingress.certificates, host === null ? null : normalizeHost(host)),
-    close: async (graceMs) => {
-      await closeAll(ingress, open, graceMs);
+    close: async (graceMs, tunnelGraceMs = ingress.limits.tunnelDrainMs) => {
+      await closeAll(ingress, open, graceMs, tunnelGraceMs);
       stopTimer();
     },
   };
@@ -271,14 +273,16 @@ async function closeAll(
   ingress: IngressState,
   { servers, listeners, sockets, visitors }: OpenSockets,
   graceMs: number,
+  tunnelGraceMs: number,
 ): Promise<void> {
   ingress.closing = true;
   const closed = Promise.all([...listeners.values()].map(stopListening));
   visitors?.close();
   const until = performance.now() + graceMs;
-  const tunnelsUntil = performance.now() + Math.min(graceMs, ingress.limits.tunnelDrainMs);
+  const tunnelsUntil = performance.now() + Math.min(graceMs, tunnelGraceMs);
   // On a connection that is closed once idle, a request may already be in transit (RFC 9112 section 9.6).
-  const quietUntil = performance.now() + Math.min(graceMs, QUIET_MS);
+  const quietMs = tunnelGraceMs > ingress.limits.tunnelDrainMs ? QUIET_WHEN_REPLACED_MS : QUIET_MS;
+  const quietUntil = performance.now() + Math.min(graceMs, quietMs);
   while (sockets.size > 0 && performance.now() < until) {
     await sleep(20);
     if (performance.now() >= quietUntil) closeIdle(ingress, servers);

@@ -130,8 +130,8 @@ export function reportOf({ lines, ingress, cdn }: Served): Report | null {
   return report.lines.length + report.traffic.length + report.cdn.length > 0 ? report : null;
 }
 
-export async function closeServed({ ingress, cdn }: Served, graceMs: number): Promise<void> {
-  await ingress.close(graceMs);
+export async function closeServed({ ingress, cdn }: Served, graceMs: number, tunnelGraceMs?: number): Promise<void> {
+  await ingress.close(graceMs, tunnelGraceMs);
   await cdn.close();
 }
 
