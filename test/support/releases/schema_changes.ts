@@ -4,7 +4,7 @@ import type { Table } from '../../../tools/scripts/golden_files';
 
 /**
  * One line for each column, table, constraint or index that an older program may miss or stumble over.
- * @param original the schema that the older program was written for: what is of it matters, and what came since does not
+ * @param original the schema that the older program was written for: what is of it matters, what came since does not
  */
 export function contractionsOf(original: Table[], before: Table[], after: Table[]): string[] {
   return original.flatMap((known) => {
