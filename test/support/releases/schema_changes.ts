@@ -4,7 +4,7 @@ import type { Table } from '../../../tools/scripts/golden_files';
 
 /**
  * One line for each column, table, constraint or index that an older program may miss or stumble over.
- * @param original the schema that the older program was written for: what is of it matters, and what came since does not
+ * @param original the schema that the older program was written for: what is of it matters, what came since does not
  */
 export function contractionsOf(original: Table[], before: Table[], after: Table[]): string[] {
   return original.flatMap((known) => {
@@ -62,8 +62,11 @@ const rulesOf = ({ constraints, indexes }: Table): string[] => [...constraints, 
 const isUnique = (index: string): boolean => index.startsWith('CREATE UNIQUE ');
 const isKey = (rule: string): boolean => isUnique(rule) || / (PRIMARY KEY|UNIQUE) \(/.test(rule);
 const columnsOf = (rule: string): string => rule.slice(rule.indexOf('('));
+/** A foreign key is about its own columns, not those of the table that it leads to. */
 const mentions = (rule: string, column: string): boolean =>
-  new RegExp(`\\b${column}\\b`).test(rule.replace(/^(constraint \S+|CREATE UNIQUE INDEX \S+ ON \S+) /, ''));
+  new RegExp(`\\b${column}\\b`).test(
+    rule.replace(/^(constraint \S+|CREATE UNIQUE INDEX \S+ ON \S+) /, '').replace(/ REFERENCES .*/, ''),
+  );
 
 /** A list of allowed words that has all of the words before, of a constraint that is otherwise the same. */
 function widens(rule: string, other: string): boolean {

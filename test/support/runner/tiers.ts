@@ -97,8 +97,8 @@ function quarterOf(file: string): number {
 }
 
 /**
- * What a machine with Node and git alone has to do: half of the suite, as `npm test` runs it, and of starts. As the same
- * user, the run two quarters later has the other half; both halves as both users have run after four.
+ * What a machine with Node and git alone has to do: half of the suite, as `npm test` runs it, and of starts. The run
+ * two quarters later has the other half as the same user; both halves as both users have run after four.
  */
 export function bareFiles(quarter: number, changed: readonly string[]): string[] {
   const starts = testFiles.filter((file) => /^test\/server\/(npm_)?start/.test(file));

@@ -1,8 +1,8 @@
 // npm run bench:upgrade: what visitors and clients notice while the service is replaced by another version, and back.
 //   npm run bench:upgrade -- [--from=FOLDER] [--to=FOLDER] [--seconds=10]
-// A folder is a checkout with dist/, or the `app` of an unpacked release; without one, this checkout. 200 requests a second
-// go to an application (HTTP, HTTPS on kept and new connections, HTTP/2), and 20 to the API, of which 5 write. The exit code is 1
-// where one was lost: answered by nothing, or by something else than 503 with Retry-After below 3 s.
+// A folder is a checkout with dist/, or the `app` of an unpacked release; without one, this checkout. 200 requests a
+// second go to an application (HTTP, HTTPS on kept and new connections, HTTP/2), and 20 to the API, of which 5 write.
+// The exit code is 1 where one was lost: answered by nothing, or by something else than 503 with Retry-After below 3 s.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
@@ -59,8 +59,7 @@ function certificateIn(directory: string): { certificate: string; key: string } 
   const [certificate, key] = [path.join(directory, 'certificate.pem'), path.join(directory, 'key.pem')];
   const names = `subjectAltName=DNS:${NAME},DNS:*.apps.example.com`;
   const words = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '1'];
-  execFileSync('openssl', [...words, '-subj', '/CN=example.com', '-addext', names, '-keyout', key, '-out', certificate], {
-    stdio: 'ignore',
-  });
+  const files = ['-keyout', key, '-out', certificate];
+  execFileSync('openssl', [...words, '-subj', '/CN=example.com', '-addext', names, ...files], { stdio: 'ignore' });
   return { certificate, key };
 }

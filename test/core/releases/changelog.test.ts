@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { chapterOf, versionsIn } from '../../core/changelog';
-import { version } from '../../package.json';
+import { chapterOf, versionsIn } from '../../../core/releases/changelog';
+import { version } from '../../../package.json';
 
 const TEXT = `# Changelog
 
@@ -36,7 +36,7 @@ test('a chapter goes from its heading to that of the release before', () => {
 });
 
 test('the changelog has a chapter of this version', () => {
-  const text = readFileSync(path.resolve(__dirname, '../../CHANGELOG.md'), 'utf8');
+  const text = readFileSync(path.resolve(__dirname, '../../../CHANGELOG.md'), 'utf8');
   expect(versionsIn(text)).toContain(version);
   expect(chapterOf(text, version)).toContain('### Added');
 });
