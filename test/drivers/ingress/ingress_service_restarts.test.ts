@@ -3,7 +3,9 @@ import https from 'node:https';
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { listenAtFile } from '../../../core/process/named_socket';
-import { closeAll, until, type Answer, type Front } from '../../support/ingress/ingress';
+import type { RemoteIngress } from '../../../engines/ingress/process/remote';
+import { ask, closeAll, until, type Answer, type Front } from '../../support/ingress/ingress';
+import { startIngressProcessBench } from '../../support/ingress/ingress_process';
 import {
   askSecurely,
   HOST,
@@ -118,4 +120,31 @@ test('browsers get a page', async () => {
   await own.stop();
   const { headers, body } = await askSecurely(front, { headers: { accept: 'text/html' } });
   expect([headers['content-type'], body]).toEqual(['text/html; charset=utf-8', expect.stringContaining('restarting')]);
+});
+
+test('an ingress that is replaced meanwhile serves those that wait at it', async () => {
+  const bench = startIngressProcessBench();
+  const services = [own.served];
+  const headers = { 'x-forwarded-for': '1.1.1.1', 'x-forwarded-proto': 'https', 'content-length': '4' };
+  const send = ({ ingress }: RemoteIngress): Promise<Answer> =>
+    ask({ port: ingress.ports.http }, { host: HOST, method: 'POST', body: 'once', headers });
+  try {
+    const first = await bench.open({ trustProxy: 1, services });
+    expect((await send(first)).status).toBe(200);
+    await own.stop();
+    const waiting = send(first);
+    await sleep(200);
+    // Nothing else is behind it: it stays for its names.
+    await bench.detach(first);
+    const logged: string[] = [];
+    const second = await bench.open({ trustProxy: 2, services, log: (message) => void logged.push(message) });
+    expect(second.ingress.ports).toEqual(first.ingress.ports);
+    const later = send(second);
+    await own.start();
+    expect([(await waiting).status, (await later).status]).toEqual([200, 200]);
+    expect(own.asked.map(({ body }) => body)).toEqual(['once', 'once', 'once']);
+    await until(() => logged.some((line) => line.includes('1 requests waited, 0 got 503')));
+  } finally {
+    await bench.close();
+  }
 });
