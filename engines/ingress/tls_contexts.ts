@@ -23,6 +23,7 @@ const ABSENT_MS = 30_000;
 /** After a failed look-up, or for an unusable certificate. The previous certificate stays in use. */
 const FAILED_MS = 5_000;
 const NAMES = 20_000;
+const KEEP_EVERY_MS = 15_000;
 
 export function tlsContextCache(loadCertificate: IngressCallbacks['certificate']): TlsContextCache {
   return { entries: new Map(), loadCertificate };
@@ -38,6 +39,16 @@ export function contextOf(store: TlsContextCache, host: string): Promise<SecureC
   store.entries.delete(host); // Move to the end: the first entry is the oldest
   store.entries.set(host, entry);
   return entry.loading;
+}
+
+/**
+ * Keeps those of the platform's own names loaded: while the control plane is away nobody can look them up, and then
+ * there is something to say at these names.
+ */
+export function keepContexts(store: TlsContextCache, hosts: readonly string[]): NodeJS.Timeout {
+  const load = (): void => hosts.forEach((host) => void contextOf(store, host));
+  load();
+  return setInterval(load, KEEP_EVERY_MS).unref();
 }
 
 /** Whether a host name has a certificate; synchronous where that is known. */

@@ -6,7 +6,7 @@ import { operatorCertificate } from '../../drivers/certificates/operator';
 import type { CdnDriver } from '../../engines/cdn/cdn';
 import type { Certificate, IngressCallbacks, IngressDriver } from '../../engines/ingress/ingress';
 import { openIngress } from '../../engines/ingress/http/http';
-import type { ServedService } from '../../engines/ingress/services';
+import type { ServedService } from '../../engines/ingress/platform_services';
 import { openRemoteIngress } from '../../engines/ingress/process/remote';
 import { outrankedDomains } from '../../models/domains/domain/outranked';
 import { findChallenge, findServedCertificate } from '../../models/domains/certificate';

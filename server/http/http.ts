@@ -105,7 +105,12 @@ export async function listenHttp(
   return {
     port,
     async listenToIngress(file, owner) {
-      listeners.push(await listenToIngress(server, file, owner));
+      const listening = listenToIngress(server, file, owner);
+      listeners.push(
+        await listening.catch((error: NodeJS.ErrnoException) => {
+          throw new StartupError(`can't listen at ${file} for the ingress: ${listenErrorReason(error)}`);
+        }),
+      );
     },
     close: (graceSeconds) => drain.run(server, graceSeconds, listeners),
   };

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers engines/ingress/services.ts engines/ingress/http core/process server/http/http.ts */
+/** @tier heavy @quarter 2 @covers engines/ingress core/process server/http/http.ts */
 // API, S3 endpoint and registry by the names of the platform, through its own ingress.
 import { existsSync } from 'node:fs';
 import http from 'node:http';

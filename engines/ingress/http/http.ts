@@ -8,14 +8,14 @@ import type { SecureContext, TLSSocket } from 'node:tls';
 import type { IngressDriver, IngressCallbacks, Route } from '../ingress';
 import { refuseClient } from './client_error';
 import { acceptVisitor, closeIdleVisitors, noteHttp2 } from './simple_connection';
-import { tlsContextCache, contextOf, forgetContext } from '../tls_contexts';
+import { tlsContextCache, contextOf, forgetContext, keepContexts } from '../tls_contexts';
 import { http2Visitors, type Http2Visitors } from './http2';
 import { handleRequest } from './request_handler';
 import { openVisitorGate } from './visitor_gate';
 import type { IngressState } from '../ingress_state';
 import { INGRESS_LIMITS, type IngressLimits } from '../limits';
 import { listenFor, portOf, stopListening, type Listeners, type Predecessor } from '../listeners';
-import { addServices, serviceHosts, type ServedService } from '../services';
+import { addServices, serviceHosts, type ServedService } from '../platform_services';
 import { enforceTimeouts } from '../timeouts';
 import {
   applyRoutes,
@@ -57,7 +57,6 @@ type Scheme = 'http' | 'https';
 
 /** Time for clients to see `Connection: close` before their idle connections are closed. */
 const QUIET_MS = 500;
-const KEEP_CERTIFICATES_MS = 15_000;
 
 /**
  * Opens the ingress, without routes. Rejects with the error of `listen`, e.g. EADDRINUSE, where a port cannot be bound.
@@ -99,7 +98,7 @@ export async function openIngressServer(
   const portOfScheme = (scheme: Scheme): number => portOf(listeners.get(scheme) as NetServer);
   ingress.httpsPort = secure && portOfScheme('https');
   const timer = setInterval(() => enforceTimeouts(ingress), ingress.limits.sweepMs).unref();
-  const warming = keepCertificates(ingress);
+  const warming = keepContexts(ingress.certificates, serviceHosts(ingress.table));
   const ports = { http: portOfScheme('http'), https: ingress.httpsPort };
   return {
     driver: driver(ingress, ports, () => (clearInterval(timer), clearInterval(warming)), {
@@ -110,16 +109,6 @@ export async function openIngressServer(
     }),
     listeners,
   };
-}
-
-/**
- * Those of the platform's own names: while the control plane is away nobody can look them up, and then it has to be
- * served that it is.
- */
-function keepCertificates({ table, certificates }: IngressState): NodeJS.Timeout {
-  const load = (): void => serviceHosts(table).forEach((host) => void contextOf(certificates, host));
-  load();
-  return setInterval(load, KEEP_CERTIFICATES_MS).unref();
 }
 
 interface OpenSockets {

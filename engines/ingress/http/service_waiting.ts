@@ -1,8 +1,9 @@
 // Requests for a server of the platform that takes no connection, as while it restarts: nothing of them was sent, so
 // they wait for it. How long it is away counts, not how long each of them waits.
 import { servicePage } from '../pages';
-import type { Service } from '../services';
+import type { Service } from '../platform_services';
 import type { ProxiedRequest } from './proxied_request';
+import { isRepeatable } from './repeatable';
 import { sendPage } from './response';
 
 const RETRY_EVERY_MS = 100;
@@ -22,6 +23,19 @@ export function waitForService(
   proxied.hasWaited = true;
   service.waiting.add(proxied);
   service.timer ??= setTimeout(() => retry(service, send), RETRY_EVERY_MS);
+}
+
+/** The server ended while it worked on the request. @param hasBegun to answer it */
+export function loseService(
+  proxied: ProxiedRequest,
+  service: Service,
+  hasBegun: boolean,
+  send: (proxied: ProxiedRequest) => void,
+): void {
+  if (hasBegun || !isRepeatable(proxied) || proxied.resending)
+    return sendPage(proxied, servicePage('service_lost', service.served));
+  proxied.resending = true;
+  waitForService(proxied, service, send);
 }
 
 /** A connection was made: whoever waits is sent. */
@@ -53,7 +67,13 @@ function retry(service: Service, send: (proxied: ProxiedRequest) => void): void 
   const { serviceAwayMs } = firstOf(service).ingress.limits;
   if (performance.now() - service.awaySince <= serviceAwayMs)
     service.timer = setTimeout(() => retry(service, send), RETRY_EVERY_MS);
-  else for (const one of service.waiting) (service.waiting.delete(one), refuse(one, service));
+  else refuseAll(service);
+}
+
+function refuseAll(service: Service): void {
+  const all = [...service.waiting];
+  service.waiting.clear();
+  for (const one of all) refuse(one, service);
 }
 
 function firstOf({ waiting }: Service): ProxiedRequest {

@@ -6,7 +6,7 @@ import { memoize } from '../../../core/memoize';
 import type { CdnTraffic } from '../../cdn/cdn';
 import type { EmbeddedCdnLimits } from '../../cdn/cache/driver';
 import type { AccessLine, IngressDriver, Traffic } from '../ingress';
-import type { ServedService } from '../services';
+import type { ServedService } from '../platform_services';
 
 export interface IngressProcessSettings {
   host: string;
