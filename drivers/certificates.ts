@@ -1,5 +1,5 @@
 // Certificates of host names, from an authority that checks that the name leads here.
-import { DriverError, type DriverContext } from '../core/driver';
+import type { DriverContext } from '../core/driver';
 
 export interface CertificateRequest {
   /** A wildcard is validated over DNS, other names over HTTP (RFC 8555 section 8.3 and 8.4). */
@@ -82,9 +82,3 @@ export interface CertificateDriver {
   /** What to do where the clock here and that of the authority differ by more than a minute; else ''. */
   clockAdvice(): string;
 }
-
-/** The account that a key identifies was closed at the authority: it takes another key. */
-export class AccountClosed extends Error {}
-
-/** The authority asks all orders of the account to wait for `retryAfterMs`. */
-export class AuthorityBusy extends DriverError {}

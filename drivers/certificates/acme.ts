@@ -1,18 +1,18 @@
 // ACME certificates (RFC 8555), validated by HTTP-01, or DNS-01 for wildcards, with renewal information (RFC 9773).
 // acme-client implements the protocol, with our transport.
 import type { Client } from 'acme-client';
-import {
-  AccountClosed,
-  type AuthorityLimits,
-  type CertificateDriver,
-  type CertificateRequest,
-  type ChallengePublisher,
-  type IssuedCertificate,
-  type RenewalWindow,
+import type {
+  AuthorityLimits,
+  CertificateDriver,
+  CertificateRequest,
+  ChallengePublisher,
+  IssuedCertificate,
+  RenewalWindow,
 } from '../certificates';
 import { DriverError, type DriverContext } from '../../core/driver';
 import { AcmeRefusal, clockAdvice } from './acme_problem';
 import { fulfillOrder, type Acme } from './acme_order';
+import { AccountClosed } from './failures';
 import { openAcmeTransport, type AcmeTransport } from './acme_transport';
 import { certificateIdOf, parseRenewalInfo } from './renewal_info';
 

@@ -1,6 +1,6 @@
 // Converts errors of an authority to messages for the owner of a host name.
 import { DriverError } from '../../core/driver';
-import { AuthorityBusy } from '../certificates';
+import { AuthorityBusy } from './failures';
 
 /** A problem document of an authority (RFC 8555 section 6.7). */
 export interface AcmeProblem {

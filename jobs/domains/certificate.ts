@@ -7,7 +7,7 @@ import { admitOrder, findPause, type Waiting } from '../../models/domains/certif
 import { canAnswerChallenge, findZoneProject } from '../../models/domains/domain/records';
 import { jittered, settled, type Job, type JobContext, type Outcome } from '../job';
 import { NO_ZONE, orderCertificate } from './certificate/order';
-import { askRenewal, isDue, nextCheckMs } from './certificate/renewal';
+import { askRenewal, isDue, nextCertificateCheckMs } from './certificate/renewal';
 import { certificateStatusOf, NONE, purposeOf, type CertificateRow, type Holder } from './certificate/row';
 
 const MINUTE_MS = 60_000;
@@ -44,7 +44,7 @@ async function reconcile(row: CertificateRow, ctx: JobContext): Promise<Outcome>
   const renewal = await askRenewal(row, driver, ctx);
   if (!isDue({ ...row, renewal }, driver)) {
     await showAndSettle(row, ctx, null, null);
-    return settled({ renewal }, nextCheckMs({ ...row, renewal }));
+    return settled({ renewal }, nextCertificateCheckMs({ ...row, renewal }));
   }
   // Without its records the authority would refuse, and count it. A domain that becomes active again makes this due.
   if (domain && (domain.status !== 'active' || domain.missing_since)) return settled({}, jittered(10 * MINUTE_MS));

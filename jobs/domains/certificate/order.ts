@@ -1,14 +1,13 @@
 // The order of a certificate, the challenges that it needs, and what becomes of a failure.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DriverError } from '../../../core/driver';
-import {
-  AccountClosed,
-  AuthorityBusy,
-  type CertificateDriver,
-  type ChallengePublisher,
-  type IssuedCertificate,
-  type UnfinishedOrder,
+import type {
+  CertificateDriver,
+  ChallengePublisher,
+  IssuedCertificate,
+  UnfinishedOrder,
 } from '../../../drivers/certificates';
+import { AccountClosed, AuthorityBusy } from '../../../drivers/certificates/failures';
 import { newPrivateKey } from '../../../drivers/certificates/private_key';
 import { sealedColumns } from '../../../models/base/sealed_columns';
 import {
@@ -22,7 +21,7 @@ import {
 import { endOrder, pauseOrders } from '../../../models/domains/certificate/orders';
 import { isDnsChallengeServed, publishDnsChallenge, removeDnsChallenge } from '../../../models/domains/domain/records';
 import { jittered, settled, type JobContext, type Outcome } from '../../job';
-import { nextCheckMs } from './renewal';
+import { nextCertificateCheckMs } from './renewal';
 import { certificateStatusOf, NONE, type CertificateRow, type Holder } from './row';
 
 const MINUTE_MS = 60_000;
@@ -56,7 +55,7 @@ export async function orderCertificate(
     ctx.log.info({ issuer: issued.issuer, expires_at: issued.expires_at }, 'A certificate was issued.');
     // Its times are those of the authority: renewals would be late.
     if (driver.clockAdvice()) ctx.log.warn(driver.clockAdvice());
-    return settled({}, Math.min(ASK_MS, nextCheckMs({ ...issued, renewal: null })));
+    return settled({}, Math.min(ASK_MS, nextCertificateCheckMs({ ...issued, renewal: null })));
   } catch (error) {
     throw await noteFailure(row, error, driver, ctx);
   } finally {

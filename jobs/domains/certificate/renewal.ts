@@ -57,7 +57,7 @@ function renewalAt({ issued_at, expires_at, renewal }: Valid & { renewal: Renewa
 }
 
 // Daily, for an authority that is another one by then; a minute, for a clock that is wrong by more than a lifetime.
-export function nextCheckMs(row: Valid & { renewal: Renewal | null }): number {
+export function nextCertificateCheckMs(row: Valid & { renewal: Renewal | null }): number {
   const askMs = row.renewal ? Date.parse(row.renewal.ask_at) - Date.now() : Infinity;
   return Math.min(Math.max(MINUTE_MS, Math.min(renewalAt(row) - Date.now(), askMs)), jittered(DAY_MS));
 }

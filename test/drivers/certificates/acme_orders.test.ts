@@ -3,13 +3,13 @@
 import { createServer, type Server } from 'node:http';
 import { X509Certificate } from 'node:crypto';
 import { driverContext } from '../../../core/driver';
-import {
-  AccountClosed,
-  type CertificateDriver,
-  type CertificateRequest,
-  type IssuedCertificate,
-  type UnfinishedOrder,
+import type {
+  CertificateDriver,
+  CertificateRequest,
+  IssuedCertificate,
+  UnfinishedOrder,
 } from '../../../drivers/certificates';
+import { AccountClosed } from '../../../drivers/certificates/failures';
 import { openCertificates } from '../../../drivers/certificates/open';
 import { newPrivateKey } from '../../../drivers/certificates/private_key';
 import { certificateIdOf } from '../../../drivers/certificates/renewal_info';
