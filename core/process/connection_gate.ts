@@ -6,7 +6,7 @@ import type { Server, Socket } from 'node:net';
 import { memoize } from '../memoize';
 import { addressBlock, isPublicAddress } from '../protocols/addresses';
 
-export interface GateOptions {
+interface GateOptions {
   /**
    * Connections of one public address. Private ones, such as a proxy or a node of a cluster, may have half of all.
    * Infinity, where all clients come through proxies: one address may have all.
@@ -18,7 +18,7 @@ export interface GateOptions {
   isIdle(socket: Socket): boolean;
 }
 
-export interface ConnectionGate {
+interface ConnectionGate {
   /**
    * Counts a new connection until it closes. Beyond the limit of its client, the client's oldest idle connection is
    * closed; beyond the total, one of the client that holds most, or of its own.
@@ -49,7 +49,7 @@ const CONNECTIONS_MAX = 20_000;
 const DESCRIPTORS_DEFAULT = 1024;
 
 /** How many connections of clients fit into the limit of open files of this process. */
-export const connectionsMax = memoize((): number => {
+const connectionsMax = memoize((): number => {
   const descriptors = Number(/^Max open files\s+(\d+)/m.exec(limitsOfProcess())?.[1] ?? DESCRIPTORS_DEFAULT);
   return Math.min(CONNECTIONS_MAX, Math.floor(descriptors * SHARE_OF_CONNECTIONS));
 });

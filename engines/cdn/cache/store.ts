@@ -34,7 +34,7 @@ export interface StoredObject extends Description, StoredBytes {
   forms: Partial<Record<Coding, StoredBytes>>;
 }
 
-export type Address = Pick<Description, 'site' | 'key'>;
+type Address = Pick<Description, 'site' | 'key'>;
 
 export interface ObjectStore {
   /** @param fieldOf a header field of the request, read only where the objects depend on it */
