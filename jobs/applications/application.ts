@@ -3,11 +3,12 @@
 import path from 'node:path';
 import { Application } from '../../models/applications/application';
 import { releaseAllLeases } from '../../db/lease';
-import { isDeploying, stackOfApplication, type StackKey, type ApplicationStack } from '../../models/applications/stack';
+import { isDeploying, stackOfApplication, type StackKey } from '../../models/applications/stack';
 import { removeStack } from '../../models/applications/stack_removal';
 import { reconcileStack } from './application/reconcile_stack';
 import { isOutageReason, OUTAGE_RECHECK_MS } from './application/outage';
 import { applicationStatus, updateProcessStatuses } from './application/status';
+import { isPausedForGrowth } from './application/volume_growth';
 import { cacheLeftovers, mirrorLeftovers, uploadLeftovers } from '../deployments/deployment/leftovers';
 import { removeDirectory } from '../deployments/deployment/row';
 import {
@@ -21,8 +22,6 @@ import {
   type Outcome,
   requireHost,
 } from '../job';
-import { timeOfId } from '../../core/ids';
-import { growVolumes, hasVolumesToGrow } from '../../models/volumes/volume/growth';
 
 interface ApplicationRow extends LoopRow {
   project_id: string;
@@ -87,23 +86,4 @@ async function tearDown(row: ApplicationRow, ctx: JobContext): Promise<Outcome> 
 
 function stackKeyOf({ id, project_id }: ApplicationRow): StackKey {
   return { application_id: id, project_id, preview_id: null };
-}
-
-// A volume that cannot grow while it is used does so at a restart, between the old instances and the new ones.
-
-/** A restart continues after this time, even if the volume has not grown. */
-const WAIT_MAX_MS = 300_000;
-
-/** Whether the instances are to stop, and none to start yet, because a volume of the application grows. */
-async function isPausedForGrowth(
-  applicationId: string,
-  { status, processes, present }: ApplicationStack,
-  ctx: JobContext,
-): Promise<boolean> {
-  if (status !== 'restarting' && status !== 'starting') return false;
-  const releases = processes.flatMap(({ release_id }) => (release_id === null ? [] : [timeOfId(release_id).getTime()]));
-  if (Date.now() - Math.max(...releases) > WAIT_MAX_MS) return false;
-  if (!(await hasVolumesToGrow(ctx.sql, applicationId))) return false;
-  if (present.every(({ candidate }) => candidate)) await growVolumes(ctx.sql, applicationId);
-  return true;
 }

@@ -6,17 +6,13 @@ import { releaseAllLeases } from '../../db/lease';
 import { Run } from '../../models/runs/run';
 import { isAbandoned } from '../../models/runs/run/writer';
 import type { TaskState } from '../../drivers/task';
-import { runsWithoutRow, artifactOfDeployment } from '../../models/runs/run/work';
+import { runsWithoutRow } from '../../models/runs/run/work';
 import { allAtOnce, type Leftovers } from '../declarations';
-import { gone, progressing, settled, type Job, type JobContext, type Outcome, type Values, requireHost } from '../job';
+import { gone, progressing, settled, type Job, type JobContext, type Outcome, type Values } from '../job';
 import { engineOf, type RunEngine } from './run/engine';
+import { pruneAfterRun } from './run/prune';
 import { blameLineEnds, resultOf, type RunResult } from './run/result';
 import { isFinished, type RunRow } from './run/row';
-import path from 'node:path';
-import { pruneReleases } from '../../models/deployments/release';
-import { unusedArtifacts } from '../../models/deployments/retention';
-import { pruneReleaseImages } from '../deployments/deployment/release_image';
-import { removeDirectory } from '../deployments/deployment/row';
 
 /** The end of a unit wakes its row; these intervals cover lost notifications, of a short command sooner. */
 const RECHECK_MS = { first: 1_000, later: 10_000 };
@@ -186,15 +182,4 @@ function isReplayed({ trigger_type, status }: RunRow): boolean {
 
 async function tearDown(row: RunRow, ctx: JobContext): Promise<Outcome> {
   return (await (await engineOf(row, ctx)).destroy(row, ctx)) ? gone : progressing(STOPPING_MS);
-}
-
-// A run may have been the last one that needed the files of an older deployment.
-
-/** Removes the files and forgets the release of a finished run, unless others use them. */
-async function pruneAfterRun(row: RunRow, ctx: JobContext): Promise<void> {
-  const artifact = (await artifactOfDeployment(ctx.sql, row.deployment_id)) ?? row.deployment_id;
-  for (const id of await unusedArtifacts(ctx.sql, [artifact]))
-    await removeDirectory(path.join(requireHost(ctx).directories.releases, id));
-  if (requireHost(ctx).tasks) await pruneReleaseImages(row.application_id, ctx);
-  await pruneReleases(ctx.sql, row.application_id);
 }

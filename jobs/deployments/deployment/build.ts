@@ -28,13 +28,10 @@ import {
   type StoredPlan,
   withoutUser,
 } from './row';
+import { dockerfileVariables } from './base_images';
 import { takeBuiltImage } from './built_image';
 import { requireCommands } from './commands';
 import { removeTask, runDeploymentTask, type Task } from './task';
-import { BASE_IMAGE_AUTH, DISK_MB, INSECURE_REGISTRY } from '../../../drivers/builder/dockerfile/dockerfile_script';
-import { authDocument } from '../../../models/applications/application/image_credentials';
-import { isFromFork } from '../../../models/previews/preview/from_fork';
-import { registryNames } from '../../../models/registries/registry/of_image';
 
 /** The watch reports the exit of a unit; polling covers lost notifications. */
 const NODE_SHARE = 0.75;
@@ -245,26 +242,5 @@ function buildLimits(row: DeploymentRow, ctx: JobContext): UnitLimits {
     time_ms: requireTimeLeft(row, ctx),
     output_bytes: buildOutputMb * 2 ** 20,
     disk_mb: buildDiskMb,
-  };
-}
-
-/**
- * Credentials for the registries of the project and from the variable DOCKER_AUTH_CONFIG. Code from a fork, which
- * strangers wrote, gets none.
- */
-async function dockerfileVariables(
-  row: DeploymentRow,
-  variables: Readonly<Record<string, string>>,
-  ctx: JobContext,
-): Promise<Record<string, string>> {
-  const { registry } = requireHost(ctx);
-  const { registryHost: host, buildDiskMb } = ctx.config;
-  const isForeign = await isFromFork(ctx.sql, row.preview_id);
-  const names = registry && !isForeign ? await registryNames(ctx.sql, row.project_id) : [];
-  const own = registry && names.length ? { host, ...registry.loginFor(names) } : null;
-  return {
-    [BASE_IMAGE_AUTH]: authDocument(variables, own),
-    [DISK_MB]: String(buildDiskMb),
-    ...(registry?.isPlain && { [INSECURE_REGISTRY]: host }),
   };
 }
