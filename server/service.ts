@@ -1,17 +1,20 @@
 // The whole service in one process: faces, worker, metrics. Assembled here, in the order in which it starts. Where
 // several processes serve the API (cluster.ts), each of them is the part that openWeb opens.
-import type { RequestListener, ServerResponse } from 'node:http';
+import cluster from 'node:cluster';
+import type { RequestListener, Server, ServerResponse } from 'node:http';
 import express, { type Express } from 'express';
 import type { Config } from '../core/config';
 import { withPort } from '../core/config';
+import { serviceSocket } from '../core/platform_names';
 import { MAIL_LINK_PATH } from '../core/mail/mail_links';
 import { memoize } from '../core/memoize';
-import { PROBE_CHECKS_PATH, PROBE_RESULTS_PATH } from '../core/protocols/probe_protocol';
+import { PROBE_CHECKS_PATH, PROBE_RESULTS_PATH } from '../core/outbound/probe_protocol';
 import { version } from '../package.json';
 import { idempotencyRecords } from '../models/idempotency_record';
 import { DOWNLOAD_PATH } from '../models/databases/database_backup/download';
 import { UPLOAD_PATH } from '../models/deployments/source_upload/address';
 import { pendingMigrations } from '../db/migrate';
+import { certificateFigures } from '../models/domains/certificate/trouble';
 import { checkFigures } from '../models/observers/observer/claim';
 import { buildCore, type Core } from '../resolvers';
 import { restHandler } from '../rest/app';
@@ -23,6 +26,7 @@ import { NOSNIFF } from '../rest/send_text';
 import { accountPages } from './http/account_pages';
 import {
   addCheckCounts,
+  addCertificateFigures,
   addCheckFigures,
   addNameserver,
   addNetworks,
@@ -76,10 +80,15 @@ export type Opened = (() => Promise<void>)[];
 
 /**
  * Starts to serve on an open platform.
+ * @param waiting whose port it takes over when it can answer (http/waiting_port.ts)
  * @throws StartupError for a taken port; Error for a contradiction in the schema
  */
-export function startService(platform: Platform, beforeListening: BeforeListening = async () => {}): Promise<Service> {
-  return closable((opened) => open(platform, beforeListening, opened));
+export function startService(
+  platform: Platform,
+  beforeListening: BeforeListening = async () => {},
+  waiting: Server | null = null,
+): Promise<Service> {
+  return closable((opened) => open(platform, beforeListening, opened, waiting));
 }
 
 /** Opens part by part; closes in reverse order, also the opened ones when a later part fails. */
@@ -102,6 +111,7 @@ async function open(
   platform: Platform,
   beforeListening: BeforeListening,
   opened: Opened,
+  waiting: Server | null,
 ): Promise<Omit<Service, 'close'>> {
   // First, since it takes the processor for a while: answers of the database that come meanwhile would be too late.
   platform.log.info('preparing the API');
@@ -110,9 +120,10 @@ async function open(
   await openWorker(platform, metrics, opened);
   addWorkerLag(metrics, () => platform.workerLag());
   addCheckFigures(metrics, () => checkFigures(platform.database));
+  addCertificateFigures(metrics, () => certificateFigures(platform.database));
   addVarnishFigures(metrics, platform.config.cdnVarnishNodes);
   await beforeListening();
-  const config = await openWeb(platform, built, metrics, opened);
+  const config = await openWeb(platform, built, metrics, opened, waiting);
   const pages = mailPages(() => platform);
   const admin = await listenAdmin(config, () => metrics.registry, adminRoutes(platform), pages);
   opened.push(() => admin.close());
@@ -149,17 +160,23 @@ export async function openWeb(
   { core, handlers }: Built,
   metrics: Metrics,
   opened: Opened,
+  waiting: Server | null = null,
 ): Promise<Config> {
   const state = { draining: false };
   // With PORT=0 the base address is known only after listening, so the faces read the config when a request comes.
   const faces = facesThatAnswer503();
-  const http = await listenHttp(platform.config, {
-    rest: (request, response, id) => faces.rest(request, response, id),
-    others: (request, response) => faces.express(request, response),
-    upgrade: (...request) => faces.upgrade(...request),
-    baseUrl: () => platform.config.baseUrl,
-    corsOrigins: () => platform.config.corsOrigins,
-  });
+  const http = await listenHttp(
+    platform.config,
+    {
+      rest: (request, response, id) => faces.rest(request, response, id),
+      others: (request, response) => faces.express(request, response),
+      upgrade: (...request) => faces.upgrade(...request),
+      baseUrl: () => platform.config.baseUrl,
+      hasOwnName: () => serviceSocket(platform.config, 'api') !== null,
+      corsOrigins: () => platform.config.corsOrigins,
+    },
+    waiting,
+  );
   // Not awaited: a request that needs the facts earlier loads them itself.
   const finding = setTimeout(() => void platform.facts(), FACTS_AFTER_MS);
   opened.push(() => {
@@ -179,6 +196,9 @@ export async function openWeb(
   const [attachRun, refuseSubscriptions] = [runAttachments(platform, parts), webSocketRefusal(done)];
   faces.upgrade = (...request) => refuseSubscriptions(...request) || attachRun(...request);
   faces.express = graphql.gate(expressApp(platform, graphql.router, peoplePages(platform, schema), state));
+  // Not earlier: requests that come through the ingress wait until they can be answered.
+  const socket = serviceSocket(config, 'api');
+  if (socket !== null) await http.listenToIngress(socket, cluster.isWorker ? process.ppid : process.pid);
   return config;
 }
 

@@ -25,8 +25,6 @@ export interface FixedValues {
   readonly mailSinkMessages: number;
   /** After which a build or a run is stopped. */
   readonly buildOutputMb: number;
-  /** File or URL of a list of Python builds in the format of uv; null: the list in uv. */
-  readonly pythonBuilds: string | null;
   /** That the response to a password rotation waits for the database server to apply it. */
   readonly operationWaitSeconds: number;
   /** Without a request from any probe of a region, after which the region no longer counts. */
@@ -49,7 +47,6 @@ export const fixedValues: FixedValues = {
   mailRetryHours: 72,
   mailSinkMessages: 1_000,
   buildOutputMb: 16,
-  pythonBuilds: null,
   operationWaitSeconds: 20,
   probeLostSeconds: 60,
   checkConcurrency: 2_000,

@@ -94,6 +94,10 @@ export const hostingSettings = {
     derived: 'GitHub',
     description: 'Mirror of https://github.com/astral-sh/python-build-standalone/releases/download.',
   }),
+  PYTHON_BUILDS: text({
+    default: null,
+    description: 'File or URL of a list of Python builds in the format of uv, in place of the list in uv.',
+  }),
   SOURCE_SIZE_MB: integer({
     default: '1024',
     min: 1,

@@ -20,7 +20,6 @@ const removed: Readonly<Record<string, string>> = {
   MAIL_SIZE_MB: 'A message may have 50 MB.',
   OPERATION_WAIT_SECONDS: 'A password rotation waits for the database server for 20 seconds.',
   PROBE_LOST_SECONDS: 'A region without a request from its probes for 60 seconds does not count.',
-  PYTHON_BUILDS: 'The list of Python builds is that of uv. A mirror of them is set with PYTHON_MIRROR.',
   REGION_CITY: 'Set REGION_LOCATION to city and country, such as `Frankfurt, DE`.',
   REGION_COUNTRY: 'Set REGION_LOCATION to city and country, such as `Frankfurt, DE`.',
   WORKER_CONCURRENCY: 'A process runs 4 background jobs at the same time.',

@@ -9,8 +9,13 @@ import type { SecretBox } from '../../core/secrets';
 import type { ControlDatabase } from '../../db/control_database';
 import { dnsQuestions } from '../../core/protocols/dns';
 import { driverContext } from '../../core/driver';
-import type { NameserverDriver, ZoneRecord, ZoneSpec } from '../../engines/dns/nameserver';
-import { openEmbeddedNameserver, type EmbeddedNameserver } from '../../engines/dns/driver';
+import {
+  type NameserverDriver,
+  type ZoneRecord,
+  type ZoneSpec,
+  openEmbeddedNameserver,
+  type EmbeddedNameserver,
+} from '../../engines/dns';
 import { openPowerdns } from '../../drivers/powerdns/driver';
 import { addMetricPoints, type MetricPointInput } from '../../models/applications/metric_point';
 import { makeZonesDue, zoneProjects } from '../../models/dns/dns_zone/work';

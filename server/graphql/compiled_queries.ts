@@ -1,5 +1,5 @@
 // How Apollo runs an operation: a repeated query is compiled, as the REST operations are at boot. This costs a quarter
-// of walking the document anew for each row (docs/decisions/0203). The first time it is walked, because compiling costs
+// of walking the document anew for each row (docs/decisions/0025). The first time it is walked, because compiling costs
 // more than one run: a client that never repeats a query causes no compilation.
 import type { ApolloServerOptionsWithGateway } from '@apollo/server';
 import {

@@ -12,7 +12,7 @@ import { forgetFoundPort, type Launch } from '../../../models/applications/insta
 import { progressing, type JobContext, type Outcome, requireHost } from '../../job';
 import { shipLastLines } from '../../unit_log';
 import { instanceArtifactDirectory } from './artifact';
-import { isCrashed, restartDelayMs, appendExit } from './backoff';
+import { isCrashed, restartDelayMs, appendExit } from '../../restart_backoff';
 import { exposedPortOf, sharedPortAdvice } from './image';
 import { appendInstanceLog, restartStop, type InstanceRow } from './row';
 import { findLastOutput } from '../../../models/applications/log_line/last_output';

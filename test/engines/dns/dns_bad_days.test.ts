@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers engines/dns server/agents/nameserver.ts */
+/** @tier heavy @quarter 4 @covers engines/dns server/agents/nameserver.ts */
 // `npm start` with the process that answers DNS questions: bad days change nothing.
 import * as dgram from 'node:dgram';
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';

@@ -42,7 +42,7 @@ export function startProgram(
     ...settings,
     ...withConfig({ ingressProcess: 'in_process', ...configIn(settings) }),
   };
-  const child = spawn(process.execPath, ['--require', HOOK, '--require', CONFIG, path.join(ROOT, entry), ...words], {
+  const child = spawn(process.execPath, ['--require', HOOK, '--require', CONFIG, path.resolve(ROOT, entry), ...words], {
     cwd: ROOT,
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
