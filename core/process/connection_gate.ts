@@ -53,7 +53,7 @@ const LISTENERS_OF_GATE = 2;
 const EXPECTATION_FAILED = 417;
 
 /** How many connections of clients fit into the limit of open files of this process. */
-const connectionsMax = memoize((): number => {
+export const connectionsMax = memoize((): number => {
   const descriptors = Number(/^Max open files\s+(\d+)/m.exec(limitsOfProcess())?.[1] ?? DESCRIPTORS_DEFAULT);
   return Math.min(CONNECTIONS_MAX, Math.floor(descriptors * SHARE_OF_CONNECTIONS));
 });
