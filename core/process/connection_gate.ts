@@ -7,7 +7,7 @@ import { memoize } from '../memoize';
 import { addressBlock, isPublicAddress } from '../protocols/addresses';
 import { isOfIngress } from './ingress_connections';
 
-export interface GateOptions {
+interface GateOptions {
   /**
    * Connections of one public address. Private ones, such as a proxy or a node of a cluster, may have half of all.
    * Infinity, where all clients come through proxies: one address may have all.
@@ -19,7 +19,7 @@ export interface GateOptions {
   isIdle(socket: Socket): boolean;
 }
 
-export interface ConnectionGate {
+interface ConnectionGate {
   /**
    * Counts a new connection until it closes. Beyond the limit of its client, the client's oldest idle connection is
    * closed; beyond the total, one of the client that holds most, or of its own.

@@ -18,7 +18,7 @@ import { cdnLimits, edgeToken, openCdn, openCdnHosts, storedZonesOf } from './cd
 import { ingressClusterOf, followCluster } from './workloads/followed_pods';
 import type { RouterLines } from './router_lines';
 
-/** Another process listens on INGRESS_PORT, or has the ingress of RUNTIME_DIR. */
+/** Another process listens on INGRESS_PORT, or has the ingress of the data directory. */
 export class PortTaken extends Error {}
 
 interface OpenedIngress {

@@ -10,6 +10,7 @@ import { OWN, openPlatformSite, type PlatformSite } from '../support/ingress/pla
 import { endPrograms, startProgram, type Program } from '../support/processes/program';
 import { startService, type TestService } from '../support/service';
 import { waitFor } from '../support/wait_for';
+import { configIn, withConfig } from '../support/config';
 
 jest.setTimeout(180_000);
 
@@ -30,7 +31,8 @@ described('with an authority (needs pebble and openssl)', () => {
     worker = startProgram(
       {
         ...{ DATABASE_URL: databaseUrl, PLATFORM_DATA_DIR: service.dataDir, WORKER: 'separate' },
-        ...{ INGRESS_PROCESS: 'separate', ...site.settings },
+        ...site.settings,
+        ...withConfig({ ...configIn(site.settings), ingressProcess: 'separate' }),
       },
       { entry: 'server/worker.ts' },
     );

@@ -2,7 +2,7 @@
 /** @user any */
 // npm run worker: the process as an operator meets it.
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { openWorkshop, until, type Workshop } from '../support/runner/workshop';
@@ -71,7 +71,9 @@ const logLines = (worker: ReturnType<typeof start>): string[] =>
     .filter((line) => !line.startsWith('{'));
 
 test('a driver that cannot work here is one line and exit code 1', async () => {
-  const worker = start([], { VOLUME_DIR: '/dev/null/volumes' });
+  rmSync(path.join(dataDir, 'volumes'), { recursive: true, force: true });
+  writeFileSync(path.join(dataDir, 'volumes'), '');
+  const worker = start();
   expect(await worker.ended).toBe(1);
   expect(logLines(worker)).toEqual([
     expect.stringMatching(/^platform-api: the volume driver directory cannot work here: /),

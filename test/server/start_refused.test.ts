@@ -55,6 +55,13 @@ describe('what keeps it from starting: one line, exit code 1', () => {
     return programs;
   }
 
+  /** A data directory whose place for volumes is a file. */
+  function withFile(): string {
+    const data = mkdtempSync(path.join(home, 'data-'));
+    writeFileSync(path.join(data, 'volumes'), '');
+    return data;
+  }
+
   const nowhere = '/proc/platform';
   const cases: [string, RegExp, () => Promise<Record<string, string>> | Record<string, string>, string[]?][] = [
     ['a taken port', /PORT|listen on 127.0.0.1:\d+.*port is taken/, () => ({ PORT: String(port) })],
@@ -99,7 +106,12 @@ describe('what keeps it from starting: one line, exit code 1', () => {
     ['a malformed setting', /DATABASE_POOL_SIZE is malformed: "many"/, () => ({ DATABASE_POOL_SIZE: 'many' })],
     ['a malformed secret', /PLATFORM_SECRET_KEY is malformed/, () => ({ PLATFORM_SECRET_KEY: 'pw-of-someone' })],
     ['an unknown setting', /PLATFORM_DATADIR is not a setting/, () => ({ PLATFORM_DATADIR: '/x' })],
-    ['a folder for volumes that can not be made', /\/proc\/platform/, () => ({ VOLUME_DIR: nowhere })],
+    ['a folder for volumes that can not be made', /volume driver .*volumes/, () => ({ PLATFORM_DATA_DIR: withFile() })],
+    [
+      'data at a removed setting',
+      /DATABASE_DIR is not a setting any more, and .* has data/,
+      () => ({ DATABASE_DIR: home }),
+    ],
     [
       'networks that this host can not make',
       /NETWORK is isolated, but this host cannot give .* networks of their own: .*(no packet filter|ip: not found)/,

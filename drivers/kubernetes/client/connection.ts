@@ -21,7 +21,7 @@ export interface ApiRequest {
 }
 
 /** Null and undefined are left out. */
-export type Query = Readonly<Record<string, string | number | boolean | null | undefined>>;
+type Query = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
 export interface Connection {
   /** The JSON object of a 2xx answer. @throws DriverError, mostly KubernetesError */
@@ -36,12 +36,12 @@ export interface Connection {
   close(): void;
 }
 
-export interface UpgradeOptions extends RequestCredentials {
+interface UpgradeOptions extends RequestCredentials {
   url: URL;
 }
 
 /** Of a whole answer. Pages of lists are the largest. */
-export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
+const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 const REFUSAL_BYTES_MAX = 64 * 1024;
 /** Until the headers of an answer come. API servers end requests that are not watches after 60 s. */
 const ANSWER_MS = 65_000;

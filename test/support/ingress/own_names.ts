@@ -12,6 +12,7 @@ import { freePort } from '../processes/free_port';
 import { endPrograms, startProgram, type Program } from '../processes/program';
 import { whole, type Answer } from './ingress';
 import { makeSignedCertificate } from './ingress_certificate';
+import { withConfig } from '../config';
 
 export const API = 'platform.example.com';
 export const S3 = 's3.example.com';
@@ -58,7 +59,8 @@ export async function openOwnNames(settings: Record<string, string> = {}): Promi
     DATABASE_URL: database.url,
     PLATFORM_DATA_DIR: path.join(directory, 'data'),
     ...{ PORT: `${api}`, INGRESS_PORT: `${http}`, INGRESS_TLS_PORT: `${tls}`, ADMIN_PORT: `${ports.admin}` },
-    ...{ S3_PORT: `${ports.s3}`, REGISTRY_PORT: `${ports.registry}`, INGRESS_PROCESS: 'separate' },
+    ...{ S3_PORT: `${ports.s3}`, REGISTRY_PORT: `${ports.registry}` },
+    ...withConfig({ ingressProcess: 'separate' }),
     ...{ BASE_URL: `https://${API}:${tls}`, S3_URL: `https://${S3}:${tls}`, REGISTRY_HOST: `${REGISTRY}:${tls}` },
     ...{ S3_DOMAIN: S3, S3_WEBSITE_DOMAIN: 'web.example.com' },
     ...{ INGRESS_CERT_FILE: file('cert.pem', chain), INGRESS_KEY_FILE: file('key.pem', key) },

@@ -6,6 +6,7 @@ import { freePort } from '../processes/free_port';
 import type { Answer } from '../service';
 import { openAuthority, type Authority } from './authority';
 import { openPebble, type Pebble } from './pebble';
+import { withConfig } from '../config';
 
 export type Call = (method: string, path: string, options?: { body?: object }) => Promise<Answer>;
 
@@ -35,7 +36,7 @@ export async function openPlatformSite(validSeconds: number): Promise<PlatformSi
     ...{ pebble, authority, parent, tlsPort },
     settings: {
       ...{ INGRESS_PORT: String(httpPort), INGRESS_TLS_PORT: String(tlsPort), DNS_PORT: String(dnsPort) },
-      ...{ DNS_ROOTS: parent.address, DNS_RESOLVERS: `127.0.0.1:${dnsPort}` },
+      ...{ ...withConfig({ dnsRoots: [parent.address] }), DNS_RESOLVERS: `127.0.0.1:${dnsPort}` },
       ...{ APPS_DOMAIN: 'apps.example.com', CDN_DOMAIN: 'cdn.example.net', INGRESS_IPS: '127.0.0.1' },
       ...{ BASE_URL: 'https://console.example.com', SMTP_HOST: 'smtp.example.com' },
       ...{ SMTP_PORTS: `${smtpPort}/tls`, ACME_EMAIL: 'ops@example.com' },
