@@ -51,7 +51,10 @@ interface Faces {
 /** How often time-outs of slow clients are looked at: node's own rhythm of 30 s would triple them. */
 const TIMEOUT_CHECK_MS = 1_000;
 
-/** Listens. @param waiting whose port it takes over @throws StartupError for a taken port or an address that is not this machine's */
+/**
+ * Listens. @param waiting whose port it takes over
+ * @throws StartupError for a taken port or an address that is not this machine's
+ */
 export async function listenHttp(
   config: Pick<Config, 'host' | 'port' | 'trustProxy' | 'webConcurrency'>,
   faces: Faces,

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers server/operator/upgrade.ts server/operator/upgrade/carry_out.ts tools/release/install.sh */
+/** @tier heavy @quarter 2 @covers server/operator/upgrade.ts server/operator/upgrade tools/release/install.sh */
 // Upgrades and rollbacks of an installation, killed at each of their steps.
 import path from 'node:path';
 import { version } from '../../package.json';

@@ -94,7 +94,7 @@ asRoot.each([
   [
     'a doctor that finds fault',
     NEXT,
-    `sed -i 's/^const checks = {/const checks = { fault: () => ({ check: "fault", status: "failed", detail: "no good" }),/' ` +
+    `sed -i 's/^const checks = {/&fault: () => ({ check: "fault", status: "failed", detail: "no good" }),/' ` +
       'app/dist/server/operator/doctor.js',
     /Doctor of 1\.0\.1: fault: no good\.$/,
   ],
@@ -118,7 +118,7 @@ asRoot.each([
   ],
   [
     'a migration that fails',
-    `echo 'exports.up = async (knex) => { await knex.raw("create table half (a text)"); throw new Error("no migration"); }' ` +
+    `echo 'exports.up = async (k) => { await k.raw("create table half (a text)"); throw new Error("no migration") }' ` +
       '>app/dist/migrations/9999_fails.js',
     /1\.0\.1 ends again and again: .*no migration/,
   ],

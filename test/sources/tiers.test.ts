@@ -143,10 +143,10 @@ describe('the run as an ordinary user', () => {
     expect(userFiles(1, [], files).length).toBe(first.length + TOUCHED_MAX);
   });
 
-  // What the program asks at its start; starts are among the tests above.
+  // What the program asks at its start, and what root alone may do; starts are among the tests above.
   const AT_START = [
     ...['server/agents/isolation.ts', 'server/agents/tenant_user_ids.ts', 'core/config.ts'],
-    ...['server/first_boot.ts', 'server/program.ts'],
+    ...['server/first_boot.ts', 'server/program.ts', 'server/operator/upgrade.ts'],
   ];
 
   it('knows all sources that ask who the user is', () => {

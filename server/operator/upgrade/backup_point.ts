@@ -99,7 +99,7 @@ async function dump(databaseUrl: string, staging: string): Promise<string | null
   if (end.code === 0) return null;
   const reason = end.text.trim().split('\n')[0] ?? '';
   if (/version mismatch/.test(end.text))
-    return 'The database was not backed up, since pg_dump is older than the server of DATABASE_URL: back it up yourself.';
+    return 'The database was not backed up, since pg_dump is older than its server: back up DATABASE_URL yourself.';
   throw new CommandError(`pg_dump failed: ${reason}`);
 }
 
