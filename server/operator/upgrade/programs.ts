@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { CommandError } from '../command';
 
 const execute = promisify(execFile);
-const WITHIN_MS = 300_000;
+const WITHIN_MS = 120_000;
 
 /** @throws CommandError with the first line of what the program says */
 export async function runReleaseProgram(program: string, words: string[], what: string): Promise<string> {
