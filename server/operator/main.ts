@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The operator's command: users, keys, projects, variables, probes, routes, secrets, doctor, upgrade. Exit code 1: could
-// not be done; 2: wrong command line.
+// The operator's command: users, keys, projects, variables, probes, routes, secrets, doctor, upgrades. Exit code 1:
+// could not be done; 2: wrong command line.
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { Problem, type FieldError } from '../../core/errors';
 import { StartupError } from '../../core/startup_error';

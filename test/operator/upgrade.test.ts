@@ -90,7 +90,7 @@ describe.each(['upgrade', 'rollback'] as const)('%s', (kind) => {
         const steps = STEPS[kind].map(({ name }) => name);
         const isBefore = steps.indexOf(step) < steps.indexOf(FIRST_CHANGE);
         const expected = isBefore && step !== steps[0] && last.outcome !== 'done' ? 'undone' : 'done';
-        expect([last.outcome, last.notes]).toEqual([expected, []]);
+        expect([last.outcome, last.notes, expected === 'done' ? last.reason : null]).toEqual([expected, [], null]);
         await machine.waitUntilServed(expected === 'done' ? (to as string) : (from as string));
         expect(await machine.current()).toBe(expected === 'done' ? to : from);
         const left = await machine.run('ls -A /opt/platform/.upgrade /var/lib/platform-api/upgrades');

@@ -8,7 +8,7 @@ import { migrationNames, unbearableMigrations } from '../../../db/migrate';
 import { MIGRATIONS } from '../../platform/platform';
 import { CommandError } from '../command';
 import { inspectArchive, sha256Of, sumBeside, type ArchiveFacts } from './archive';
-import { makePoint, pointBytes, pointName, pointsDirectory } from './backup_point';
+import { discardPartialPoints, makePoint, pointBytes, pointName, pointsDirectory } from './backup_point';
 import { downloadRelease } from './download';
 import { healthyParts } from './health';
 import { releaseDirectory, releaseMark, type Installation } from './installation';
@@ -135,6 +135,7 @@ export const backupStep: Step = {
     if (missing !== null) journal.notes.push(missing);
     else journal.point = path.join(pointsDirectory(config), name);
   },
+  undo: ({ config }) => discardPartialPoints(config),
 };
 
 /** @throws CommandError where a release is not for this machine, or not after the one that runs */
