@@ -1,6 +1,6 @@
 // Subscriptions of GraphQL, made from the queries that are marked @live: `listXLogs` becomes `followXLogs`, whose
 // events are single rows. A row has its position, and a subscription resumes after it
-// (docs/decisions/0184-positions-in-rows.md).
+// (docs/decisions/0017-subscriptions-over-sse.md).
 import { mapSchema, MapperKind } from '@graphql-tools/utils';
 import {
   getNullableType,

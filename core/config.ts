@@ -4,6 +4,7 @@ import type { LoginProviderSetting } from './accounts/login_provider';
 import { readLoginProviders } from './accounts/login_settings';
 import { projectQuotas, type QuotaName } from './limits';
 import { settings } from './settings';
+import { fixedValues, type FixedValues } from './settings/fixed';
 import type { Setting } from './setting_types';
 import { loginProviderRows } from './settings/login';
 import { StartupError } from './startup_error';
@@ -41,34 +42,35 @@ export type Config = Omit<
   | 's3WebsiteDomain'
   | 's3Dir'
   | 'quotas'
-> & {
-  /** Without a trailing slash. */
-  readonly baseUrl: string;
-  readonly rateLimitStore: 'memory' | 'postgres';
-  readonly ingressHost: string;
-  readonly dnsDomain: string;
-  readonly dnsIps: readonly string[];
-  readonly smtpHost: string;
-  /** The operator has set it: it gets a certificate then. */
-  readonly isSmtpHostSet: boolean;
-  readonly mailMode: 'sink' | 'smarthost' | 'direct';
-  /** SPF mechanisms. */
-  readonly mailSpf: string;
-  readonly volumeDir: string;
-  readonly runtimeDir: string;
-  readonly databaseDir: string;
-  readonly registryDir: string;
-  readonly cdnDir: string;
-  readonly cdnDomain: string;
-  readonly registryHost: string;
-  readonly s3Domain: string;
-  readonly s3WebsiteDomain: string;
-  readonly s3Dir: string;
-  /** External login providers, by title. */
-  readonly loginProviders: readonly LoginProviderSetting[];
-  /** Project limits, defaults and overrides combined; null = unlimited. */
-  readonly quotas: Readonly<Record<string, number | null>> & Readonly<Record<QuotaName, number | null>>;
-};
+> &
+  FixedValues & {
+    /** Without a trailing slash. */
+    readonly baseUrl: string;
+    readonly rateLimitStore: 'memory' | 'postgres';
+    readonly ingressHost: string;
+    readonly dnsDomain: string;
+    readonly dnsIps: readonly string[];
+    readonly smtpHost: string;
+    /** The operator has set it: it gets a certificate then. */
+    readonly isSmtpHostSet: boolean;
+    readonly mailMode: 'sink' | 'smarthost' | 'direct';
+    /** SPF mechanisms. */
+    readonly mailSpf: string;
+    readonly volumeDir: string;
+    readonly runtimeDir: string;
+    readonly databaseDir: string;
+    readonly registryDir: string;
+    readonly cdnDir: string;
+    readonly cdnDomain: string;
+    readonly registryHost: string;
+    readonly s3Domain: string;
+    readonly s3WebsiteDomain: string;
+    readonly s3Dir: string;
+    /** External login providers, by title. */
+    readonly loginProviders: readonly LoginProviderSetting[];
+    /** Project limits, defaults and overrides combined; null = unlimited. */
+    readonly quotas: Readonly<Record<string, number | null>> & Readonly<Record<QuotaName, number | null>>;
+  };
 
 const OURS = 'PLATFORM_';
 const table = Object.entries(settings) as [SettingName, Setting<unknown>][];
@@ -99,7 +101,7 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
   if ((address === null) !== (sources.length === 0))
     mistakes.push('DATABASE_ADDRESS_FOR_PODS and DATABASE_SOURCES_OF_PODS are set together or not at all');
   if (mistakes.length) throw new StartupError(mistakes.join('; '));
-  return Object.freeze({ ...derive(values as Values), loginProviders });
+  return Object.freeze({ ...derive(values as Values), ...fixedValues, loginProviders });
 }
 
 /** The settings with the bound port, for PORT=0. */
@@ -133,7 +135,7 @@ export function settingsMarkdown(): string {
   return ['| Setting | Type | Default | Meaning |', '|---|---|---|---|', ...rows, ...more, ''].join('\n');
 }
 
-function derive(values: Values): Omit<Config, 'loginProviders'> {
+function derive(values: Values): Omit<Config, 'loginProviders' | keyof FixedValues> {
   return {
     ...values,
     baseUrl: values.baseUrl ?? addressOf(values),

@@ -1,6 +1,6 @@
 // Common interface of resource drivers. A driver manages one kind of external object. Its parameters are plain values,
 // and calls are repeated with the same values after a crash. It does not know rows, HTTP and tenants.
-import { failureTextOf } from './process/failure_text';
+import { failureTextOf } from './log/failure_text';
 
 /** Reference to the object. `name` derives from the id of its owner, so a repeated creation finds the same object. */
 export interface ExternalRef {
@@ -172,6 +172,16 @@ export function diskFull(): DriverError {
   return new DriverError('capacity', 'The disk of the host is full. An operator has to free space.');
 }
 
+/** Whether a call failed since a file system, or a quota on it, is full. */
+export function isDiskFull(error: unknown): boolean {
+  return ['ENOSPC', 'EDQUOT'].includes(String((error as NodeJS.ErrnoException).code));
+}
+
+/** Whether a program says so, in the words of strerror(3) or as Node names it. */
+export function saysDiskFull(output: string): boolean {
+  return /No space left on device|Disk quota exceeded|ENOSPC|EDQUOT/i.test(output);
+}
+
 function toDriverError(error: unknown): DriverError {
   // Of a PostgreSQL server: its owner reads it.
   const { severity, message } = error as { severity?: string; message: string };
@@ -179,8 +189,8 @@ function toDriverError(error: unknown): DriverError {
     const failure = new DriverError('transient', `The server reported: ${failureTextOf(message)}`);
     return Object.assign(failure, { cause: error });
   }
+  if (isDiskFull(error)) return Object.assign(diskFull(), { cause: error });
   const code = String((error as NodeJS.ErrnoException).code ?? (error as Error).name);
-  if (code === 'ENOSPC' || code === 'EDQUOT') return Object.assign(diskFull(), { cause: error });
   return Object.assign(new DriverError(reasonByErrno[code] ?? 'transient', `The host reported the error ${code}.`), {
     cause: error,
   });

@@ -1,6 +1,6 @@
 // Ids: `<prefix>_` + 26 characters of lower-case Crockford base32, 48 bits of milliseconds and 80 random ones.
 // They sort by creation time, which keyset paging and created_at rely on.
-import { createHash, randomFillSync } from 'node:crypto';
+import { createHash, randomFillSync, randomInt } from 'node:crypto';
 
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
 const BODY = /^[0-9a-hjkmnp-tv-z]{26}$/;
@@ -121,4 +121,9 @@ function eight(value: number): string {
 
 function pair(tenBits: number): string {
   return PAIRS[Math.floor(tenBits)] as string;
+}
+
+/** A word that cannot be guessed in a few attempts, its letters drawn independently, for the ends of readable names. */
+export function randomWord(letters: string, length: number): string {
+  return Array.from({ length }, () => letters[randomInt(letters.length)]).join('');
 }

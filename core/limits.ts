@@ -117,8 +117,8 @@ export const limits = {
   /** The introspection query of common tools is 13 deep. */
   graphqlDepthMax: 15,
   graphqlAliasesMax: 20,
-  /** Rate-limit points of an introspection query, which takes as long as some hundred reads. */
-  introspectionPoints: 10,
+  /** Rate-limit points of an introspection query. One that is not kept takes as long as some hundred reads. */
+  introspectionPoints: 20,
   graphqlRootFieldsMax: 20,
   graphqlFieldsMax: 500,
   graphqlTokensMax: 4_000,

@@ -85,8 +85,7 @@ export async function pendingMigrations(database: Pick<Sql, 'query'>, directory:
 }
 
 /**
- * Names carry no extension (docs/decisions/rules.md §32): the same database serves the sources in tests and the
- * compiled files.
+ * Names carry no extension: the same database serves the sources in tests and the compiled files.
  */
 function source(directory: string): Knex.MigrationSource<string> {
   const load = createRequire(__filename);

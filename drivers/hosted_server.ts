@@ -1,6 +1,6 @@
 // Servers run by this host for tenants: a database, a pooler, later a registry or a mail server. Each is a process with
 // its own directory, port, credentials and log. It is a regular resource, so its driver passes the suite of
-// test/conformance; features of some servers only are separate capabilities (docs/decisions/0030).
+// test/conformance; features of some servers only are separate capabilities (docs/decisions/0023).
 import type { Desired, DriverContext, ResourceDriver } from '../core/driver';
 import type { LogChunk } from './runtime';
 

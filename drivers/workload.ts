@@ -2,7 +2,7 @@
 // itself, also while the control plane is away. A host runs instances one by one instead (drivers/runtime.ts).
 import type { DriverContext, Fingerprint } from '../core/driver';
 import type { RuntimeDriver, UnitUsage } from './runtime';
-import type { TaskRuntime } from './task';
+import type { TaskRuntime } from './workload/task';
 
 export interface WorkloadRef {
   /** `wkl_…`. */

@@ -7,22 +7,23 @@ import type { SecretBox } from '../core/secrets';
 import type { StateMachine } from '../core/states';
 import type { HostFacts } from '../core/catalog/host_facts';
 import type { BuildDriver } from '../drivers/builder';
-import type { CdnDriver } from '../engines/cdn/cdn';
+import type { CdnDriver } from '../engines/cdn';
 import type { CertificateDriver } from '../drivers/certificates';
+import type { OperatorCertificate } from '../drivers/certificates/operator';
 import type { EngineDriver, EngineId } from '../drivers/database';
 import type { DriverContext } from '../core/driver';
 import type { EndpointDrivers } from '../drivers/endpoint';
 import type { GitProviders } from '../drivers/git_provider';
 import type { ImageDriver } from '../drivers/image';
 import type { IngressDriver } from '../engines/ingress/ingress';
-import type { NameserverDriver } from '../engines/dns/nameserver';
+import type { NameserverDriver } from '../engines/dns';
 import type { Outbound } from '../core/outbound';
 import type { ReleaseImageDriver } from '../drivers/release_image';
-import type { RegistryDriver } from '../engines/registry/registry';
+import type { RegistryDriver } from '../engines/registry';
 import type { RuntimeDriver } from '../drivers/runtime';
 import type { SourceDriver } from '../drivers/source';
 import type { UploadFiles } from '../drivers/source/upload_files';
-import type { TaskRuntime } from '../drivers/task';
+import type { TaskRuntime } from '../drivers/workload/task';
 import type { VolumeDrivers } from '../drivers/volume';
 import type { WorkloadDriver } from '../drivers/workload';
 import type { Values } from '../db/table';
@@ -40,6 +41,8 @@ export interface Drivers {
   host: HostDrivers | null;
   /** Absent where no ACME_DIRECTORY is set. */
   certificates?: CertificateDriver;
+  /** The certificate in files of the operator, which goes before others. */
+  operatorCertificate?: Pick<OperatorCertificate, 'of'>;
 }
 
 /** Drivers that build and run applications. One process at a time has them: the one with the ingress (INGRESS_PORT). */

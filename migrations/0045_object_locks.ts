@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { LOCKED_REMOVALS, LOCKED_WRITES, LOCKS } from '../db/bucket_functions/locks';
 
-/** Versions that must stay: retention and legal hold of objects, default retention of buckets (docs/decisions/0171). */
+/** Versions that must stay: retention and legal hold of objects, default retention of buckets (docs/decisions/0040). */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`alter table buckets add column object_lock boolean not null default false,
     add column default_retention jsonb,

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 
 /**
- * Public access that clients of S3 block, and who owns objects (docs/decisions/0212). Null, as in all buckets that the
+ * Public access that clients of S3 block, and who owns objects (docs/decisions/0040). Null, as in all buckets that the
  * API has made: nothing is blocked, and objects may have ACLs.
  */
 export async function up(knex: Knex): Promise<void> {

@@ -1305,6 +1305,7 @@ export type ApplicationResolvers<ContextType = Context, ParentType extends Resol
   domains?: Resolver<Array<ResolversTypes['Domain']>, ParentType, ContextType, RequireFields<Schema.ApplicationDomainsArgs, 'limit'>>;
   environment_variables?: Resolver<Array<ResolversTypes['EnvironmentVariable']>, ParentType, ContextType, RequireFields<Schema.ApplicationEnvironment_VariablesArgs, 'limit'>>;
   url?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  certificate?: Resolver<ResolversTypes['Certificate'], ParentType, ContextType>;
   current_deployment?: Resolver<Schema.Maybe<ResolversTypes['Deployment']>, ParentType, ContextType>;
   latest_deployment?: Resolver<Schema.Maybe<ResolversTypes['Deployment']>, ParentType, ContextType>;
   metrics?: Resolver<ResolversTypes['Metrics'], ParentType, ContextType, Partial<Schema.ApplicationMetricsArgs>>;
@@ -1707,6 +1708,7 @@ export type CdnZoneResolvers<ContextType = Context, ParentType extends Resolvers
   status_reason?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  certificate?: Resolver<ResolversTypes['Certificate'], ParentType, ContextType>;
 };
 
 export type CdnZoneListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CdnZoneList'] = ResolversParentTypes['CdnZoneList']> = {
@@ -2655,6 +2657,7 @@ export type PreviewResolvers<ContextType = Context, ParentType extends Resolvers
   created_by?: Resolver<ResolversTypes['Actor'], ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  certificate?: Resolver<ResolversTypes['Certificate'], ParentType, ContextType>;
   application?: Resolver<Schema.Maybe<ResolversTypes['Application']>, ParentType, ContextType>;
 };
 

@@ -7,7 +7,6 @@ import { createDocumentBuilder, type DocumentBuilder } from './openapi/builder';
 import type { OpenApiDocument, Tag } from './openapi/document';
 import { operationObject } from './openapi/operation';
 import { useSecuritySchemes } from './openapi/security';
-import { toYaml } from './openapi/yaml';
 import type { Transitional } from './prefer_wait';
 
 export type { OpenApiDocument } from './openapi/document';
@@ -44,11 +43,6 @@ export function openapiDocument({ table, schema, transitional, baseUrl, version 
 
 function tagOf({ name, description, extension }: Group): Tag {
   return extension ? { name, description, 'x-extension': extension } : { name, description };
-}
-
-/** The document in both served formats. */
-export function renderOpenapi(document: OpenApiDocument): { json: string; yaml: string } {
-  return { json: JSON.stringify(document), yaml: toYaml(document) };
 }
 
 function pathsOf(builder: DocumentBuilder): OpenApiDocument['paths'] {

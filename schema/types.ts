@@ -3761,6 +3761,8 @@ export type Application = {
    * `web` is scaled to 0.
    */
   url?: Maybe<Scalars['String']['output']>;
+  /** The certificate that is served for `default_hostname`. */
+  certificate: Certificate;
   /** The active deployment of the application. */
   current_deployment?: Maybe<Deployment>;
   /** The newest deployment of the application, whatever its status is. Those of its previews are left out. */
@@ -4968,6 +4970,8 @@ export type CdnZone = {
   status_reason?: Maybe<Scalars['String']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
+  /** The certificate that is served for `hostname`. */
+  certificate: Certificate;
 };
 
 /** A page of CDN zones. */
@@ -6314,12 +6318,15 @@ export type DnsInstructionStatus =
   /** The record was found with another value. */
   | 'failed';
 
-/** The TLS certificate of a custom domain. */
+/** The TLS certificate of a host name. */
 export type Certificate = {
   status: CertificateStatus;
   issuer?: Maybe<Scalars['String']['output']>;
   expires_at?: Maybe<Scalars['DateTime']['output']>;
-  /** Why the last attempt to obtain the certificate failed, or `null` if it did not. */
+  /**
+   * Why the last attempt to obtain the certificate failed, or why the certificate still has to wait; otherwise `null`. A
+   * certificate with the status `issued` is served until `expires_at` in any case.
+   */
   error?: Maybe<Scalars['String']['output']>;
 };
 
@@ -7499,8 +7506,8 @@ export type Preview = {
   /** SHA of the last commit that was built. */
   commit_sha?: Maybe<Scalars['String']['output']>;
   /**
-   * URL of the preview. It does not change. It begins with https if the platform has TLS for its host names, otherwise
-   * with http.
+   * URL of the preview. Its host name does not change. It begins with https once the platform has a certificate for the
+   * host name, before that with http.
    */
   url: Scalars['String']['output'];
   status: PreviewStatus;
@@ -7511,6 +7518,8 @@ export type Preview = {
   created_by: Actor;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
+  /** The certificate that is served for the host name of the preview. */
+  certificate: Certificate;
   /** The application of the preview. */
   application?: Maybe<Application>;
 };

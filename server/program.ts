@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { setImmediate } from 'node:timers/promises';
 import { helpText, loadConfig, type Config } from '../core/config';
 import { createLog, sharedOutput } from '../core/log/log';
+import { removedSettings } from '../core/settings/removed';
 import { StartupError } from '../core/startup_error';
 import type * as OfPlatform from './platform/platform';
 import type { Platform } from './platform/platform';
@@ -66,6 +67,7 @@ async function run<Prepared>(
   const platform = await opening;
   if (Number(process.versions.node.split('.')[0]) < NODE_SUPPORTED)
     platform.log.warn({ node: process.version }, NODE_ENDED);
+  for (const sentence of removedSettings(process.env)) platform.log.warn(sentence);
   try {
     stopOnSignal(platform, await start(platform, prepared));
   } catch (error) {

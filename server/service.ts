@@ -1,28 +1,32 @@
 // The whole service in one process: faces, worker, metrics. Assembled here, in the order in which it starts. Where
 // several processes serve the API (cluster.ts), each of them is the part that openWeb opens.
+import cluster from 'node:cluster';
 import type { RequestListener, Server, ServerResponse } from 'node:http';
 import express, { type Express } from 'express';
 import type { Config } from '../core/config';
 import { withPort } from '../core/config';
+import { serviceSocket } from '../core/platform_names';
 import { MAIL_LINK_PATH } from '../core/mail/mail_links';
 import { memoize } from '../core/memoize';
-import { PROBE_CHECKS_PATH, PROBE_RESULTS_PATH } from '../core/protocols/probe_protocol';
+import { PROBE_CHECKS_PATH, PROBE_RESULTS_PATH } from '../core/outbound/probe_protocol';
 import { version } from '../package.json';
 import { idempotencyRecords } from '../models/idempotency_record';
 import { DOWNLOAD_PATH } from '../models/databases/database_backup/download';
 import { UPLOAD_PATH } from '../models/deployments/source_upload/address';
 import { pendingMigrations } from '../db/migrate';
+import { certificateFigures } from '../models/domains/certificate/trouble';
 import { checkFigures } from '../models/observers/observer/claim';
 import { buildCore, type Core } from '../resolvers';
 import { restHandler } from '../rest/app';
 import { consolePages, graphiqlPage } from '../rest/console';
 import { buildFacade } from '../rest/facade';
 import type { RestHandler, RestParts } from '../rest/exchange';
-import { openapiDocument, renderOpenapi } from '../rest/openapi';
+import { openapiDocument } from '../rest/openapi';
 import { NOSNIFF } from '../rest/send_text';
 import { accountPages } from './http/account_pages';
 import {
   addCheckCounts,
+  addCertificateFigures,
   addCheckFigures,
   addNameserver,
   addNetworks,
@@ -116,6 +120,7 @@ async function open(
   await openWorker(platform, metrics, opened);
   addWorkerLag(metrics, () => platform.workerLag());
   addCheckFigures(metrics, () => checkFigures(platform.database));
+  addCertificateFigures(metrics, () => certificateFigures(platform.database));
   addVarnishFigures(metrics, platform.config.cdnVarnishNodes);
   await beforeListening();
   const config = await openWeb(platform, built, metrics, opened, waiting);
@@ -167,6 +172,7 @@ export async function openWeb(
       others: (request, response) => faces.express(request, response),
       upgrade: (...request) => faces.upgrade(...request),
       baseUrl: () => platform.config.baseUrl,
+      hasOwnName: () => serviceSocket(platform.config, 'api') !== null,
       corsOrigins: () => platform.config.corsOrigins,
     },
     waiting,
@@ -190,6 +196,9 @@ export async function openWeb(
   const [attachRun, refuseSubscriptions] = [runAttachments(platform, parts), webSocketRefusal(done)];
   faces.upgrade = (...request) => refuseSubscriptions(...request) || attachRun(...request);
   faces.express = graphql.gate(expressApp(platform, graphql.router, peoplePages(platform, schema), state));
+  // Not earlier: requests that come through the ingress wait until they can be answered.
+  const socket = serviceSocket(config, 'api');
+  if (socket !== null) await http.listenToIngress(socket, cluster.isWorker ? process.ppid : process.pid);
   return config;
 }
 
@@ -222,7 +231,7 @@ function restParts(
     const { table, schema, transitional } = core;
     return openapiDocument({ table, schema, transitional, baseUrl: config.baseUrl, version });
   });
-  const openapi = memoize(() => renderOpenapi(described()));
+  const openapi = memoize(() => JSON.stringify(described()));
   const pages = consolePages(described);
   return {
     config,
@@ -235,8 +244,9 @@ function restParts(
     context: (request, requestId) => requestContext(platform, request, requestId),
     authenticate: (header, address) => authenticate(platform, header, address),
     document(path, request) {
-      if (path === '/v2/openapi.json') return { type: 'application/json', body: openapi().json };
-      if (path === '/v2/openapi.yaml') return { type: 'application/yaml', body: openapi().yaml };
+      if (path === '/v2/openapi.json') return { type: 'application/json', body: openapi() };
+      // JSON is YAML (YAML 1.2.2, section 1.3).
+      if (path === '/v2/openapi.yaml') return { type: 'application/yaml', body: openapi() };
       return path.startsWith('/v2/docs') ? pages(path, String(request.headers['accept-encoding'] ?? '')) : null;
     },
     done,

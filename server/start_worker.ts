@@ -4,6 +4,7 @@ import type { Config } from '../core/config';
 import { makePassableDirectory } from '../core/directory';
 import { StartupError } from '../core/startup_error';
 import { openCertificates } from '../drivers/certificates/open';
+import { operatorCertificate } from '../drivers/certificates/operator';
 import { DriverError, driverContext } from '../core/driver';
 import { openVolumeDrivers } from '../drivers/volume/open';
 import type { VolumeDriver, VolumeDrivers } from '../drivers/volume';
@@ -52,9 +53,11 @@ export async function startWorker(platform: Platform, { whenTaken }: WorkerOptio
   opening.catch(() => {}); // its error is reported once the host is closed again
   const watch = await watchHost(platform, opening, whenTaken);
   const volumes = await opening;
+  const operators = operatorCertificate(platform.config, () => {});
+  const drivers = { volumes, host: null, ...certificates(platform.config) };
   const loop = start(
     platform,
-    { volumes, host: null, ...certificates(platform.config) },
+    { ...drivers, ...(operators && { operatorCertificate: operators }) },
     platform.config.workerConcurrency,
   );
   const observers = startObservers(platform);
@@ -67,6 +70,7 @@ export async function startWorker(platform: Platform, { whenTaken }: WorkerOptio
     checks: () => observers.counts(),
     async stop() {
       await Promise.all([observers.stop(), loop.stop(), watch.stop(), stopReleaseNotice()]);
+      operators?.close();
       ofCluster?.close();
     },
   };

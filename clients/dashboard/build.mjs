@@ -12,7 +12,8 @@ const DIST = path.join(HERE, 'dist');
 const OPERATIONS = path.join(HERE, '.cache/operations.json');
 const RESOURCES = path.join(HERE, '.cache/resources.json');
 const TABLES = ['operation_table.mjs', 'resource_table.mjs', 'resource_types.mjs'];
-const INPUTS = ['build.mjs', ...TABLES, 'index.html', 'package.json', 'public', 'src'];
+const CRON = ['cron.ts', 'local_clock.ts'].map((name) => `../../core/protocols/${name}`);
+const INPUTS = ['build.mjs', ...TABLES, 'index.html', 'package.json', 'public', 'src', ...CRON];
 
 if (!process.argv.includes('--if-stale') || isStale()) await run();
 

@@ -1,7 +1,8 @@
 // Cookies of the platform. They are not readable by scripts, and not sent with cross-site requests.
-import type { Config } from '../config';
-
-type Address = Pick<Config, 'baseUrl'>;
+/** The configuration, of which accounts know no more. */
+export interface Address {
+  baseUrl: string;
+}
 
 /** `__Host-` with an https base URL: browsers then bind the cookie to this host, this path and TLS. */
 function nameOf(config: Address, name: string): string {

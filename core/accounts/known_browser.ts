@@ -1,12 +1,11 @@
 // The cookie by which a browser is known where somebody has logged in before: guesses of strangers do not lock it out
 // (OWASP, device cookies). It opens nothing by itself.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Config } from '../config';
 import type { SecretBox } from '../secrets';
-import { hostCookie, readHostCookie } from './host_cookie';
+import { hostCookie, readHostCookie, type Address } from './host_cookie';
 
 interface Holder {
-  config: Pick<Config, 'baseUrl'>;
+  config: Address;
   secrets: Pick<SecretBox, 'subKey'>;
 }
 

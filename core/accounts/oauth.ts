@@ -1,5 +1,5 @@
 // The authorisation server as seen by clients: its endpoints and metadata documents, and its built-in client.
-import type { Config } from '../config';
+import type { Address } from './host_cookie';
 import { scopes } from './scopes';
 
 export const OAUTH_PATHS = {
@@ -65,11 +65,12 @@ export const REFRESH_DAYS = 90;
 export const ACCESS_TOKEN_SECONDS = 3600;
 export const DEVICE_CODE_SECONDS = 600;
 
-type Addressed = Pick<Config, 'baseUrl'>;
-type Described = Pick<Config, 'baseUrl' | 'oauthRegistration'>;
+interface Described extends Address {
+  oauthRegistration: boolean;
+}
 
 /** Values that a client may use as `resource` (RFC 8707): the API and its endpoints. */
-export function isOwnResource({ baseUrl }: Addressed, resource: string): boolean {
+export function isOwnResource({ baseUrl }: Address, resource: string): boolean {
   return [baseUrl, `${baseUrl}/`, `${baseUrl}/v2`, `${baseUrl}/mcp`].includes(resource);
 }
 
@@ -95,7 +96,7 @@ export function serverMetadata({ baseUrl, oauthRegistration }: Described): Recor
 }
 
 /** RFC 9728. */
-export function resourceMetadata({ baseUrl }: Addressed): Record<string, unknown> {
+export function resourceMetadata({ baseUrl }: Address): Record<string, unknown> {
   return {
     resource: baseUrl,
     authorization_servers: [baseUrl],

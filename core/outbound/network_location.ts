@@ -1,8 +1,15 @@
 // Where a network is, and connections to a port of its loopback interface.
 import { connect, type OnReadOpts, type Socket } from 'node:net';
+import path from 'node:path';
+import { shortPathOf } from '../process/named_socket';
 
 /** `address`: ports of the network's loopback interface are the ports of this address. `gate`: path of a socket. */
 export type NetworkLocation = { address: string } | { gate: string };
+
+/** Path of the Unix socket of a server of the platform (core/process/ingress_connections.ts). It has no ports. */
+export interface ServerLocation {
+  server: string;
+}
 
 export const HOST_NETWORK = { address: '127.0.0.1' } satisfies NetworkLocation;
 
@@ -33,14 +40,14 @@ const LONGEST_WAIT_MS = 10_000;
 
 /** Into a network that a gate holds, the gate passes the bytes on (drivers/network/gate.js). */
 export function connectInto(
-  location: NetworkLocation,
+  location: NetworkLocation | ServerLocation,
   port: number,
   listener: ConnectionListener,
   signal?: AbortSignal,
 ): () => void {
   const onAbort = (): void => attempt.fail(Object.assign(new Error('aborted'), { code: 'ABORT_ERR' }));
   const onLate = (): void => attempt.fail(refusal('ETIMEDOUT', port));
-  const late = 'gate' in location ? setTimeout(onLate, LONGEST_WAIT_MS) : undefined;
+  const late = 'address' in location ? undefined : setTimeout(onLate, LONGEST_WAIT_MS);
   const end = (): boolean => {
     if (attempt.isOver) return false;
     attempt.isOver = true;
@@ -64,6 +71,7 @@ export function connectInto(
   signal?.addEventListener('abort', onAbort, { once: true });
   if (signal?.aborted) process.nextTick(onAbort);
   if ('address' in location) dial(attempt, location.address);
+  else if ('server' in location) waitUntilTaken(attempt, connectAt(location.server));
   else requestRelay(attempt, location.gate);
   return abandon;
 }
@@ -112,8 +120,23 @@ function waitFor(attempt: Attempt, socket: Socket): void {
 /** All bytes pass through the gate. */
 function requestRelay(attempt: Attempt, gate: string): void {
   const socket = connect({ path: gate });
-  waitFor(attempt, socket);
   socket.write(`${attempt.port}\n`);
+  waitUntilTaken(attempt, socket);
+}
+
+/** The kernel connects at once, to `connect` of Node. */
+function connectAt(file: string): Socket {
+  const { short, close } = shortPathOf(path.dirname(file));
+  try {
+    return connect({ path: path.join(short, path.basename(file)) });
+  } finally {
+    close();
+  }
+}
+
+/** Until the first byte, which says whether the connection is taken. */
+function waitUntilTaken(attempt: Attempt, socket: Socket): void {
+  waitFor(attempt, socket);
   const onClose = (): void => attempt.fail(refusal('ECONNRESET', attempt.port));
   const onReadable = (): void => {
     const answer = socket.read(1) as Buffer | null;

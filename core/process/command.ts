@@ -1,6 +1,6 @@
 // Programs of the host, run without a shell, with a time limit and in the C locale, so that their output can be parsed.
 import { execFile } from 'node:child_process';
-import { DriverError, diskFull, untilAborted } from '../driver';
+import { DriverError, diskFull, untilAborted, saysDiskFull } from '../driver';
 import type { DriverContext } from '../driver';
 
 /** A program that ended with another code than 0. `code` is null when a signal ended it. */
@@ -58,6 +58,6 @@ function toDriverError(program: string, error: Error, stdout: string, stderr: st
     return new DriverError('unsupported', `The host lacks the program ${program}. An operator has to install it.`);
   if (error.name === 'AbortError')
     return new DriverError('transient', `The program ${program} did not finish in time.`);
-  if (/No space left on device|Disk quota exceeded/.test(stderr)) return diskFull();
+  if (saysDiskFull(stderr)) return diskFull();
   return new CommandFailed(program, typeof code === 'number' ? code : null, stdout, stderr.trim());
 }

@@ -1,7 +1,7 @@
 // DKIM keys (RFC 6376): RSA-2048, and in addition Ed25519 (RFC 8463), which some receivers do not support.
 import { createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
-import { randomWord } from '../accounts/random_word';
+import { randomWord } from '../ids';
 
 export type DkimAlgorithm = 'rsa' | 'ed25519';
 

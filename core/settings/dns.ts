@@ -34,14 +34,6 @@ export const dnsSettings = {
     max: 1_000_000,
     description: 'UDP responses per second to one network of clients without a DNS cookie.',
   }),
-  DNS_PROCESSES: integer({
-    default: '1',
-    min: 0,
-    max: 128,
-    description:
-      'Number of processes that answer on DNS_PORT. 0: the process that runs the applications also answers DNS ' +
-      'queries.',
-  }),
   DNS_SECONDARIES: resolvers({
     default: '',
     description: 'Secondary name servers, which transfer zones (AXFR) and are notified of changes (NOTIFY).',

@@ -1,15 +1,5 @@
 // Settings of the ingress: names, addresses, ports and certificates.
-import {
-  addresses,
-  email,
-  hostname,
-  httpUrlSetting,
-  integer,
-  listenHost,
-  oneOf,
-  path,
-  resolvers,
-} from '../setting_types';
+import { addresses, email, hostname, httpUrlSetting, integer, listenHost, path, resolvers } from '../setting_types';
 
 export const ingressSettings = {
   APPS_DOMAIN: hostname({
@@ -39,12 +29,6 @@ export const ingressSettings = {
     description:
       'Port on which the ingress listens with TLS. 0 selects a free port. If not set, the ingress has no TLS.',
   }),
-  INGRESS_PROCESS: oneOf(['separate', 'in_process'], {
-    default: 'separate',
-    description:
-      'Where the ingress and the cache of CDN zones run: in a process of their own, which serves on while this one ' +
-      'restarts or is upgraded, or in this one.',
-  }),
   INGRESS_IPS: addresses({
     default: '',
     derived: 'those of INGRESS_HOST',
@@ -58,9 +42,13 @@ export const ingressSettings = {
   ACME_DIRECTORY: httpUrlSetting({
     default: null,
     description:
-      'ACME directory (RFC 8555) for certificates of custom domains. By setting it, you accept its terms of service.',
+      'ACME directory (RFC 8555) for certificates of custom domains, of the platform and of its applications. By ' +
+      'setting it, you accept its terms of service.',
   }),
-  ACME_EMAIL: email({ default: null, description: 'E-mail address for messages of the certificate authority.' }),
+  ACME_EMAIL: email({
+    default: null,
+    description: 'E-mail address for messages of the certificate authority, and about certificates of the platform.',
+  }),
   ACME_CA_FILE: path({
     default: null,
     description:

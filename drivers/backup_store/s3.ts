@@ -5,9 +5,9 @@ import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
-import { childElements, elementText, parseXml, type XmlNode } from '../../engines/object_storage/xml';
+import { childElements, elementText, parseXml, type XmlNode } from '../../engines/object_storage';
 import type { BackupStore, FileDigest, StoredFile } from '../backup_store';
-import { checkpoint, DriverError, type DriverContext } from '../../core/driver';
+import { checkpoint, DriverError, type DriverContext, isDiskFull } from '../../core/driver';
 import { away, s3Requests, type S3Options, type SendS3 } from './s3_requests';
 
 const MIB = 2 ** 20;
@@ -157,7 +157,7 @@ async function download(send: SendS3, key: string, file: string, ctx: DriverCont
         throw new Error(`${written} of ${length} bytes`);
       } catch (error) {
         if (error instanceof DriverError) throw error;
-        if ((error as NodeJS.ErrnoException).code === 'ENOSPC' || attempt >= DOWNLOAD_TRIES) throw toError(error);
+        if (isDiskFull(error) || attempt >= DOWNLOAD_TRIES) throw toError(error);
       }
     }
     await target.sync();
@@ -168,7 +168,7 @@ async function download(send: SendS3, key: string, file: string, ctx: DriverCont
 }
 
 function toError(error: unknown): unknown {
-  return (error as NodeJS.ErrnoException).code === 'ENOSPC' ? error : away(error);
+  return isDiskFull(error) ? error : away(error);
 }
 
 /** Content from `offset` on. `length`: of the whole file. */

@@ -6,11 +6,17 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { sha256 } from '../../core/accounts/tokens';
 import type { RegistryAction, RegistryContent, RegistryTokens } from '../../core/protocols/registry_content';
 import { driverContext, type DriverContext } from '../../core/driver';
-import type { RegistryDriver, RegistryMirror } from '../../engines/registry/registry';
-import { RegistryError, respondWithError } from '../../engines/registry/errors';
-import { readBody, respond } from '../../engines/registry/exchange';
-import { openRegistryServer, type RegistryServerOptions } from '../../engines/registry/server';
-import { issueToken } from '../../engines/registry/token_handler';
+import {
+  type RegistryDriver,
+  type RegistryMirror,
+  RegistryError,
+  respondWithError,
+  readBody,
+  respond,
+  openRegistryServer,
+  type RegistryServerOptions,
+  issueToken,
+} from '../../engines/registry';
 import { openDistributionApi, type DistributionApi } from './api';
 import { parseEvents, type RegistryEvent } from './events';
 import { applyEvent, compareRegistry } from './mirror';

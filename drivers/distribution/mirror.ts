@@ -3,8 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RegistryContent, RepositoryName, ServedRegistry } from '../../core/protocols/registry_content';
 import type { DriverContext } from '../../core/driver';
-import { parseManifest } from '../../engines/registry/manifest';
-import { parseRepositoryName } from '../../engines/registry/routes';
+import { parseManifest, parseRepositoryName } from '../../engines/registry';
 import type { DistributionApi } from './api';
 import type { RegistryEvent } from './events';
 

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { PassThrough } from 'node:stream';
 import { removeTree } from '../../core/process/remove_tree';
-import { asDriverErrors } from '../../core/driver';
+import { asDriverErrors, isDiskFull } from '../../core/driver';
 import { decompress } from './decompress';
 import { broken } from './manifest';
 import { rangeName, type UserRange } from './owners';
@@ -117,8 +117,7 @@ async function asDriverErrorsOfDisk<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    const { code = '' } = error as NodeJS.ErrnoException;
-    if (code === 'ENOSPC' || code === 'EDQUOT') return asDriverErrors(() => Promise.reject(error as Error));
+    if (isDiskFull(error)) return asDriverErrors(() => Promise.reject(error as Error));
     throw error;
   }
 }

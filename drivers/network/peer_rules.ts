@@ -1,5 +1,5 @@
 // Units in isolated networks may reach only the databases in the network of their project. A set in the table of the
-// host holds the pairs of addresses (docs/decisions/0145).
+// host holds the pairs of addresses (docs/decisions/0155).
 import { chain, portsBetween } from './rule_text';
 
 /** The network at `from` may open connections to databases in the one at `to`. */
@@ -38,7 +38,7 @@ export function betweenPeers(databases: readonly [number, number]): string[] {
   ];
 }
 
-/** Exempts this traffic from connection tracking on the host, so it needs no limit (docs/decisions/0156). */
+/** Exempts this traffic from connection tracking on the host, so it needs no limit (docs/decisions/0155). */
 export function untrackedChain(interfaces: string, databases: readonly [number, number]): string {
   const lines = betweenPeers(databases).map((packets) => `iifname "${interfaces}" ${packets} notrack`);
   return chain('untracked', 'type filter hook prerouting priority raw; policy accept;', lines);

@@ -14,7 +14,7 @@ import { REFUSED, chain, portsBetween, replaced, setOf } from './rule_text';
 const TABLE = 'platform';
 
 /**
- * Drops new connections of a network above a rate, and above a number of open ones (docs/decisions/0156): the kernel
+ * Drops new connections of a network above a rate, and above a number of open ones (docs/decisions/0155): the kernel
  * keeps the connections of the whole host in one table, many for two minutes after their last packet. TCP and DNS
  * clients retry.
  */

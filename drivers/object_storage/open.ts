@@ -1,7 +1,6 @@
 // Opens the object storage engine of this installation.
 import type { Config } from '../../core/config';
-import type { ObjectStorage } from '../../engines/object_storage/object_storage';
-import { bucketDirectories } from '../../engines/object_storage/files/directories';
+import { type ObjectStorage, bucketDirectories } from '../../engines/object_storage';
 import { openRgw } from '../rgw/driver';
 
 type Settings = Pick<Config, 's3Port' | 's3Dir' | 'rgwUrl' | 'rgwAccessKey' | 'rgwSecretKey' | 'rgwUserPrefix'>;

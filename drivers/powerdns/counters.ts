@@ -3,7 +3,7 @@
 // holds, and counts by its share in each sample: over time each is counted once.
 import type { DriverContext } from '../../core/driver';
 import { SERVED_TYPES } from '../../core/protocols/dns_records/types';
-import type { CountersByZone, ZoneCounters } from '../../engines/dns/nameserver';
+import type { CountersByZone, ZoneCounters } from '../../engines/dns';
 import type { ApiZone, PowerdnsApi } from './api';
 
 interface Statistic {

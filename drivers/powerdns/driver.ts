@@ -2,7 +2,7 @@
 // are never touched. PowerDNS maintains serials, signs, and sends transfers.
 import type { DriverContext, Fingerprint, Observation, Owned } from '../../core/driver';
 import { asDriverErrors, checkpoint, DriverError } from '../../core/driver';
-import type { NameserverDriver, ZoneObserved, ZoneSpec } from '../../engines/dns/nameserver';
+import type { NameserverDriver, ZoneObserved, ZoneSpec } from '../../engines/dns';
 import {
   openPowerdnsApi,
   UnexpectedContent,

@@ -5,7 +5,7 @@ import { localPartText } from '../../core/protocols/mailbox';
 import { presentationOf, rdataOfValue } from '../../core/protocols/dns_records/presentation';
 import { isRdataType, InvalidRdata, type RdataType } from '../../core/protocols/dns_records/rdata';
 import { joinedText, textStrings } from '../../core/protocols/text_strings';
-import type { ZoneRecord, ZoneSpec } from '../../engines/dns/nameserver';
+import type { ZoneRecord, ZoneSpec } from '../../engines/dns';
 import type { ApiRrset } from './api';
 
 /**

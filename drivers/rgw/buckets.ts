@@ -1,8 +1,7 @@
 // Buckets at the gateway. Each is owned by its own user, whose key only the platform has, so that the user's quota is
 // the bucket's quota, and usage is counted separately.
 import { checkpoint, DriverError, type Desired, type DriverContext, type Observation } from '../../core/driver';
-import type { BucketDriver, BucketObserved, BucketSpec } from '../../engines/object_storage/object_storage';
-import { S3Error } from '../../engines/object_storage/errors';
+import { type BucketDriver, type BucketObserved, type BucketSpec, S3Error } from '../../engines/object_storage';
 import { rgwError, type RgwApi, type RgwOptions } from './api';
 import { rgwSettings, type Setting } from './documents';
 import { awsPolicyOf } from './policy';

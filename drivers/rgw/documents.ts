@@ -1,8 +1,16 @@
 // Bucket settings as XML, and their comparison with those of the gateway.
-import { corsElements, corsRule } from '../../engines/object_storage/settings/bucket_settings';
-import { lifecycleElements, lifecycleRule } from '../../engines/object_storage/settings/lifecycle_settings';
-import { childElements, parseXml, elementText, xmlDocument } from '../../engines/object_storage/xml';
-import type { BucketSpec, CorsRule } from '../../engines/object_storage/object_storage';
+import {
+  corsElements,
+  corsRule,
+  lifecycleElements,
+  lifecycleRule,
+  childElements,
+  parseXml,
+  elementText,
+  xmlDocument,
+  type BucketSpec,
+  type CorsRule,
+} from '../../engines/object_storage';
 import type { Answer } from './api';
 import type { AwsPolicy } from './policy';
 

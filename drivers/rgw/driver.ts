@@ -1,5 +1,5 @@
 // A Ceph RADOS Gateway as object storage engine: buckets and keys are stored in the gateway only.
-import type { ObjectStorage } from '../../engines/object_storage/object_storage';
+import type { ObjectStorage } from '../../engines/object_storage';
 import { openRgwApi, type RgwOptions } from './api';
 import { rgwBuckets } from './buckets';
 import { rgwKeys } from './keys';

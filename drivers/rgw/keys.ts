@@ -1,7 +1,7 @@
 // Access keys at the gateway: one user each, which owns nothing and cannot create buckets. Grants are in the bucket
 // policies.
 import { checkpoint, type Desired } from '../../core/driver';
-import type { AccessKeyDriver, AccessKeySpec } from '../../engines/object_storage/object_storage';
+import type { AccessKeyDriver, AccessKeySpec } from '../../engines/object_storage';
 import type { RgwApi, RgwOptions } from './api';
 import {
   DRIVER_NAME,

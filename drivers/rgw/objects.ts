@@ -2,7 +2,7 @@
 import { GROUP, type ListedObject, type ObjectsQuestion } from '../../core/protocols/objects';
 import type { Credentials } from '../../core/protocols/sigv4';
 import type { DriverContext } from '../../core/driver';
-import { parseXml, elementText, type XmlNode } from '../../engines/object_storage/xml';
+import { parseXml, elementText, type XmlNode } from '../../engines/object_storage';
 import { rgwError, type RgwApi } from './api';
 
 const ROWS = ['Contents', 'Version', 'DeleteMarker', 'CommonPrefixes'];

@@ -7,7 +7,7 @@ import {
   PUBLIC_ACTIONS,
 } from '../../core/protocols/buckets/bucket_actions';
 import { arnOfBucket, expandActions, isArn } from '../../core/protocols/buckets/bucket_policy';
-import type { BucketSpec } from '../../engines/object_storage/object_storage';
+import type { BucketSpec } from '../../engines/object_storage';
 
 interface AwsStatement {
   Sid?: string;

@@ -1,6 +1,6 @@
 // Daily traffic of a bucket, from the usage log of the gateway (`rgw enable usage log`).
 import type { DriverContext } from '../../core/driver';
-import type { BucketObserved } from '../../engines/object_storage/object_storage';
+import type { BucketObserved } from '../../engines/object_storage';
 import type { RgwApi } from './api';
 
 interface UsageEntry {

@@ -1,5 +1,5 @@
 // Converts errors of git to messages for users. The output of git itself is never passed on: it contains host paths.
-import { DriverError, diskFull } from '../../core/driver';
+import { DriverError, diskFull, isDiskFull, saysDiskFull } from '../../core/driver';
 import { SourceError, type SourceFailure } from '../source';
 import type { RemoteEndpoint } from './address';
 import { GitFailed } from './command';
@@ -62,7 +62,7 @@ const explanations: [RegExp, SourceFailure, Explanation][] = [
  * @param isPinned the host key was pinned for this repository
  */
 export function toSourceError(error: unknown, endpoint: RemoteEndpoint, isPinned: boolean): unknown {
-  if (isDiskFull(error)) return diskFull();
+  if (isFetchDiskFull(error)) return diskFull();
   if (!(error instanceof GitFailed))
     return error instanceof SourceError || error instanceof DriverError
       ? error
@@ -81,12 +81,10 @@ export function toSourceError(error: unknown, endpoint: RemoteEndpoint, isPinned
 }
 
 /** Git does not always report why a write failed. */
-export function isDiskFull(error: unknown): boolean {
+export function isFetchDiskFull(error: unknown): boolean {
   if (error instanceof GitFailed)
-    return /No space left on device|Disk quota exceeded|unable to write (new index )?file|write error/.test(
-      error.stderr,
-    );
-  return ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '');
+    return saysDiskFull(error.stderr) || /unable to write (new index )?file|write error/.test(error.stderr);
+  return isDiskFull(error);
 }
 
 /** @param limit in MB; absent where another limit was exceeded */

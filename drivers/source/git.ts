@@ -7,7 +7,7 @@ import { SourceError, type Commit, type GitRemote, type Head, type SourceDriver,
 import type { AddressRules } from './address';
 import { GitFailed, git } from './command';
 import { exportCommit } from './export';
-import { isDiskFull, tooLarge } from './failure';
+import { isFetchDiskFull, tooLarge } from './failure';
 import { findHead, listHeads, type RemoteHead } from './heads';
 import { queryGit, findCommits, fetchInto, hasCommit, initRepository, type Mirror } from './mirror';
 import {
@@ -223,7 +223,7 @@ async function withSourceErrors<T>({ sizeMb }: Store, work: () => Promise<T>): P
     return await work();
   } catch (error) {
     if (error instanceof SourceError) throw error.failure === 'too_large' ? tooLarge(sizeMb) : error;
-    if (isDiskFull(error)) throw diskFull();
+    if (isFetchDiskFull(error)) throw diskFull();
     if (error instanceof GitFailed)
       throw new SourceError(
         'unreachable',

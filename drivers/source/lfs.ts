@@ -1,5 +1,5 @@
 // Large files (Git LFS): pointers in the files of a commit are replaced by their content. The platform implements the
-// protocol itself, since git-lfs connects to any address named by a repository or its server (docs/decisions/0059).
+// protocol itself, since git-lfs connects to any address named by a repository or its server (docs/decisions/0044).
 import { chmod, constants, copyFile, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { DriverContext } from '../../core/driver';

@@ -3,8 +3,8 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { constants, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { openWriteBehind } from '../../engines/object_storage/files/write_behind';
-import { openEarlySync } from '../../engines/registry/early_sync';
+import { openWriteBehind } from '../../core/files/write_behind';
+import { openEarlySync } from '../../core/files/early_sync';
 import { releaseMemory } from '../../core/process/release_memory';
 
 /** The body exceeds the limit. */

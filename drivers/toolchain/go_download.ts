@@ -1,7 +1,7 @@
 // Downloads Go from a Go module proxy, without an installed Go.
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
-import { DriverError, type DriverContext } from '../../core/driver';
+import { DriverError, type DriverContext, isDiskFull } from '../../core/driver';
 import type { Tool } from '../toolchain';
 import { GO_MODULE, goHash, goModuleVersion, proxyAddresses, type GoSource } from './go_release';
 import { ArchiveError, downloadArchive, unpackArchive } from './module_archive';
@@ -36,7 +36,7 @@ async function downloadFromAny(
   for (const address of proxyAddresses(source)) {
     const found = await downloadArchive(`${address.replace(/\/+$/, '')}/${place}`, file, signal).catch(
       (error: unknown) => {
-        if (['ENOSPC', 'EDQUOT'].includes(String((error as NodeJS.ErrnoException).code))) throw error;
+        if (isDiskFull(error)) throw error;
         throw Object.assign(new DriverError('transient', failed), { cause: error });
       },
     );

@@ -1,7 +1,7 @@
 // Programs that are packages of npm: installed with the npm of this host, and linked.
 import { chmod, mkdir, symlink } from 'node:fs/promises';
 import path from 'node:path';
-import { diskFull, DriverError, type DriverContext } from '../../core/driver';
+import { diskFull, DriverError, type DriverContext, saysDiskFull } from '../../core/driver';
 import type { Tool } from '../toolchain';
 import { NpmFailed, npm } from './npm_client';
 import { programFile } from './packages';
@@ -32,7 +32,7 @@ function downloadError({ package: name, version }: Tool, error: NpmFailed): Driv
       'transient',
       `The package ${name} ${version} did not have the integrity that the npm registry states, so it was not used.`,
     );
-  if (/ENOSPC|EDQUOT/.test(error.output)) return diskFull();
+  if (saysDiskFull(error.output)) return diskFull();
   if (/\b(E404|ETARGET)\b/.test(error.output))
     return new DriverError('invalid', `The npm registry has no package ${name} ${version}.`);
   return new DriverError('transient', `The npm registry did not send the package ${name} ${version}.`);

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { isExact } from './versions';
-import { diskFull, DriverError, type DriverContext } from '../../core/driver';
+import { diskFull, DriverError, type DriverContext, saysDiskFull } from '../../core/driver';
 import type { PublishedVersion, Tool } from '../toolchain';
 import type { PythonSource } from './python_source';
 
@@ -69,7 +69,7 @@ export class UvFailed extends Error {
 function downloadError(version: string, output: string): DriverError {
   if (/hash mismatch/i.test(output))
     return new DriverError('transient', `The Python ${version} of the mirror does not have the expected hash.`);
-  if (/No space left|quota/i.test(output)) return diskFull();
+  if (saysDiskFull(output)) return diskFull();
   if (/No download found/i.test(output)) return new DriverError('invalid', `There is no build of Python ${version}.`);
   return new DriverError(
     'transient',

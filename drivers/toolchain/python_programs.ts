@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { mkdir, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { memoize } from '../../core/memoize';
-import { diskFull, DriverError, type DriverContext } from '../../core/driver';
+import { diskFull, DriverError, type DriverContext, saysDiskFull } from '../../core/driver';
 import type { Tool, ToolName } from '../toolchain';
 import { runUv, UvFailed } from './python_builds';
 import type { PythonSource } from './python_source';
@@ -63,6 +63,6 @@ export async function installProgram(
 function installError(name: string, version: string, { output }: UvFailed): DriverError {
   if (/hash mismatch/i.test(output))
     return new DriverError('transient', `A package of ${name} ${version} does not have the expected hash.`);
-  if (/No space left|quota/i.test(output)) return diskFull();
+  if (saysDiskFull(output)) return diskFull();
   return new DriverError('transient', `The Python package index did not send ${name} ${version} with its packages.`);
 }

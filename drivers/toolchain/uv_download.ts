@@ -4,7 +4,7 @@ import { createReadStream } from 'node:fs';
 import { chmod, mkdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { DriverError, type DriverContext } from '../../core/driver';
+import { DriverError, type DriverContext, isDiskFull } from '../../core/driver';
 import type { Tool } from '../toolchain';
 import { ArchiveError, downloadArchive, unpackArchive } from './module_archive';
 import { uvWheel, type PythonSource } from './python_source';
@@ -23,7 +23,7 @@ export async function downloadUv(
   if (wheel === null) throw new DriverError('unsupported', 'There is no uv for this platform.');
   const file = path.join(staging, 'uv.whl');
   const isThere = await fetchWheel(wheel.file, source, file, ctx.signal).catch((error: unknown) => {
-    if (['ENOSPC', 'EDQUOT'].includes(String((error as NodeJS.ErrnoException).code))) throw error;
+    if (isDiskFull(error)) throw error;
     throw Object.assign(new DriverError('transient', `The Python package index did not send uv ${version}.`), {
       cause: error,
     });

@@ -1,6 +1,6 @@
 // The Varnish configuration. Storability and freshness are decided by the gateway, with the same code as in the
 // embedded cache; Varnish stores, collapses requests and purges. Zone settings are sent with each request, so that
-// their changes need no new configuration (docs/decisions/0067).
+// their changes need no new configuration (docs/decisions/0046).
 import { createHash } from 'node:crypto';
 import { isIP } from 'node:net';
 import { FIELD, INTERNAL } from './fields';

@@ -1,5 +1,5 @@
 // The answering side of the name server: sockets on a port, and zones in memory. It runs in the process of the driver,
-// or in child processes (processes.ts).
+// or in a child process (process/client.ts).
 import type { DnsQuestions } from '../../core/protocols/dns';
 import type { CountersByZone } from './nameserver';
 import { openAliases } from './aliases';
@@ -12,11 +12,11 @@ export interface AnsweringOptions {
   /** Responses per second to one client network without a cookie. */
   responsesPerSecond: number;
   transfers: TransferRights;
-  /** Secret of DNS cookies, shared by all processes. */
+  /** Secret of DNS cookies, the same for a process and its successor. */
   cookieSecret: Buffer;
 }
 
-/** A zone as sent to the answering processes. */
+/** A zone as sent to the answering process. */
 export interface ZoneText {
   id: string;
   name: string;

@@ -14,7 +14,7 @@ import type { CountersByZone, NameserverDriver, ZoneObserved, ZoneSpec } from '.
 import { openAnswering, type Answering, type ZoneText } from './answering';
 import { listenUntilBound, type ListenEvents } from './process/listening';
 import { openNotifier, type Notifier, type Secondary } from './notify';
-import { openProcesses } from './process/processes';
+import { openAnsweringProcess } from './process/client';
 import { openZoneStore, type KeySealer, type ZoneStore } from './store';
 import type { TsigKey } from './wire/tsig';
 
@@ -36,8 +36,8 @@ export interface EmbeddedNameserverOptions {
   transferKey?: TsigKey | null;
   /** Events of the port. A bind that fails is retried. */
   listening?: ListenEvents;
-  /** Answering child processes, and the resolvers for ALIAS records; absent: this process answers. */
-  processes?: { count: number; resolvers: string[]; ended(reason: string): void };
+  /** Of a child process that answers: the resolvers for ALIAS records. Absent: this process answers. */
+  process?: { resolvers: string[]; ended(reason: string): void };
 }
 
 export interface EmbeddedNameserver extends NameserverDriver {
@@ -104,10 +104,10 @@ async function openAnsweringFor(
   options: EmbeddedNameserverOptions,
   load: () => AsyncIterable<ZoneText>,
 ): Promise<Answering> {
-  const { addresses, responsesPerSecond, secondaries = [], transferKey: key = null, processes } = options;
+  const { addresses, responsesPerSecond, secondaries = [], transferKey: key = null, process } = options;
   const transfers = { key, addresses: secondaries.map(({ address }) => address) };
   const common = { addresses, responsesPerSecond, transfers, cookieSecret: randomBytes(16) };
-  if (processes) return openProcesses({ ...common, ...processes, load });
+  if (process) return openAnsweringProcess({ ...common, ...process, load });
   const answering = openAnswering(common, options.questions);
   for await (const zone of load()) await answering.put([zone]);
   return answering;

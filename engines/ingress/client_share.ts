@@ -5,7 +5,11 @@ import type { ApplicationLoad } from './route_table';
 /** Whether one more request of this client would exceed its share. */
 export function isOverShare(load: ApplicationLoad, address: string, limits: IngressLimits): boolean {
   if (load.open * 2 < limits.applicationRequests) return false;
-  return (load.openByAddress.get(clientOf(address)) ?? 0) >= limits.addressRequests;
+  return openByClient(load, address) >= limits.addressRequests;
+}
+
+export function openByClient(load: ApplicationLoad, address: string): number {
+  return load.openByAddress.get(clientOf(address)) ?? 0;
 }
 
 export function countIn(load: ApplicationLoad, address: string): void {

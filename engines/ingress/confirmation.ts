@@ -3,7 +3,12 @@
 // somebody has confirmed it. While nobody can, as while the API server of the cluster is away, it is trusted as long as
 // it accepts connections without a gap: a pod that takes the place of another one needs time to start, in which nobody
 // answers (docs/decisions/0213).
-import { connectInto, HOST_NETWORK, type NetworkLocation } from '../../core/outbound/network_location';
+import {
+  connectInto,
+  HOST_NETWORK,
+  type NetworkLocation,
+  type ServerLocation,
+} from '../../core/outbound/network_location';
 import type { IngressLimits } from './limits';
 
 /** A confirmation holds for so long by itself. */
@@ -24,7 +29,7 @@ const OF_THIS_MACHINE = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDR
 interface Trust {
   /** The addresses of others, those of networks on this machine among them, are given by this platform alone. */
   readonly isPod: boolean;
-  readonly location: NetworkLocation;
+  readonly location: NetworkLocation | ServerLocation;
   trustedUntil: number;
   confirmedAt: number;
   doubtedAt: number;
@@ -38,7 +43,7 @@ interface Provable extends Trust {
 }
 
 /** On another machine, or in a network of one. */
-export function isElsewhere(location: NetworkLocation): boolean {
+export function isElsewhere(location: NetworkLocation | ServerLocation): boolean {
   return 'address' in location && location.address !== HOST_NETWORK.address;
 }
 

@@ -1,6 +1,6 @@
 // The reverse proxy in front of applications: routes requests to instances by host name. It persists nothing: the
 // control plane provides the routes.
-import type { Edge } from '../cdn/cdn';
+import type { Edge } from '../cdn';
 import type { NetworkLocation } from '../../core/outbound/network_location';
 
 export interface Route {
@@ -83,6 +83,18 @@ export interface IngressCallbacks {
   /** Response to an ACME HTTP-01 challenge (RFC 8555 section 8.3); null for an unknown token. */
   challenge(token: string): Promise<string | null>;
   line(line: AccessLine): void;
+  /** A server of the platform takes connections again; absent: nobody asks. */
+  serviceIsBack?(absence: ServiceAbsence): void;
+}
+
+/** Of a server of the platform, as while it restarted. */
+export interface ServiceAbsence {
+  name: string;
+  awayMs: number;
+  /** Requests that waited for it. */
+  waited: number;
+  /** Of these and of later ones, those that got 503. */
+  refused: number;
 }
 
 /** Ends a pin. Reads numbered `read` or later apply again; without `read`, reads that begin later. */

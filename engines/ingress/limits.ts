@@ -13,7 +13,19 @@ export interface IngressLimits {
    * address counts as its /64.
    */
   addressRequests: number;
-  /** Size of a request body. */
+  /** Open requests per service of the platform, including WebSockets. */
+  serviceRequests: number;
+  /** Those of one public address. */
+  serviceAddressRequests: number;
+  /** Requests for a service that wait until it takes connections again. */
+  serviceWaiting: number;
+  /** A service takes no connections: requests wait until it has been away for so long. */
+  serviceAwayMs: number;
+  /** Time without a byte from the client of a service, which has limits of its own. */
+  serviceClientIdleMs: number;
+  /** Time without bytes in either direction of a WebSocket of a service. */
+  serviceTunnelIdleMs: number;
+  /** Size of a request body. Services have limits of their own. */
   bodyBytes: number;
   /** Request line and headers of a request; also the head of a response. */
   headerBytes: number;
@@ -53,6 +65,12 @@ export const INGRESS_LIMITS: IngressLimits = {
   addressConnections: limits.visitorsPerAddress,
   applicationRequests: 1_000,
   addressRequests: 100,
+  serviceRequests: 4_000,
+  serviceAddressRequests: limits.connectionsPerAddress,
+  serviceWaiting: 500,
+  serviceAwayMs: 10_000,
+  serviceClientIdleMs: limits.silentTimeoutMs,
+  serviceTunnelIdleMs: 3_600_000,
   bodyBytes: 100 * 1024 * 1024,
   headerBytes: 32 * 1024,
   headers: 200,

@@ -1,5 +1,7 @@
 // Responses of the ingress itself, as pages and as problem documents. They reveal no internals.
+import { problem, toDocument, type ErrorCode } from '../../core/errors';
 import type { Route } from './ingress';
+import type { ServedService } from './platform_services';
 import type { VisitorRequest } from './visitor';
 
 /** Why the ingress itself responded, as in the access lines. */
@@ -22,7 +24,13 @@ export type Reason =
   | 'broken'
   | 'timeout'
   | 'not_implemented'
-  | 'challenge';
+  | 'challenge'
+  | 'no_certificate'
+  | 'untrusted_proxy'
+  | ServiceReason;
+
+/** Why a server of the platform itself does not answer. */
+export type ServiceReason = 'service_away' | 'service_lost' | 'service_busy' | 'service_address_busy';
 
 export interface Page {
   status: number;
@@ -31,9 +39,11 @@ export interface Page {
   detail: string;
   /** Seconds for Retry-After. */
   retryAfter?: number;
+  /** An error of the API, explained below this address. */
+  problem?: { code: ErrorCode; baseUrl: string };
 }
 
-type FixedReason = Exclude<Reason, 'no_target' | 'https' | 'client_gone' | 'challenge'>;
+type FixedReason = Exclude<Reason, 'no_target' | 'https' | 'client_gone' | 'challenge' | ServiceReason>;
 
 const PAGES: Record<FixedReason, Omit<Page, 'reason'>> = {
   malformed: { status: 400, title: 'Bad request', detail: 'The request is malformed.' },
@@ -98,6 +108,52 @@ const PAGES: Record<FixedReason, Omit<Page, 'reason'>> = {
     retryAfter: 5,
   },
   timeout: { status: 504, title: 'No answer in time', detail: 'The application did not answer in time.' },
+  no_certificate: {
+    status: 503,
+    title: 'No certificate yet',
+    detail:
+      'This name of the platform is served over HTTPS alone, and has no certificate yet. Until then, use the address ' +
+      'and port of the machine. The operator finds what is missing with `platform doctor`.',
+    retryAfter: 30,
+  },
+  untrusted_proxy: {
+    status: 400,
+    title: 'Proxy not trusted',
+    detail:
+      'A proxy in front has taken this request over HTTPS and sent it on over HTTP. The operator has to let it ' +
+      'connect over HTTPS, or to set `TRUST_PROXY` to the number of proxies in front.',
+  },
+};
+
+const SERVICE_PAGES: Record<ServiceReason, Omit<Page, 'reason' | 'problem'> & { code: ErrorCode }> = {
+  service_away: {
+    status: 503,
+    title: 'Restarting',
+    detail: 'The platform is restarting. Try again in a moment.',
+    retryAfter: 2,
+    code: 'service_unavailable',
+  },
+  service_lost: {
+    status: 503,
+    title: 'Restarting',
+    detail: 'The platform stopped while it worked on this request, which it may have carried out.',
+    retryAfter: 2,
+    code: 'service_unavailable',
+  },
+  service_busy: {
+    status: 503,
+    title: 'Too busy',
+    detail: 'The platform has too many open requests. Try again in a moment.',
+    retryAfter: 1,
+    code: 'service_unavailable',
+  },
+  service_address_busy: {
+    status: 429,
+    title: 'Too many requests',
+    detail: 'Your address has too many open requests. Try again in a moment.',
+    retryAfter: 1,
+    code: 'rate_limited',
+  },
 };
 
 const NO_TARGET: Record<Route['state'], Omit<Page, 'status' | 'reason'>> = {
@@ -115,6 +171,11 @@ export function fixedPage(reason: FixedReason): Page {
   return { reason, ...PAGES[reason] };
 }
 
+export function servicePage(reason: ServiceReason, { baseUrl }: Pick<ServedService, 'baseUrl'>): Page {
+  const { code, ...page } = SERVICE_PAGES[reason];
+  return { reason, ...page, problem: { code, baseUrl } };
+}
+
 export function noTargetPage(state: Route['state']): Page {
   return { status: 503, reason: 'no_target', ...NO_TARGET[state] };
 }
@@ -126,7 +187,7 @@ export function render(
   requestId: string,
 ): { headers: Record<string, string>; body: string } {
   const html = /text\/html/i.test(request?.headers.accept ?? '');
-  const body = html ? htmlOf(page, requestId) : problemOf(page, requestId);
+  const body = html ? htmlOf(page, requestId) : problemOf(page, request, requestId);
   const headers: Record<string, string> = {
     'Content-Type': html ? 'text/html; charset=utf-8' : 'application/problem+json',
     'Content-Length': String(Buffer.byteLength(body)),
@@ -138,14 +199,19 @@ export function render(
   return { headers, body };
 }
 
-function problemOf(page: Page, requestId: string): string {
+function problemOf(page: Page, request: VisitorRequest | null, request_id: string): string {
+  if (page.problem !== undefined) {
+    const { code, baseUrl: base_url } = page.problem;
+    const instance = (request?.url ?? '/').split('?', 1)[0] as string;
+    return JSON.stringify(toDocument(problem(code, page.detail), { base_url, request_id, instance }));
+  }
   return JSON.stringify({
     type: 'about:blank',
     title: page.title,
     status: page.status,
     detail: page.detail,
     code: page.reason,
-    request_id: requestId,
+    request_id,
   });
 }
 

@@ -1,6 +1,7 @@
 // Routes by host name. Serving needs map look-ups only: 10,000 hosts cost as much as one.
 import { HOST_NETWORK } from '../../core/outbound/network_location';
 import type { IngressDriver, Route, Target, Unpin } from './ingress';
+import type { Service } from './platform_services';
 import { confirmUpstream, endTrust, isDoubted } from './confirmation';
 import { closeIdle, openUpstream, type Upstream } from './upstream';
 
@@ -11,6 +12,8 @@ export interface Site {
   application: ApplicationLoad;
   /** Start of the next round-robin search. */
   nextIndex: number;
+  /** null: it is an application. */
+  service: Service | null;
 }
 
 /** State shared by all routes of an application, kept when its routes change. */
@@ -23,6 +26,8 @@ export interface ApplicationLoad {
 }
 
 export interface RouteTable {
+  /** Names of the platform itself, by host, and by suffix as below. They go before all others. */
+  services: Map<string, Site>;
   hosts: Map<string, Site>;
   /** By suffix, e.g. `.example.com`. */
   wildcards: Map<string, Site>;
@@ -45,6 +50,7 @@ const DRAINED_MS = 600_000;
 
 export function routeTable(): RouteTable {
   return {
+    services: new Map(),
     hosts: new Map(),
     wildcards: new Map(),
     applications: new Map(),
@@ -58,16 +64,19 @@ export function routeTable(): RouteTable {
 
 /** The site of a `Host` header: an exact match, else the wildcard one label up. */
 export function findSite(table: RouteTable, authority: string): Site | null {
-  const direct = table.hosts.get(authority);
-  if (direct !== undefined) return direct;
-  return siteOfHost(table, normalizeHost(authority));
+  return siteOfHost(table, authority) ?? siteOfHost(table, normalizeHost(authority));
 }
 
 /** Like findSite, for a lower-case name without a port. */
 export function siteOfHost(table: RouteTable, host: string): Site | null {
   const dot = host.indexOf('.');
+  const suffix = dot > 0 && NAME.test(host) ? host.slice(dot) : '';
   return (
-    table.hosts.get(host) ?? (dot > 0 && NAME.test(host) ? table.wildcards.get(host.slice(dot)) : undefined) ?? null
+    table.services.get(host) ??
+    table.services.get(suffix) ??
+    table.hosts.get(host) ??
+    table.wildcards.get(suffix) ??
+    null
   );
 }
 
@@ -190,7 +199,7 @@ function openSite(table: RouteTable, application: ApplicationLoad, route: Route)
     upstream.drained ||= table.drained.has(target.instance_id);
     return upstream;
   });
-  return { route, upstreams, application, nextIndex: 0 };
+  return { route, upstreams, application, nextIndex: 0, service: null };
 }
 
 function release(table: RouteTable, upstream: Upstream): void {
@@ -219,6 +228,9 @@ function removeHosts(table: RouteTable, site: Site): void {
 }
 
 /** Another place is another upstream: its connections must not lead to whoever has the old address. */
-function keyOf(instanceId: string, { port, location = HOST_NETWORK }: Pick<Target, 'port' | 'location'>): string {
-  return `${instanceId}:${port}@${'address' in location ? location.address : location.gate}`;
+function keyOf(
+  instanceId: string,
+  { port, location = HOST_NETWORK }: Pick<Target, 'port'> & { location?: Upstream['location'] },
+): string {
+  return `${instanceId}:${port}@${Object.values(location)[0]}`;
 }

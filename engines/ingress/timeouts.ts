@@ -28,14 +28,14 @@ export function enforceTimeouts(ingress: IngressState): void {
 // The side that has to send the next byte has timed out.
 function enforceTimeout(proxied: ProxiedRequest, silentMs: number): void {
   const { limits } = proxied.ingress;
-  const { response, request, connection } = proxied;
-  if (proxied.ended || response.writableNeedDrain)
-    return silentMs > limits.clientIdleMs ? endSlowClient(proxied) : undefined;
+  const { response, request, connection, site } = proxied;
+  const clientIdleMs = site.service === null ? limits.clientIdleMs : limits.serviceClientIdleMs;
+  if (proxied.ended || response.writableNeedDrain) return silentMs > clientIdleMs ? endSlowClient(proxied) : undefined;
   if (connection === null) return; // waiting for a certificate look-up, or about to close
   if (connection.socket === null) return silentMs > limits.connectMs ? failConnecting(proxied) : undefined;
   if (proxied.body === 'flowing' && !request.isPaused() && !proxied.answered) {
     proxied.uploadMs += limits.sweepMs;
-    const isSlow = silentMs > limits.clientIdleMs || isTrickling(proxied);
+    const isSlow = silentMs > clientIdleMs || (site.service === null && isTrickling(proxied));
     return isSlow ? failRequest(proxied, fixedPage('slow_client')) : undefined;
   }
   if (silentMs > allowedSilenceMs(proxied)) failRequest(proxied, fixedPage('timeout'));
@@ -44,7 +44,8 @@ function enforceTimeout(proxied: ProxiedRequest, silentMs: number): void {
 function isOver({ touchedMs, proxied }: Tunnel, now: number): boolean {
   const { upstream, ingress } = proxied;
   if (upstream !== null && isLost(upstream, now, ingress.limits.connectMs)) return true;
-  return now - touchedMs > ingress.limits.tunnelIdleMs;
+  const { tunnelIdleMs, serviceTunnelIdleMs } = ingress.limits;
+  return now - touchedMs > (proxied.site.service === null ? tunnelIdleMs : serviceTunnelIdleMs);
 }
 
 /** A response that has begun may be a stream: the request timeout does not limit pauses within it. */

@@ -1,4 +1,5 @@
 // TLS contexts by host name. The certificate of each name is loaded once.
+import { X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { IngressCallbacks } from './ingress';
 
@@ -11,6 +12,8 @@ interface Entry {
   /** The result; undefined while it is loading. */
   found: SecureContext | null | undefined;
   loading: Promise<SecureContext | null>;
+  /** The certificate is one that somebody else has signed. */
+  hasAuthority: boolean;
   until: number;
 }
 
@@ -20,6 +23,7 @@ const ABSENT_MS = 30_000;
 /** After a failed look-up, or for an unusable certificate. The previous certificate stays in use. */
 const FAILED_MS = 5_000;
 const NAMES = 20_000;
+const KEEP_EVERY_MS = 15_000;
 
 export function tlsContextCache(loadCertificate: IngressCallbacks['certificate']): TlsContextCache {
   return { entries: new Map(), loadCertificate };
@@ -30,11 +34,21 @@ export function contextOf(store: TlsContextCache, host: string): Promise<SecureC
   const known = store.entries.get(host);
   if (known !== undefined && (known.found === undefined || known.until > Date.now())) return known.loading;
   if (store.entries.size >= NAMES) dropOldest(store);
-  const entry: Entry = { found: undefined, loading: Promise.resolve(null), until: Infinity };
-  entry.loading = loadContext(store, host, entry, known?.found ?? null);
+  const entry: Entry = { found: undefined, loading: Promise.resolve(null), hasAuthority: false, until: Infinity };
+  entry.loading = loadContext(store, host, entry, known);
   store.entries.delete(host); // Move to the end: the first entry is the oldest
   store.entries.set(host, entry);
   return entry.loading;
+}
+
+/**
+ * Keeps those of the platform's own names loaded: while the control plane is away nobody can look them up, and then
+ * there is something to say at these names.
+ */
+export function keepContexts(store: TlsContextCache, hosts: readonly string[]): NodeJS.Timeout {
+  const load = (): void => hosts.forEach((host) => void contextOf(store, host));
+  load();
+  return setInterval(load, KEEP_EVERY_MS).unref();
 }
 
 /** Whether a host name has a certificate; synchronous where that is known. */
@@ -44,10 +58,19 @@ export function hasCertificate(store: TlsContextCache, host: string): boolean | 
   return contextOf(store, host).then((context) => context !== null);
 }
 
-/** Reloads on next use; the previous certificate stays in use if that fails. @param host null: all host names */
+/** Whether the certificate in use, as far as it is loaded, is that of an authority. */
+export function hasAuthority(store: TlsContextCache, host: string): boolean {
+  return store.entries.get(host)?.hasAuthority ?? false;
+}
+
+/**
+ * Reloads on next use; the previous certificate stays in use if that fails.
+ * @param host `*.example.com`: all names one label below; null: all host names
+ */
 export function forgetContext(store: TlsContextCache, host: string | null): void {
+  const below = host?.startsWith('*.') ? host.slice(1) : null;
   for (const [name, entry] of store.entries) {
-    if (host !== null && name !== host) continue;
+    if (host !== null && name !== host && name.slice(name.indexOf('.')) !== below) continue;
     if (entry.found === undefined) store.entries.delete(name);
     else entry.until = 0;
   }
@@ -57,18 +80,25 @@ async function loadContext(
   store: TlsContextCache,
   host: string,
   entry: Entry,
-  before: SecureContext | null,
+  before: Entry | undefined,
 ): Promise<SecureContext | null> {
   try {
     const certificate = await store.loadCertificate(host);
     entry.found =
       certificate && createSecureContext({ cert: certificate.chain, key: certificate.key, minVersion: 'TLSv1.2' });
+    entry.hasAuthority = certificate !== null && !isSelfSigned(certificate.chain);
     entry.until = Date.now() + (entry.found === null ? ABSENT_MS : FOUND_MS);
   } catch {
-    entry.found = before;
+    entry.found = before?.found ?? null;
+    entry.hasAuthority = before?.hasAuthority ?? false;
     entry.until = Date.now() + FAILED_MS;
   }
   return entry.found;
+}
+
+function isSelfSigned(chain: string): boolean {
+  const leaf = new X509Certificate(chain);
+  return leaf.checkIssued(leaf);
 }
 
 function dropOldest(store: TlsContextCache): void {

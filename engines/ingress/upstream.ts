@@ -5,7 +5,12 @@
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { Target } from './ingress';
-import { HOST_NETWORK, type NetworkLocation, connectInto } from '../../core/outbound/network_location';
+import {
+  HOST_NETWORK,
+  type NetworkLocation,
+  type ServerLocation,
+  connectInto,
+} from '../../core/outbound/network_location';
 import { CONFIRMED_MS, isTrusted, noteAnswered } from './confirmation';
 import { deferWrite } from './http/deferred_writes';
 import type { Tunnel } from './http/tunnel';
@@ -21,7 +26,7 @@ import {
 export interface Upstream {
   instanceId: string;
   port: number;
-  location: NetworkLocation;
+  location: NetworkLocation | ServerLocation;
   /** Value of the sticky session cookie. */
   stickyToken: string;
   /** Number of sites with this instance. */

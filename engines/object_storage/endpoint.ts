@@ -2,6 +2,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { mintRequestId } from '../../core/ids';
 import { guardHttp } from '../../core/process/connection_gate';
+import { closeServers } from '../../core/process/close_servers';
+import { listenToIngress } from '../../core/process/ingress_connections';
 import type { BlobStore } from './files/blobs';
 import { bucketSettings } from './settings/bucket_settings';
 import type { ObjectCatalog, ServedBucket } from './catalog';
@@ -35,6 +37,8 @@ interface EndpointOptions {
   blobs: BlobStore;
   addresses: readonly string[];
   port: number;
+  /** Path of the Unix socket for requests of the ingress; null: it sends none. */
+  ingressSocket: string | null;
   names: HostNames;
   /** Who is behind trusted proxies. */
   clientOf(request: IncomingMessage): S3Client;
@@ -78,18 +82,10 @@ export async function openEndpoint(options: EndpointOptions): Promise<Endpoint> 
     port = (server.address() as { port: number }).port;
     servers.push(server);
   }
-  return { port, close: (graceMs) => closeAll(servers, graceMs) };
-}
-
-async function closeAll(servers: readonly Server[], graceMs: number): Promise<void> {
-  await Promise.all(
-    servers.map((server) => {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      server.closeIdleConnections();
-      const timer = setTimeout(() => server.closeAllConnections(), graceMs);
-      return closed.finally(() => clearTimeout(timer));
-    }),
-  );
+  const [first] = servers;
+  const { ingressSocket } = options;
+  const ofIngress = first && ingressSocket !== null ? [await listenToIngress(first, ingressSocket)] : [];
+  return { port, close: (graceMs) => closeServers(servers, ofIngress, graceMs) };
 }
 
 async function handle(options: EndpointOptions, raw: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -165,7 +161,6 @@ async function respond(options: EndpointOptions, seen: Seen): Promise<number | v
     const exchange = { ...context, bucket };
     if (request.isWebsite) return serveWebsite(exchange);
     requireOwner(request, bucket, 'x-amz-expected-bucket-owner');
-    if (headerOf(request, 'expect') === '100-continue') request.response.writeContinue();
     if (isForm) return postObject(exchange);
     return request.key === null
       ? ofBucket(exchange)

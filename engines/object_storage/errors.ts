@@ -1,4 +1,5 @@
 // Error codes of S3.
+import { isDiskFull } from '../../core/driver';
 import { ObjectRefused, type Refusal } from '../../core/protocols/objects';
 
 const STATUSES = {
@@ -115,7 +116,7 @@ export function s3ErrorOf(error: unknown): { error: S3Error; unknown: boolean } 
   // Versioning and object lock were changed concurrently.
   if (constraint === 'buckets_lock_versions') return { error: new S3Error('InvalidBucketState'), unknown: false };
   if (status === 503 || OUTAGE.test(code)) {
-    const full = code === 'ENOSPC' || code === 'EDQUOT';
+    const full = isDiskFull(error);
     const message = full ? 'The disk of the host is full. An operator has to free space.' : undefined;
     return { error: new S3Error('ServiceUnavailable', message, { 'Retry-After': '5' }), unknown: full };
   }

@@ -8,6 +8,7 @@ import { S3Error } from './errors';
 import { tagsOfDocument } from './metadata';
 import { cannedAccess } from './settings/acl';
 import { headerOf, type S3Request } from './request';
+import { inviteBody } from './upload';
 import { sendEmpty, sendPlainText } from './respond';
 import { equals, parseCredential, type Caller } from './signature';
 import { parseXml, xmlDocument } from './xml';
@@ -28,6 +29,7 @@ export async function postObject(exchange: Exchange): Promise<void> {
     headerOf(request, 'content-type') ?? '',
   );
   if (!boundary) throw new S3Error('MalformedPOSTRequest');
+  inviteBody(request);
   const form = new Form(request.raw as AsyncIterable<Buffer>, `--${boundary[1] ?? boundary[2]}`);
   const { fields, fileName } = await form.fields();
   const key = (fields.get('key') ?? '').replaceAll('${filename}', fileName);

@@ -7,9 +7,9 @@ import { S3Error } from './errors';
 import { checksumHeaders, objectHeaders } from './metadata';
 import { encryptionOf } from './settings/customer_keys';
 import { lockHeaders } from './settings/object_lock';
-import type { OpenFile } from './files/open_files';
+import type { OpenFile } from '../../core/files/open_files';
 import { headerOf, numberInQuery, queryOf } from './request';
-import { sendFile } from './files/send_file';
+import { sendFile } from '../../core/files/send_file';
 
 const PIECE_BYTES = 256 * 1024;
 const PARTS_MAX = 10_000;

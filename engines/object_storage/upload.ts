@@ -114,6 +114,7 @@ function bodyOf({ request, caller }: Pick<Exchange, 'request' | 'caller'>): Body
   if (!isChunked) {
     if (headerOf(request, 'x-amz-trailer') !== undefined)
       throw new S3Error('InvalidRequest', 'Trailers need a body in chunks.');
+    inviteBody(request);
     return { content: raw, length, trailers };
   }
   if (signed && !caller.chunks) throw new S3Error('AccessDenied', 'Signed chunks need a signed request.');
@@ -125,7 +126,13 @@ function bodyOf({ request, caller }: Pick<Exchange, 'request' | 'caller'>): Body
   if (announced.length > 1 || announced.some((name) => !name.startsWith('x-amz-checksum-')))
     throw new S3Error('NotImplemented', 'The only trailer is a checksum.');
   const signing = signed ? caller.chunks : null;
+  inviteBody(request);
   return { content: dechunked(raw, { signing, announced, trailers }), length, trailers };
+}
+
+/** A client that waits for it sends its body. To be called when nothing more can be refused without it. */
+export function inviteBody(request: Pick<S3Request, 'raw' | 'response'>): void {
+  if (request.raw.headers.expect?.toLowerCase() === '100-continue') request.response.writeContinue();
 }
 
 /** Passes on exactly `length` bytes, and calls `end` after the last one. */

@@ -4,7 +4,7 @@ import { createReadStream } from 'node:fs';
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { syncDirectory } from '../../core/files';
-import { openFileCache, type OpenFile } from '../object_storage/files/open_files';
+import { openFileCache, type OpenFile } from '../../core/files/open_files';
 import { RegistryError } from './errors';
 
 export interface BlobFiles {

@@ -1,6 +1,6 @@
 // Layers: download, deletion, and upload: monolithic, chunked or by mounting.
 import { parseByteRange, type ByteRange } from '../../core/protocols/byte_range';
-import { sendFile } from '../object_storage/files/send_file';
+import { sendFile } from '../../core/files/send_file';
 import { RegistryError } from './errors';
 import { respond, type Exchange, type Handler } from './exchange';
 import { isDigest, requireDigest } from './routes';

@@ -4,6 +4,8 @@ import { createServer as createTlsServer } from 'node:https';
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { limits } from '../../core/limits';
+import { closeServers } from '../../core/process/close_servers';
+import { listenToIngress } from '../../core/process/ingress_connections';
 import { guardHttp } from '../../core/process/connection_gate';
 
 export interface RegistryServerOptions {
@@ -13,6 +15,10 @@ export interface RegistryServerOptions {
   certificate: { certFile: string; keyFile: string } | null;
   /** Default: the limit of the service. */
   connectionsPerAddress?: number;
+  /** Path of the Unix socket for requests of the ingress; null: it sends none. */
+  ingressSocket: string | null;
+  /** Of open requests when the server is closed. */
+  graceMs: number;
 }
 
 interface RegistryServer {
@@ -27,7 +33,10 @@ export async function openRegistryServer(
 ): Promise<RegistryServer> {
   const server = serverOf(options, listener);
   await listen(server, options);
-  return { port: (server.address() as AddressInfo).port, close: () => close(server) };
+  const { ingressSocket, graceMs } = options;
+  const ofIngress = ingressSocket === null ? [] : [await listenToIngress(server, ingressSocket)];
+  const { port } = server.address() as AddressInfo;
+  return { port, close: () => closeServers([server], ofIngress, graceMs) };
 }
 
 function serverOf(
@@ -54,12 +63,5 @@ function listen(server: Server, { listen: host, port }: RegistryServerOptions): 
       server.off('error', reject);
       resolve();
     });
-  });
-}
-
-function close(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
   });
 }

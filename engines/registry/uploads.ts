@@ -5,9 +5,9 @@ import { constants, mkdir, open, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { releaseMemory } from '../../core/process/release_memory';
-import { openWriteBehind } from '../object_storage/files/write_behind';
+import { openWriteBehind } from '../../core/files/write_behind';
 import { digestOf } from './blob_files';
-import { openEarlySync } from './early_sync';
+import { openEarlySync } from '../../core/files/early_sync';
 import { RegistryError } from './errors';
 
 export interface UploadFiles {

@@ -9,8 +9,8 @@ import { reconcileStack } from './application/reconcile_stack';
 import { isOutageReason, OUTAGE_RECHECK_MS } from './application/outage';
 import { applicationStatus, updateProcessStatuses } from './application/status';
 import { isPausedForGrowth } from './application/volume_growth';
-import { cacheLeftovers, mirrorLeftovers, uploadLeftovers } from '../deployments/deployment/leftovers';
-import { removeDirectory } from '../deployments/deployment/row';
+import { cacheLeftovers, mirrorLeftovers, uploadLeftovers } from './application/leftovers';
+import { removeTree } from '../../core/process/remove_tree';
 import {
   jittered,
   gone,
@@ -80,7 +80,7 @@ async function tearDown(row: ApplicationRow, ctx: JobContext): Promise<Outcome> 
   if (await removeStack(ctx.sql, stackKeyOf(row))) return progressing(GOING_MS);
   const { source, directories } = requireHost(ctx);
   await source.removeMirror(row.id, ctx);
-  await removeDirectory(path.join(directories.caches, row.id));
+  await removeTree(path.join(directories.caches, row.id));
   return gone;
 }
 

@@ -1,5 +1,5 @@
 // Purges of CDN zones: done once on each cache, and then a log.
-import type { PurgeSpec } from '../../engines/cdn/cdn';
+import type { PurgeSpec } from '../../engines/cdn';
 import { CdnPurge } from '../../models/cdn/cdn_purge';
 import { purgedNodes, recordPurgedNode } from '../../models/cdn/cdn_purge/work';
 import { requireHost, settled, type Job, type JobContext, type LoopRow } from '../job';

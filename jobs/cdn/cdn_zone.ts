@@ -1,6 +1,6 @@
 // CDN zones: what the cache of the host serves is what their rows say.
 import { isIPv6 } from 'node:net';
-import type { CdnCacheRules, CdnOriginSpec, CdnZoneSpec } from '../../engines/cdn/cdn';
+import type { CdnCacheRules, CdnOriginSpec, CdnZoneSpec } from '../../engines/cdn';
 import { DriverError } from '../../core/driver';
 import type { Outbound } from '../../core/outbound';
 import { spreadRows } from '../../db/loop_rows';

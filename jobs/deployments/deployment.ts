@@ -8,7 +8,7 @@ import { SourceError } from '../../drivers/source';
 import { beginDeployment } from '../../models/deployments/deployment_work';
 import { Deployment } from '../../models/deployments/deployment';
 import { releaseAllLeases } from '../../db/lease';
-import { artifactLeftovers } from './deployment/leftovers';
+import { artifactLeftovers } from '../applications/application/leftovers';
 import { buildDeployment } from './deployment/build';
 import { deployRelease } from './deployment/deploy';
 import { cleanUpFailed, pruneOlderVersions, tearDownDeployment } from './deployment/cleanup';

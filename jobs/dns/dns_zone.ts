@@ -1,5 +1,5 @@
 // DNS zones: served by the name server of the host, and their delegation looked for at the parent again and again.
-import type { NameserverDriver, ZoneObserved, ZoneRecord, ZoneSpec } from '../../engines/dns/nameserver';
+import type { NameserverDriver, ZoneObserved, ZoneRecord, ZoneSpec } from '../../engines/dns';
 import { toSentence } from '../../core/sentence';
 import { DriverError, driverContext, type Desired, type Observation } from '../../core/driver';
 import { DnsZone, delegationReason, delegationVerdictOf } from '../../models/dns/dns_zone';

@@ -1,7 +1,7 @@
 // Buckets: what the engine has to know of them, their lifecycle rules, and their tear-down.
 import type { PolicyStatement } from '../../core/protocols/buckets/bucket_policy';
 import { driverContext, DriverError, type Desired, type ExternalRef } from '../../core/driver';
-import type { BucketObserved, BucketSpec, ObjectStorage } from '../../engines/object_storage/object_storage';
+import type { BucketObserved, BucketSpec, ObjectStorage } from '../../engines/object_storage';
 import { openObjectStorage } from '../../drivers/object_storage/open';
 import { Bucket } from '../../models/object_storage/bucket';
 import { applyLifecycle, LIFECYCLE_START, type LifecyclePosition } from '../../models/object_storage/bucket/lifecycle';

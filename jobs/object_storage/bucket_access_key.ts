@@ -1,6 +1,6 @@
 // Access keys: registered with engines that store keys themselves, and removed when they expire.
 import { driverContext, DriverError, type Desired } from '../../core/driver';
-import type { AccessKeyDriver, AccessKeySpec } from '../../engines/object_storage/object_storage';
+import type { AccessKeyDriver, AccessKeySpec } from '../../engines/object_storage';
 import { wakeRows } from '../../db/loop_rows';
 import { BucketAccessKey, statusAt } from '../../models/object_storage/bucket_access_key';
 import { keysWithoutRow } from '../../models/object_storage/bucket/work';

@@ -1,6 +1,6 @@
 // Container registries: active once their server runs, cleaned of what no image needs, torn down with their layers.
 import { DriverError, driverContext } from '../../core/driver';
-import type { RegistryDriver, RegistryMirror } from '../../engines/registry/registry';
+import type { RegistryDriver, RegistryMirror } from '../../engines/registry';
 import { Registry } from '../../models/registries/registry';
 import {
   collectGarbage,

@@ -5,7 +5,7 @@ import { toSentence } from '../../core/sentence';
 import { releaseAllLeases } from '../../db/lease';
 import { Run } from '../../models/runs/run';
 import { isAbandoned } from '../../models/runs/run/writer';
-import type { TaskState } from '../../drivers/task';
+import type { TaskState } from '../../drivers/workload/task';
 import { runsWithoutRow } from '../../models/runs/run/work';
 import { allAtOnce, type Leftovers } from '../declarations';
 import { gone, progressing, settled, type Job, type JobContext, type Outcome, type Values } from '../job';

@@ -1,5 +1,5 @@
 // Settings are a document in the application's row: only values other than the defaults, which are defined here, are
-// stored. null in a default means that something else decides as long as nothing is set (docs/decisions/0218).
+// stored. null in a default means that something else decides as long as nothing is set (docs/decisions/0013).
 import { isDeepStrictEqual } from 'node:util';
 import { buildpackBuilderRows } from '../../core/catalog/catalogs';
 import type { Context } from '../../core/context';

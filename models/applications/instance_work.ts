@@ -1,6 +1,6 @@
 // What the job of an instance needs to know to start it.
 import type { Sql } from '../../core/context';
-import type { ReleaseProcess, ReleaseSettings } from '../deployments/release';
+import type { ReleaseProcess, ReleaseSettings } from './release_settings';
 import { spreadRows } from '../../db/loop_rows';
 import { named } from '../../db/statement';
 

@@ -2,7 +2,7 @@
 import type { Sql } from '../../core/context';
 import type { Application } from './application';
 import { settingsOf } from './application_settings';
-import type { ReleaseSettings } from '../deployments/release';
+import type { ReleaseSettings } from './release_settings';
 import { named } from '../../db/statement';
 
 /** As in engines/ingress/ingress.ts. */

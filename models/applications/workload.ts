@@ -4,8 +4,8 @@ import type { Context, Sql } from '../../core/context';
 import { mintId, timeOfId } from '../../core/ids';
 import { newGenerationOf, tearDownRows, wakeRows } from '../../db/loop_rows';
 import { named } from '../../db/statement';
-import type { AttachedDatabase } from '../databases/database_attachment/work';
-import type { ReleaseProcess, ReleaseSettings } from '../deployments/release';
+import type { AttachedDatabase } from './attached_database';
+import type { ReleaseProcess, ReleaseSettings } from './release_settings';
 import type { DesiredProcess, StackKey } from './stack';
 
 const ENSURE = named(`insert into workloads (id, project_id, application_id, preview_id, process_id, process_type,

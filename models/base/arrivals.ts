@@ -10,7 +10,7 @@ import {
   formatReadPosition,
   raiseSnapshot,
   type ReadPosition,
-} from '../../core/snapshot';
+} from '../../core/protocols/snapshot';
 import { named } from '../../db/statement';
 
 export interface Arrival<Row> {

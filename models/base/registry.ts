@@ -15,6 +15,13 @@ export function allKinds(): ResourceClass[] {
   return kinds;
 }
 
+/** For groups that refer to kinds of groups above them. @throws Error where there is none */
+export function kindNamed(name: string): ResourceClass {
+  const found = allKinds().find(({ kind }) => kind === name);
+  if (!found) throw new Error(`models: no kind is named ${name}`);
+  return found;
+}
+
 /** States of each kind that end by themselves, by the name of its GraphQL type: `dns_zone` is `DnsZone`. */
 export function transitionalStates(): Map<string, readonly string[]> {
   const named = (kind: string): string => kind.replace(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());

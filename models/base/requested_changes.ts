@@ -1,5 +1,5 @@
 // What an update changes. Forms, SDKs and Terraform send back all that they have read: a field with the value that the
-// answer shows is no change, and neither checked again nor acted on (docs/decisions/0218).
+// answer shows is no change, and neither checked again nor acted on (docs/decisions/0013).
 import { isDeepStrictEqual } from 'node:util';
 
 /** The fields of an input whose values differ from those that the resource shows under the same names. */

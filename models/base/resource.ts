@@ -4,7 +4,7 @@ import type { Context } from '../../core/context';
 import { isId, mintId, timeOfId } from '../../core/ids';
 import { problem } from '../../core/errors';
 import type { StateMachine } from '../../core/states';
-import { meter } from '../projects/billing';
+import { meter } from './metering';
 import { compiledQuery, marksOf, bindingsOf, type StatementBuilder } from '../../db/compiled_query';
 import { columnsOf, tableOf, type Values } from '../../db/table';
 import { insertRow, updateRow } from '../../db/write';
@@ -31,7 +31,7 @@ export interface ResourceClass<R extends Resource = Resource> {
   readonly parentLimit: ParentLimit | null;
   /**
    * SQL of what rows reserve on the host, used or not: `database_package` (null for storage alone), `nodes` and
-   * `storage_gb` of all of them. See models/databases/database/capacity.ts.
+   * `storage_gb` of all of them. See models/reference/capacity.ts.
    */
   readonly reserves: string | null;
   /** Counted in usage and in project_not_empty; null for children of other kinds. */
@@ -183,8 +183,7 @@ export abstract class Resource extends UntypedModel {
   }
 
   /**
-   * Compares the version part of If-Match (docs/decisions/rules.md §18), where one was sent. @throws
-   * precondition_failed
+   * Compares the version part of If-Match (docs/decisions/0013), where one was sent. @throws precondition_failed
    */
   requireMatch(ctx: Context): this {
     const wanted = ctx.if_match;
@@ -194,7 +193,7 @@ export abstract class Resource extends UntypedModel {
     return this;
   }
 
-  /** @throws resource_busy or invalid_state (members resource_status, allowed_statuses: decision note 0002) */
+  /** @throws resource_busy or invalid_state (members resource_status, allowed_statuses) */
   requireStatus(allowed: readonly string[]): void {
     if (allowed.includes(this.status)) return;
     if (stateMachine(this).transitional.includes(this.status))

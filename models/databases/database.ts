@@ -15,11 +15,11 @@ import type {
 import { Resource } from '../base/resource';
 import { releaseObservers } from '../observers/observer/release';
 import type { Values } from '../../db/table';
-import type { Billing } from '../projects/billing';
+import type { Billing } from '../base/metering';
 import { DatabaseEndpoint } from './database_endpoint';
 import { requireReplicasFollow } from './database_replica/size';
 import { DatabaseUser } from './database_user';
-import { requireCapacity, allocatePort } from './database/capacity';
+import { requireCapacity, allocatePort } from '../reference/capacity';
 import { credentialsOf, newPassword, sealAdminPassword } from './database/credentials';
 import { requireNewerVersion, requirePackage, requireStorage } from './database/offer';
 import { requireOriginInProject, type Moment, type Origin, type Window } from './database/origin';

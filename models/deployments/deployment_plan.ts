@@ -5,7 +5,7 @@ import type { ApplicationSettings } from '../../schema/types';
 import type { Application } from '../applications/application';
 import { settingsOf } from '../applications/application_settings';
 import { variablesOf } from '../environment/environment_variable';
-import { isFromFork } from '../previews/preview/from_fork';
+import { isFromFork } from './from_fork';
 import { named } from '../../db/statement';
 
 export interface Planning {

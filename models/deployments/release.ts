@@ -5,12 +5,12 @@ import type { Sql } from '../../core/context';
 import { mintId, timeOfId } from '../../core/ids';
 import type { ImageSettings, PulledImage } from '../../core/protocols/image_settings';
 import type { SecretBox } from '../../core/secrets';
-import type { ApplicationHealthCheckType, ApplicationSettings } from '../../schema/types';
 import type { Application } from '../applications/application';
 import { settingsOf } from '../applications/application_settings';
+import type { ReleaseProcess, ReleaseSettings } from '../applications/release_settings';
 import { variablesOf } from '../environment/environment_variable';
-import { attachedDatabases } from '../databases/database_attachment/work';
-import { isFromFork } from '../previews/preview/from_fork';
+import { attachedDatabases } from '../applications/attached_database';
+import { isFromFork } from './from_fork';
 import { named } from '../../db/statement';
 import { sealedColumns } from '../base/sealed_columns';
 
@@ -19,25 +19,6 @@ interface ReleaseOwner {
   preview_id: string | null;
   /** Whose files it runs. */
   deployment_id: string;
-}
-
-export type ReleaseSettings = Pick<ApplicationSettings, 'run' | 'http'> & {
-  /** Where no type was set, the default has been filled in. */
-  health_check: ApplicationSettings['health_check'] & { type: ApplicationHealthCheckType };
-  /** Where commands start, relative to the files. */
-  root_directory: string;
-  /** Of an image: how it is run. Absent for files that were built. */
-  image?: ImageSettings;
-  /** `http.port` for files that were built, if it is set explicitly. */
-  chosen_port?: number;
-};
-
-/** `cpus` in cores; `disk_mb` is missing in releases of before there was such a limit. */
-export interface ReleaseProcess {
-  command: string;
-  memory_mb: number;
-  cpus: number;
-  disk_mb?: number;
 }
 
 interface ReleaseParts extends Pick<Application, 'id' | 'settings' | 'application_type'> {

@@ -1,7 +1,8 @@
 // The command that runs once before a version serves: the setting of the application wins over the Procfile.
 import type { Sql } from '../../core/context';
 import type { SecretBox } from '../../core/secrets';
-import { variablesOfRelease, type ReleaseProcess, type ReleaseSettings } from './release';
+import type { ReleaseProcess, ReleaseSettings } from '../applications/release_settings';
+import { variablesOfRelease } from './release';
 import { named } from '../../db/statement';
 
 export interface ReleaseCommand {

@@ -2,7 +2,7 @@
 import type { Sql } from '../../core/context';
 import { named } from '../../db/statement';
 import { PLATFORM_PROJECT } from '../registries/registry/platform_name';
-import type { ReleaseProcess, ReleaseSettings } from './release';
+import type { ReleaseProcess, ReleaseSettings } from '../applications/release_settings';
 
 /** `apps/app_…@sha256:…`. */
 export type ReleaseImage = string;

@@ -1,6 +1,7 @@
-import { getPublicSuffix } from 'tldts';
+import { getDomain, getPublicSuffix } from 'tldts';
 import type { Context } from '../../core/context';
 import { problem, validationFailed } from '../../core/errors';
+import { ownHostnames } from '../../core/platform_names';
 import { defineStates } from '../../core/states';
 import type {
   CreateDnsZoneInput,
@@ -17,7 +18,7 @@ import { wakeBlockedOwners, wakeRecordOwners } from './dns_record/owners';
 import { delegationState, type DelegationFindings } from './dns_zone/delegation';
 import { insertNameServers } from './dns_zone/name_servers';
 import { isActiveElsewhere, requireUnclaimed, resolveFindings, supersedeClaims, wakeClaims } from './dns_zone/claims';
-import { randomWord } from '../../core/accounts/random_word';
+import { randomWord } from '../../core/ids';
 
 const SOA_DEFAULTS = { refresh: 7200, retry: 3600, expire: 1_209_600, minimum: 3600 };
 const TTL_DEFAULT_SECONDS = 3600;
@@ -167,8 +168,11 @@ function requireEngine(ctx: Context): void {
 }
 
 function requireOwnable(ctx: Context, name: string): void {
-  const isSuffix = getPublicSuffix(name, { extractHostname: false, validateHostname: false }) === name;
-  const own = [ctx.config.appsDomain, ctx.config.dnsDomain];
+  const asGiven = { extractHostname: false, validateHostname: false };
+  const isSuffix = getPublicSuffix(name, asGiven) === name;
+  // A whole domain may be a name of the platform too, and its zone is one of the operator.
+  const hostnames = ownHostnames(ctx.config).filter((host) => getDomain(host, asGiven) !== host);
+  const own = [ctx.config.appsDomain, ctx.config.dnsDomain, ...hostnames];
   const detail = isSuffix
     ? 'is a public suffix'
     : own.some((domain) => name === domain || name.endsWith(`.${domain}`))

@@ -12,7 +12,7 @@ import {
 import { mintSecret, sha256 } from '../../core/accounts/tokens';
 import { named } from '../../db/statement';
 import { noteChange } from '../base/row';
-import { queueMail, queueRequestedMail } from '../email/mail/outbox';
+import { queueMail, queueRequestedMail } from '../base/mail_outbox';
 import { currentUser, hashNewPassword, normalEmail, requirePasswordLogin, setPassword, type UserRow } from './user';
 import { addressBlock } from '../../core/protocols/addresses';
 import { ADDRESS_TIMES } from './login_attempts';

@@ -8,7 +8,7 @@ import { isScope, scopes as knownScopes } from '../../core/accounts/scopes';
 import { mintToken, type TokenKind } from '../../core/accounts/tokens';
 import type { CreatePersonalKeyInput, CreateProjectKeyInput } from '../../schema/types';
 import { projectAccess } from './identity';
-import { requireRole } from '../projects/member';
+import { requireRole } from './role';
 import type { Page } from '../base/page';
 import { newest, noteChange, type NewestArguments } from '../base/row';
 import { requireBelow } from '../base/quota';

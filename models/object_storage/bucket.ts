@@ -19,7 +19,7 @@ import { Resource } from '../base/resource';
 import { publicUrlOf, requireObjectStorage, requireWebsites } from './bucket/endpoint';
 import { askEngine } from './bucket/engine';
 import { lockChanges } from './bucket/lock';
-import { requireNoZoneBefore } from '../cdn/cdn_zone/origin';
+import { requireNoZoneBefore } from '../base/cdn_origin';
 import { requireRegion } from '../reference/region';
 
 const INDEX_DOCUMENT = 'index.html';

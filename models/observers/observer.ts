@@ -12,10 +12,9 @@ import type {
   ObserverType,
   UpdateObserverInput,
 } from '../../schema/types';
-import { Application } from '../applications/application';
+import { kindNamed } from '../base/registry';
 import { Resource } from '../base/resource';
 import type { CheckResult as CheckResultRow } from './check_result';
-import { ManagedDatabase } from '../databases/database';
 import { Notifier } from './notifier';
 import type { Values } from '../../db/table';
 import { named } from '../../db/statement';
@@ -249,9 +248,7 @@ async function requireReferences(
   { uptime, regions = [], metric, notifier_ids }: References,
 ): Promise<void> {
   if (uptime) await requireRegions(ctx, uptime, regions);
-  if (metric?.resource_type === 'application')
-    await Application.referenced(ctx, metric.resource_id, 'metric.resource_id');
-  if (metric?.resource_type === 'database')
-    await ManagedDatabase.referenced(ctx, metric.resource_id, 'metric.resource_id');
+  if (metric)
+    await Resource.referenced.call(kindNamed(metric.resource_type), ctx, metric.resource_id, 'metric.resource_id');
   for (const id of [...notifier_ids].sort()) await Notifier.referenced(ctx, id, 'notifier_ids');
 }

@@ -1,17 +1,7 @@
-// Billing: how long resources had which quantity, and what that costs at the prices of the catalogs.
+// Billing: what the noted quantities (models/base/metering.ts) cost at the prices of the catalogs.
 import { prices } from '../../core/catalog/catalogs';
 import type { Context, Identity } from '../../core/context';
-import type { Resource } from '../base/resource';
-import { sessionOf, type Values } from '../../db/table';
 import { named } from '../../db/statement';
-
-/** What a kind charges for, stated as `static billing` of its class. */
-export interface Billing {
-  /** Entry of the price list: `volume_gb`; or the column that names it. */
-  price: string | { column: string };
-  /** Column with the number of units. */
-  quantity: string;
-}
 
 export interface BillingLine {
   project_id: string;
@@ -34,10 +24,6 @@ const HOUR_MS = 3_600_000n;
 const HOURS_DECIMALS = 3;
 const AMOUNT_DECIMALS = 4;
 
-const CLOSE = named('update usage_spans set ended_at = now() where resource_id = $1 and ended_at is null');
-const OPEN = named(
-  'insert into usage_spans (project_id, kind, resource_id, price_id, quantity) values ($1, $2, $3, $4, $5)',
-);
 // Milliseconds are whole, so the sums are exact. An open span runs until the end of the period.
 const SUMS = named(`select p.id as project_id, p.name as project_name, s.kind, s.price_id,
     sum(s.quantity * round(extract(epoch from least(coalesce(s.ended_at, $3), $3) - greatest(s.started_at,
@@ -45,25 +31,6 @@ const SUMS = named(`select p.id as project_id, p.name as project_name, s.kind, s
   from usage_spans s join projects p on p.id = s.project_id
   where p.account_id = $1 and s.started_at < $3 and coalesce(s.ended_at, 'infinity') > $2
   group by p.id, p.name, s.kind, s.price_id order by p.id, s.kind, s.price_id`);
-
-/**
- * Notes, in the transaction of a change, how much of it is charged from now on.
- * @param changes values that were written; null when the row is removed
- */
-export function meter(ctx: Context, resource: Resource, changes: Values | null): void {
-  const { billing, kind } = resource.constructor as unknown as { billing?: Billing; kind: string };
-  if (!billing || (changes && !isCharged(billing, changes))) return;
-  const fresh = changes !== null && resource.version === 1;
-  if (!fresh) sessionOf(ctx).send(CLOSE, [resource.id]);
-  const row = resource as unknown as Values;
-  const quantity = changes ? Number(row[billing.quantity]) : 0;
-  const price = typeof billing.price === 'string' ? billing.price : row[billing.price.column];
-  if (quantity > 0) sessionOf(ctx).send(OPEN, [resource.project_id, kind, resource.id, price, quantity]);
-}
-
-function isCharged({ price, quantity }: Billing, changes: Values): boolean {
-  return changes[quantity] !== undefined || (typeof price !== 'string' && changes[price.column] !== undefined);
-}
 
 /** What the account's projects cost, deleted ones included, in this and the last calendar month (UTC). */
 export async function billingSummary(

@@ -1,15 +1,16 @@
 // Members of projects, and invitations to become one.
-import type { Context, Identity, ProjectAccess, Role } from '../../core/context';
+import type { Context, Identity, Role } from '../../core/context';
 import { problem, validationFailed, type FieldError } from '../../core/errors';
 import { mintId } from '../../core/ids';
 import { limits } from '../../core/limits';
 import { mintSecret, sha256 } from '../../core/accounts/tokens';
 import type { AcceptInvitationInput, InviteMemberInput } from '../../schema/types';
 import { invitationMail } from '../../core/mail/platform_mail';
-import { projectAccess } from '../identity/identity';
-import { queueMail } from '../email/mail/outbox';
+import { queueMail } from '../base/mail_outbox';
 import type { Page } from '../base/page';
 import { newest, noteChange, type NewestArguments } from '../base/row';
+import { projectAccess } from '../identity/identity';
+import { requireRole } from '../identity/role';
 import { startSession, viewer, type Viewer } from '../identity/session';
 import { requireBelow } from '../base/quota';
 import { named } from '../../db/statement';
@@ -45,7 +46,6 @@ interface InvitationRow {
 
 /** Days in which an invitation can be accepted. */
 const INVITATION_DAYS = 7;
-const RANK: Record<Role, number> = { viewer: 0, developer: 1, owner: 2 };
 
 const MEMBERS = `select m.user_id, u.name, u.email, m.role, m.created_at from members m
   join users u on u.id = m.user_id where m.project_id = $1`;
@@ -79,18 +79,6 @@ const WITHDRAW = named('delete from invitations where project_id = $1 and id = $
 const CONSUME_INVITATION = named(
   `delete from invitations where hash = $1 and expires_at > now() returning ${INVITATION}`,
 );
-
-/**
- * Selects a project in which the person has at least this role; the request acts on it from here on.
- * @throws project_not_found, role_not_permitted
- */
-export async function requireRole(ctx: Context, projectId: string, least: Role): Promise<ProjectAccess> {
-  const access = await projectAccess(ctx.sql, ctx.identity as Identity, projectId);
-  if (!access) throw problem('project_not_found');
-  if (RANK[access.role] < RANK[least]) throw problem('role_not_permitted', undefined, { required_role: least });
-  ctx.project = access;
-  return access;
-}
 
 /** One page of members, those who came last to the platform first. @throws project_not_found */
 export async function listMembers(ctx: Context, projectId: string, args: NewestArguments): Promise<Page<MemberRow>> {

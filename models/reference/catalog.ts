@@ -16,7 +16,7 @@ import type {
   VolumeSizeLimit,
 } from '../../schema/types';
 import { listing } from '../base/listing';
-import { promisedCapacity } from '../databases/database/capacity';
+import { promisedCapacity } from './capacity';
 import type { Page, PageArguments } from '../base/page';
 import { isolationOfRegion } from './region';
 

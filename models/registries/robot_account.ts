@@ -5,7 +5,7 @@ import { mintSecret, sha256 } from '../../core/accounts/tokens';
 import type { CreateRobotAccountInput, RobotAccountStatus, RobotPermission } from '../../schema/types';
 import { Resource } from '../base/resource';
 import { Registry } from './registry';
-import { randomWord } from '../../core/accounts/random_word';
+import { randomWord } from '../../core/ids';
 
 const SUFFIX_LETTERS = 'abcdefghjkmnpqrstvwxyz23456789';
 const SUFFIX_LENGTH = 6;

@@ -7,7 +7,7 @@ import { Application } from '../applications/application';
 import { wakeWorkloads } from '../applications/workload';
 import { Resource } from '../base/resource';
 import type { Values } from '../../db/table';
-import type { Billing } from '../projects/billing';
+import type { Billing } from '../base/metering';
 import { requireRoom } from '../base/quota';
 import { isOnlyField, requestedChanges } from '../base/requested_changes';
 import { requireRegion } from '../reference/region';

@@ -1,5 +1,5 @@
 import { Application } from '../../models/applications/application';
-import { restartApplication, startApplication, stopApplication } from '../../models/applications/application/run';
+import { restartApplication, startApplication, stopApplication } from '../../models/deployments/run_application';
 import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {

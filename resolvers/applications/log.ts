@@ -1,5 +1,5 @@
 import { logPage, type LogLine, type StepLine } from '../../models/applications/log_line/page';
-import { applicationLog, deploymentLog } from '../../models/applications/log_line/scope';
+import { applicationLog, deploymentLog } from '../../models/runs/log_scope';
 import { linesAfter } from '../../models/applications/log_line/tail';
 import type { QueryListApplicationLogsArgs, QueryListDeploymentLogsArgs } from '../../schema/types';
 import type { Resolvers } from '../types';

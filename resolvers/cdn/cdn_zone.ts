@@ -1,6 +1,7 @@
 import { page } from '../../models/base/page';
 import { CdnZone } from '../../models/cdn/cdn_zone';
-import { metricsOfCdnZone } from '../../models/applications/metric_point/cdn_zone';
+import { certificateOf } from '../../models/domains/certificate/shown';
+import { metricsOfCdnZone } from '../../models/cdn/cdn_zone/metrics';
 import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {

@@ -1,5 +1,5 @@
 import { logPage, type DatabaseLine } from '../../models/applications/log_line/page';
-import { databaseLog } from '../../models/applications/log_line/scope';
+import { databaseLog } from '../../models/runs/log_scope';
 import { linesAfter } from '../../models/applications/log_line/tail';
 import type { QueryListDatabaseLogsArgs } from '../../schema/types';
 import type { Resolvers } from '../types';

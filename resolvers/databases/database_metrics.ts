@@ -1,4 +1,4 @@
-import { metricsOfDatabase } from '../../models/applications/metric_point/database';
+import { metricsOfDatabase } from '../../models/databases/database/metrics';
 import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {

@@ -1,6 +1,6 @@
 import { page } from '../../models/base/page';
 import { EmailRelayZone } from '../../models/email/email_relay_zone';
-import { metricsOfEmailRelayZone } from '../../models/applications/metric_point/email_relay_zone';
+import { metricsOfEmailRelayZone } from '../../models/email/email_relay_zone/metrics';
 import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {

@@ -1,7 +1,7 @@
 import { batchOf, type LiveReader } from '../../contract/live';
 import { Application } from '../../models/applications/application';
 import { logPage, type LogLine } from '../../models/applications/log_line/page';
-import { runLog } from '../../models/applications/log_line/scope';
+import { runLog } from '../../models/runs/log_scope';
 import { linesAfter } from '../../models/applications/log_line/tail';
 import { loadOne } from '../../models/base/load';
 import { Run } from '../../models/runs/run';

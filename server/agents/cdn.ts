@@ -6,9 +6,14 @@ import { repeatWork, type RepeatedWork } from '../../core/process/repeated_work'
 import type { SecretBox } from '../../core/secrets';
 import { StartupError } from '../../core/startup_error';
 import type { ControlDatabase } from '../../db/control_database';
-import type { CdnDriver, CdnTraffic } from '../../engines/cdn/cdn';
-import type { CdnEngine, StoredZones } from '../../engines/cdn/edge/edge';
-import { openEmbeddedCdn, type EmbeddedCdnLimits } from '../../engines/cdn/cache/driver';
+import {
+  type CdnDriver,
+  type CdnTraffic,
+  type CdnEngine,
+  type StoredZones,
+  openEmbeddedCdn,
+  type EmbeddedCdnLimits,
+} from '../../engines/cdn';
 import { openVarnish } from '../../drivers/varnish/driver';
 import type { Outbound } from '../../core/outbound';
 import { allHosts, projectsOfZones } from '../../models/cdn/cdn_zone/work';

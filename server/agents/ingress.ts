@@ -1,14 +1,17 @@
 // Opens the ingress and the cache of CDN zones: in a separate process, which serves on without this one, or here.
-import { join } from 'node:path';
+import { ingressDirectory, platformNames, serviceSocket } from '../../core/platform_names';
 import { StartupError } from '../../core/startup_error';
 import { inheritedNodeArguments } from '../../core/process/node_arguments';
 import { operatorCertificate } from '../../drivers/certificates/operator';
-import type { CdnDriver } from '../../engines/cdn/cdn';
+import type { CdnDriver } from '../../engines/cdn';
 import type { Certificate, IngressCallbacks, IngressDriver } from '../../engines/ingress/ingress';
 import { openIngress } from '../../engines/ingress/http/http';
+import type { ServedService } from '../../engines/ingress/platform_services';
 import { openRemoteIngress } from '../../engines/ingress/process/remote';
+import { outrankedDomains } from '../../models/domains/domain/outranked';
 import { findChallenge, findServedCertificate } from '../../models/domains/certificate';
-import { outboundOf } from '../platform/probes';
+import { outboundOf } from '../platform/outbound';
+import { proofOf } from '../platform/setup_proof';
 import type { Platform } from '../platform/platform';
 import type { PodRoutes } from '../../drivers/workload/kubernetes/pod_routes';
 import { cdnLimits, edgeToken, openCdn, openCdnHosts, storedZonesOf } from './cdn';
@@ -40,7 +43,19 @@ export async function openIngressOf(
     },
   );
   opened.push(() => ingress.close(config.shutdownGraceSeconds * 1000));
+  await warnOfOutranked(platform);
   return { ingress, cdn };
+}
+
+/** Names that were a customer's before they were the platform's. */
+async function warnOfOutranked({ config, database, log }: Platform): Promise<void> {
+  const names = platformNames(config).map(({ hostname }) => hostname);
+  if (names.length === 0) return;
+  for (const { hostname, project_id } of await outrankedDomains(database, names))
+    log.warn(
+      { hostname, project_id },
+      'a domain of a project is a name of the platform, which the ingress serves there: let the project delete it',
+    );
 }
 
 /**
@@ -58,7 +73,8 @@ export async function openFurtherIngress(
   const hosts = await openCdnHosts(platform);
   opened.push(() => hosts.close());
   const callbacks = openCallbacks(platform, lines, opened, () => ingress?.forgetCertificate(null));
-  const parts: IngressCallbacks = { ...callbacks, isServedElsewhere: (name) => hosts.has(name) };
+  const own = new Set(platformNames(config).map(({ hostname }) => hostname));
+  const parts: IngressCallbacks = { ...callbacks, isServedElsewhere: (name) => own.has(name) || hosts.has(name) };
   const ingress: IngressDriver = await openIngress({ host, port, tlsPort, trustProxy, parts }).catch(
     (error: NodeJS.ErrnoException) => {
       throw new StartupError(listenError(error, config).message);
@@ -79,8 +95,13 @@ function openCallbacks(
   const operators = operatorCertificate(config, onChange);
   if (operators) opened.push(() => operators.close());
   const certificate = async (host: string): Promise<Certificate | null> =>
-    (await findServedCertificate(database, secrets, host)) ?? operators?.of(host) ?? null;
-  return { certificate, challenge: (token: string) => findChallenge(database, token), line };
+    operators?.of(host) ??
+    (await findServedCertificate(database, secrets, host)) ??
+    operators?.lastResort(host) ??
+    null;
+  const challenge = async (token: string): Promise<string | null> =>
+    proofOf(secrets, token) ?? (await findChallenge(database, token));
+  return { certificate, challenge, line };
 }
 
 async function openHere(
@@ -92,7 +113,10 @@ async function openHere(
   opened.push(() => cdn.close());
   const { ingressListen: host, ingressPort: port, ingressTlsPort: tlsPort, trustProxy } = config;
   const parts = { ...callbacks, edge: cdn.edge };
-  const ingress = await openIngress({ host, port, tlsPort, trustProxy, parts });
+  // It ends with the servers for which requests would wait.
+  const limits = { serviceAwayMs: 0 };
+  const services = servicesOf(config);
+  const ingress = await openIngress({ host, port, tlsPort, trustProxy, services, parts, limits });
   return { ingress: (await withPods(ingress, config, log)).ingress, cdn: cdn.driver };
 }
 
@@ -111,12 +135,25 @@ function openSeparate({ config, secrets, log }: Platform, callbacks: IngressCall
   const script = require.resolve('./workloads/ingress_of_cluster');
   const program = { execPath, execArgv: inheritedNodeArguments(), script, cwd: process.cwd() };
   return openRemoteIngress({
-    directory: join(config.runtimeDir, 'ingress'),
-    settings: { host, port, tlsPort, trustProxy, ...(cluster && { cluster }), cdn },
+    directory: ingressDirectory(config),
+    settings: { host, port, tlsPort, trustProxy, services: servicesOf(config), ...(cluster && { cluster }), cdn },
     ...(cluster && { program }),
     callbacks,
     stored: storedZonesOf({ config, secrets, log }),
     log: (message, error) => log.warn({ err: error }, message),
+  });
+}
+
+/** The servers of the platform itself, with the names of buckets and of their websites beside that of S3. */
+function servicesOf(config: Platform['config']): ServedService[] {
+  const { baseUrl, s3Domain, s3WebsiteDomain, appsDomain, cdnDomain } = config;
+  // What belongs to applications as well would be theirs no more.
+  const ofBuckets = [s3Domain, s3WebsiteDomain].filter((domain) => domain !== appsDomain && domain !== cdnDomain);
+  return platformNames(config).map(({ hostname, service: name, port }) => {
+    const hosts = [hostname, ...(name === 's3' ? ofBuckets.map((domain) => `*.${domain}`) : [])];
+    const plainHosts = hosts.filter((host) => host === `*.${s3WebsiteDomain}`);
+    const socket = serviceSocket(config, name) as string;
+    return { name, hosts, plainHosts, port, baseUrl, socket };
   });
 }
 

@@ -9,8 +9,13 @@ import type { SecretBox } from '../../core/secrets';
 import type { ControlDatabase } from '../../db/control_database';
 import { dnsQuestions } from '../../core/protocols/dns';
 import { driverContext } from '../../core/driver';
-import type { NameserverDriver, ZoneRecord, ZoneSpec } from '../../engines/dns/nameserver';
-import { openEmbeddedNameserver, type EmbeddedNameserver } from '../../engines/dns/driver';
+import {
+  type NameserverDriver,
+  type ZoneRecord,
+  type ZoneSpec,
+  openEmbeddedNameserver,
+  type EmbeddedNameserver,
+} from '../../engines/dns';
 import { openPowerdns } from '../../drivers/powerdns/driver';
 import { addMetricPoints, type MetricPointInput } from '../../models/applications/metric_point';
 import { makeZonesDue, zoneProjects } from '../../models/dns/dns_zone/work';
@@ -73,7 +78,7 @@ function startServingMissing(server: EmbeddedNameserver, database: ControlDataba
 }
 
 function openEmbedded({ config, secrets, log }: Parts): Promise<EmbeddedNameserver> {
-  const { dnsPort, dnsListen, dnsResolvers, dnsResponsesPerSecond, dnsProcesses: count } = config;
+  const { dnsPort, dnsListen, dnsResolvers, dnsResponsesPerSecond } = config;
   const ports = dnsPortsOf(dnsPort);
   const ended = (reason: string): void => log.error({ reason }, 'the process of the name server ended');
   return openEmbeddedNameserver({
@@ -95,7 +100,7 @@ function openEmbedded({ config, secrets, log }: Parts): Promise<EmbeddedNameserv
         log.error({ err: error, ports }, 'the name server cannot listen; until it can, DNS zones are not answered'),
       bound: (port) => log.info({ port, addresses: dnsListen }, 'the name server answers'),
     },
-    ...(count > 0 && { processes: { count, resolvers: [...dnsResolvers], ended } }),
+    ...(config.dnsProcess === 'separate' && { process: { resolvers: [...dnsResolvers], ended } }),
   });
 }
 

@@ -4,11 +4,11 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import type { Config } from '../../core/config';
+import { serviceSocket } from '../../core/platform_names';
 import { limits } from '../../core/limits';
 import type { RegistryContent } from '../../core/protocols/registry_content';
-import type { RegistryDriver } from '../../engines/registry/registry';
+import { type RegistryDriver, openEmbeddedRegistry } from '../../engines/registry';
 import { openDistribution } from '../../drivers/distribution/driver';
-import { openEmbeddedRegistry } from '../../engines/registry/driver';
 import { registryContent } from '../../models/registries/registry/content';
 import type { Platform } from '../platform/platform';
 import { openRegistryTokens, type OpenedRegistryTokens, type RegistryTokenOptions } from '../platform/registry_tokens';
@@ -56,6 +56,7 @@ async function openDriver(
     ...{ listen: config.registryListen, port: config.registryPort, certificate: certificateFiles(config) },
     // Behind proxies all clients have a few addresses: they count there.
     connectionsPerAddress: config.trustProxy > 0 ? Infinity : limits.connectionsPerAddress,
+    ...{ ingressSocket: serviceSocket(config, 'registry'), graceMs: config.shutdownGraceSeconds * 1000 },
     ...{ content, tokens },
     log: (message: string, error: unknown) => log.error({ err: error }, message),
   };

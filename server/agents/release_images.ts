@@ -7,9 +7,9 @@ import { parseImageReference } from '../../core/protocols/image_reference';
 import type { ImageAccess } from '../../drivers/image';
 import { openReleaseImages } from '../../drivers/release_image/publish';
 import type { ToolchainDriver } from '../../drivers/toolchain';
-import type { RegistryDriver } from '../../engines/registry/registry';
+import type { RegistryDriver } from '../../engines/registry';
 import type { HostDrivers } from '../../jobs/job';
-import { outboundOf } from '../platform/probes';
+import { outboundOf } from '../platform/outbound';
 
 /** For servers of our own on this machine. */
 export function openUnchecked(): Outbound {

@@ -4,8 +4,11 @@
 // offers, this is the fair one. If processes accept from one socket themselves, the first to wake takes a whole burst;
 // SO_REUSEPORT needs a newer version, and loses connections that wait in the queue of a process that dies.
 import { withPort } from '../../core/config';
+import { serviceSocket } from '../../core/platform_names';
+import { removeDraft } from '../../core/process/named_socket';
 import {
   addWebProcesses,
+  addCertificateFigures,
   addCheckFigures,
   addVarnishFigures,
   addWorkerLag,
@@ -13,6 +16,7 @@ import {
   openMetrics,
 } from '../http/admin';
 import { adminRoutes } from '../http/ai_usage_ingest';
+import { certificateFigures } from '../../models/domains/certificate/trouble';
 import { checkFigures } from '../../models/observers/observer/claim';
 import { poolSizeThatFits } from '../platform/connection_budget';
 import { mailPages } from '../http/mail_pages';
@@ -47,6 +51,8 @@ async function open(
   const own = openMetrics();
   await openWorker(platform, own, opened);
   const sum = metricSum();
+  const socket = serviceSocket(platform.config, 'api');
+  if (socket !== null) removeDraft(socket);
   await beforeListening();
   const processes = await startWebProcesses({
     ...platform.config,
@@ -58,6 +64,7 @@ async function open(
   platform.config = withPort(platform.config, processes.port);
   addWorkerLag(own, () => platform.workerLag());
   addCheckFigures(own, () => checkFigures(platform.database));
+  addCertificateFigures(own, () => certificateFigures(platform.database));
   addVarnishFigures(own, platform.config.cdnVarnishNodes);
   addWebProcesses(own, () => processes.serving());
   const admin = await listenAdmin(

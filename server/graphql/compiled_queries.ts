@@ -1,5 +1,5 @@
 // How Apollo runs an operation: a repeated query is compiled, as the REST operations are at boot. This costs a quarter
-// of walking the document anew for each row (docs/decisions/0203). The first time it is walked, because compiling costs
+// of walking the document anew for each row (docs/decisions/0025). The first time it is walked, because compiling costs
 // more than one run: a client that never repeats a query causes no compilation.
 import type { ApolloServerOptionsWithGateway } from '@apollo/server';
 import {
@@ -18,7 +18,6 @@ import {
 import { compileQuery, isCompiledQuery, type CompiledQuery } from 'graphql-jit';
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
-import { querySchema } from './schema_query';
 
 /** The cache entry of a text: seen once, unsuitable for compiling, or its function. */
 type Execution = 'seen' | 'plain' | CompiledQuery['query'];
@@ -63,8 +62,6 @@ export function executor(schema: GraphQLSchema): Executor {
     remember(known, key, way);
     if (typeof way === 'function' && areVariablesValid(schema, document, operationName, variables))
       return withGraphqlErrors(await way(undefined, context, variables ?? {}), source);
-    const ofSchema = way === 'plain' && querySchema(schema, document, operationName, variables);
-    if (ofSchema) return ofSchema;
     return execute({
       ...{ schema, document, operationName, contextValue: context, variableValues: variables },
       options: VARIABLE_ERRORS,

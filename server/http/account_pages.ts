@@ -12,7 +12,7 @@ import type { Platform } from '../platform/platform';
 import type { Core } from '../../resolvers';
 import { asProblem } from '../../rest/problem';
 import { providerButtons } from '../login/pages';
-import { sendFormPage, textOf } from './plain_page';
+import { sendFormPage, textOf } from '../plain_page';
 
 /** Made when it is first called. */
 type Schema = () => Core['graphqlSchema'];

@@ -6,7 +6,7 @@ import path from 'node:path';
 import express, { type Request, type Response, type Router } from 'express';
 import Negotiator from 'negotiator';
 import { dashboardFolder } from '../dashboard_folder';
-import { formPage } from './plain_page';
+import { formPage } from '../plain_page';
 
 interface File {
   type: string;

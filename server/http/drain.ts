@@ -3,6 +3,7 @@
 // as soon as it is idle may have a request in transit.
 import type { Server, ServerResponse } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
+import type { IngressListener } from '../../core/process/ingress_connections';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const IDLE_CHECK_MS = 50;
@@ -16,7 +17,7 @@ interface Drain {
   /** Call for each request, before it is handled. */
   watch(response: ServerResponse): void;
   /** Stops the server; connections that are open after the grace time are closed. */
-  run(server: Server, graceSeconds: number): Promise<void>;
+  run(server: Server, graceSeconds: number, others?: readonly IngressListener[]): Promise<void>;
 }
 
 export function openDrain(): Drain {
@@ -30,11 +31,12 @@ export function openDrain(): Drain {
       if (!responses.has(socket)) socket.once('close', () => responses.delete(socket));
       responses.set(socket, response);
     },
-    async run(server, graceSeconds) {
+    async run(server, graceSeconds, others = []) {
       isDraining = true;
       for (const response of responses.values()) if (!response.headersSent) response.shouldKeepAlive = false;
       // Not the close of http.Server, which also closes the connections that are idle at this moment.
-      const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
+      const own = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
+      const closed = Promise.all([own, ...others.map((other) => other.close())]);
       const timer = setTimeout(() => server.closeAllConnections(), graceSeconds * 1000);
       let isClosed = false;
       void closed.then(() => (isClosed = true));

@@ -6,7 +6,7 @@ import { GIT_PROVIDER_TITLES, GitProviderError } from '../../core/protocols/git_
 import { finishGrant } from '../../models/integrations/git_integration/finish_grant';
 import { findGrant, type PendingGrant } from '../../models/integrations/git_integration/oauth';
 import type { Platform } from '../platform/platform';
-import { sendFormPage, textOf } from './plain_page';
+import { sendFormPage, textOf } from '../plain_page';
 
 const OVER = 'The link is not valid any more. Ask for a new one by verifying the Git integration.';
 

@@ -13,10 +13,12 @@ import { mintRequestId } from '../../core/ids';
 import { limits } from '../../core/limits';
 import type { Config } from '../../core/config';
 import { guardHttp } from '../../core/process/connection_gate';
+import { listenToIngress, type IngressListener } from '../../core/process/ingress_connections';
 import { Problem, problem } from '../../core/errors';
 import { writeProblem } from '../../rest/problem';
 import { parseTarget } from '../../rest/request';
 import { NOSNIFF } from '../../rest/send_text';
+import { unbindCookies } from './address_cookies';
 import { answerCors } from './cors';
 import { openDrain } from './drain';
 import { framingError } from './framing';
@@ -25,6 +27,8 @@ import { isSourceUpload } from './source_uploads';
 
 export interface HttpServer {
   port: number;
+  /** Takes requests of the ingress too, at this Unix socket. @param owner see listenToIngress */
+  listenToIngress(file: string, owner?: number): Promise<void>;
   /** Stops accepting requests, lets open ones finish within the grace time, then closes the remaining connections. */
   close(graceSeconds: number): Promise<void>;
 }
@@ -44,6 +48,8 @@ interface Faces {
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, requestId: string): boolean;
   /** Address of the API, known when the port is. */
   baseUrl(): string;
+  /** Whether the ingress of the host serves the name of that address. */
+  hasOwnName(): boolean;
   /** Whose pages may call it. */
   corsOrigins(): readonly string[];
 }
@@ -52,8 +58,9 @@ interface Faces {
 const TIMEOUT_CHECK_MS = 1_000;
 
 /**
- * Listens. @param waiting whose port it takes over
- * @throws StartupError for a taken port or an address that is not this machine's
+ * Listens.
+ * @param waiting whose port it takes over
+ * @throws StartupError for a taken port or an address that is not of this machine
  */
 export async function listenHttp(
   config: Pick<Config, 'host' | 'port' | 'trustProxy' | 'webConcurrency'>,
@@ -91,6 +98,7 @@ export async function listenHttp(
   });
   server.on('checkExpectation', handle);
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    if (faces.hasOwnName()) unbindCookies(request, null);
     if (!faces.upgrade(request, socket, head, mintRequestId())) handleWithoutUpgrade(server, request, socket, head);
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
@@ -98,7 +106,14 @@ export async function listenHttp(
   );
   await listenOrFail(server, config, waiting);
   const { port } = server.address() as { port: number };
-  return { port, close: (graceSeconds) => drain.run(server, graceSeconds) };
+  const listeners: IngressListener[] = [];
+  return {
+    port,
+    async listenToIngress(file, owner) {
+      listeners.push(await listenToIngress(server, file, owner));
+    },
+    close: (graceSeconds) => drain.run(server, graceSeconds, listeners),
+  };
 }
 
 /** Behind proxies all clients have a few addresses: they count there. Web processes get connections in turn. */
@@ -143,7 +158,10 @@ function dispatch(request: IncomingMessage, response: ServerResponse, requestId:
   else if (answerCors(request, response, faces.corsOrigins())) return;
   else if (url === '*' && request.method === 'OPTIONS') response.writeHead(204, NOSNIFF).end();
   else if (rest) void faces.rest(request, response, requestId);
-  else faces.others(request, response);
+  else {
+    if (faces.hasOwnName()) unbindCookies(request, response);
+    faces.others(request, response);
+  }
 }
 
 /** Clients that think of us as a proxy send the whole address, which a server must take (RFC 9112 section 3.2.2). */

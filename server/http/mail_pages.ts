@@ -7,7 +7,7 @@ import { escapeHtml } from '../../core/protocols/html';
 import { mailDirectory } from '../../core/mail/mail_directory';
 import type { DkimRecord } from '../../core/protocols/dkim';
 import { isPublished, type EmailFindings } from '../../models/email/email_domain/instructions';
-import { readMessageStart } from '../../engines/mail/message/message_text';
+import { readMessageStart } from '../../engines/mail';
 import { findMessage, latestMessages, type MessageWithText, type StoredMessage } from '../../models/email/mail/sink';
 import type { Platform } from '../platform/platform';
 

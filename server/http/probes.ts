@@ -12,7 +12,7 @@ import {
   reportsOf,
   type ChecksAnswer,
   type ResultsAnswer,
-} from '../../core/protocols/probe_protocol';
+} from '../../core/outbound/probe_protocol';
 import { openTurns, type Turns } from '../../core/accounts/turns';
 import { parseProbeToken } from '../../core/accounts/tokens';
 import { openUptime } from '../../models/observers/observer';

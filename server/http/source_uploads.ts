@@ -27,7 +27,7 @@ import type { Platform } from '../platform/platform';
 import { openArchiveChecks, type ArchiveChecks } from './archive_checks';
 import { isPassedOn, passOn } from './pass_on';
 import { asProblem, writeProblem } from '../../rest/problem';
-import { isDiskFull } from '../../drivers/source/failure';
+import { isFetchDiskFull } from '../../drivers/source/failure';
 
 /** How long a sender may be silent. */
 const SILENCE_MS = 30_000;
@@ -194,7 +194,7 @@ async function respondWithProblem(
 }
 
 function answerOf(error: unknown): Problem {
-  if (isDiskFull(error)) return problem('service_unavailable', 'The disk of the host is full.');
+  if (isFetchDiskFull(error)) return problem('service_unavailable', 'The disk of the host is full.');
   return error instanceof DriverError ? problem('service_unavailable', error.message) : asProblem(error);
 }
 

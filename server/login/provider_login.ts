@@ -32,7 +32,7 @@ import {
 import { startSession } from '../../models/identity/session';
 import { requireSecondFactor } from '../../models/identity/two_factor';
 import { findUserById, requirePassword, type UserRow } from '../../models/identity/user';
-import { textOf } from '../http/plain_page';
+import { textOf } from '../plain_page';
 import { browserCookie, readBrowserSecret } from './browser_cookie';
 import { codeForm } from './pages';
 import { goOn, failureText, requireProvider, showPage, type Visit } from './visit';

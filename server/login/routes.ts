@@ -8,7 +8,7 @@ import { listLinkedLogins, titleOf } from '../../models/identity/login/linked_lo
 import { currentUser } from '../../models/identity/user';
 import type { Platform } from '../platform/platform';
 import type { Core } from '../../resolvers';
-import { textOf } from '../http/plain_page';
+import { textOf } from '../plain_page';
 import { linkedLogins, loginForms } from './pages';
 import { beginLogin, finishLogin, finishWithCode } from './provider_login';
 import { goOn, openVisit, failureText, showFailure, showPage, type Visit } from './visit';

@@ -11,7 +11,7 @@ import { requestContext } from '../platform/context';
 import type { Platform } from '../platform/platform';
 import type { Core } from '../../resolvers';
 import { asProblem } from '../../rest/problem';
-import { formPage, sendFormPage } from '../http/plain_page';
+import { formPage, sendFormPage } from '../plain_page';
 import { browserSecret } from './browser_cookie';
 
 export interface Visit {

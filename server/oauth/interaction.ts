@@ -17,7 +17,7 @@ import type { Platform } from '../platform/platform';
 import type { Core } from '../../resolvers';
 import { loginForms } from '../login/pages';
 import { loginFailure } from '../login/routes';
-import { sendFormPage, textOf } from '../http/plain_page';
+import { sendFormPage, textOf } from '../plain_page';
 import { consentPage, loginPage } from './pages';
 import type { AuthorisationServer } from './provider';
 import type { Provider } from './types';

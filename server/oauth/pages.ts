@@ -2,7 +2,7 @@
 import { LOOPBACK } from '../../core/accounts/oauth';
 import { scopes as knownScopes, type Scope } from '../../core/accounts/scopes';
 import { escapeHtml } from '../../core/protocols/html';
-import { formPage } from '../http/plain_page';
+import { formPage } from '../plain_page';
 import { noteGuess } from './guesses';
 import type { OauthContext } from './types';
 

@@ -28,7 +28,7 @@ const SPENDING: string[] = [OAUTH_PATHS.token, OAUTH_PATHS.revoke];
 /** Paths at which an authorisation begins, each with a new session: the dashboard's session identifies the user. */
 const BEGINNINGS: string[] = [OAUTH_PATHS.authorize, OAUTH_PATHS.device];
 const NOT_THE_SESSION = /(?:^|;\s*)oauth_session(?:\.sig)?=[^;]*/g;
-/** Requests for tokens that are answered at once: docs/decisions/0174 has what they bring. */
+/** Instances of the library, each of which gives out one token after the other: one gave 31 a second, four gave 54. */
 const LANES = 4;
 /** Ways to answer that are not in the metadata. */
 const OTHER_RESPONSE_MODES = ['fragment', 'form_post'];

@@ -14,7 +14,7 @@ import { clientAddress } from '../platform/context';
 import type { Platform } from '../platform/platform';
 import type { Core } from '../../resolvers';
 import { asProblem } from '../../rest/problem';
-import { sendFormPage } from '../http/plain_page';
+import { sendFormPage } from '../plain_page';
 import { refuseRequest } from '../http/raw_request';
 import { hostCookies } from './cookies';
 import { wasGuess } from './guesses';

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The operator's command: users, keys, projects, variables, probes, routes, secrets, doctor, upgrades. Exit code 1:
-// could not be done; 2: wrong command line.
+// The operator's command: users, keys, projects, variables, probes, routes, secrets, domain, doctor, upgrade. Exit code
+// 1: could not be done; 2: wrong command line.
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { Problem, type FieldError } from '../../core/errors';
 import { StartupError } from '../../core/startup_error';
@@ -15,11 +15,13 @@ import { commands as project } from './project';
 import { commands as releaseImage } from './release_image';
 import { commands as routes } from './routes';
 import { commands as secrets } from './secrets';
+import { commands as setup } from './setup';
 import { commands as upgrade } from './upgrade';
 import { commands as user } from './user';
 
 const commands = [
   ...[...user, ...key, ...project, ...env, ...oauthClient, ...probe, ...releaseImage, ...routes, ...secrets],
+  ...setup,
   ...doctor,
   ...upgrade,
 ];

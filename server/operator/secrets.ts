@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { named } from '../../db/statement';
-import { reencryptFiles } from '../../engines/object_storage/files/blobs';
+import { reencryptFiles } from '../../engines/object_storage';
 import { reencryptColumns, type Reencrypted } from '../../models/base/reencrypt';
 import { encryptedFiles } from '../../models/object_storage/bucket_object/encrypted_files';
 import type { Platform } from '../platform/platform';

@@ -5,7 +5,7 @@ import { limits } from '../../core/limits';
 import type { ClusterAccess } from '../../drivers/kubernetes/client/access';
 import { openKubernetesClient, type KubernetesClient } from '../../drivers/kubernetes/client/client';
 import type { VolumeDriver } from '../../drivers/volume';
-import { claimVolumes } from '../../drivers/volume/claims';
+import { claimVolumes } from '../../drivers/workload/kubernetes/claims';
 import type { ProjectOptions } from '../../drivers/workload/kubernetes/namespace';
 import type { ProjectRoom } from '../../drivers/workload/kubernetes/project_quota';
 import { openKubernetesWorkloads } from '../../drivers/workload/kubernetes/driver';

@@ -5,6 +5,7 @@ import type { Context, Sql } from '../../core/context';
 import type { Session } from '../../db/control_database';
 import { isDeadlock } from '../../db/errors';
 import { named } from '../../db/statement';
+import { visitorOf } from '../../core/process/ingress_connections';
 import { projectOfResource } from '../../models/base/project_of';
 import type { Platform } from './platform';
 
@@ -154,6 +155,8 @@ async function forgetNow(platform: Platform, sql: Sql, what: Parameters<Context[
 
 /** The caller's address: as many entries from the right of X-Forwarded-For are believed as there are proxies. */
 export function clientAddress(request: IncomingMessage, proxies: number): string {
+  const visitor = visitorOf(request);
+  if (visitor) return visitor.address;
   const direct = request.socket.remoteAddress ?? '';
   if (!proxies) return direct;
   const chain = [

@@ -199,9 +199,7 @@ async function attach(cluster: Cluster): Promise<Attached | undefined> {
   return { server, hold: lock };
 }
 
-/**
- * Over the Unix socket a read costs the service 5 to 10 % less than over the loopback interface (docs/decisions/0203).
- */
+/** Over the Unix socket a read costs the service 5 to 10 % less than over the loopback interface. */
 function connectionUrlOf({ port, sockets }: Postmaster, password: string): string {
   const host = sockets ? `?host=${encodeURIComponent(sockets)}` : '';
   return `postgres://postgres:${password}@127.0.0.1:${port}/postgres${host}`;

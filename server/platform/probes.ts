@@ -1,6 +1,5 @@
 // External requests allowed within an API request (docs/decisions/rules.md §2): read-only, with a time-out of a few
 // seconds.
-import { isPublicAddress } from '../../core/protocols/addresses';
 import type { Config } from '../../core/config';
 import type { BranchesResult, Probes, SourceMiss, SourceResult } from '../../core/context';
 import { limits } from '../../core/limits';
@@ -13,10 +12,10 @@ import { openLoginProvider } from '../../drivers/login_provider/open';
 import { openMonitor } from '../../drivers/monitor/open';
 import type { Monitor } from '../../drivers/monitor';
 import { openObjectStorage } from '../../drivers/object_storage/open';
-import { openOutbound, type Outbound } from '../../core/outbound';
 import { SourceError, type GitRemote, type SourceDriver, type Revision } from '../../drivers/source';
 import { openSource } from '../../drivers/source/git';
 import { openSourceUploads } from '../../drivers/source/upload_files';
+import { outboundOf } from './outbound';
 import { zoneProbes } from './zone_probes';
 
 /** Opens drivers lazily: the directory for sources is created at the first query of a repository. */
@@ -76,16 +75,6 @@ function bucketObjects(config: Config): Probes['bucketObjects'] {
       throw error;
     }
   };
-}
-
-/** Outgoing requests of this installation to addresses that users configure. */
-export function outboundOf({ allowPrivateAddresses, dnsResolvers, outboundCaFile }: Config): Outbound {
-  return openOutbound({
-    isAllowed: allowPrivateAddresses ? () => true : isPublicAddress,
-    hostsFile: allowPrivateAddresses,
-    resolvers: dnsResolvers,
-    caFile: outboundCaFile,
-  });
 }
 
 function openSources({

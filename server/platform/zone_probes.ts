@@ -23,7 +23,7 @@ import {
   ROOT_SERVERS,
   type Delegation,
   type DelegationOptions,
-} from '../../engines/dns/delegation';
+} from '../../engines/dns';
 
 export function zoneProbes({ dnsRoots, dnsDomain, dnsIps }: Config, questions: DnsQuestions): Probes['zone'] {
   const own = { domain: dnsDomain, addresses: dnsIps };

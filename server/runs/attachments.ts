@@ -1,7 +1,7 @@
 // Where the command of a run is joined: in the run directory of its unit on this host, or on the cluster.
 import path from 'node:path';
 import { driverContext } from '../../core/driver';
-import type { TaskRuntime } from '../../drivers/task';
+import type { TaskRuntime } from '../../drivers/workload/task';
 import { openAttachment, type Attachment } from '../../drivers/runtime/attachment';
 import type { Run } from '../../models/runs/run';
 import { openClusterWorkloads } from '../platform/cluster';

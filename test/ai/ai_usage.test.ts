@@ -1,14 +1,8 @@
-// Usage of AI models: a ledger in which each event counts once, and the example of a gateway that reports to it.
-import { spawn, type ChildProcess } from 'node:child_process';
+// Usage of AI models: a ledger in which each event counts once.
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import path from 'node:path';
 import { startService, type Answer, type TestService } from '../support/service';
 
 const TOKEN = 'a-token-of-the-operator-0123456789';
-const ROOT = path.resolve(__dirname, '../..');
 const TODAY = new Date().toISOString().slice(0, 10);
 
 let service: TestService;
@@ -140,109 +134,5 @@ describe('listProjectAiUsage shows a ledger that', () => {
     expect((await send(`{"events": "${'x'.repeat(1_100_000)}"}`)).status).toBe(413);
     expect((await fetch(`${service.adminUrl}/ai/usage`)).status).toBe(405);
     expect((await fetch(`${service.url}/ai/usage`, { method: 'POST' })).status).toBe(404);
-  });
-});
-
-describe('tools/examples/ai-gateway', () => {
-  let upstream: Server;
-  let gateway: ChildProcess;
-  let address: string;
-  const asked: { authorization?: string; body: Record<string, unknown> }[] = [];
-
-  beforeAll(async () => {
-    upstream = createServer((request, response) => void answerAsModel(request, response)).listen(0, '127.0.0.1');
-    await once(upstream, 'listening');
-    gateway = spawn(process.execPath, [path.join(ROOT, 'tools/examples/ai-gateway/gateway.mjs')], {
-      env: {
-        PATH: process.env.PATH,
-        PORT: '0',
-        PLATFORM_URL: service.url,
-        PLATFORM_ADMIN_URL: service.adminUrl,
-        AI_USAGE_TOKEN: TOKEN,
-        UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
-        UPSTREAM_KEY: 'key-of-the-operator',
-      },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    const [text] = (await once(gateway.stdout as NodeJS.ReadableStream, 'data')) as [Buffer];
-    address = `http://127.0.0.1:${/\d+$/m.exec(text.toString().trim())?.[0]}`;
-  });
-
-  afterAll(async () => {
-    upstream?.close();
-    gateway?.kill('SIGTERM');
-    expect(gateway.exitCode ?? (await once(gateway, 'exit'))[0]).toBe(0);
-  });
-
-  // An OpenAI-compatible API: it says what was used, in a stream only to those who ask for it.
-  async function answerAsModel(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const text = (await request.toArray()).join('');
-    const body = JSON.parse(text) as { model: string; stream?: boolean; stream_options?: { include_usage?: boolean } };
-    asked.push({ authorization: request.headers.authorization, body });
-    if (body.model === 'broken') return void response.writeHead(500).end('{"error": {"message": "no"}}');
-    const used = { prompt_tokens: 7, completion_tokens: 5 };
-    if (!body.stream) {
-      response.writeHead(200, { 'Content-Type': 'application/json' });
-      return void response.end(JSON.stringify({ choices: [{ message: { content: 'Hello' } }], usage: used }));
-    }
-    response.writeHead(200, { 'Content-Type': 'text/event-stream' });
-    const chunk = (data: object): string => `data: ${JSON.stringify(data)}\n\n`;
-    const all =
-      chunk({ choices: [{ delta: { content: 'Hel' } }] }) +
-      chunk({ choices: [{ delta: { content: 'lo ✓' } }] }) +
-      (body.stream_options?.include_usage ? chunk({ choices: [], usage: used }) : '') +
-      'data: [DONE]\n\n';
-    // In pieces that cut events and characters.
-    const bytes = Buffer.from(all);
-    for (let at = 0; at < bytes.length; at += 13) {
-      response.write(bytes.subarray(at, at + 13));
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-    response.end();
-  }
-
-  const chat = (key: string, body: object, headers: object = {}): Promise<Response> =>
-    fetch(`${address}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { Authorization: `Bearer ${key}`, ...headers },
-      body: JSON.stringify({ messages: [], ...body }),
-    });
-
-  async function recorded(project: string, requests: number): Promise<Record<string, unknown>> {
-    for (let turn = 0; turn < 100; turn += 1) {
-      const [row] = await usage('', project);
-      if (row && Number(row.requests) >= requests) return row;
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-    throw new Error('the usage was not reported');
-  }
-
-  it('answers to keys of projects, forwards with the key of the operator, and reports', async () => {
-    const { id } = await service.newProject();
-    const key = await service.mintKey({ kind: 'project', project_id: id });
-    const answer = await chat(key, { model: 'm-1' });
-    expect(((await answer.json()) as { choices: object[] }).choices).toEqual([{ message: { content: 'Hello' } }]);
-    expect(asked.at(-1)?.authorization).toBe('Bearer key-of-the-operator');
-    const plain = await (await chat(key, { model: 'm-1', stream: true })).text();
-    expect(plain).toContain('lo ✓');
-    expect(plain).toMatch(/data: \[DONE\]\s*$/);
-    expect(plain).not.toContain('usage');
-    const wanted = await (
-      await chat(key, { model: 'm-1', stream: true, stream_options: { include_usage: true } })
-    ).text();
-    expect(wanted).toContain('"prompt_tokens":7');
-    expect((await chat(key, { model: 'm-1' })).status).toBe(200);
-    expect(await recorded(id, 4)).toMatchObject({ requests: 4, input_tokens: 28, output_tokens: 20, errors: 0 });
-  });
-
-  it('counts failures, and refuses unknown keys and bodies without a model', async () => {
-    const { id } = await service.newProject();
-    const key = await service.mintKey({ kind: 'project', project_id: id });
-    expect((await chat(key, { model: 'broken' })).status).toBe(500);
-    expect(await recorded(id, 1)).toMatchObject({ model_id: 'broken', requests: 1, input_tokens: 0, errors: 1 });
-    expect((await chat('nonsense', { model: 'm-1' })).status).toBe(401);
-    expect((await chat(key, {})).status).toBe(400);
-    expect((await chat(service.key, { model: 'm-1' })).status).toBe(400);
-    expect((await chat(service.key, { model: 'm-1' }, { 'X-Svc-Project': service.project })).status).toBe(200);
   });
 });

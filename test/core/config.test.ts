@@ -1,4 +1,5 @@
 import { helpText, loadConfig, settings, settingsMarkdown, withPort } from '../../core/config';
+import { removedSettings } from '../../core/settings/removed';
 import { projectQuotas } from '../../core/limits';
 import { StartupError } from '../../core/startup_error';
 
@@ -119,6 +120,18 @@ test.each([
 test('an unknown setting of ours stops the start, those of others do not', () => {
   expect(() => loadConfig({ PLATFORM_DATADIR: '/srv' })).toThrow('PLATFORM_DATADIR is not a setting');
   expect(() => loadConfig({ HOME: '/root', PATH: '/bin', FOO_PORT: 'x' })).not.toThrow();
+});
+
+test('a setting that was removed is named with what to do, and stops nothing', () => {
+  const env = { INGRESS_PROCESS: 'in_process', DNS_PROCESSES: '4' };
+  expect(() => loadConfig(env)).not.toThrow();
+  const said = 'is not a setting any more and has no effect.';
+  expect(removedSettings(env)).toEqual([
+    `DNS_PROCESSES ${said} One process answers DNS queries. For more of them a second, use PowerDNS (POWERDNS_URL). ` +
+      'Remove it.',
+    `INGRESS_PROCESS ${said} The ingress always runs in a process of its own. Remove it.`,
+  ]);
+  expect(removedSettings({ INGRESS_PROCESS: ' ' })).toEqual([]);
 });
 
 test('all mistakes come in one line, and no secret is repeated', () => {

@@ -1,5 +1,5 @@
 // What programs print about their failures, as tenants read it.
-import { failureTextOf } from '../../core/process/failure_text';
+import { failureTextOf } from '../../core/log/failure_text';
 
 test.each([
   ['', null],

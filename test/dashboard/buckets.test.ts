@@ -73,7 +73,7 @@ test('files are uploaded with their progress, into a folder that is opened', asy
   await page.locator('th', { hasText: NAME }).waitFor();
   await page.locator('td', { hasText: '6.0 MB' }).waitFor();
   expect(await page.locator('main b').count()).toBe(0);
-  await keepsTheRules(page, `${place}?prefix=reports%2F2026%2F`, 'dashboard-bucket');
+  await keepsTheRules(page, `${place}?prefix=reports%2F2026%2F`);
 });
 
 test('a file comes back as it was sent', async () => {

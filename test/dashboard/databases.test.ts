@@ -31,7 +31,7 @@ const database = (page = ''): string => `/databases/${planted.database}${page}`;
 
 test('a point in time is chosen by keyboard, and a copy is restored to it', async () => {
   const { page } = window;
-  await keepsTheRules(page, database('/restore'), 'dashboard-restore');
+  await keepsTheRules(page, database('/restore'));
   const slider = page.getByLabel('Point in time', { exact: true });
   expect(Number(await slider.inputValue()) * 1_000).toBe(Date.parse(period.latest));
   await slider.press('Home');

@@ -7,7 +7,6 @@ import { promisify } from 'node:util';
 import { PASSWORD, violations, visit, type Window } from '../support/dashboard/chromium';
 import { faultsOfCommand, wordsOf } from '../support/dashboard/commands';
 import { resourceTable, rootPages } from '../support/dashboard/generic';
-import { faultsOfPictures, takePicture } from '../support/dashboard/page_pictures';
 import { worldDashboard } from '../support/dashboard/world_dashboard';
 import { buildCli, openHome, type Home } from '../support/cli/svc';
 import { ROOT } from '../support/runner/repository';
@@ -107,7 +106,6 @@ test('each route keeps its policy, and what it shows as API call works as it sta
   const [faults, calls, commands] = [[] as string[], new Set<string>(), new Set<string>()];
   for (const pattern of ROUTES) {
     await visit(page, await addressOf(pattern));
-    await takePicture(page, pattern);
     if (WITHOUT_CALLS.includes(pattern)) continue;
     await page.locator('details.api-calls summary').first().click();
     // What is known of operations is loaded when it is opened. An index of kinds asks nothing.
@@ -157,8 +155,4 @@ test('the policy allows no script in a document, and no style outside of the pag
     expect(policy).toContain("default-src 'none'");
     expect(await answer.text()).not.toMatch(/<style|style="|<script(?![^>]* src=)|\son\w+=/);
   }
-});
-
-test('every page has its picture in the documentation', () => {
-  expect(faultsOfPictures(ROUTES)).toEqual([]);
 });

@@ -94,7 +94,7 @@ test('a zone file is imported after a look at what it changes, and exported', as
     expect(text).toMatch(/www\S*\s+300\s+IN\s+A\s+192\.0\.2\.7/);
     break;
   }
-  await keepsTheRules(page, `/dns/${zone}`, 'dashboard-zone');
+  await keepsTheRules(page, `/dns/${zone}`);
 });
 
 test('a domain for mail shows the records to set, with their state', async () => {
@@ -106,7 +106,7 @@ test('a domain for mail shows the records to set, with their state', async () =>
   await page.getByRole('heading', { name: 'mail.example.org' }).waitFor();
   await settled(page);
   await page.getByRole('row', { name: /dkim/ }).first().waitFor();
-  await keepsTheRules(page, new URL(page.url()).pathname, 'dashboard-mail');
+  await keepsTheRules(page, new URL(page.url()).pathname);
 });
 
 test('a monitor has its incidents in a line, and its response times', async () => {

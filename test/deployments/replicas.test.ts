@@ -34,7 +34,7 @@ async function replicaOf(service: TestService, settings: Record<string, string>)
     WORKER: 'separate',
     SHUTDOWN_GRACE_SECONDS: '1',
   };
-  const platform = await openPlatform(loadConfig({ ...common, ...settings }));
+  const platform = await openPlatform({ ...loadConfig({ ...common, ...settings }), ingressProcess: 'in_process' });
   const replica = await serve(platform);
   closing.unshift(async () => {
     await replica.close();
@@ -168,9 +168,8 @@ describe('what the worker of one process finds out', () => {
       REGISTRY_PORT: '0',
       S3_PORT: '0',
       MX_PORT: '0',
-      DNS_PROCESSES: '0',
     };
-    const host = { WORKER: 'in_process', INGRESS_PROCESS: 'in_process', SANDBOX: 'none' };
+    const host = { WORKER: 'in_process', SANDBOX: 'none' };
     await replicaOf(one, { ...host, ...servers });
     const network = await waitFor('the network', async () => (await region())?.network ?? null);
     expect(network).toEqual({ isolation: 'none', egress: true });

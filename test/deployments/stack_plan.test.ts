@@ -1,5 +1,5 @@
 import { planStack, planWorkloads } from '../../jobs/applications/application/stack_plan';
-import { isCrashed, restartDelayMs, appendExit } from '../../jobs/applications/instance/backoff';
+import { isCrashed, restartDelayMs, appendExit } from '../../jobs/restart_backoff';
 import type { PresentInstance, DesiredProcess } from '../../models/applications/stack';
 
 const desired = (values: Partial<DesiredProcess> = {}): DesiredProcess => ({

@@ -1,8 +1,5 @@
 // What is asked without a key costs an address, not everybody: new texts, their fields, and the schema by any text.
-import { executeSync, getIntrospectionQuery, parse, validate } from 'graphql';
 import { limits } from '../../core/limits';
-import { querySchema } from '../../server/graphql/schema_query';
-import { buildFaces } from '../../server/service';
 import { startService, type TestService } from '../support/service';
 import { withinOneMinute } from '../support/processes/within_one_minute';
 
@@ -80,68 +77,4 @@ test('fields are counted too, of texts that are known', async () => {
   for (let turn = 0; turn <= turns; turn += 1) codes.push(await from('203.0.113.3', query));
   expect(codes).toEqual([...Array(turns).fill(undefined), 'rate_limited']);
   expect(await from('203.0.113.4', query)).toBeUndefined();
-});
-
-describe('the schema is answered as graphql-js answers it', () => {
-  const FULL = {
-    specifiedByUrl: true,
-    directiveIsRepeatable: true,
-    schemaDescription: true,
-    inputValueDeprecation: true,
-    oneOf: true,
-  };
-  const NAMED = '{ a: name b: name name kind __typename }';
-
-  test.each<[string, string, Record<string, unknown>?]>([
-    ['the usual query', getIntrospectionQuery()],
-    ['without descriptions', getIntrospectionQuery({ descriptions: false })],
-    ['with all that is known', getIntrospectionQuery(FULL)],
-    ['nested types', '{ __schema { types { fields { type { ofType { name fields { name type { kind } } } } } } } }'],
-    ['aliases', `{ a: __schema { types ${NAMED} } b: __schema { directives { x: name locations } } __typename }`],
-    ['a type by its name', '{ __type(name: "Volume") { name fields { name args { name defaultValue } } } }'],
-    ['types by their names', '{ a: __type(name: "Volume") { name } b: __type(name: "Project") { name } }'],
-    ['no such type', '{ __type(name: "Nobody") { name } }'],
-    ['a variable', 'query ($n: String!) { __type(name: $n) { name kind } }', { n: 'VolumeStatus' }],
-    ['a variable with a default', 'query ($n: String = "Role") { __type(name: $n) { enumValues { name } } }'],
-    ['deprecated fields', '{ __schema { types { fields(includeDeprecated: true) { name isDeprecated } } } }'],
-    [
-      'conditions',
-      `query ($a: Boolean!, $b: Boolean!) { __schema { queryType @skip(if: $a) { name } types @include(if: $b) { name
-        kind @include(if: $a) description @skip(if: $a) } } }`,
-      { a: true, b: true },
-    ],
-    [
-      'fragments of fragments, and fields that merge',
-      `{ ...All __schema { types { kind } queryType { name } } }
-       fragment All on Query {
-         __schema { types { ...Type ... on __Type { fields { name } } } ... { mutationType { name } } }
-       }
-       fragment Type on __Type { name fields { type { ...Ref } } inputFields { name type { ...Ref ofType { kind } } } }
-       fragment Ref on __Type { name ofType { name } }`,
-    ],
-    [
-      'names that objects have',
-      '{ constructor: __schema { __proto__: queryType { toString: name __proto__: kind } } }',
-    ],
-    ['one of two operations', 'query a { __typename } query b { __schema { queryType { name } } }'],
-    ['possible types and interfaces', '{ __schema { types { possibleTypes { name } interfaces { name } } } }'],
-  ])('%s', async (name, query, variables = {}) => {
-    const { graphqlSchema: schema } = buildFaces().core;
-    const document = parse(query);
-    expect(validate(schema, document)).toEqual([]);
-    const operationName = name.startsWith('one of') ? 'b' : undefined;
-    const found = querySchema(schema, document, operationName, variables);
-    const expected = executeSync({ schema, document, operationName, variableValues: variables });
-    expect(found).not.toBeNull();
-    expect(JSON.stringify(found)).toBe(JSON.stringify(expected));
-  });
-
-  test.each([
-    ['rows beside it', '{ __schema { queryType { name } } getMe { token { id } } }'],
-    ['a mutation', 'mutation { __typename }'],
-    ['wrong variables', 'query ($n: String!) { __type(name: $n) { name } }'],
-  ])('%s is not', async (_, query) => {
-    const { graphqlSchema: schema } = buildFaces().core;
-    expect(querySchema(schema, parse(query), undefined, {})).toBeNull();
-  });
 });

@@ -14,7 +14,7 @@ import { job as repositoryJob } from '../../jobs/integrations/git_repository';
 import type { HostDrivers } from '../../jobs/job';
 import { startLoop, type Loop } from '../../jobs/loop';
 import { listen } from '../../server/platform/listener';
-import { outboundOf } from '../../server/platform/probes';
+import { outboundOf } from '../../server/platform/outbound';
 import { startGitPeer, type GitPeer } from '../support/git/git_peer';
 import { storm } from '../support/email/receivers';
 import { startService, type Answer, type TestService } from '../support/service';

@@ -84,7 +84,7 @@ describeOnTestCluster('an address of a pod that is given to another one', (clust
     const KUBECONFIG = kubeconfigThrough(cluster().kubeconfig, proxy);
     // Where both have their pods, and no others come in between.
     await run('cordon', OTHER_NODE);
-    plant = await startPlantOnCluster(cluster(), { KUBECONFIG, INGRESS_PROCESS: 'separate' });
+    plant = await startPlantOnCluster(cluster(), { KUBECONFIG }, { ingressProcess: 'separate' });
     ports = [plant.ingressPort, await startFurtherIngress(plant, KUBECONFIG)];
     applications = { one: await plant.application(site('one')), other: await plant.application(site('other')) };
     for (const application of Object.values(applications)) expect((await application.deploy()).status).toBe('active');

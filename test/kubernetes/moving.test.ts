@@ -66,12 +66,10 @@ describeOnClusterOfMachine('an installation that gets a cluster', (cluster) => {
   beforeAll(async () => {
     const port = await freePort();
     settings = await settingsFor(cluster(), port);
-    plant = await startPlant({
-      ...settings,
-      WORKLOADS: 'host',
-      VOLUME_DRIVER: 'directory',
-      INGRESS_PROCESS: 'separate',
-    });
+    plant = await startPlant(
+      { ...settings, WORKLOADS: 'host', VOLUME_DRIVER: 'directory' },
+      { ingressProcess: 'separate' },
+    );
     await pushBaseImage(plant, plant.access().key, port, [await busyboxLayer()]);
   }, 120_000);
   afterAll(async () => {

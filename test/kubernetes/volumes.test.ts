@@ -4,7 +4,7 @@ import { driverContext } from '../../core/driver';
 import { loadConfig } from '../../core/config';
 import { openKubernetesClient } from '../../drivers/kubernetes/client/client';
 import { loadKubeconfig } from '../../drivers/kubernetes/client/load_access';
-import { claimVolumes } from '../../drivers/volume/claims';
+import { claimVolumes } from '../../drivers/workload/kubernetes/claims';
 import { projectRoom } from '../../server/platform/cluster';
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { kubectl } from '../cluster/kubectl';

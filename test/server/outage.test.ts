@@ -50,14 +50,13 @@ beforeAll(async () => {
     ADMIN_PORT: '0',
     INGRESS_PORT: '0',
     NETWORK: 'shared',
-    INGRESS_PROCESS: 'in_process',
     ...{ DNS_PORT: '0', SMTP_PORTS: '0', MX_PORT: '0', REGISTRY_PORT: '0', S3_PORT: '0' },
     LOG_LEVEL: 'silent',
     VOLUME_DRIVER: 'directory',
     SHUTDOWN_GRACE_SECONDS: '1',
     DATABASE_POOL_SIZE: '4',
   };
-  const config = loadConfig(settings);
+  const config = { ...loadConfig(settings), ingressProcess: 'in_process' as const };
   platform = await openPlatform(config, createLog(config.logLevel));
   service = await startService(platform);
   const first = await firstBoot(platform);

@@ -225,6 +225,21 @@ test('a stopping process answers what is open, takes nothing new, and ends with 
   expect(program.out()).toMatch(/"msg":"stopped"/);
 });
 
+test('the log names a setting that was removed, and doctor does', async () => {
+  const dir = directory('removed');
+  const given = { PLATFORM_DATA_DIR: dir, DATABASE_URL: await database(false), INGRESS_PROCESS: 'in_process' };
+  const program = startProgram(given);
+  await program.ready();
+  expect(program.out()).toContain('INGRESS_PROCESS is not a setting any more');
+  const doctor = startProgram(given, { entry: 'server/operator/main.ts', words: ['doctor', '--json'] });
+  await doctor.ended;
+  const { data } = JSON.parse(doctor.out()) as { data: { check: string; status: string; detail: string }[] };
+  expect(data[0]).toMatchObject({ check: 'settings', status: 'warning' });
+  expect(data[0]?.detail).toContain('INGRESS_PROCESS');
+  program.signal('SIGTERM');
+  expect(await program.ended).toBe(0);
+});
+
 test('it can be stopped while it starts', async () => {
   const silent = createServer();
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));

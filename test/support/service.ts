@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { loadConfig, type Config } from '../../core/config';
+import type { FixedValues } from '../../core/settings/fixed';
 import { createLog } from '../../core/log/log';
 import { memoize } from '../../core/memoize';
 import { named } from '../../db/statement';
@@ -85,20 +86,18 @@ const TRANSITIONAL = new Set([
 ]);
 
 export async function startService(
-  options: { worker?: boolean; settings?: Record<string, string> } = {},
+  options: { worker?: boolean; settings?: Record<string, string>; fixed?: Partial<FixedValues> } = {},
 ): Promise<TestService> {
   const database = await createTestDatabase();
   const dataDir = mkdtempSync(path.join(tmpdir(), 'platform-test-'));
-  const config = loadConfig({
+  const set = loadConfig({
     DATABASE_URL: database.url,
     PLATFORM_DATA_DIR: dataDir,
     PORT: '0',
     ADMIN_PORT: '0',
     INGRESS_PORT: '0',
-    INGRESS_PROCESS: 'in_process',
     // Without a worker nobody binds it.
     DNS_PORT: options.worker ? '0' : '5300',
-    DNS_PROCESSES: '0',
     SMTP_PORTS: options.worker ? '0' : '2525',
     MX_PORT: '0',
     REGISTRY_PORT: options.worker ? '0' : '5000',
@@ -120,6 +119,7 @@ export async function startService(
     OPERATION_WAIT_SECONDS: options.worker ? '20' : '0',
     ...options.settings,
   });
+  const config: Config = { ...set, ingressProcess: 'in_process', dnsProcess: 'in_process', ...options.fixed };
   const opened: (() => Promise<void>)[] = [
     database.drop,
     async () => rmSync(dataDir, { recursive: true, force: true }),

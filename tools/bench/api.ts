@@ -1,4 +1,4 @@
-// npm run bench: the API beside hand-written, generated and stock servers on the same data, in one run on one machine.
+// npm run bench: the API beside a hand-written server on the same data, in one run on one machine.
 //   npm run bench -- --help
 // Every response is verified; a wrong one ends the run with exit code 1. docs/PERFORMANCE.md describes the
 // measurements.
@@ -9,9 +9,8 @@ import { memoryUnderLoad } from './memory';
 import { CONNECTIONS } from './measure';
 import { fillTable, pages } from './pages';
 import { HELP, nodesOf, readPlan, type Plan } from './plan';
-import { installPackages } from './references/packages';
 import { costOfRefusals } from './refused';
-import { replicas } from './databases/replicas';
+import { replicas } from './replicas';
 import { rowTable, type Row } from './report';
 import { onStage, type Stage } from './stage';
 import { timeStarts } from './starts';
@@ -20,13 +19,12 @@ import { printLine } from './run';
 async function main(): Promise<void> {
   const plan = readPlan();
   if (!plan) return printLine(HELP);
-  const packages = installPackages(printProgress);
   const nodes = nodesOf(plan);
   printMachine(plan);
   await onStage(plan, nodes[0] as string, async (stage) => {
-    if (plan.cpuProf) return profileCases(stage, { node: nodes[0] as string, packages, print: printLine });
+    if (plan.cpuProf) return profileCases(stage, { node: nodes[0] as string, print: printLine });
     const tables = new Map<string, Row[]>();
-    for (const node of nodes) tables.set(node, await measureAll(stage, node, packages));
+    for (const node of nodes) tables.set(node, await measureAll(stage, node));
     await longList(stage, tables);
     for (const [node, rows] of tables) printLine(`\nNode ${versionOf(node)}\n\n${rowTable(rows)}`);
     printLine(
@@ -38,12 +36,12 @@ async function main(): Promise<void> {
   });
 }
 
-async function measureAll(stage: Stage, node: string, packages: boolean): Promise<Row[]> {
+async function measureAll(stage: Stage, node: string): Promise<Row[]> {
   printProgress(`Node ${versionOf(node)}`);
   const rows: Row[] = [];
   const sections = [
     () => timeStarts(stage, node),
-    () => compareCases(stage, { node, packages, print: printProgress }),
+    () => compareCases(stage, { node, print: printProgress }),
     () => costOfRefusals(stage, node, printProgress),
     () => memoryUnderLoad(stage, node),
     () => replicas(stage, node),

@@ -1,12 +1,10 @@
 // Benchmark cases: each is one stream of requests per server, with the expected responses.
 import { getIntrospectionQuery } from 'graphql';
 import type { Shot } from './load';
-import { VARIABLES, type Project, type Seed, type VolumeRow } from './seed';
+import { VARIABLES, type Project, type Seed } from './seed';
 
-/**
- * The service, and the references: see tools/bench/references. `notifying` is the bare server that also wakes the loop.
- */
-export type Name = 'service' | 'bare' | 'notifying' | 'fastify' | 'sofa' | 'postgraphile';
+/** The service, and the hand-written server of tools/bench/references; `notifying` also wakes the loop. */
+export type Name = 'service' | 'bare' | 'notifying';
 
 export type Stream = () => Shot;
 
@@ -26,9 +24,6 @@ export interface Case {
 }
 
 export const PAGE = 50;
-const FIELDS =
-  'id project_id name size_gb region application_id mount_path status status_reason enforcement used_bytes ' +
-  'over_quota created_at updated_at';
 
 /** Cases that are compared. */
 export function compared(seed: Seed): Case[] {
@@ -37,20 +32,17 @@ export function compared(seed: Seed): Case[] {
   return [
     {
       name: 'GET one volume',
-      streams: { service: get, bare: get, fastify: get, sofa: get },
+      streams: { service: get, bare: get },
       goals: [
         { beside: 'bare', of: 'rps', target: 0.8 },
         { beside: 'bare', of: 'p99', target: 1.5 },
-        { beside: 'fastify', of: 'rps', target: 1 },
-        { beside: 'sofa', of: 'rps', target: 8 },
       ],
     },
     {
       name: `GET list of ${PAGE}`,
-      streams: { service: list, bare: list, fastify: list },
+      streams: { service: list, bare: list },
       goals: [
         { beside: 'bare', of: 'rps', target: 0.95 },
-        { beside: 'fastify', of: 'rps', target: 1 },
       ],
     },
     {
@@ -60,11 +52,6 @@ export function compared(seed: Seed): Case[] {
     },
     { name: 'PATCH volume', streams: { service: patch, bare: patch }, goals: writes },
     { name: 'PUT env', streams: { service: put, bare: put }, goals: writes },
-    {
-      name: `GraphQL list of ${PAGE} + relation`,
-      streams: { service: graphqlList(seed), postgraphile: postgraphileList(seed) },
-      goals: [{ beside: 'postgraphile', of: 'rps', target: 1.5 }],
-    },
   ];
 }
 
@@ -72,7 +59,7 @@ export function compared(seed: Seed): Case[] {
 let made = 0;
 const newName = (): string => `new-${process.pid}-${(made += 1)}`;
 
-/** Streams that the service and the hand-written servers answer alike. */
+/** Streams that the service and the hand-written server answer alike. */
 export function streams(seed: Seed): Record<'get' | 'list' | 'post' | 'notify' | 'patch' | 'put', Stream> {
   const pages = new Map(
     seed.projects.map((project) => [
@@ -210,68 +197,6 @@ export function limited(seed: Seed): Refusal {
     target: CHEAP,
     next: () => ({ request, status: 429, body: (text) => text.includes('"code":"rate_limited"') }),
   };
-}
-
-function graphqlList(seed: Seed): Stream {
-  const query = `{ listVolumes(limit: ${PAGE}) { data { ${FIELDS} application { id name } } next_cursor } }`;
-  const answers = new Map(
-    seed.projects.map((project) => [
-      project,
-      `{"data":{"listVolumes":{"data":${JSON.stringify(withApplications(project))},"next_cursor":"`,
-    ]),
-  );
-  return () => {
-    const project = any(seed.projects);
-    return { request: graphql(seed.key, project.id, query), status: 200, body: answers.get(project) as string };
-  };
-}
-
-const POSTGRAPHILE_LIST = `query ($project: String!) { allVolumes(condition: {
-  projectId: $project, deletedAt: null }, orderBy: [ROW_ID_DESC], first: ${PAGE}) {
-  nodes { rowId projectId name sizeGb region applicationId mountPath status statusReason enforcement usedBytes
-    overQuota createdAt updatedAt applicationByApplicationId { rowId name } }
-  pageInfo { endCursor hasNextPage } } }`;
-
-/** The same rows in its own names, its own form of times and large numbers. */
-function postgraphileList(seed: Seed): Stream {
-  const answers = new Map(
-    seed.projects.map((project) => [
-      project,
-      '{"data":{"allVolumes":{"nodes":' +
-        `${JSON.stringify(withApplications(project).map(inItsNames))},"pageInfo":{"endCursor":"`,
-    ]),
-  );
-  return () => {
-    const project = any(seed.projects);
-    const request = requestText(null, project.id, 'POST', '/graphql', {
-      query: POSTGRAPHILE_LIST,
-      variables: { project: project.id },
-    });
-    return { request, status: 200, body: answers.get(project) as string };
-  };
-}
-
-function inItsNames({ id, application, ...row }: ShownVolume): object {
-  const camel = (name: string): string => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
-  const members = Object.entries({ row_id: id, ...row }).map(([name, value]) => [
-    camel(name),
-    name.endsWith('_at') ? String(value).replace('Z', '000+00:00') : name === 'used_bytes' ? String(value) : value,
-  ]);
-  return {
-    ...Object.fromEntries(members),
-    applicationByApplicationId: { rowId: application.id, name: application.name },
-  };
-}
-
-interface ShownVolume extends VolumeRow {
-  application: { id: string; name: string };
-}
-
-function withApplications({ volumes, applications }: Project): ShownVolume[] {
-  return volumes.slice(0, PAGE).map((volume) => {
-    const id = volume.application_id as string;
-    return { ...volume, application: { id, name: `app-${applications.indexOf(id) + 1}` } };
-  });
 }
 
 const deep = (levels: number): string => '{a'.repeat(levels) + '}'.repeat(levels);

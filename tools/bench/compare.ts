@@ -1,19 +1,14 @@
-// The cases beside hand-written and stock servers; or, with --cpu-prof, the service alone under a profiler.
+// The cases beside the hand-written server; or, with --cpu-prof, the service alone under a profiler.
 import { compared, type Case, type Name } from './cases';
 import { alternate, measure, type Servers } from './measure';
 import { isSelected } from './plan';
 import { startApi, startReference, type Server } from './processes';
 import { profiled, takeProfile } from './profile';
-import { bindingNode } from './references/packages';
-import { comparison, skipped, type Row } from './report';
+import { comparison, type Row } from './report';
 import { FACES, settle, type Stage, withDatabase } from './stage';
-
-const OWN_PACKAGES: readonly Name[] = ['fastify', 'postgraphile'];
 
 export interface Options {
   node: string;
-  /** Whether tools/development/bench is installed. */
-  packages: boolean;
   print(line: string): void;
 }
 
@@ -27,7 +22,7 @@ export async function compareCases(stage: Stage, options: Options): Promise<Row[
       const rows: Row[] = [];
       for (const one of cases) {
         options.print(`  ${one.name}`);
-        rows.push(...comparison(one, await alternate(servers, one, stage.plan)), ...missing(one, servers));
+        rows.push(...comparison(one, await alternate(servers, one, stage.plan)));
       }
       return rows;
     } finally {
@@ -38,28 +33,17 @@ export async function compareCases(stage: Stage, options: Options): Promise<Row[
 }
 
 /** The servers that these cases need. */
-async function open(stage: Stage, url: string, cases: Case[], { node, packages }: Options): Promise<Servers> {
+async function open(stage: Stage, url: string, cases: Case[], { node }: Options): Promise<Servers> {
   const { dataDir, data } = stage;
-  const settings = { ...FACES, PLATFORM_DATA_DIR: dataDir, LOG_LEVEL: 'silent' };
   const starts: Record<Name, () => Promise<Server>> = {
     service: () => startApi({ node }, dataDir, FACES),
     bare: () => startReference({ node }, 'bare', [url, data.key]),
     notifying: () => startReference({ node }, 'bare', [url, data.key]),
-    fastify: () => startReference({ node }, 'fastify', [url, data.key]),
-    sofa: () => startReference({ node }, 'sofa', [], settings),
-    // It does not run on Node 20.
-    postgraphile: () => startReference({ node: bindingNode() ?? node }, 'postgraphile', [url]),
   };
   const names = new Set(cases.flatMap(({ streams }) => Object.keys(streams) as Name[]));
   const servers: Servers = {};
-  for (const name of names) if (packages || !OWN_PACKAGES.includes(name)) servers[name] = await starts[name]();
+  for (const name of names) servers[name] = await starts[name]();
   return servers;
-}
-
-function missing({ name, goals }: Case, servers: Servers): Row[] {
-  const absent = goals.filter(({ beside }) => !servers[beside]);
-  const reason = 'tools/development/bench could not be installed';
-  return absent.map(({ beside }) => skipped(`${name}, beside ${beside}`, reason));
 }
 
 const PROFILED_MS = 6_000;

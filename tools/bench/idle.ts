@@ -72,7 +72,7 @@ async function deployMany({ api, directory }: Stage, count: number): Promise<voi
 }
 
 /** What is used in the time `windowMs`, once nothing has changed for `settleMs`. */
-export async function measureCost(stage: Stage, settleMs: number, windowMs: number): Promise<Cost> {
+async function measureCost(stage: Stage, settleMs: number, windowMs: number): Promise<Cost> {
   await sleep(settleMs);
   const before = await cpuUsage(stage);
   await sleep(windowMs);

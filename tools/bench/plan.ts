@@ -1,10 +1,9 @@
 // What a run of `npm run bench` does: its options.
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { bindingNode } from './references/packages';
 
 export interface Plan {
-  /** Programs `node` to measure; empty: the usual ones. */
+  /** Programs `node` to measure; empty: the one that runs this. */
   nodes: string[];
   /** `targets`: empty projects that POST writes to. */
   size: { projects: number; volumes: number; targets: number };
@@ -42,8 +41,7 @@ const FULL = { minutes: 10, rows: 10_000_000 };
 export const HELP = `npm run bench -- [options]
   --only=GET,POST     only measures whose name begins so: GET one, GET list, POST, PATCH, PUT, GraphQL, refusals,
                       memory, start, pages, replicas
-  --node=<program>    the Node.js to measure; may be given more than once. Default: Node 24 of tools/development/bench,
-                      then the one that runs this
+  --node=<program>    the Node.js to measure; may be given more than once. Default: the one that runs this
   --minutes=N         minutes of load for the measure of memory (default ${USUAL.minutes})
   --rows=N            rows of the table for the measure of pages (default ${USUAL.rows})
   --full              ${FULL.minutes} minutes and ${FULL.rows} rows
@@ -86,11 +84,8 @@ export function isSelected(plan: Plan, name: string): boolean {
   return !plan.only.length || plan.only.some((word) => name.startsWith(word));
 }
 
-/** The program that targets bind on first. */
 export function nodesOf(plan: Plan): string[] {
-  if (plan.nodes.length) return plan.nodes;
-  const binding = bindingNode();
-  return binding ? [binding, process.execPath] : [process.execPath];
+  return plan.nodes.length ? plan.nodes : [process.execPath];
 }
 
 function numberOf(text: string | undefined, usual: number): number {

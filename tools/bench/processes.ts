@@ -77,14 +77,13 @@ export async function startReference(
   runtime: Runtime,
   name: string,
   words: string[],
-  settings: Settings = {},
 ): Promise<Server> {
   const started = performance.now();
   const { PATH, HOME } = process.env;
   const file = path.resolve(__dirname, `references/${name}.js`);
   const child = spawn(runtime.node, [...(runtime.flags ?? []), file, ...words], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    env: { PATH, HOME, NODE_ENV: 'production', ...settings },
+    env: { PATH, HOME, NODE_ENV: 'production' },
   });
   endWithUs(child);
   const port = await new Promise<number>((resolve, reject) => {

@@ -1,17 +1,14 @@
 // What a refusal costs, in single reads of the same run: processor time of the service and of the database.
-import { spawnSync } from 'node:child_process';
-import path from 'node:path';
 import { limited, refusals, streams, unknownToBare, type Refusal, type Stream } from './cases';
-import { databaseCpu } from './databases/database_cpu';
+import { databaseCpu } from './database_cpu';
 import { load } from './load';
 import { measure, median } from './measure';
 import { isSelected } from './plan';
 import { startApi, startReference, type Server } from './processes';
-import { verdictOf, ratioOf, single, whole, type Row } from './report';
+import { verdictOf, ratioOf, whole, type Row } from './report';
 import { FACES, type Stage, withDatabase } from './stage';
 
 const WINDOW_MS = 60_000;
-const CHEAP = 0.25;
 
 interface Cost {
   /** Microseconds per request. */
@@ -28,7 +25,7 @@ export async function costOfRefusals(stage: Stage, node: string, print: (line: s
     const poor = await startApi({ node }, dataDir, { ...FACES, RATE_LIMIT_READ: '1' });
     try {
       const read = { api, next: streams(data).get };
-      const rows: Row[] = [measureLookup(node, await costs(url, stage, read))];
+      const rows: Row[] = [];
       for (const refusal of refusals(data)) {
         print(`  ${refusal.name}`);
         rows.push(await besideRead(url, stage, refusal, read, { api, next: refusal.next }));
@@ -103,21 +100,4 @@ async function useUp(api: Server, { next }: Refusal, stage: Stage): Promise<void
   if (left < needed) await new Promise((resolve) => setTimeout(resolve, left + 50));
   await load({ port: api.port, connections: 1, milliseconds: 0, next: () => ({ ...next(), status: 200, body: null }) });
   await measure(api, next, warm);
-}
-
-/** The router alone, over the paths of all operations. */
-function measureLookup(node: string, read: Cost): Row {
-  const { stdout, status } = spawnSync(node, [path.join(__dirname, 'lookup.js')], {
-    encoding: 'utf8',
-    env: { ...process.env, NODE_ENV: 'production' },
-  });
-  if (status !== 0) throw new Error('tools/bench/lookup.js failed');
-  const { nanoseconds, routes } = JSON.parse(stdout) as { nanoseconds: number; routes: number };
-  const ratio = nanoseconds / 1000 / sum(read);
-  return {
-    ...single(`route lookup, ${routes} routes`, `${whole(nanoseconds)} ns`, verdictOf(ratio, 'below', CHEAP)),
-    beside: 'GET one volume',
-    theirs: show([read]),
-    ratio: ratio.toFixed(4),
-  };
 }

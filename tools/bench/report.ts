@@ -20,9 +20,6 @@ const NAMES: Record<Name, string> = {
   service: 'the service',
   bare: 'http + pg',
   notifying: 'http + pg, notify too',
-  fastify: 'Fastify 5 + pg',
-  sofa: 'stock SOFA on Express',
-  postgraphile: 'PostGraphile 5 on Node 24',
 };
 
 /** The lines of a case: one for each goal whose reference ran. */

@@ -12,7 +12,7 @@ PACKAGES='git bubblewrap iproute2 nftables e2fsprogs ca-certificates'
 
 usage() {
   cat <<END
-usage: install.sh [--no-packages] [--no-start]
+usage: install.sh [--no-packages] [--no-start] [--listen ADDRESS]
        install.sh --uninstall [--purge $DATA]
 
 Installs the platform in $PREFIX, with settings in $CONFIG/platform.env and data in $DATA.
@@ -20,6 +20,8 @@ Called again, it changes only what differs. To a newer release leads \`platform 
 
   --no-packages   do not install Debian packages ($PACKAGES)
   --no-start      do not start the service
+  --listen IP     a new installation answers at http://IP:8080, without encryption, until \`platform setup\`.
+                  Without it, only this machine reaches it.
   --uninstall     stop the platform and its applications, and remove it. Data and settings stay.
   --purge DIR     with --uninstall: remove the data, too. DIR must be the directory of the data.
 END
@@ -30,12 +32,19 @@ fail() {
   exit 1
 }
 
-packages=1 start=1 uninstall= purge= units=
+packages=1 start=1 uninstall= purge= units= listen=
 while [ $# -gt 0 ]; do
   case $1 in
     --no-packages) packages= ;;
     --no-start) start= ;;
     --uninstall) uninstall=1 ;;
+    --listen)
+      case ${2-} in
+        *[!0-9a-fA-F.:]* | '' | 0.0.0.0 | ::) fail '--listen needs an IP address of this machine' ;;
+      esac
+      listen=$2
+      shift
+      ;;
     # Of `platform upgrade`: the units of this release, and nothing else.
     --units) units=1 ;;
     --purge)
@@ -150,7 +159,11 @@ make_settings() {
   mkdir -p "$CONFIG" "$DATA"
   # Its own directories are closed; programs of other users pass through to what is theirs.
   chmod 711 "$DATA"
-  [ ! -e "$CONFIG/platform.env" ] || return 0
+  if [ -e "$CONFIG/platform.env" ]; then
+    [ -z "$listen" ] || [ "$(setting HOST '')" = "$listen" ] ||
+      fail "there are settings already: --listen is for a new installation; set HOST=$listen in $CONFIG/platform.env"
+    return 0
+  fi
   (
     umask 077
     cat >"$CONFIG/platform.env" <<END
@@ -158,6 +171,12 @@ make_settings() {
 PLATFORM_DATA_DIR=$DATA
 # Runs the embedded PostgreSQL.
 PLATFORM_POSTGRES_USER=platform
+END
+    # The same words as in server/setup/settings_text.ts: a domain takes the place of the address.
+    [ -z "$listen" ] || cat >>"$CONFIG/platform.env" <<END
+# Written by \`platform setup\`, which replaces these lines:
+HOST=$listen
+# End of what \`platform setup\` has written.
 END
   )
 }
@@ -259,6 +278,9 @@ if (first.setup_url) console.log(`\n${password}\n\n  ${first.setup_url}\n`);
 const { hostname, port } = new URL(first.base_url ?? 'http://127.0.0.1:8080');
 const tunnel = `ssh -L ${port}:127.0.0.1:${port} root@<this machine>`;
 if (/^(127\.|localhost$)/.test(hostname)) console.log(`It listens on this machine alone. From yours: ${tunnel}`);
+else if (first.base_url?.startsWith('http:')) console.log('Nothing encrypts what you send there.');
+if (!first.base_url?.startsWith('https:'))
+  console.log('\nNext, give it a domain with certificates:\n\n  platform setup --domain example.com\n');
 END
 }
 

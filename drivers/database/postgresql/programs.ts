@@ -6,7 +6,7 @@ import path from 'node:path';
 import { isPassable } from '../../../core/directory';
 import type { PostgresqlFound } from '../../../core/catalog/host_facts';
 import { CommandFailed, run } from '../../../core/process/command';
-import { failureTextOf } from '../../../core/process/failure_text';
+import { failureTextOf } from '../../../core/log/failure_text';
 import { DriverError } from '../../../core/driver';
 import type { DriverContext } from '../../../core/driver';
 import { exists, type Owner } from '../../hosted_server/server_directory';

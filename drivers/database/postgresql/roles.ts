@@ -1,6 +1,6 @@
 // Users and their privileges. Everything created by users with full access belongs to the first of them, whose role the
 // others assume at the start of each session; so each can change objects of the others, and default privileges give the
-// remaining users access to future tables (docs/decisions/0166). pg_read_all_data would be simpler, but also grants
+// remaining users access to future tables (docs/decisions/0205). pg_read_all_data would be simpler, but also grants
 // access to pg_authid.
 import type { DatabaseServer, ServerUser } from '../../database';
 import { DriverError } from '../../../core/driver';

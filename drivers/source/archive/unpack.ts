@@ -4,7 +4,7 @@ import { link, mkdir, open, readdir, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { openSafeTree, type SafeTree } from '../../image/safe_tree';
 import { diskFull, type DriverContext } from '../../../core/driver';
-import { isDiskFull } from '../failure';
+import { isFetchDiskFull } from '../failure';
 import { walkArchive, type ArchiveLimits, type ArchiveTotals } from '../archive';
 import type { ArchiveEntry } from './entry';
 
@@ -39,7 +39,7 @@ export async function unpackSource(
     const tree = openSafeTree(directory, null);
     return await walkArchive(file, limits, (entry) => write(tree, entry), ctx);
   } catch (error) {
-    throw isDiskFull(error) ? diskFull() : error;
+    throw isFetchDiskFull(error) ? diskFull() : error;
   }
 }
 

@@ -8,7 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import type { DriverContext } from '../../../core/driver';
 import { SourceError } from '../../source';
 import { resolveWebEndpoint } from '../address';
-import { isDiskFull } from '../failure';
+import { isFetchDiskFull } from '../failure';
 import type { WebResponse } from '../web_request';
 import type { Download } from './batch';
 import { requestLfs } from './request';
@@ -91,7 +91,7 @@ async function save({ response }: WebResponse, file: string, size: number, host:
   try {
     await pipeline(response, judge, createWriteStream(file, { flags: 'wx', mode: 0o600 }));
   } catch (error) {
-    if (isDiskFull(error)) throw error;
+    if (isFetchDiskFull(error)) throw error;
     if (bytes > size)
       throw new SourceError('refused', `The host ${host} sent a large file that is longer than it should be.`);
     throw new SourceError('unreachable', `The host ${host} broke off a large file (Git LFS). Try again later.`);

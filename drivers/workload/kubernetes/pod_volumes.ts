@@ -3,7 +3,7 @@
 import type { DeploymentStrategy } from 'kubernetes-types/apps/v1';
 import type { Container, PodSecurityContext, PodSpec } from 'kubernetes-types/core/v1';
 import path from 'node:path';
-import { claimNameOf } from '../../volume/claims';
+import { claimNameOf } from './claims';
 import type { Workload } from '../../workload';
 import { LABEL } from './names';
 

@@ -5,7 +5,7 @@ import type { ObjectRequest } from '../edge/visit';
 import { startFlight, type Flight } from './flight';
 import { renewedFields, responseFields, TAGS_MAX, tagsOf, withoutCacheFields } from '../edge/headers';
 import { conditionalFields, decide, isEndKnown, type Decision } from '../edge/policy';
-import type { Description, StoredObject } from './store';
+import type { Description, StoredObject } from './stored_object';
 
 export type Fetched =
   /** Being written into the cache; other requests may read it too. */

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import type { ByteRange } from '../../../core/protocols/byte_range';
 import { BLOCK_BYTES, openBlocks, type Blocks } from './blocks';
 import type { NewFile } from './new_file';
-import type { StoredObject } from './store';
+import type { StoredObject } from './stored_object';
 
 export interface Flight {
   /** Id of the file. */

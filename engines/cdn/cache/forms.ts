@@ -6,9 +6,7 @@ import { pipeline, type Readable } from 'node:stream';
 import { constants, createBrotliCompress, createGzip, type BrotliCompress, type Gzip } from 'node:zlib';
 import { startFlight, type Flight } from './flight';
 import type { NewFile } from './new_file';
-import type { StoredObject } from './store';
-
-export type Coding = 'br' | 'gzip';
+import type { Coding, StoredObject } from './stored_object';
 
 /** A stored object, or one that is being received. */
 export interface FormSource {

@@ -1,7 +1,7 @@
 // A file that is being written. It counts against the size limit from its first byte, and gets its final name when it
 // is complete.
 import { open, rm } from 'node:fs/promises';
-import type { StoredObject } from './store';
+import type { StoredObject } from './stored_object';
 
 /** A file for a body or a form of it: positions are relative to the body. */
 export interface NewFile {

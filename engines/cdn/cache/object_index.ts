@@ -1,7 +1,7 @@
 // Index of stored objects by address, path and tag, so that a purge only looks at the objects that match it.
 import type { PurgeSpec } from '../cdn';
 import { purgeMatcher } from '../edge/purge_matcher';
-import type { StoredObject } from './store';
+import type { StoredObject } from './stored_object';
 
 export interface ObjectIndex {
   readonly size: number;

@@ -5,7 +5,7 @@ import { parseByteRange, type ByteRange } from '../../../core/protocols/byte_ran
 import { isCompressible } from '../edge/compression';
 import { holdsIfRange, isNotModified } from '../edge/conditions';
 import type { HeaderFields } from '../edge/headers';
-import type { Coding } from './forms';
+import type { Coding } from './stored_object';
 
 /** Shorter than the idle timeout of an origin. */
 const VISITOR_IDLE_MS = 45_000;

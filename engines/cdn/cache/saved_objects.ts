@@ -4,7 +4,7 @@ import { createReadStream } from 'node:fs';
 import { appendFile, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isForm } from './forms';
-import type { Description, StoredObject } from './store';
+import type { Description, StoredObject } from './stored_object';
 
 export interface SavedObjects {
   append(name: string, start: number, description: string): void;

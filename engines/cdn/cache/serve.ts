@@ -16,10 +16,10 @@ import {
 } from '../edge/visit';
 import { fetchObject, isPassed, type Fetched } from './fetch_object';
 import type { StoredBytes } from './memory';
-import { formSourceOf, type Coding } from './forms';
+import { formSourceOf } from './forms';
 import { replyTo, sendBuffer, sendReplyHead, sendStream, type Reply } from './reply';
 import type { EmbeddedState } from './state';
-import type { StoredObject } from './store';
+import type { Coding, StoredObject } from './stored_object';
 
 const READ_BYTES = 256 * 1024;
 const AT_ONCE_BYTES = 16 * 1024;

@@ -1,5 +1,5 @@
 // Interning of strings that many objects have in common.
-import type { StoredObject } from './store';
+import type { StoredObject } from './stored_object';
 
 export interface SharedTexts {
   share(object: StoredObject): void;

@@ -9,32 +9,13 @@ import type { HeaderFields } from '../edge/headers';
 import type { Freshness } from '../edge/policy';
 import type { PurgeSpec } from '../cdn';
 import type { Flight } from './flight';
-import { startForm, type Coding, type FormSource } from './forms';
+import { startForm, type FormSource } from './forms';
 import { openNewFile, type NewFile } from './new_file';
 import { openMemoryTier, type MemoryTier, type StoredBytes } from './memory';
 import { nameOf, openObjectIndex, type ObjectIndex } from './object_index';
 import { LENGTH_BYTES, UNFINISHED, openSavedObjects, type SavedObjects } from './saved_objects';
 import { openSharedTexts, type SharedTexts } from './shared_texts';
-
-/** Metadata of an object. */
-export interface Description extends Freshness {
-  zone_id: string;
-  site: string;
-  /** Key of the address: path, and the query string if it is significant. */
-  key: string;
-  status: number;
-  headers: HeaderFields;
-  tags: string[];
-  /** Values of the request header fields that the response varies on. */
-  vary: Record<string, string>;
-}
-
-export interface StoredObject extends Description, StoredBytes {
-  /** Compressed forms that were requested so far. */
-  forms: Partial<Record<Coding, StoredBytes>>;
-}
-
-export type Address = Pick<Description, 'site' | 'key'>;
+import type { Address, Coding, Description, StoredObject } from './stored_object';
 
 export interface ObjectStore {
   /** @param fieldOf a header field of the request, read only where the objects depend on it */

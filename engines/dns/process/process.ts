@@ -1,10 +1,9 @@
-// A process of the name server: it answers itself, or has others answer on the port that it holds.
-import cluster from 'node:cluster';
+// The process of the name server.
 import { openQueue } from '../../../core/in_turn';
 import { openProcessChannel } from '../../../core/process/channel';
 import { dnsQuestions } from '../../../core/protocols/dns';
 import { openAnswering, type Answering, type ZoneText } from '../answering';
-import { openGroup, type GroupOptions } from './group';
+import type { ProcessOptions } from './client';
 
 let answering: Answering | null = null;
 
@@ -16,10 +15,9 @@ function opened(): Answering {
 // Zones are taken over in the order in which they changed.
 const inTurn = openQueue();
 openProcessChannel(process, {
-  open: (options: GroupOptions) =>
+  open: (options: ProcessOptions) =>
     inTurn(async () => {
-      const isAlone = cluster.isWorker || options.count === 1;
-      answering = isAlone ? openAnswering(options, dnsQuestions(options)) : await openGroup(options);
+      answering = openAnswering(options, dnsQuestions(options));
     }),
   put: (zones: ZoneText[]) => inTurn(async () => opened().put(zones)),
   remove: (id: string) => inTurn(async () => opened().remove(id)),

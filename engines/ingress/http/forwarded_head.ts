@@ -3,7 +3,7 @@
 import { isIP } from 'node:net';
 import { HOP_BY_HOP } from '../../../core/protocols/hop_by_hop';
 import { mintRequestId } from '../../../core/ids';
-import { EDGE_FIELD } from '../../cdn/cdn';
+import { EDGE_FIELD } from '../../cdn';
 import { withoutNamed } from './response_parser';
 import type { VisitorRequest } from '../visitor';
 
@@ -18,9 +18,10 @@ export interface Caller {
   port: string;
 }
 
+const REQUEST_ID_FIELD = 'x-request-id';
 const DROPPED = new Set([...HOP_BY_HOP, 'host', 'proxy-authorization', 'expect']);
 const OURS = new Set([
-  ...['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-port', 'x-request-id'],
+  ...['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-port', REQUEST_ID_FIELD],
   EDGE_FIELD,
 ]);
 /** Client address fields that proxies set. */
@@ -70,6 +71,8 @@ interface ForwardOptions {
   trustProxy: number;
   protocol: string | null;
   expects: boolean;
+  /** X-Request-Id: that of the caller, or what the visitor sent, which services of the platform note in their logs. */
+  requestId: 'of_caller' | 'as_sent';
 }
 
 /** Request line and headers, including the empty line. */
@@ -80,11 +83,13 @@ export function forwardedHead(request: VisitorRequest, options: ForwardOptions):
   let head = `${request.method} ${options.target} HTTP/1.1\r\nHost: ${options.authority}\r\n`;
   for (let index = 0; index < raw.length; index += 2) {
     const name = raw[index] as string;
-    if (passes(name.toLowerCase(), options.trustProxy)) head += `${name}: ${raw[index + 1]}\r\n`;
+    const lower = name.toLowerCase();
+    const isSent = lower === REQUEST_ID_FIELD && options.requestId === 'as_sent';
+    if (isSent || passes(lower, options.trustProxy)) head += `${name}: ${raw[index + 1]}\r\n`;
   }
   head += `X-Forwarded-For: ${caller.chain}\r\nX-Forwarded-Proto: ${caller.scheme}\r\n`;
   head += `X-Forwarded-Host: ${caller.host}\r\nX-Forwarded-Port: ${caller.port}\r\n`;
-  head += `X-Request-Id: ${caller.requestId}\r\n`;
+  if (options.requestId === 'of_caller') head += `X-Request-Id: ${caller.requestId}\r\n`;
   if (options.expects) head += 'Expect: 100-continue\r\n';
   if (isChunked(request)) head += 'Transfer-Encoding: chunked\r\n';
   if (options.protocol !== null) head += `Connection: Upgrade\r\nUpgrade: ${options.protocol}\r\n`;

@@ -8,13 +8,14 @@ import type { SecureContext, TLSSocket } from 'node:tls';
 import type { IngressDriver, IngressCallbacks, Route } from '../ingress';
 import { refuseClient } from './client_error';
 import { acceptVisitor, closeIdleVisitors, noteHttp2 } from './simple_connection';
-import { tlsContextCache, contextOf, forgetContext } from '../tls_contexts';
+import { tlsContextCache, contextOf, forgetContext, keepContexts } from '../tls_contexts';
 import { http2Visitors, type Http2Visitors } from './http2';
 import { handleRequest } from './request_handler';
 import { openVisitorGate } from './visitor_gate';
 import type { IngressState } from '../ingress_state';
 import { INGRESS_LIMITS, type IngressLimits } from '../limits';
 import { listenFor, portOf, stopListening, type Listeners, type Predecessor } from '../listeners';
+import { addServices, serviceHosts, type ServedService } from '../platform_services';
 import { enforceTimeouts } from '../timeouts';
 import {
   applyRoutes,
@@ -42,6 +43,8 @@ export interface IngressOptions {
   tlsPort: number | null;
   /** Number of proxies in front whose X-Forwarded-* fields are trusted. */
   trustProxy?: number;
+  /** The servers of the platform itself. */
+  services?: readonly ServedService[];
   parts: IngressCallbacks;
   /** The process whose listeners are taken over, where it has them. */
   predecessor?: Predecessor | null;
@@ -69,6 +72,7 @@ export async function openIngressServer(
   options: IngressOptions,
 ): Promise<{ driver: IngressDriver; listeners: Listeners }> {
   const ingress = newIngressState(options);
+  addServices(ingress.table, options.services ?? []);
   if (options.routes) restoreRoutes(ingress.table, options.routes.routes);
   ingress.table.complete = options.routes?.isComplete ?? false;
   const confirmedMsAgo = options.routes?.confirmedMsAgo ?? null;
@@ -96,9 +100,15 @@ export async function openIngressServer(
   const portOfScheme = (scheme: Scheme): number => portOf(listeners.get(scheme) as NetServer);
   ingress.httpsPort = secure && portOfScheme('https');
   const timer = setInterval(() => enforceTimeouts(ingress), ingress.limits.sweepMs).unref();
+  const warming = keepContexts(ingress.certificates, serviceHosts(ingress.table));
   const ports = { http: portOfScheme('http'), https: ingress.httpsPort };
   return {
-    driver: driver(ingress, ports, () => clearInterval(timer), { servers, listeners, sockets, visitors }),
+    driver: driver(ingress, ports, () => (clearInterval(timer), clearInterval(warming)), {
+      servers,
+      listeners,
+      sockets,
+      visitors,
+    }),
     listeners,
   };
 }

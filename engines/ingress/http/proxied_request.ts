@@ -8,10 +8,13 @@ import { chooseUpstream, stickyCookie } from '../load_balancing';
 import { forwardedHead, type Caller } from './forwarded_head';
 import type { IngressState } from '../ingress_state';
 import { noTargetPage, fixedPage, type Reason } from '../pages';
-import { finishProxying, releaseUpstream, endResponse, closeAfterResponse, sendPage } from './response';
+import { addTrailers, finishProxying, releaseUpstream, endResponse, closeAfterResponse, sendPage } from './response';
 import { noteFailedConnection } from '../reachability';
 import type { Site } from '../route_table';
+import { hasAuthority } from '../tls_contexts';
 import type { TrafficOwner } from '../traffic';
+import { connectionKindOf, isRepeatable } from './repeatable';
+import { endWaiting, loseService, waitForService } from './service_waiting';
 import { openTunnel } from './tunnel';
 import type { VisitorRequest, VisitorResponse } from '../visitor';
 import {
@@ -58,6 +61,8 @@ export interface ProxiedRequest extends ConnectionUser, InboundRequest {
    * The kept-alive connection was closed before the first byte of the response: retried once, with the same instance.
    */
   resending: boolean;
+  /** For a service that was away. */
+  hasWaited: boolean;
   body: BodyState;
   /**
    * The last chunk of the response so far, held back until it is known whether it is the final one. It is copied before
@@ -77,7 +82,7 @@ export interface ProxiedRequest extends ConnectionUser, InboundRequest {
 
 /** Up to this size, concatenating the body to the head is cheaper than two writes. */
 const SMALL_BYTES = 4_096;
-const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE']);
+const HSTS = ['Strict-Transport-Security', 'max-age=31536000'] as const;
 
 /** `finishProxying` must be called when the response is closed. */
 export function beginProxying(
@@ -122,6 +127,7 @@ function newProxiedRequest(
     tried: [],
     attempts: 0,
     resending: false,
+    hasWaited: false,
     body: bodyOf(request),
     pending: null,
     answered: false,
@@ -147,6 +153,7 @@ function newProxiedRequest(
 /** Sends the request to an instance, and to the next one if the connection is refused. */
 export function chooseInstance(proxied: ProxiedRequest): void {
   const { site, request, tried } = proxied;
+  if (site.service !== null) return sendToInstance(proxied, site.upstreams[0] as Upstream);
   const now = performance.now();
   const upstream = chooseUpstream(site, tried, request.headers.cookie, now);
   if (upstream !== null) return sendToInstance(proxied, upstream);
@@ -163,13 +170,14 @@ function sendToInstance(proxied: ProxiedRequest, upstream: Upstream): void {
   proxied.owner.instance_id = upstream.instanceId;
   proxied.touchedMs = now;
   upstream.open += 1;
-  const kind = upgrade !== null || proxied.attempts > 0 ? 'new' : isRepeatable(proxied) ? 'repeatable' : 'once';
+  const connection = takeConnection(upstream, proxied, now, connectionKindOf(proxied), ingress.limits.headerBytes);
   proxied.attempts += 1;
-  const connection = takeConnection(upstream, proxied, now, kind, ingress.limits.headerBytes);
   proxied.connection = connection;
   const { target, authority, expects } = proxied;
   const protocol = upgrade?.protocol ?? null;
-  const head = forwardedHead(request, { target, authority, caller, trustProxy: ingress.trustProxy, protocol, expects });
+  const trustProxy = proxied.site.service === null ? ingress.trustProxy : 0;
+  const requestId = proxied.site.service === null ? 'of_caller' : 'as_sent';
+  const head = forwardedHead(request, { target, authority, caller, trustProxy, protocol, expects, requestId });
   const body = takeWholeBody(proxied);
   // Send the head and the start of the body in one packet.
   if (proxied.body === 'held' && connection.socket !== null) holdWrites(connection.socket);
@@ -191,14 +199,11 @@ function holdWrites(socket: Socket): void {
   process.nextTick(() => process.nextTick(() => socket.uncork()));
 }
 
-/** RFC 9110 section 9.2.2: only idempotent requests may be retried when it is unknown whether they arrived. */
-export function isRepeatable(proxied: ProxiedRequest): boolean {
-  return proxied.body === 'none' && IDEMPOTENT.has(proxied.request.method as string);
-}
-
 function onConnected(this: ProxiedRequest): void {
   this.touchedMs = performance.now();
   startSendingBody(this);
+  const { service } = this.site;
+  if (service !== null) endWaiting(this, service, chooseInstance);
 }
 
 function onInformational(this: ProxiedRequest, head: ResponseHead): void {
@@ -223,6 +228,8 @@ function onHead(this: ProxiedRequest, head: ResponseHead): void {
   const { response, upstream, site, ingress } = this;
   const cookie = upstream && stickyCookie(site, upstream, this.request.headers.cookie, this.caller.scheme);
   if (cookie !== null) head.headers.push('Set-Cookie', cookie);
+  if (site.service !== null && this.listener === 'https' && hasAuthority(ingress.certificates, this.host))
+    head.headers.push(...HSTS);
   if (ingress.closing || (!this.request.complete && this.body !== 'none')) closeAfterResponse(response);
   response.writeHead(head.status, head.message, head.headers);
   this.answered = true;
@@ -253,7 +260,7 @@ function onComplete(this: ProxiedRequest, trailers: string[]): void {
   const { pending, connection, response } = this;
   this.ended = true;
   this.pending = null;
-  if (trailers.length > 0) response.addTrailers(pairs(trailers));
+  if (trailers.length > 0) addTrailers(response, trailers);
   if (connection !== null && (this.body === 'none' || this.body === 'sent'))
     returnConnection(connection, performance.now());
   else if (connection !== null) destroyConnection(connection);
@@ -276,6 +283,8 @@ function onBroken(this: ProxiedRequest, error: NodeJS.ErrnoException): void {
     this.reason = 'broken';
     return void this.response.destroy();
   }
+  const { service } = this.site;
+  if (connection.socket === null && service !== null) return waitForService(this, service, chooseInstance);
   if (connection.socket === null) {
     this.tried.push(upstream);
     noteFailedConnection(upstream, error, performance.now());
@@ -285,12 +294,6 @@ function onBroken(this: ProxiedRequest, error: NodeJS.ErrnoException): void {
     this.resending = true;
     return sendToInstance(this, upstream);
   }
-  sendPage(this, fixedPage('broken'));
-}
-
-function pairs(list: string[]): [string, string][] {
-  return Array.from({ length: list.length / 2 }, (_, index) => [
-    list[2 * index] as string,
-    list[2 * index + 1] as string,
-  ]);
+  if (service === null) sendPage(this, fixedPage('broken'));
+  else loseService(this, service, connection.receivedBytes, chooseInstance);
 }

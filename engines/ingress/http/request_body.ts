@@ -61,7 +61,7 @@ function sendBodyChunk(proxied: ProxiedRequest, chunk: Buffer, chunked: boolean)
   proxied.touchedMs = performance.now();
   const socket = proxied.connection?.socket ?? null;
   if (socket === null) return; // the response came early: discard the rest
-  if (proxied.receivedBytes > proxied.ingress.limits.bodyBytes)
+  if (proxied.site.service === null && proxied.receivedBytes > proxied.ingress.limits.bodyBytes)
     return failRequest(proxied, fixedPage('body_too_large'));
   socket.cork();
   if (chunked) socket.write(`${chunk.length.toString(16)}\r\n`, 'latin1');

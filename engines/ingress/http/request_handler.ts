@@ -7,6 +7,7 @@ import { beginProxying, chooseInstance, type InboundRequest, type ProxiedRequest
 import { callerOf } from './forwarded_head';
 import type { IngressState } from '../ingress_state';
 import { fixedPage, render, type Page } from '../pages';
+import { serveService } from './service_requests';
 import { isClosingAfterResponse, endAfterRequest, closeAfterResponse, sendPage } from './response';
 import { findSite, normalizeHost, type Site } from '../route_table';
 
@@ -53,6 +54,8 @@ export function serveSite(
   site: Site,
   { authority, target }: RequestAddress,
 ): void {
+  if (site.service !== null)
+    return serveService(ingress, inbound, site, { authority, host: normalizeHost(authority), target });
   const isOfEdge = ingress.parts.edge?.isOwn(inbound.request) ?? false;
   const caller = callerOf(inbound.request, authority, inbound.listener, isOfEdge ? 1 : ingress.trustProxy);
   const full = site.application.open >= ingress.limits.applicationRequests;

@@ -8,6 +8,8 @@ import type { VisitorRequest, VisitorResponse } from '../visitor';
 import { destroyConnection, finishUpstreamRequest } from '../upstream';
 
 const LINGERING_CLOSE_MS = 2_000;
+/** Clients of object storage and of the registry send gigabytes, and read the answer when all of it is sent. */
+const SERVICE_LINGERING_CLOSE_MS = 30_000;
 const PATH_LENGTH = 2_048;
 /** nginx convention: the client disconnected before the response. */
 const CLIENT_GONE = 499;
@@ -72,20 +74,33 @@ export function endResponse(proxied: ProxiedRequest, last: Buffer | string | nul
   const encoding = proxied.reason === null ? 'latin1' : 'utf8';
   if (proxied.body === 'none' || request.complete || proxied.upgrade !== null) return end(response, last, encoding);
   if (last !== null && last.length > 0) write(response, last, encoding);
-  endAfterRequest(request, response);
+  endAfterRequest(request, response, proxied.site.service === null ? LINGERING_CLOSE_MS : SERVICE_LINGERING_CLOSE_MS);
 }
 
 /**
  * Ends a response before its request is complete. Closing a connection with unread input resets it, and the client
  * loses the response (RFC 9112 section 9.6). Further input is therefore discarded for a while, as in a lingering close.
  */
-export function endAfterRequest(request: VisitorRequest, response: VisitorResponse): void {
+export function endAfterRequest(
+  request: VisitorRequest,
+  response: VisitorResponse,
+  lingeringMs = LINGERING_CLOSE_MS,
+): void {
   closeAfterResponse(response);
   const done = (): void => void response.end();
-  const timer = setTimeout(done, LINGERING_CLOSE_MS).unref();
+  const timer = setTimeout(done, lingeringMs).unref();
   request.once('close', () => (clearTimeout(timer), done()));
   request.once('end', () => (clearTimeout(timer), done()));
   request.resume();
+}
+
+/** @param list alternating names and values */
+export function addTrailers(response: VisitorResponse, list: readonly string[]): void {
+  const pairs = Array.from({ length: list.length / 2 }, (_, index): [string, string] => [
+    list[2 * index] as string,
+    list[2 * index + 1] as string,
+  ]);
+  response.addTrailers(pairs);
 }
 
 /** Decrements the open requests and writes the access line. */
@@ -100,6 +115,8 @@ export function finishProxying(proxied: ProxiedRequest): void {
   abortUpstream(proxied);
   ingress.running.delete(proxied);
   if (proxied.isCounted) countOut(site.application, proxied.caller.address);
+  // A service counts and logs its requests itself.
+  if (site.service !== null) return;
   const duration = performance.now() - proxied.startedMs;
   if (proxied.status !== 101) {
     countRequest(ingress.traffic, proxied.owner, proxied.status, duration);

@@ -3,7 +3,7 @@
 // nor repairs anything.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
-import { EDGE_FIELD } from '../../cdn/cdn';
+import { EDGE_FIELD } from '../../cdn';
 import type { IngressLimits } from '../limits';
 import type { VisitorRequest } from '../visitor';
 

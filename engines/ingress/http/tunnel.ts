@@ -32,7 +32,8 @@ export function openTunnel(proxied: ProxiedRequest, head: ResponseHead, rest: Bu
   ingress.running.delete(proxied);
   ingress.tunnels.add(tunnel);
   upstream.tunnels.add(tunnel);
-  countRequest(ingress.traffic, proxied.owner, 101, performance.now() - proxied.startedMs);
+  if (proxied.site.service === null)
+    countRequest(ingress.traffic, proxied.owner, 101, performance.now() - proxied.startedMs);
   tunnel.client.write(text, 'latin1');
   relay(tunnel, tunnel.instance, tunnel.client, (bytes) => count(proxied, 0, bytes));
   relay(tunnel, tunnel.client, tunnel.instance, (bytes) => count(proxied, bytes, 0));
@@ -82,6 +83,7 @@ function relay(tunnel: Tunnel, from: Duplex, to: Duplex, counted: (bytes: number
 function count(proxied: ProxiedRequest, received: number, sent: number): void {
   proxied.receivedBytes += received;
   proxied.sentBytes += sent;
+  if (proxied.site.service !== null) return;
   countBytes(proxied.ingress.traffic, proxied.owner, received, sent);
 }
 

@@ -166,7 +166,7 @@ function handlersOf({ callbacks, onReport, log }: IngressProcessOptions): Handle
     certificate: (host: string) => callbacks.certificate(host),
     challenge: (token: string) => callbacks.challenge(token),
     report: (report: Report) => onReport(report),
-    log: (message: string, error: string) => log(message, error),
+    log: (message: string, error: string | null) => log(message, error ?? undefined),
   };
 }
 

@@ -9,8 +9,7 @@ import { predecessorOf, startSuccessor, type Program } from './handover';
 import { callbacksOf, closeServed, openServed, reportOf, type Follow, type Served } from './served';
 import { programVersion, type Greeting, type IngressProcessSettings } from './settings';
 import type { IngressDriver, Route, Unpin } from '../ingress';
-import type { CdnZoneSpec, PurgeSpec } from '../../cdn/cdn';
-import { NODE } from '../../cdn/cache/driver';
+import { type CdnZoneSpec, type PurgeSpec, NODE } from '../../cdn';
 import { driverContext } from '../../../core/driver';
 
 const REPORT_EVERY_MS = 300;

@@ -1,9 +1,7 @@
 // The drivers of the ingress and of its cache, where both are in the ingress process. Routes and zones are kept here
 // too: a process that was started again gets them anew.
 import type { AccessLine, IngressCallbacks, IngressDriver, Route, Traffic } from '../ingress';
-import type { CdnDriver, CdnTraffic, CdnZoneSpec } from '../../cdn/cdn';
-import { NODE } from '../../cdn/cache/driver';
-import type { StoredZones } from '../../cdn/edge/edge';
+import { type CdnDriver, type CdnTraffic, type CdnZoneSpec, NODE, type StoredZones } from '../../cdn';
 import type { Channel } from '../../../core/process/channel';
 import { openIngressProcess, type IngressProcess, type IngressProcessOptions } from './client';
 import type { Report } from './settings';
@@ -58,7 +56,7 @@ export async function openRemoteIngress({
   known.reads = process.reads;
   for (const [id, spec] of zones) process.channel().send('ensureZone', id, spec);
   return {
-    ingress: ingressDriver(process, known, stored),
+    ingress: ingressDriver(process, known, options.settings.services ?? [], stored),
     cdn: cdnDriver(process, known, stored),
     end: (graceMs) => process.end(graceMs),
   };
@@ -78,7 +76,12 @@ function sendAll(known: Known, channel: Channel): void {
   for (const [id, spec] of known.zones) channel.send('ensureZone', id, spec);
 }
 
-function ingressDriver(process: IngressProcess, known: Known, stored?: StoredZones): IngressDriver {
+function ingressDriver(
+  process: IngressProcess,
+  known: Known,
+  services: readonly unknown[],
+  stored?: StoredZones,
+): IngressDriver {
   const send = (name: string, ...args: unknown[]): void => process.channel().send(name, ...args);
   const keep = (routes: Route[]): void => {
     known.routes.clear();
@@ -113,15 +116,15 @@ function ingressDriver(process: IngressProcess, known: Known, stored?: StoredZon
     forgetCertificate: (host) => send('forgetCertificate', host),
     close: async (graceMs) => {
       await stored?.flush();
-      if (!isServing(known)) return process.end(graceMs);
+      if (!isServing(known, services)) return process.end(graceMs);
       process.detach();
     },
   };
 }
 
 /** Without anything behind it, a process that stays would only keep the port. */
-function isServing({ routes, zones }: Known): boolean {
-  return zones.size > 0 || [...routes.values()].flat().some(({ targets }) => targets.length > 0);
+function isServing({ routes, zones }: Known, services: readonly unknown[]): boolean {
+  return services.length > 0 || zones.size > 0 || [...routes.values()].flat().some(({ targets }) => targets.length > 0);
 }
 
 /** Of processes that were replaced too: what they have begun depends on it. One that ends meanwhile has done it. */

@@ -1,11 +1,17 @@
 // What the ingress process serves: the ingress and the cache of CDN zones, and what both count and note.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isPublicAddress } from '../../../core/protocols/addresses';
-import type { CdnEngine } from '../../cdn/edge/edge';
-import { openEmbeddedCdn } from '../../cdn/cache/driver';
-import type { CdnZoneSpec } from '../../cdn/cdn';
+import { type CdnEngine, openEmbeddedCdn, type CdnZoneSpec } from '../../cdn';
 import { driverContext } from '../../../core/driver';
-import type { AccessLine, Certificate, IngressCallbacks, IngressDriver, Route, Unpin } from '../ingress';
+import type {
+  AccessLine,
+  Certificate,
+  IngressCallbacks,
+  IngressDriver,
+  Route,
+  ServiceAbsence,
+  Unpin,
+} from '../ingress';
 import { openOutbound } from '../../../core/outbound';
 import { openIngressServer } from '../http/http';
 import type { Listeners, Predecessor } from '../listeners';
@@ -32,7 +38,7 @@ export type Follow = (parts: {
 
 /** What a control plane knows: certificates and answers to challenges. */
 type Callbacks = Pick<IngressCallbacks, 'certificate' | 'challenge'> & {
-  log(message: string, error: unknown): void;
+  log(message: string, error?: unknown): void;
 };
 
 /** While no control plane takes them; later ones are left out. */
@@ -58,7 +64,7 @@ export async function openServed(
   predecessor: (Predecessor & { content: Content }) | null,
   follow: Follow,
 ): Promise<Served> {
-  const { host, port, tlsPort, trustProxy, cdn: cache } = settings;
+  const { host, port, tlsPort, trustProxy, services, cdn: cache } = settings;
   const outbound = openOutbound({
     isAllowed: cache.allowPrivateAddresses ? () => true : isPublicAddress,
     hostsFile: cache.allowPrivateAddresses,
@@ -70,12 +76,22 @@ export async function openServed(
   const cdn = openEmbeddedCdn({ directory, ...limits, outbound, log, ...(token && { token }) });
   const lines: AccessLine[] = [];
   const line = (one: AccessLine): void => void (lines.length < LINES_MAX && lines.push(one));
-  const parts = { ...callbacks, edge: cdn.edge, line };
+  const serviceIsBack = (absence: ServiceAbsence): void => log(textOf(absence));
+  const parts = { ...callbacks, edge: cdn.edge, line, serviceIsBack };
   const content = predecessor?.content ?? null;
   const zones = new Map(content?.zones);
   for (const [id, spec] of zones) await cdn.driver.ensureZone(id, spec, driverContext(ENSURE_MS));
   if (predecessor) await Promise.race([cdn.objectsLoaded(), sleep(OBJECTS_MS)]);
-  const options = { host, port, tlsPort, trustProxy, parts, predecessor, routes: content };
+  const options = {
+    host,
+    port,
+    tlsPort,
+    trustProxy,
+    ...(services && { services }),
+    parts,
+    predecessor,
+    routes: content,
+  };
   const { driver, listeners } = await openIngressServer(options);
   const ingress = await follow({ ingress: driver, settings, log });
   return { settings, ingress, listeners, cdn, zones, lines, pins: new Map() };
@@ -96,10 +112,16 @@ export function callbacksOf(controller: () => Channel | null): Callbacks {
     certificate: async (host) => (await ask('certificate', host)) as Certificate | null,
     challenge: async (token) => (await ask('challenge', token)) as string | null,
     log(message, error) {
-      process.stderr.write(`${new Date().toISOString()} ${message} ${String(error)}\n`);
-      controller()?.send('log', message, String(error));
+      const text = error === undefined ? null : String(error);
+      process.stderr.write(`${new Date().toISOString()} ${message} ${text ?? ''}\n`);
+      controller()?.send('log', message, text);
     },
   };
+}
+
+function textOf({ name, awayMs, waited, refused }: ServiceAbsence): string {
+  const seconds = (awayMs / 1000).toFixed(1);
+  return `The server \`${name}\` took no connections for ${seconds} s: ${waited} requests waited, ${refused} got 503.`;
 }
 
 /** Null where nothing has happened. */

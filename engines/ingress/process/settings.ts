@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { memoize } from '../../../core/memoize';
-import type { CdnTraffic } from '../../cdn/cdn';
-import type { EmbeddedCdnLimits } from '../../cdn/cache/driver';
+import type { CdnTraffic, EmbeddedCdnLimits } from '../../cdn';
 import type { AccessLine, IngressDriver, Traffic } from '../ingress';
+import type { ServedService } from '../platform_services';
 
 export interface IngressProcessSettings {
   host: string;
@@ -15,6 +15,8 @@ export interface IngressProcessSettings {
   tlsPort: number | null;
   /** How many proxies in front have their X-Forwarded-* believed. */
   trustProxy: number;
+  /** The servers of the platform itself. */
+  services?: ServedService[];
   /** The cluster whose pods it follows; absent: there is none. */
   cluster?: { kubeconfig: string | null; serviceHost: string | null; servicePort: number };
   cdn: EmbeddedCdnLimits & {

@@ -1,5 +1,5 @@
 // An incoming message, validated while it is received. A small one is stored in its row, a larger one in a file that is
-// synced before the message is acknowledged (docs/decisions/0085).
+// synced before the message is acknowledged (docs/decisions/0042).
 import { isUtf8 } from 'node:buffer';
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
 // Converts messages to a form that every server accepts: ASCII bodies with lines of at most 998 bytes. The conversion
-// happens before signing (RFC 6376 §5.3), once for all destinations (docs/decisions/0161).
+// happens before signing (RFC 6376 §5.3), once for all destinations (docs/decisions/0042).
 import { isAscii } from 'node:buffer';
 import { encodeHeader, LINE_BYTES_MAX } from './header_encoding';
 import { fieldsNamed, formatHeader, type HeaderField } from './header';

@@ -7,8 +7,8 @@ import { releaseMemory } from '../../../core/process/release_memory';
 import { absentIsNull, syncDirectory } from '../../../core/files';
 import type { SecretBox } from '../../../core/secrets';
 import { newEncryption, openEncrypted, reencryptFileKey, type Encryption, type Seals } from '../settings/encryption';
-import { openFileCache, type OpenFile } from './open_files';
-import { openWriteBehind } from './write_behind';
+import { openFileCache, type OpenFile } from '../../../core/files/open_files';
+import { openWriteBehind } from '../../../core/files/write_behind';
 
 const FILE_ID = /^[0-9a-f]{32}$/;
 const ID_BYTES = 16;
@@ -183,7 +183,7 @@ async function* directoriesOf(
 }
 
 /**
- * Seals the keys of encrypted files with the current key of the installation (docs/decisions/0172). Files may be read,
+ * Seals the keys of encrypted files with the current key of the installation (docs/decisions/0040). Files may be read,
  * written and removed meanwhile; what was interrupted continues when it is called again.
  * @param files all that are encrypted with the key of the installation
  * @returns numbers of files that were sealed with other keys, and of those that no key opens

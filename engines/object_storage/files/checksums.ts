@@ -1,6 +1,6 @@
 // Checksums of S3: verified while content streams, returned with objects, and combined for multipart uploads.
 import { createHash, type Hash } from 'node:crypto';
-import { CRC_BYTES, openCrc, POLYNOMIALS, type CrcName } from '../crc';
+import { CRC_BYTES, openCrc, POLYNOMIALS, type CrcName } from './crc';
 
 export const ALGORITHMS = ['CRC32', 'CRC32C', 'CRC64NVME', 'SHA1', 'SHA256'] as const;
 export type ChecksumAlgorithm = (typeof ALGORITHMS)[number];

@@ -4,7 +4,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import type { SecretBox } from '../../../core/secrets';
-import type { OpenFile } from '../files/open_files';
+import type { OpenFile } from '../../../core/files/open_files';
 
 export type Seals = Pick<SecretBox, 'seal' | 'open'>;
 

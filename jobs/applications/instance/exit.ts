@@ -6,7 +6,7 @@ import { forgetFoundPort, type Launch } from '../../../models/applications/insta
 import { progressing, type JobContext, type Outcome, requireHost } from '../../job';
 import { shipLastLines } from '../../unit_log';
 import { instanceArtifactDirectory } from './artifact';
-import { isCrashed, restartDelayMs, appendExit } from './backoff';
+import { isCrashed, restartDelayMs, appendExit } from '../../restart_backoff';
 import { exposedPortOf, sharedPortAdvice } from './image';
 import { lastOutputOf } from './last_output';
 import { appendInstanceLog, restartStop, type InstanceRow } from './row';

@@ -3,7 +3,7 @@ import http from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type NetworkLocation, connectInto } from '../../../core/outbound/network_location';
-import type { ReleaseSettings } from '../../../models/deployments/release';
+import type { ReleaseSettings } from '../../../models/applications/release_settings';
 
 const HTTP_MS = 4_000;
 const ANSWERED = 'answered';

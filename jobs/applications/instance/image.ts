@@ -1,6 +1,6 @@
 import { commandLineOf, type ImageHealthCheck, type ImageSettings } from '../../../core/protocols/image_settings';
 import type { UnitImage } from '../../../drivers/runtime';
-import type { ReleaseSettings } from '../../../models/deployments/release';
+import type { ReleaseSettings } from '../../../models/applications/release_settings';
 import { WEB, type InstanceRow } from './row';
 
 /**

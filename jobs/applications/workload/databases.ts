@@ -3,7 +3,7 @@
 import { DriverError } from '../../../core/driver';
 import { overrideVariables } from '../../../core/process/variables';
 import type { Workload } from '../../../drivers/workload';
-import type { AttachedDatabase } from '../../../models/databases/database_attachment/work';
+import type { AttachedDatabase } from '../../../models/applications/attached_database';
 import { endpointHost } from '../../../models/databases/database/credentials';
 import type { JobContext } from '../../job';
 import { databaseAuthority } from '../../databases/database/certificate';

@@ -1,6 +1,6 @@
 // Unexpected exits of database servers: each is reported once, and lengthens the back-off before the next start.
 import { appendDatabaseLines, type DatabaseLineInput } from '../../../models/applications/log_line';
-import { appendExit, restartDelayMs } from '../../applications/instance/backoff';
+import { appendExit, restartDelayMs } from '../../restart_backoff';
 import { progressing, type JobContext, type Outcome } from '../../job';
 import type { ExitHistory } from './row';
 

@@ -5,7 +5,7 @@ import { mkdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { replaceFile } from '../../../core/files';
-import { attachedDatabases, type AttachedDatabase } from '../../../models/databases/database_attachment/work';
+import { attachedDatabases, type AttachedDatabase } from '../../../models/applications/attached_database';
 import type { JobContext } from '../../job';
 import { databaseAuthority } from './certificate';
 

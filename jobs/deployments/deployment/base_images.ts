@@ -1,7 +1,7 @@
 // Registry credentials with which a Dockerfile build pulls its base images.
 import { BASE_IMAGE_AUTH, DISK_MB, INSECURE_REGISTRY } from '../../../drivers/builder/dockerfile/dockerfile_script';
 import { authDocument } from '../../../models/applications/application/image_credentials';
-import { isFromFork } from '../../../models/previews/preview/from_fork';
+import { isFromFork } from '../../../models/deployments/from_fork';
 import { registryNames } from '../../../models/registries/registry/of_image';
 import { requireHost, type JobContext } from '../../job';
 import type { DeploymentRow } from './row';

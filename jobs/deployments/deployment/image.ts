@@ -16,11 +16,11 @@ import {
   artifactDirectory,
   cacheDirectory,
   DeploymentFailure,
-  rangeDirectory,
   removeDirectory,
   type DeploymentRow,
   type StoredPlan,
 } from './row';
+import { rangeDirectory } from '../../applications/application/user_range';
 import { requireCommands } from './commands';
 import { imageAccess } from './image_access';
 

@@ -78,11 +78,6 @@ export function cacheDirectory(
   return path.join(requireHost(ctx).directories.caches, application_id, name);
 }
 
-/** Goes with the application, after all that runs of it: its images have the user ids of this directory. */
-export function rangeDirectory(applicationId: string, ctx: JobContext): string {
-  return path.resolve(requireHost(ctx).directories.caches, applicationId);
-}
-
 export function taskUnitId(row: DeploymentRow, step: 'build' | 'release'): string {
   return `${row.id}.${step}`;
 }

@@ -1,5 +1,5 @@
 // Where the command of a run runs: on this host as a unit, or on a cluster as a task.
-import type { TaskState } from '../../../drivers/task';
+import type { TaskState } from '../../../drivers/workload/task';
 import { isOnCluster } from '../../../models/deployments/deployment_work';
 import { requireHost, type JobContext } from '../../job';
 import { clusterEngine } from './cluster_engine';

@@ -3,7 +3,7 @@ import os from 'node:os';
 import { describeEnd } from '../../../core/log/failure_excerpt';
 import { lineEndHint } from '../../../drivers/builder/line_ends';
 import { FILES_PER_MB, type Killed } from '../../../drivers/runtime';
-import type { TaskState } from '../../../drivers/task';
+import type { TaskState } from '../../../drivers/workload/task';
 import { sizeOf } from '../../../models/deployments/release';
 import { findRunLaunch } from '../../../models/runs/run/work';
 import type { RunStatus } from '../../../schema/types';

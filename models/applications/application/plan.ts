@@ -7,7 +7,7 @@ import type { Values } from '../../../db/table';
 import { requireRegion } from '../../reference/region';
 import { named } from '../../../db/statement';
 import { newSource, sourceOfPreset } from './source';
-import { randomWord } from '../../../core/accounts/random_word';
+import { randomWord } from '../../../core/ids';
 
 interface ApplicationPlan {
   values: Values;

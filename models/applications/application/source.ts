@@ -8,7 +8,7 @@ import type {
   UpdateApplicationSourceInput,
 } from '../../../schema/types';
 import { Registry } from '../../registries/registry';
-import { validateGitAddress } from './git_address';
+import { validateGitAddress } from '../../integrations/git_address';
 import { imageMistakes } from './image_address';
 import { requireRepository } from './repository';
 import { requestedChanges } from '../../base/requested_changes';

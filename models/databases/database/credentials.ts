@@ -51,7 +51,7 @@ export function endpointHost(config: Config, access: Endpoint['access']): string
 /**
  * The connection URL in the form that clients of the engine take. Names and passwords need no quoting. The URL of
  * MariaDB has no parameter: each client names its TLS parameter differently, and rejects the others
- * (docs/decisions/0169).
+ * (docs/decisions/0031).
  */
 export function connectionString(
   { engine, database_name }: Server,

@@ -3,7 +3,7 @@ import type { Config } from '../../../core/config';
 import type { Sql } from '../../../core/context';
 import type { SecretBox } from '../../../core/secrets';
 import type { Application } from '../../applications/application';
-import { createCurrentRelease } from '../../applications/application/run';
+import { createCurrentRelease } from '../../deployments/run_application';
 import { createRelease } from '../../deployments/release';
 import { changeRows } from '../../../db/loop_rows';
 import { named } from '../../../db/statement';

@@ -2,7 +2,7 @@
 import type { Context } from '../../../core/context';
 import { problem, validationFailed } from '../../../core/errors';
 import { limits } from '../../../core/limits';
-import { allocatePort } from '../database/capacity';
+import { allocatePort } from '../../reference/capacity';
 import { requireFeature, requirePackage } from '../database/offer';
 import { named } from '../../../db/statement';
 import type { DatabasePoolMode, DatabaseStatus } from '../../../schema/types';

@@ -2,13 +2,13 @@
 // database takes over its directory, its port and its operating-system user.
 import type { Context } from '../../../core/context';
 import { mintId, timeOfId } from '../../../core/ids';
-import { meter } from '../../projects/billing';
+import { meter } from '../../base/metering';
 import { DatabaseEndpoint } from '../database_endpoint';
 import type { DatabaseReplica } from '../database_replica';
 import { DatabaseUser } from '../database_user';
 import { openPassword, sealPassword } from '../database_user/password';
 import { ManagedDatabase } from '../database';
-import { transferPort } from '../database/capacity';
+import { transferPort } from '../../reference/capacity';
 import { openAdminPassword, sealAdminPassword } from '../database/credentials';
 import { wakeDatabase } from '../database/wake';
 import { named } from '../../../db/statement';

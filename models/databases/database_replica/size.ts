@@ -2,7 +2,7 @@
 import type { DatabasePackageRow } from '../../../core/catalog/catalogs';
 import type { Context } from '../../../core/context';
 import { validationFailed } from '../../../core/errors';
-import { requireCapacity } from '../database/capacity';
+import { requireCapacity } from '../../reference/capacity';
 import { requireFeature, requirePackage } from '../database/offer';
 import { named } from '../../../db/statement';
 

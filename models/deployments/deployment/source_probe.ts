@@ -1,10 +1,11 @@
 // What a request for a deployment means: the source allows it, and the remote has it.
 import type { Context, SourceResult } from '../../../core/context';
-import { problem, validationFailed, type FieldError, type Problem } from '../../../core/errors';
+import { problem, validationFailed, type FieldError } from '../../../core/errors';
 import type { CreateDeploymentInput } from '../../../schema/types';
 import { Application } from '../../applications/application';
 import { isGit, resolveSource } from '../../applications/application/remote';
 import type { Source } from '../../applications/application/source';
+import { sourceProblem } from '../../integrations/git_integration/client';
 
 /** The source at the time of the probe, and the remote's response. */
 export interface ProbedSource {
@@ -50,13 +51,6 @@ export function requireCommit(
   const field = failedField(answer.failure, input);
   if (field) throw problem('reference_not_found', answer.message, { field });
   throw sourceProblem(answer);
-}
-
-/** Only what did not answer is worth another try with the same request. */
-export function sourceProblem({ failure, message }: Extract<SourceResult, { found: false }>): Problem {
-  const found = problem('provider_error', message);
-  found.retryable = failure === 'unreachable';
-  return found;
 }
 
 type Failure = Extract<SourceResult, { found: false }>['failure'];

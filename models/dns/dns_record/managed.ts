@@ -1,6 +1,6 @@
 // Records that the platform makes for a resource of the same project: a custom domain, an email domain, a CDN domain.
 // They stand in the zones that the project holds, bear their owner in `managed_by`, and go with it. A record of the
-// user is never changed: where one is in the way, it is named instead (docs/decisions/0034).
+// user is never changed: where one is in the way, it is named instead (docs/decisions/0032).
 import type { Sql } from '../../../core/context';
 import { mintId } from '../../../core/ids';
 import { limits } from '../../../core/limits';

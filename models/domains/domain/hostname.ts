@@ -1,6 +1,7 @@
 // What a host name is, in the eyes of the DNS and of the platform.
 import { getDomain, getPublicSuffix } from 'tldts';
 import type { Config } from '../../../core/config';
+import { ownHostnames } from '../../../core/platform_names';
 import { validationFailed } from '../../../core/errors';
 import type { DomainType } from '../../../schema/types';
 
@@ -29,7 +30,8 @@ export function requireForeign(config: Config, hostname: string): void {
 }
 
 function ownDomains(config: Config): string[] {
-  return [config.appsDomain, config.ingressHost, config.cdnDomain, new URL(config.baseUrl).hostname];
+  const { appsDomain, ingressHost, cdnDomain, s3Domain, s3WebsiteDomain } = config;
+  return [appsDomain, ingressHost, cdnDomain, s3Domain, s3WebsiteDomain, ...ownHostnames(config)];
 }
 
 // A wildcard one level above would take the platform's own name as well.

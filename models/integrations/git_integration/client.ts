@@ -1,6 +1,6 @@
 // Asking the provider of an integration: with a token that works, refreshed where it has expired, and with what the
 // provider refuses written down.
-import type { Probes, Sql } from '../../../core/context';
+import type { Probes, SourceResult, Sql } from '../../../core/context';
 import { problem, type Problem } from '../../../core/errors';
 import type { Config } from '../../../core/config';
 import {
@@ -128,6 +128,13 @@ export function providerProblem(error: unknown): unknown {
 export function providerFailure({ failure, message }: GitProviderError): Problem {
   const found = problem('provider_error', message);
   found.retryable = !['unauthorized', 'forbidden', 'not_found'].includes(failure);
+  return found;
+}
+
+/** Only what did not answer is worth another try with the same request. */
+export function sourceProblem({ failure, message }: Extract<SourceResult, { found: false }>): Problem {
+  const found = problem('provider_error', message);
+  found.retryable = failure === 'unreachable';
   return found;
 }
 

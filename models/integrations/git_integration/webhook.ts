@@ -1,7 +1,6 @@
 // The webhook of the repository that a source names, as a user sees it.
 import type { Context } from '../../../core/context';
 import { named } from '../../../db/statement';
-import type { Source } from '../../applications/application/source';
 import { hookUrl, openHook } from './hook';
 
 const FIND = named(`select id, sealed_hook, hook_reason from git_repositories
@@ -14,7 +13,10 @@ interface Webhook {
   webhook_reason: string | null;
 }
 
-export async function webhookOf(ctx: Context, source: Source | null): Promise<Webhook> {
+/** The fields of a source that name a repository. */
+type NamedRepository = Record<'git_integration_id' | 'repository_id' | 'shared_repository_id', string | null>;
+
+export async function webhookOf(ctx: Context, source: NamedRepository | null): Promise<Webhook> {
   const { git_integration_id = null, repository_id = null, shared_repository_id = null } = source ?? {};
   const isNamed = git_integration_id !== null || shared_repository_id !== null;
   const [row] = isNamed

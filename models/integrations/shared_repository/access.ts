@@ -1,7 +1,7 @@
 // How a shared repository is read, and which ways fit its address.
 import type { Context } from '../../../core/context';
 import { validationFailed, problem } from '../../../core/errors';
-import { validateGitAddress } from '../../applications/application/git_address';
+import { validateGitAddress } from '../git_address';
 import { GitIntegration } from '../git_integration';
 import { requireActive } from '../git_integration/client';
 

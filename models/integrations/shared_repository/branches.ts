@@ -2,8 +2,7 @@
 import type { Context } from '../../../core/context';
 import type { GitBranch } from '../../../core/protocols/git_provider';
 import type { Page } from '../../base/page';
-import { sourceProblem } from '../../deployments/deployment/source_probe';
-import { providerProblem } from '../git_integration/client';
+import { providerProblem, sourceProblem } from '../git_integration/client';
 import { contains, walk } from '../git_integration/walk';
 import { SharedRepository } from '../shared_repository';
 import { remoteOfShared } from './remote';

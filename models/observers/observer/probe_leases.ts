@@ -1,7 +1,7 @@
 // Leases of checks to probes. When a probe dies, its checks wait until their leases end; a result counts once, and only
 // while the probe holds the lease.
 import type { Sql } from '../../../core/context';
-import type { CheckReport, ChecksRequest, Lease, ResultsAnswer } from '../../../core/protocols/probe_protocol';
+import type { CheckReport, ChecksRequest, Lease, ResultsAnswer } from '../../../core/outbound/probe_protocol';
 import type { Turns } from '../../../core/accounts/turns';
 import { named } from '../../../db/statement';
 import { noteProbe, type Probe } from '../probe';

@@ -2,7 +2,7 @@
 import type { SourceResult, SourceRef } from '../../../core/context';
 import { problem } from '../../../core/errors';
 import type { Source } from '../../applications/application/source';
-import { sourceProblem } from '../../deployments/deployment/source_probe';
+import { sourceProblem } from '../../integrations/git_integration/client';
 
 /** The source and ref of a probe, with the remote's response. */
 export interface ProbedHead {

@@ -1,6 +1,6 @@
 // Host names of previews: readable, one label below the apps domain, unique across all projects.
 import type { Context } from '../../../core/context';
-import { randomWord } from '../../../core/accounts/random_word';
+import { randomWord } from '../../../core/ids';
 import { named } from '../../../db/statement';
 
 /** Without vowels, so that no word comes out. */

@@ -4,8 +4,8 @@ import { limits } from '../../../core/limits';
 import type { Session } from '../../../db/control_database';
 import { tearDownRows } from '../../../db/loop_rows';
 import { named } from '../../../db/statement';
-import type { AttachedDatabase } from '../../databases/database_attachment/work';
-import type { ReleaseSettings } from '../../deployments/release';
+import type { AttachedDatabase } from '../../applications/attached_database';
+import type { ReleaseSettings } from '../../applications/release_settings';
 
 /** All that a run is started from. */
 export interface RunLaunch {

@@ -6,14 +6,19 @@ import { mailDirectory } from '../../../core/mail/mail_directory';
 import { isPublicAddress } from '../../../core/protocols/addresses';
 import { limits } from '../../../core/limits';
 import { dnsQuestions } from '../../../core/protocols/dns';
-import { openBounceServer } from '../../../engines/mail/bounce_server';
-import { stsPolicies } from '../../../engines/mail/mta_sts';
-import { directRoute, smarthostHop, type Route } from '../../../engines/mail/route';
-import { openSubmission, type MailListener } from '../../../engines/mail/submission';
-import { openTransport } from '../../../engines/mail/transport';
+import {
+  openBounceServer,
+  stsPolicies,
+  directRoute,
+  smarthostHop,
+  type Route,
+  openSubmission,
+  type MailListener,
+  openTransport,
+} from '../../../engines/mail';
 import { listen } from '../../platform/listener';
 import type { Platform } from '../../platform/platform';
-import { outboundOf } from '../../platform/probes';
+import { outboundOf } from '../../platform/outbound';
 import { mailCertificate, watchMailCertificate, type MailTls } from './mail_certificate';
 import { startMailLoop } from './mail_loop';
 import { bounceRules } from './mail_reports';

@@ -2,7 +2,7 @@
 // A password has 256 random bits, so guessing is hopeless; the purpose is to limit load. A client with the right
 // password of another zone is not affected by failures from the same address, such as another application of the host.
 import ipaddr from 'ipaddr.js';
-import { SmtpReply } from '../../../engines/mail/reply';
+import { SmtpReply } from '../../../engines/mail';
 
 interface LoginFailures {
   /** @throws SmtpReply for a user name that an address has tried too often */

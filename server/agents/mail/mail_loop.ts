@@ -6,11 +6,15 @@ import { returnPathLocal } from '../../../core/mail/mail_reference';
 import type { Logger } from '../../../core/log/log';
 import type { SecretBox } from '../../../core/secrets';
 import type { ControlDatabase } from '../../../db/control_database';
-import type { SigningIdentity } from '../../../engines/mail/message/dkim_signature';
-import { outgoingMessage } from '../../../engines/mail/outgoing';
-import type { Route } from '../../../engines/mail/route';
-import { classifyRejection } from '../../../engines/mail/rejection';
-import type { HopResult, Outbound, Transport } from '../../../engines/mail/transport';
+import {
+  type SigningIdentity,
+  outgoingMessage,
+  type Route,
+  classifyRejection,
+  type HopResult,
+  type Outbound,
+  type Transport,
+} from '../../../engines/mail';
 import { startClaimLoop } from '../../../jobs/claim_loop';
 import { openWakeSignal, type WakeSignal } from '../../../jobs/wake_signal';
 import { isPublished, returnPathOf } from '../../../models/email/email_domain/instructions';

@@ -4,10 +4,7 @@ import { parseReturnPath, type MailReference } from '../../../core/mail/mail_ref
 import type { Logger } from '../../../core/log/log';
 import type { SecretBox } from '../../../core/secrets';
 import type { ControlDatabase } from '../../../db/control_database';
-import type { BounceRules } from '../../../engines/mail/bounce_server';
-import { classifyRejection } from '../../../engines/mail/rejection';
-import type { MailReport } from '../../../engines/mail/report';
-import { failureFor } from '../../../engines/mail/report/delivery_status';
+import { type BounceRules, classifyRejection, type MailReport, failureFor } from '../../../engines/mail';
 import { findRecipient, findSenderDomain, recordBounce, recordComplaint } from '../../../models/email/mail/reports';
 
 /** Receivers of complaints, as feedback loops are registered (RFC 2142); a postmaster may have no domain. */

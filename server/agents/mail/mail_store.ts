@@ -2,7 +2,7 @@
 import { open, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeDirectory } from '../../../core/directory';
-import type { MessageText } from '../../../engines/mail/message/message_text';
+import type { MessageText } from '../../../engines/mail';
 import { openBatch } from './mail_batch';
 
 export interface MailStore {

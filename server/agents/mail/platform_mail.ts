@@ -5,12 +5,11 @@ import type { Logger } from '../../../core/log/log';
 import { htmlOf, plainTextOf, type PlatformMail } from '../../../core/mail/platform_mail';
 import type { SecretBox } from '../../../core/secrets';
 import type { ControlDatabase } from '../../../db/control_database';
-import { composeMessage } from '../../../engines/mail/message/compose';
-import { receiveMessage } from '../../../engines/mail/message/message_file';
+import { composeMessage, receiveMessage } from '../../../engines/mail';
 import { openWakeSignal } from '../../../jobs/wake_signal';
 import { writeResetMail } from '../../../models/identity/account_link';
 import { findSigningDomain } from '../../../models/email/mail/sender';
-import { forgetMails, isTakenOver, OUTBOX, waitingMails, type WaitingMail } from '../../../models/email/mail/outbox';
+import { forgetMails, isTakenOver, OUTBOX, waitingMails, type WaitingMail } from '../../../models/base/mail_outbox';
 import type { Acceptances } from './mail_rules';
 import type { MailStore } from './mail_store';
 

@@ -4,7 +4,7 @@ import type { Context, ProjectAccess } from '../../../core/context';
 import { Problem } from '../../../core/errors';
 import { ObjectRefused, type Refusal } from '../../../core/protocols/objects';
 import { named } from '../../../db/statement';
-import type { ObjectCatalog, ServedKey } from '../../../engines/object_storage/catalog';
+import type { ObjectCatalog, ServedKey } from '../../../engines/object_storage';
 import { Bucket } from '../../../models/object_storage/bucket';
 import { recordProjectEvent } from '../../../models/projects/activity';
 import { makeContext } from '../../platform/context';

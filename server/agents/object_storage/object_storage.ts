@@ -1,13 +1,20 @@
 // The embedded S3 endpoint of this host: its view of the database, its counters, and the sweep of its files.
 import type { IncomingMessage } from 'node:http';
 import { limits } from '../../../core/limits';
+import { serviceSocket } from '../../../core/platform_names';
+import { visitorOf } from '../../../core/process/ingress_connections';
 import { repeatWork } from '../../../core/process/repeated_work';
 import { endOfPrefix } from '../../../core/protocols/objects';
 import type { ControlDatabase } from '../../../db/control_database';
-import { openBlobStore, type BlobStore } from '../../../engines/object_storage/files/blobs';
-import type { ObjectCatalog, ServedBucket, ServedKey } from '../../../engines/object_storage/catalog';
-import type { S3Client } from '../../../engines/object_storage/request';
-import { openEndpoint } from '../../../engines/object_storage/endpoint';
+import {
+  openBlobStore,
+  type BlobStore,
+  type ObjectCatalog,
+  type ServedBucket,
+  type ServedKey,
+  type S3Client,
+  openEndpoint,
+} from '../../../engines/object_storage';
 import { ownerCredentials } from '../../../models/object_storage/bucket/presign';
 import * as served from '../../../models/object_storage/bucket/served';
 import * as objects from '../../../models/object_storage/bucket_object/catalog';
@@ -48,6 +55,7 @@ export async function openObjectStorageAgent(parts: Platform): Promise<ObjectSto
       blobs,
       addresses: config.s3Listen,
       port: config.s3Port,
+      ingressSocket: serviceSocket(config, 's3'),
       clientOf: (request) => clientOf(request, config.trustProxy),
       connectionsPerAddress: config.trustProxy > 0 ? Infinity : limits.connectionsPerAddress,
       names: { domain: config.s3Domain, websiteDomain: config.s3WebsiteDomain },
@@ -74,6 +82,8 @@ export async function openObjectStorageAgent(parts: Platform): Promise<ObjectSto
 
 /** As many entries from the right of the headers of proxies are believed as there are proxies. */
 function clientOf(request: IncomingMessage, proxies: number): S3Client {
+  const visitor = visitorOf(request);
+  if (visitor) return { ...visitor, isLocal: false };
   const { 'x-forwarded-for': addresses, 'x-forwarded-proto': schemes } = request.headers;
   const chain = proxies ? String(schemes ?? '').split(',') : [];
   return {

@@ -1,12 +1,12 @@
 // A probe: checks the targets of observers from a remote location, without a database.
 import type { Config } from '../../../core/config';
-import { CHECK_KINDS } from '../../../core/protocols/probe_protocol';
+import { CHECK_KINDS } from '../../../core/outbound/probe_protocol';
 import type { Logger } from '../../../core/log/log';
 import { run } from '../../../core/process/command';
 import { driverContext } from '../../../core/driver';
 import { openMonitor } from '../../../drivers/monitor/open';
 import { openWakeSignal } from '../../../jobs/wake_signal';
-import { outboundOf } from '../../platform/probes';
+import { outboundOf } from '../../platform/outbound';
 import { startCheckLoop } from './check_loop';
 import { openNetworkGuard, referencesOf } from '../network_guard';
 import { openProbeStore, type ProbeRefused } from './probe_store';

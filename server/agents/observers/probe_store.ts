@@ -11,7 +11,7 @@ import {
   type ChecksRequest,
   type LeasedCheck,
   type ResultsAnswer,
-} from '../../../core/protocols/probe_protocol';
+} from '../../../core/outbound/probe_protocol';
 import type { UptimeCheck } from '../../../core/protocols/checks';
 import type { Logger } from '../../../core/log/log';
 import type { Finding } from '../../../models/observers/observer/results';

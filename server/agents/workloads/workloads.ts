@@ -1,7 +1,7 @@
 // Starts what follows the cluster that runs applications, where WORKLOADS names one.
 import { driverContext } from '../../../core/driver';
 import type { LogBudget } from '../../../core/log/log_budget';
-import { TASK_LOG_PREFIX } from '../../../drivers/task';
+import { TASK_LOG_PREFIX } from '../../../drivers/workload/task';
 import type { HostDrivers } from '../../../jobs/job';
 import { openClusterWorkloads } from '../../platform/cluster';
 import type { Platform } from '../../platform/platform';

@@ -1,19 +1,36 @@
 // Requests that two servers could read differently, and other protocols than HTTP.
 import { type Socket } from 'node:net';
+import { openOwnServer } from '../../support/ingress/own_server';
 import { ask, closeAll, openFront, raw, routeOf, startApp, startRawApp, until } from '../../support/ingress/ingress';
 
 afterEach(closeAll);
 
-describe('requests that mean to be read twice', () => {
+/** Sends the request, and notes what comes. */
+type Attack = (seen: string[], lines: string, body: string) => Promise<string>;
+
+async function attackApplication(seen: string[], lines: string, body: string): Promise<string> {
+  const app = await startApp(
+    (request, response) => (seen.push(request.url ?? ''), void request.resume().on('end', () => response.end())),
+  );
+  const front = await openFront([routeOf([app])]);
+  return raw(front.port, `${lines}\r\n\r\n${body}`);
+}
+
+async function attackPlatform(seen: string[], lines: string, body: string): Promise<string> {
+  const own = await openOwnServer((request, response) => (seen.push(request.url ?? ''), void response.end()));
+  const front = await openFront([], { services: [own.served], trustProxy: 1 });
+  const secure = `${lines.replaceAll('app.example.com', 'platform.example.com')}\r\nX-Forwarded-Proto: https`;
+  const answer = await raw(front.port, `${secure}\r\n\r\n${body}`);
+  await own.close();
+  return answer;
+}
+
+describe.each<[string, Attack]>([
+  ['an application', attackApplication],
+  ['the platform', attackPlatform],
+])('requests to %s that mean to be read twice', (_, send) => {
   const seen: string[] = [];
-  const attack = async (lines: string, body = ''): Promise<string> => {
-    seen.length = 0;
-    const app = await startApp(
-      (request, response) => (seen.push(request.url ?? ''), void request.resume().on('end', () => response.end())),
-    );
-    const front = await openFront([routeOf([app])]);
-    return raw(front.port, `${lines}\r\n\r\n${body}`);
-  };
+  const attack = (lines: string, body = ''): Promise<string> => ((seen.length = 0), send(seen, lines, body));
   const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: app.example.com\r\n\r\n';
 
   test.each([
@@ -71,7 +88,7 @@ describe('requests that mean to be read twice', () => {
       smuggled,
     ],
     ['a target that is no path', 'GET app.example.com:80 HTTP/1.1\r\nHost: app.example.com', ''],
-  ])('%s', async (_, lines, body) => {
+  ])('%s', async (__, lines, body) => {
     const answer = await attack(lines, body);
     expect(answer).toMatch(/^HTTP\/1\.1 (400|501) /);
     expect(answer.match(/HTTP\/1\.1 /g)).toHaveLength(1);
@@ -82,7 +99,9 @@ describe('requests that mean to be read twice', () => {
     expect(await attack('CONNECT app.example.com:80 HTTP/1.1\r\nHost: app.example.com')).not.toMatch(/ 200 /);
     expect(seen).toEqual([]);
   });
+});
 
+describe('upgrades', () => {
   test('another protocol than WebSocket is not passed on; the request is', async () => {
     let upgrades = 0;
     const app = await startApp((request, response) => void response.end(JSON.stringify(request.headers)));

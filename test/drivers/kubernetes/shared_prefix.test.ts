@@ -3,7 +3,7 @@
 import { loadConfig } from '../../../core/config';
 import { driverContext } from '../../../core/driver';
 import { openKubernetesClient, type KubernetesClient } from '../../../drivers/kubernetes/client/client';
-import { claimVolumes, type ClaimOptions } from '../../../drivers/volume/claims';
+import { claimVolumes, type ClaimOptions } from '../../../drivers/workload/kubernetes/claims';
 import type { WorkloadDriver } from '../../../drivers/workload';
 import { openKubernetesWorkloads } from '../../../drivers/workload/kubernetes/driver';
 import { projectRoom } from '../../../server/platform/cluster';

@@ -2,7 +2,7 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import zlib from 'node:zlib';
 import { checksum } from '../../../engines/object_storage/files/checksums';
-import { CRC_BYTES, openCrc, POLYNOMIALS, type CrcName } from '../../../engines/object_storage/crc';
+import { CRC_BYTES, openCrc, POLYNOMIALS, type CrcName } from '../../../engines/object_storage/files/crc';
 
 const KIB = 1024;
 /** Around turns of eight bytes, and what a network gives at once. */

@@ -5,7 +5,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { openBlobStore, reencryptFiles } from '../../../engines/object_storage/files/blobs';
-import type { OpenFile } from '../../../engines/object_storage/files/open_files';
+import type { OpenFile } from '../../../core/files/open_files';
 import { dechunked } from '../../../engines/object_storage/files/chunked';
 import { readFile } from '../../../engines/object_storage/read_object';
 import { secretBox } from '../../../core/secrets';

@@ -5,7 +5,7 @@ import { open } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { Readable } from 'node:stream';
-import { openEarlySync } from '../../../engines/registry/early_sync';
+import { openEarlySync } from '../../../core/files/early_sync';
 import { openUploadFiles } from '../../../engines/registry/uploads';
 
 const MIB = 2 ** 20;

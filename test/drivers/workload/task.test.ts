@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { PassThrough } from 'node:stream';
 import type { Event, Pod } from 'kubernetes-types/core/v1';
 import type { PodStream } from '../../../drivers/kubernetes/client/pod_stream';
-import type { Task } from '../../../drivers/task';
+import type { Task } from '../../../drivers/workload/task';
 import type { Workload } from '../../../drivers/workload';
 import { workloadObjects } from '../../../drivers/workload/kubernetes/deployment';
 import { overlapOf } from '../../../drivers/workload/kubernetes/task/attach';

@@ -15,7 +15,7 @@ const CROWD_EVERY_MS = 5;
 let plant: Plant;
 
 beforeAll(async () => {
-  plant = await startPlant({ INGRESS_PROCESS: 'separate' });
+  plant = await startPlant({}, { ingressProcess: 'separate' });
 }, 120_000);
 
 afterAll(async () => {

@@ -5,7 +5,7 @@ import { freePort } from '../../support/processes/free_port';
 import { openMailBench, type MailBench } from '../../support/email/mail';
 import { startMailReceiver, type MailReceiver } from '../../support/email/mail_receiver';
 import { retryCheck } from '../../support/wait_for';
-import { hasPostfix, startPostfix, type Postfix } from '../../../tools/bench/email/postfix';
+import { hasPostfix, startPostfix, type Postfix } from '../../support/email/postfix';
 
 jest.setTimeout(120_000);
 

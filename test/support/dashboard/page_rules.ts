@@ -1,14 +1,9 @@
 // What every page keeps to: no violation of axe at any width, light and dark, and nothing wider than the screen.
-import { overflow, screenshot, violations, visit, WIDTHS, type Page } from './chromium';
+import { overflow, violations, visit, WIDTHS, type Page } from './chromium';
 
-/** Opens a page and holds it to the rules. @param picture name of a picture for the documentation */
-export async function keepsTheRules(page: Page, place: string, picture = ''): Promise<void> {
+/** Opens a page and holds it to the rules. */
+export async function keepsTheRules(page: Page, place: string): Promise<void> {
   await visit(page, place);
-  if (picture) {
-    await page.emulateMedia({ colorScheme: 'light' });
-    await page.setViewportSize({ width: 960, height: 600 });
-    await screenshot(page, picture);
-  }
   await asItStands(page);
 }
 

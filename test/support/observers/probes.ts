@@ -1,5 +1,5 @@
 // Probes as tests play them: with keys of their own, over the two requests of probes.
-import type { LeasedCheck, ResultsAnswer } from '../../../core/protocols/probe_protocol';
+import type { LeasedCheck, ResultsAnswer } from '../../../core/outbound/probe_protocol';
 import { createProbe } from '../../../models/observers/probe';
 import { claimChecks } from '../../../models/observers/observer/claim';
 import { applyFindings } from '../../../models/observers/observer/results';

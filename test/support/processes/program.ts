@@ -1,9 +1,11 @@
 // The program as an operator runs it: a process with settings, of which one sees the output and the exit code.
 import { spawn } from 'node:child_process';
 import path from 'node:path';
+import type { FixedValues } from '../../../core/settings/fixed';
 
 const ROOT = path.resolve(__dirname, '../../..');
 const HOOK = path.join(ROOT, 'test/support/runner/typescript.js');
+const FIXED_VALUES = path.join(__dirname, 'fixed_values.js');
 
 export interface Program {
   pid: number;
@@ -18,17 +20,24 @@ export interface Program {
 
 const programs = new Set<Program>();
 
-/** Runs server/main.ts, or another entry, with these settings and nothing else of the environment. */
+/**
+ * Runs server/main.ts, or another entry, with these settings and nothing else of the environment.
+ * @param fixed values that no operator sets
+ */
 export function startProgram(
   settings: Record<string, string>,
-  { entry = 'server/main.ts', words = [] as string[], user = {} as { uid?: number; gid?: number } } = {},
+  {
+    entry = 'server/main.ts',
+    words = [] as string[],
+    user = {} as { uid?: number; gid?: number },
+    fixed = {} as Partial<FixedValues>,
+  } = {},
 ): Program {
   const env = {
     PATH: process.env.PATH,
     PORT: '0',
     ADMIN_PORT: '0',
     INGRESS_PORT: '0',
-    INGRESS_PROCESS: 'in_process',
     DNS_PORT: '0',
     SMTP_PORTS: '0',
     MX_PORT: '0',
@@ -38,14 +47,19 @@ export function startProgram(
     PREFERRED_NODE: 'host',
     PREFERRED_PYTHON: 'host',
     NETWORK: 'shared',
+    TEST_FIXED_VALUES: JSON.stringify({ ingressProcess: 'in_process', ...fixed }),
     ...settings,
   };
-  const child = spawn(process.execPath, ['--require', HOOK, path.join(ROOT, entry), ...words], {
-    cwd: ROOT,
-    env,
-    stdio: ['ignore', 'pipe', 'pipe'],
-    ...user,
-  });
+  const child = spawn(
+    process.execPath,
+    ['--require', HOOK, '--require', FIXED_VALUES, path.resolve(ROOT, entry), ...words],
+    {
+      cwd: ROOT,
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      ...user,
+    },
+  );
   const said = { out: '', err: '' };
   const ended = new Promise<number | null>((resolve) => child.on('close', (code) => resolve(code)));
   const ready = new Promise<string>((resolve, reject) => {

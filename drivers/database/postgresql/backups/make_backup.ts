@@ -8,7 +8,7 @@ import { absentIsNull, replaceFileDurably } from '../../../../core/files';
 import { DriverError, checkpoint } from '../../../../core/driver';
 import type { DriverContext } from '../../../../core/driver';
 import { CommandFailed } from '../../../../core/process/command';
-import { failureTextOf } from '../../../../core/process/failure_text';
+import { failureTextOf } from '../../../../core/log/failure_text';
 import { removeServerTree } from '../../../hosted_server/server_directory';
 import { backupsOf, systemIdentifierOf, type Cluster } from '../cluster';
 import { connectionOf } from '../data';

@@ -3,7 +3,7 @@
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CommandFailed, run } from '../../../../core/process/command';
-import { failureTextOf } from '../../../../core/process/failure_text';
+import { failureTextOf } from '../../../../core/log/failure_text';
 import type { RestoreFrom } from '../../../database';
 import { DriverError, checkpoint, driverContext } from '../../../../core/driver';
 import type { DriverContext } from '../../../../core/driver';

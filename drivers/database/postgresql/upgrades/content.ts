@@ -3,7 +3,7 @@ import { rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { DatabaseError } from 'pg';
 import { CommandFailed } from '../../../../core/process/command';
-import { cleanFailureText } from '../../../../core/process/failure_text';
+import { cleanFailureText } from '../../../../core/log/failure_text';
 import { DriverError } from '../../../../core/driver';
 import type { DriverContext } from '../../../../core/driver';
 import { roles, type Cluster } from '../cluster';

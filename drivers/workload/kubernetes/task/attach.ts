@@ -7,7 +7,7 @@ import type { Pod } from 'kubernetes-types/core/v1';
 import { DriverError, type DriverContext } from '../../../../core/driver';
 import type { PodStream } from '../../../kubernetes/client/pod_stream';
 import type { Attachment, OutputPart } from '../../../runtime/attachment';
-import type { Task, TaskRef } from '../../../task';
+import type { Task, TaskRef } from '../../task';
 import { keyOf, type OwnObjects } from '../own_object';
 import { CONTAINER, openControl, type Control } from './control';
 import { followLog, readTail, withoutMarks } from './log_output';

@@ -2,7 +2,7 @@
 import type { Job } from 'kubernetes-types/batch/v1';
 import type { Container, PodSpec, Secret } from 'kubernetes-types/core/v1';
 import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
-import type { Task, TaskRef } from '../../../task';
+import type { Task, TaskRef } from '../../task';
 import {
   documentsSecret,
   egressPolicy,

@@ -4,7 +4,7 @@ import type { DriverContext } from '../../../../core/driver';
 import { pause } from '../../../kubernetes/client/pause';
 import { resourceTypes } from '../../../kubernetes/client/resource_type';
 import type { OutputPart } from '../../../runtime/attachment';
-import type { TaskRef } from '../../../task';
+import type { TaskRef } from '../../task';
 import { keyOf, type OwnObjects } from '../own_object';
 import { CONTAINER } from './control';
 import { hasProgramEnded } from './state';

@@ -3,7 +3,7 @@ import os from 'node:os';
 import type { Job } from 'kubernetes-types/batch/v1';
 import type { ContainerStateTerminated, Event, Pod } from 'kubernetes-types/core/v1';
 import type { Killed } from '../../../runtime';
-import type { TaskState } from '../../../task';
+import type { TaskState } from '../../task';
 import { refusalSentence } from '../project_quota';
 import { conditionOf, IMAGE_REASONS, sentence, START_REASONS } from '../pod_state';
 

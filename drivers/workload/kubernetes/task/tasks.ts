@@ -5,7 +5,7 @@ import type { Pod } from 'kubernetes-types/core/v1';
 import { DriverError, type DriverContext } from '../../../../core/driver';
 import { hasCode } from '../../../kubernetes/client/failure';
 import { resourceTypes } from '../../../kubernetes/client/resource_type';
-import { TASK_LOG_PREFIX, type Task, type TaskRef, type TaskRuntime, type TaskState } from '../../../task';
+import { TASK_LOG_PREFIX, type Task, type TaskRef, type TaskRuntime, type TaskState } from '../../task';
 import { ensureProject, type ProjectOptions } from '../namespace';
 import { applyOwn, keyOf, listForSweep, removeOwn } from '../own_object';
 import { LABEL, selectorText } from '../names';

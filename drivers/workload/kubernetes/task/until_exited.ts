@@ -2,7 +2,7 @@ import { DriverError, type DriverContext } from '../../../../core/driver';
 import { pause } from '../../../kubernetes/client/pause';
 import { resourceTypes } from '../../../kubernetes/client/resource_type';
 import type { Exited } from '../../../runtime/run_directory';
-import type { TaskRef } from '../../../task';
+import type { TaskRef } from '../../task';
 import type { OwnObjects } from '../own_object';
 import { selectorText } from '../names';
 import { taskKeyOf, taskSelectorOf } from './job';

@@ -1,6 +1,6 @@
-// Cron expressions as the API reads them (docs/decisions/0189-schedules.md), explained while they are typed.
-import { Cron } from 'croner';
+// Cron expressions, explained while they are typed; their next times are found by the code of the API itself.
 import { toString } from 'cronstrue';
+import { cronMistake, nextDue } from '../../../../../core/protocols/cron';
 
 export interface Explained {
   /** Such as "At 02:30, Monday through Friday"; null for what is no expression. */
@@ -10,12 +10,19 @@ export interface Explained {
 
 /** The meaning of an expression and its next times; nothing for one that the API would refuse. */
 export function explainCron(cron: string, timeZone: string, count = 3): Explained {
+  if (cronMistake(cron) !== null) return { text: null, next: [] };
+  const next: Date[] = [];
+  for (let at = nextOf(cron, timeZone, new Date()); at && next.length < count; at = nextOf(cron, timeZone, at))
+    next.push(at);
+  return { text: textOf(cron), next };
+}
+
+/** Null for a time zone that this browser does not know, too: the API may. */
+function nextOf(cron: string, timeZone: string, after: Date): Date | null {
   try {
-    const rules = { mode: '5-part', fixedTimeRule: 'no-wildcard' } as const;
-    const next = new Cron(cron.trim(), { timezone: timeZone, paused: true, ...rules }).nextRuns(count);
-    return { text: textOf(cron), next };
+    return nextDue(cron, timeZone, after);
   } catch {
-    return { text: null, next: [] };
+    return null;
   }
 }
 

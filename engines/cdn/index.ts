@@ -1,0 +1,13 @@
+// The door of the CDN: all that other rooms and engines may import of it.
+export { NODE, openEmbeddedCdn, type EmbeddedCdnLimits } from './cache/driver';
+export {
+  EDGE_FIELD,
+  type CdnCacheRules,
+  type CdnDriver,
+  type CdnOriginSpec,
+  type CdnTraffic,
+  type CdnZoneSpec,
+  type Edge,
+  type PurgeSpec,
+} from './cdn';
+export type { CdnEngine, StoredZone, StoredZones } from './edge/edge';
