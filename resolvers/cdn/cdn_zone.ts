@@ -1,6 +1,5 @@
 import { page } from '../../models/base/page';
 import { CdnZone } from '../../models/cdn/cdn_zone';
-import { certificateOf } from '../../models/domains/certificate/shown';
 import { metricsOfCdnZone } from '../../models/cdn/cdn_zone/metrics';
 import type { Resolvers } from '../types';
 
