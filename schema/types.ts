@@ -6869,8 +6869,8 @@ export type Installation = {
   /** Version of the program. */
   version: Scalars['String']['output'];
   /**
-   * The newest release that the index of releases has and that is newer. `null` where there is none, where the installation
-   * does not ask, and for users of other accounts than the first one.
+   * The newest release that the index of releases has and that is newer. `null` where there is none, where the
+   * installation does not ask, and for users of other accounts than the first one.
    */
   newer_release?: Maybe<NewerRelease>;
 };

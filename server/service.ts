@@ -1,7 +1,7 @@
 // The whole service in one process: faces, worker, metrics. Assembled here, in the order in which it starts. Where
 // several processes serve the API (cluster.ts), each of them is the part that openWeb opens.
 import cluster from 'node:cluster';
-import type { RequestListener, Server, ServerResponse } from 'node:http';
+import type { Server } from 'node:http';
 import express, { type Express } from 'express';
 import type { Config } from '../core/config';
 import { withPort } from '../core/config';
@@ -20,7 +20,7 @@ import { buildCore, type Core } from '../resolvers';
 import { restHandler } from '../rest/app';
 import { consolePages, graphiqlPage } from '../rest/console';
 import { buildFacade } from '../rest/facade';
-import type { RestHandler, RestParts } from '../rest/exchange';
+import type { RestParts } from '../rest/exchange';
 import { openapiDocument } from '../rest/openapi';
 import { NOSNIFF } from '../rest/send_text';
 import { accountPages } from './http/account_pages';
@@ -55,12 +55,13 @@ import { mailLinks } from './http/mail_links';
 import { mailPages } from './http/mail_pages';
 import { oauthRoutes } from './oauth/routes';
 import { sourceUploads } from './http/source_uploads';
+import { facesThatAnswer503 } from './http/starting_faces';
 import { probeChecks, probeResults } from './http/probes';
 import { HOOK_PATH } from '../models/integrations/git_integration/hook';
 import { OAUTH_CALLBACK_PATH } from '../models/integrations/git_integration/oauth';
 import { MIGRATIONS, type Platform } from './platform/platform';
 import { requestLogger } from './http/request_log';
-import { runAttachments, type UpgradeHandler } from './runs/upgrade';
+import { runAttachments } from './runs/upgrade';
 import { startWorker } from './start_worker';
 
 export interface Service {
@@ -200,23 +201,6 @@ export async function openWeb(
   const socket = serviceSocket(config, 'api');
   if (socket !== null) await http.listenToIngress(socket, cluster.isWorker ? process.ppid : process.pid);
   return config;
-}
-
-interface Faces {
-  rest: RestHandler;
-  express: RequestListener;
-  upgrade: UpgradeHandler;
-}
-
-function facesThatAnswer503(): Faces {
-  const starting = (response: ServerResponse, headers = {}): void =>
-    void response.writeHead(503, { ...headers, ...NOSNIFF, 'Retry-After': '1' }).end();
-  return {
-    rest: async (_, response, requestId) => starting(response, { 'X-Request-Id': requestId }),
-    express: (_, response) => starting(response),
-    // Like any other request, it is answered by those above.
-    upgrade: () => false,
-  };
 }
 
 function restParts(

@@ -16,7 +16,7 @@ import { openHost, type Host } from './agents/host';
 import type { CheckCounts } from './agents/observers/check_loop';
 import { PortTaken } from './agents/ingress';
 import { startObservers } from './agents/observers/observers';
-import { startReleaseNotice } from './agents/release_notice';
+import { startReleaseNotice } from './platform/release_notice';
 import { openClusterVolumes } from './platform/cluster';
 import { listen } from './platform/listener';
 import type { Platform } from './platform/platform';

@@ -35,7 +35,7 @@ export async function fetchReleaseIndex(source: ReleaseSource): Promise<ReleaseI
  * The bytes of an archive, of which there may be `size` and no more. Whoever reads them checks what they are.
  * @throws ReleaseIndexError for a server that is silent, too slow or sends too much
  */
-export function fetchArchive(source: ReleaseSource, name: string, size: number): AsyncGenerator<Buffer> {
+export function fetchReleaseArchive(source: ReleaseSource, name: string, size: number): AsyncGenerator<Buffer> {
   return download(source, name, size, AbortSignal.timeout(ARCHIVE_WITHIN_MS));
 }
 

@@ -27,7 +27,7 @@ import { hostUrl } from './doctor_host_url';
 import { nameserver } from './doctor_nameserver';
 import { projectNetworks } from './doctor_networks';
 import type { Finding } from './finding';
-import { lastUpgrade } from './doctor_upgrade';
+import { lastUpgrade } from './upgrade/finding';
 
 type Check = (config: Config) => Promise<Finding | Finding[]> | Finding | Finding[];
 

@@ -134,7 +134,19 @@ async function follow(installation: Installation, { kind, started_at }: Journal)
       shown = at;
     }
     await sleep(POLL_MS);
+    if (await isUnitOver(installation))
+      throw new CommandError('platform-upgrade.service has ended early: `journalctl -u platform-upgrade` says why');
   }
+}
+
+/** Also after a moment, in which systemd may start it again. */
+async function isUnitOver(installation: Installation): Promise<boolean> {
+  for (let look = 0; look < 5; look += 1) {
+    const text = await systemctl('show', UPGRADE_UNIT, '--property=ActiveState');
+    if (!/=(?:inactive|failed)$/m.test(text) || readJournal(installation, 'state') === null) return false;
+    await sleep(1_000);
+  }
+  return true;
 }
 
 function outputOf(journal: Journal): Output {

@@ -106,7 +106,7 @@ version=$(cat "$here/VERSION")
 # What the service runs is replaced by `platform upgrade` alone, which backs up, watches, and goes back where it fails.
 installed=$(readlink "$PREFIX/current" 2>/dev/null || true)
 if [ -n "$systemd" ] && [ -z "$units" ] && [ -n "$installed" ] && [ "$installed" != "$version" ]; then
-  fail "platform $installed is installed. To go to $version: platform upgrade and the archive that this was unpacked from"
+  fail "platform $installed is installed: to go to $version, give \`platform upgrade\` the archive of this release"
 fi
 
 missing() {

@@ -12,6 +12,7 @@ import { tlsContextCache, contextOf, forgetContext, keepContexts } from '../tls_
 import { http2Visitors, type Http2Visitors } from './http2';
 import { handleRequest } from './request_handler';
 import { openVisitorGate } from './visitor_gate';
+import { waitUntilIdle } from './wait_until_idle';
 import type { IngressState } from '../ingress_state';
 import { INGRESS_LIMITS, type IngressLimits } from '../limits';
 import { listenFor, portOf, stopListening, type Listeners, type Predecessor } from '../listeners';
@@ -33,7 +34,6 @@ import {
 } from '../route_table';
 import { takeCounters, trafficCounters } from '../traffic';
 import { endTunnel } from './tunnel';
-import type { Upstream } from '../upstream';
 
 export interface IngressOptions {
   host: string;
@@ -254,19 +254,6 @@ function onUpgrade(
   response.on('finish', () => socket.destroySoon());
   const detach = (): void => response.detachSocket(socket);
   handleRequest(ingress, { request, response, listener, expects: false, upgrade: { socket, head, protocol, detach } });
-}
-
-async function waitUntilIdle(ingress: IngressState, upstream: Upstream, ms: number): Promise<void> {
-  if (upstream.open === 0) return;
-  const timer = setTimeout(
-    () => upstream.tunnels.forEach(endTunnel),
-    Math.min(ms, ingress.limits.tunnelDrainMs),
-  ).unref();
-  const late = new AbortController();
-  const empty = new Promise<void>((resolve) => upstream.idleWaiters.push(resolve));
-  await Promise.race([empty, sleep(ms, undefined, { signal: late.signal, ref: false }).catch(() => undefined)]);
-  late.abort();
-  clearTimeout(timer);
 }
 
 async function closeAll(

@@ -56,15 +56,19 @@ export async function makePoint(config: Config, name: string): Promise<string | 
   }
 }
 
-/** Removes all but the newest ones, and what killed upgrades have left. */
+/** Removes what a killed upgrade has begun. */
+export async function discardPartialPoints(config: Config): Promise<void> {
+  const names = await readdir(pointsDirectory(config)).catch(() => [] as string[]);
+  for (const name of names.filter((one) => one.endsWith('.new')))
+    await rm(path.join(pointsDirectory(config), name), { recursive: true, force: true });
+}
+
+/** Removes all but the newest ones. */
 export async function prunePoints(config: Config): Promise<void> {
   const names = await readdir(pointsDirectory(config)).catch(() => [] as string[]);
-  const points = names
-    .filter((name) => /Z-\d+\.\d+\.\d+[^/]*$/.test(name) && !name.endsWith('.new'))
-    .sort()
-    .reverse();
-  const old = [...points.slice(KEPT), ...names.filter((name) => name.endsWith('.new'))];
-  for (const name of old) await rm(path.join(pointsDirectory(config), name), { recursive: true, force: true });
+  const points = names.filter((name) => /Z-\d+\.\d+\.\d+[^/]*$/.test(name) && !name.endsWith('.new'));
+  for (const name of points.sort().reverse().slice(KEPT))
+    await rm(path.join(pointsDirectory(config), name), { recursive: true, force: true });
 }
 
 async function backUp({ dataDir, postgresUser, pgBin }: Config, staging: string): Promise<string | null> {
@@ -99,7 +103,7 @@ async function dump(databaseUrl: string, staging: string): Promise<string | null
   if (end.code === 0) return null;
   const reason = end.text.trim().split('\n')[0] ?? '';
   if (/version mismatch/.test(end.text))
-    return 'The database was not backed up, since pg_dump is older than the server of DATABASE_URL: back it up yourself.';
+    return 'The database was not backed up, since pg_dump is older than its server: back up DATABASE_URL yourself.';
   throw new CommandError(`pg_dump failed: ${reason}`);
 }
 

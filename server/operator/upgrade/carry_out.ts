@@ -15,7 +15,10 @@ export const STEPS: Record<Journal['kind'], readonly Step[]> = {
   rollback: [targetStep, measureStep, switchStep, restoreStep, restartStep, watchStep],
 };
 
-/** @param print a line for the journal of systemd @returns the journal as it ended; null where there was nothing to do */
+/**
+ * @param print a line for the journal of systemd
+ * @returns the journal as it ended; null where there was nothing to do
+ */
 export async function carryOut(
   installation: Installation,
   config: Config,

@@ -16,7 +16,7 @@ import {
   versionBefore,
 } from './installation';
 import { clearStaging } from './prepare_steps';
-import { doctorOf, runProgram } from './programs';
+import { doctorOf, runReleaseProgram } from './programs';
 import { lastLine, restartService, serviceState, stopService } from './service_unit';
 import { targetOf, type Job, type Step } from './step';
 
@@ -65,9 +65,9 @@ export const switchStep: Step = {
 /** With the units of systemd as that release has them. */
 async function switchTo({ installation }: Job, version: string): Promise<void> {
   await replaceLink(path.join(installation.prefix, 'current'), version);
-  await runProgram('sync', ['--file-system', installation.prefix], 'the link could not be written to the disk');
+  await runReleaseProgram('sync', ['--file-system', installation.prefix], 'the link could not be written to the disk');
   const script = path.join(releaseDirectory(installation, version), 'install.sh');
-  await runProgram(script, ['--units'], `the units of ${version} could not be installed`);
+  await runReleaseProgram(script, ['--units'], `the units of ${version} could not be installed`);
 }
 
 /** Puts the backup in the place of the database while nothing runs. */
@@ -80,7 +80,7 @@ export const restoreStep: Step = {
     await stopService();
     await waitUntilGone(path.join(data, 'postmaster.pid'));
     await restoreEmbedded(backup, data, replaced);
-    await runProgram('sync', ['--file-system', data], 'the database could not be written to the disk');
+    await runReleaseProgram('sync', ['--file-system', data], 'the database could not be written to the disk');
   },
   async undo(job) {
     if (job.journal.restores === null) return;

@@ -1,7 +1,7 @@
 // A release from RELEASES_URL.
 import { createHash } from 'node:crypto';
 import { open } from 'node:fs/promises';
-import { fetchArchive, fetchReleaseIndex } from '../../../core/releases/fetch_release';
+import { fetchReleaseArchive, fetchReleaseIndex } from '../../../core/releases/fetch_release';
 import { newestRelease, type Release } from '../../../core/releases/release_index';
 import { releaseSource } from '../../platform/release_source';
 import { CommandError } from '../command';
@@ -27,7 +27,7 @@ export async function downloadRelease(
   const hash = createHash('sha256');
   const file = await open(target, 'w', 0o600);
   try {
-    for await (const chunk of fetchArchive(source, archive.name, archive.size)) {
+    for await (const chunk of fetchReleaseArchive(source, archive.name, archive.size)) {
       hash.update(chunk);
       await file.write(chunk);
     }

@@ -1,5 +1,5 @@
-// What an upgrade has come to, in a file that outlives every step of it. Releases read what other releases wrote: fields
-// are added, never changed.
+// What an upgrade has come to, in a file that outlives every step of it. Releases read what other releases wrote:
+// fields are added, never changed.
 import { link, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';

@@ -8,11 +8,11 @@ import { migrationNames, unbearableMigrations } from '../../../db/migrate';
 import { MIGRATIONS } from '../../platform/platform';
 import { CommandError } from '../command';
 import { inspectArchive, sha256Of, sumBeside, type ArchiveFacts } from './archive';
-import { makePoint, pointBytes, pointName, pointsDirectory } from './backup_point';
+import { discardPartialPoints, makePoint, pointBytes, pointName, pointsDirectory } from './backup_point';
 import { downloadRelease } from './download';
 import { healthyParts } from './health';
 import { releaseDirectory, releaseMark, type Installation } from './installation';
-import { doctorOf, runProgram, settingsOf } from './programs';
+import { doctorOf, runReleaseProgram, settingNamesOf } from './programs';
 import { targetOf, type Job, type Step } from './step';
 
 /** What a machine needs beside the release to go on. */
@@ -78,9 +78,9 @@ export const unpackStep: Step = {
     // Another program could have written it since it was read.
     if ((await sha256Of(archive)) !== journal.sha256) throw new CommandError('the archive has changed meanwhile');
     const words = ['-xzf', archive, '-C', staging, '--no-same-owner', '--no-overwrite-dir'];
-    await runProgram('tar', words, 'the release could not be unpacked');
+    await runReleaseProgram('tar', words, 'the release could not be unpacked');
     const unpacked = path.join(staging, `platform-${targetOf(job)}-linux-${process.arch}`);
-    await runProgram('sync', ['--file-system', unpacked], 'the release could not be written to the disk');
+    await runReleaseProgram('sync', ['--file-system', unpacked], 'the release could not be written to the disk');
     if (existsSync(directory)) await rename(directory, path.join(installation.staging, `replaced-${process.pid}`));
     journal.unpacked = true;
     await job.save();
@@ -102,8 +102,8 @@ export const doctorStep: Step = {
     const { installation, journal } = job;
     const [version, directory] = [targetOf(job), releaseDirectory(installation, targetOf(job))];
     if (releaseMark(installation, version) === null) throw new CommandError(`${version} is not installed`);
-    await runProgram(`${directory}/bin/node`, ['--version'], `Node.js of ${version} does not run here`);
-    const known = await settingsOf(directory, version);
+    await runReleaseProgram(`${directory}/bin/node`, ['--version'], `Node.js of ${version} does not run here`);
+    const known = await settingNamesOf(directory, version);
     const gone = Object.keys(settings).filter((name) => process.env[name] && !known.has(name));
     if (gone.length) journal.notes.push(`${version} has no setting ${gone.join(', ')} any more: it will not be read.`);
     const failed = (await doctorOf(directory, version)).filter(({ status }) => status === 'failed');
@@ -135,6 +135,7 @@ export const backupStep: Step = {
     if (missing !== null) journal.notes.push(missing);
     else journal.point = path.join(pointsDirectory(config), name);
   },
+  undo: ({ config }) => discardPartialPoints(config),
 };
 
 /** @throws CommandError where a release is not for this machine, or not after the one that runs */
@@ -150,8 +151,8 @@ function requireFit({ version, arch, upgradesFrom, migrations }: ArchiveFacts, f
   const unbearable = unbearableMigrations(migrations, migrationNames(MIGRATIONS));
   if (unbearable.length)
     throw new CommandError(
-      `there would be no way back from ${version} to ${from} (${unbearable.join(', ')}): upgrade to a version between ` +
-        'them first',
+      `there would be no way back from ${version} to ${from} (${unbearable.join(', ')}): upgrade to a version ` +
+        'between them first',
     );
 }
 

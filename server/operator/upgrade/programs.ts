@@ -4,10 +4,10 @@ import { promisify } from 'node:util';
 import { CommandError } from '../command';
 
 const execute = promisify(execFile);
-const WITHIN_MS = 300_000;
+const WITHIN_MS = 120_000;
 
 /** @throws CommandError with the first line of what the program says */
-export async function runProgram(program: string, words: string[], what: string): Promise<string> {
+export async function runReleaseProgram(program: string, words: string[], what: string): Promise<string> {
   try {
     return (await execute(program, words, { timeout: WITHIN_MS, maxBuffer: 2 ** 24, env: ownEnvironment() })).stdout;
   } catch (error) {
@@ -40,8 +40,12 @@ export async function doctorOf(directory: string, version: string): Promise<Doct
 }
 
 /** Names of the settings that a release knows. */
-export async function settingsOf(directory: string, version: string): Promise<Set<string>> {
-  const text = await runProgram(`${directory}/bin/platform`, ['start', '--help'], `${version} does not run here`);
+export async function settingNamesOf(directory: string, version: string): Promise<Set<string>> {
+  const text = await runReleaseProgram(
+    `${directory}/bin/platform`,
+    ['start', '--help'],
+    `${version} does not run here`,
+  );
   return new Set([...text.matchAll(/^ {2}([A-Z][A-Z0-9_]+) {2}\(/gm)].map(([, name]) => name as string));
 }
 

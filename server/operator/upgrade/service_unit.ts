@@ -57,12 +57,12 @@ export async function serviceState(): Promise<ServiceState> {
   };
 }
 
-/** The last line that the service has printed, for the reason of a start that failed. */
+/** The last error that the service has printed, for the reason of a start that failed; empty where there is none. */
 export async function lastLine(): Promise<string> {
   const words = ['--unit', UNIT, '--lines', '20', '--output', 'cat', '--no-pager'];
   const { stdout } = await execute('journalctl', words).catch(() => ({ stdout: '' }));
   const lines = stdout.trim().split('\n');
-  return lines.findLast((line) => line.startsWith('platform-api:')) ?? lines.at(-1) ?? '';
+  return lines.findLast((line) => /^(?:platform-api|\w*Error): /.test(line)) ?? '';
 }
 
 function commandOf(pid: number): string[] {

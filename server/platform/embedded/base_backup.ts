@@ -1,5 +1,5 @@
-// A base backup of the embedded server while it runs, over SQL: its package has no pg_basebackup. It is a data directory
-// that recovers to the moment at which the backup ended.
+// A base backup of the embedded server while it runs, over SQL: its package has no pg_basebackup. It is a data
+// directory that recovers to the moment at which the backup ended.
 import * as fs from 'node:fs';
 import { copyFile, lchown, lstat, mkdir, readdir, rename, rm, symlink, readlink, writeFile } from 'node:fs/promises';
 import * as path from 'node:path';

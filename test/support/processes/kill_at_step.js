@@ -1,5 +1,5 @@
-// Required by the program of an upgrade: ends it with SIGKILL when its journal names the step KILL_AT, after KILL_AFTER_MS.
-// Once: the file KILLED is there then.
+// Required by the program of an upgrade: ends it with SIGKILL when its journal names the step KILL_AT, after
+// KILL_AFTER_MS. Once: the file KILLED is there then.
 const fs = require('node:fs');
 const files = require('node:fs/promises');
 

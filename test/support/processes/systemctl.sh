@@ -6,7 +6,7 @@ cd /run/stand-in || exit 1
 supervise() {
   echo 0 >restarts
   while :; do
-    /opt/platform/current/bin/platform start >>platform.log 2>&1 &
+    env -i PATH="$PATH" HOME=/root /opt/platform/current/bin/platform start >>platform.log 2>&1 &
     echo $! >pid
     wait $!
     [ -e stopping ] && exit

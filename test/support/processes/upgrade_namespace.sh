@@ -1,5 +1,5 @@
-# A machine of its own for upgrades: directories in which an installation writes are over those of this one, and a script
-# stands in for systemd. Arguments: a scratch directory, and the repository for node_modules.
+# A machine of its own for upgrades: directories in which an installation writes are over those of this one, and a
+# script stands in for systemd. Arguments: a scratch directory, and the repository for node_modules.
 set -e
 mount -t tmpfs tmpfs "$1"
 chmod 755 "$1"

@@ -6,7 +6,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fetchArchive, fetchReleaseIndex, type ReleaseSource } from '../../core/releases/fetch_release';
+import { fetchReleaseArchive, fetchReleaseIndex, type ReleaseSource } from '../../core/releases/fetch_release';
 import { newestRelease, parseReleaseIndex, type Release } from '../../core/releases/release_index';
 import { freePort } from '../support/processes/free_port';
 import { ROOT } from '../support/runner/repository';
@@ -145,7 +145,7 @@ test('a server that is away, answers something else or sends for ever is given u
   });
   await expect(fetchReleaseIndex(source)).rejects.toThrow('sends more than the 1048576 bytes of releases.json.');
   const read = async (name: string): Promise<void> => {
-    for await (const chunk of fetchArchive(source, name, 100_000)) void chunk;
+    for await (const chunk of fetchReleaseArchive(source, name, 100_000)) void chunk;
   };
   await expect(read('archive')).rejects.toThrow('sends more than the 100000 bytes of archive.');
   await expect(read('missing')).rejects.toThrow('RELEASES_URL answers 404 for missing.');

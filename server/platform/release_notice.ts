@@ -3,8 +3,8 @@ import { fetchReleaseIndex } from '../../core/releases/fetch_release';
 import { newestRelease } from '../../core/releases/release_index';
 import { repeatWork } from '../../core/process/repeated_work';
 import { claimReleaseCheck, noteRelease, retryReleaseCheck } from '../../models/identity/installation';
-import type { Platform } from '../platform/platform';
-import { releaseSource } from '../platform/release_source';
+import type { Platform } from './platform';
+import { releaseSource } from './release_source';
 
 const LOOK_EVERY_MS = 5 * 60_000;
 
