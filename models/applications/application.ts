@@ -11,7 +11,7 @@ import { requireNoZoneBefore } from '../base/cdn_origin';
 import { releaseObservers } from '../observers/observer/release';
 import type { Values } from '../../db/table';
 import { EnvironmentVariable } from '../environment/environment_variable';
-import { wantDefaultCertificate } from '../domains/certificate/wanted';
+import { wantDefaultCertificate } from '../base/default_certificate';
 import { Process } from '../processes/process';
 
 /** A source, built and run as processes behind a host name. */

@@ -13,7 +13,7 @@ import type {
   UpdateCdnZoneInput,
 } from '../../schema/types';
 import { Application } from '../applications/application';
-import { wantDefaultCertificate } from '../domains/certificate/wanted';
+import { wantDefaultCertificate } from '../base/default_certificate';
 import { Bucket } from '../object_storage/bucket';
 import { Resource } from '../base/resource';
 import { requestedChanges } from '../base/requested_changes';

@@ -9,7 +9,7 @@ import { sessionOf } from '../../db/table';
 import { queueDeployment, type NewDeployment } from '../deployments/deployment/queue';
 import { expiryOf } from './preview/expiry';
 import { requireHead, type ProbedHead } from './preview/head';
-import { wantDefaultCertificate } from '../domains/certificate/wanted';
+import { wantDefaultCertificate } from '../base/default_certificate';
 import { freeHostname } from './preview/hostname';
 
 /** A deployment of an application from a branch or pull request, beside the production one. */

@@ -8,7 +8,7 @@ import { changeRows, tearDownRows, wakeRows } from '../../db/loop_rows';
 import { named } from '../../db/statement';
 import { PLATFORM, recordEvent } from '../projects/activity';
 import type { Application } from '../applications/application';
-import { wantDefaultCertificate } from '../domains/certificate/wanted';
+import { wantDefaultCertificate } from '../base/default_certificate';
 import { defaultUrl } from '../applications/application/url';
 import { queueDeployment } from '../deployments/deployment/queue';
 import { Preview } from './preview';

@@ -3,7 +3,7 @@ import { childrenOf } from '../../models/applications/application/children';
 import { visitorUrl } from '../../models/applications/application/url';
 import { Deployment } from '../../models/deployments/deployment';
 import { newestDeployments } from '../../models/deployments/deployment/newest';
-import { certificateOf } from '../../models/domains/certificate/shown';
+import { certificateOf } from '../../models/base/default_certificate';
 import { Domain } from '../../models/domains/domain';
 import { EnvironmentVariable } from '../../models/environment/environment_variable';
 import { metricsBeside } from '../../models/applications/metric_point/application';

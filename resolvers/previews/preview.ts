@@ -2,7 +2,7 @@ import type { Prepare } from '../index';
 import { Application } from '../../models/applications/application';
 import { childrenOf } from '../../models/applications/application/children';
 import { shownUrl } from '../../models/applications/application/url';
-import { certificateOf } from '../../models/domains/certificate/shown';
+import { certificateOf } from '../../models/base/default_certificate';
 import { loadOne } from '../../models/base/load';
 import { page } from '../../models/base/page';
 import { Preview } from '../../models/previews/preview';

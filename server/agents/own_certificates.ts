@@ -2,12 +2,8 @@
 // longer name. The ingress and the mail servers serve them from the rows.
 import type { Config } from '../../core/config';
 import { platformNames } from '../../core/platform_names';
-import {
-  hasDefaultCertificates,
-  isCertifiable,
-  wantDefaultCertificates,
-  wantOwnCertificates,
-} from '../../models/domains/certificate/wanted';
+import { hasDefaultCertificates, isCertifiable } from '../../models/base/default_certificate';
+import { wantDefaultCertificates, wantOwnCertificates } from '../../models/domains/certificate/wanted';
 import { listen } from '../platform/listener';
 import type { Platform } from '../platform/platform';
 

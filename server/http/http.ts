@@ -14,6 +14,7 @@ import { limits } from '../../core/limits';
 import type { Config } from '../../core/config';
 import { guardHttp } from '../../core/process/connection_gate';
 import { listenToIngress, type IngressListener } from '../../core/process/ingress_connections';
+import { StartupError } from '../../core/startup_error';
 import { Problem, problem } from '../../core/errors';
 import { writeProblem } from '../../rest/problem';
 import { parseTarget } from '../../rest/request';
@@ -22,7 +23,7 @@ import { unbindCookies } from './address_cookies';
 import { answerCors } from './cors';
 import { openDrain } from './drain';
 import { framingError } from './framing';
-import { listenOrFail } from './listen';
+import { listenErrorReason, listenOrFail } from './listen';
 import { isSourceUpload } from './source_uploads';
 
 export interface HttpServer {

@@ -159,7 +159,7 @@ describe('the run as an ordinary user', () => {
 
   // What the program asks at its start, and what root alone may do; starts are among the tests above.
   const AT_START = [
-    ...['server/agents/isolation.ts', 'server/agents/host.ts', 'server/agents/tenant_user_ids.ts', 'core/config.ts'],
+    ...['server/agents/isolation.ts', 'server/agents/host.ts', 'core/config.ts'],
     ...['server/first_boot.ts', 'server/program.ts', 'server/operator/upgrade.ts'],
   ];
 

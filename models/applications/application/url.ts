@@ -3,7 +3,7 @@ import type { Config } from '../../../core/config';
 import type { Context, Sql } from '../../../core/context';
 import { named } from '../../../db/statement';
 import { loaderOf } from '../../base/load';
-import { certificateOf, certifiedHostnames } from '../../domains/certificate/shown';
+import { certificateOf, certifiedHostnames } from '../../base/default_certificate';
 
 type UrlSettings = Pick<
   Config,

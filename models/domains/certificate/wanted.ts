@@ -1,9 +1,8 @@
-// Which host names of the platform get certificates: its own ones by its settings, and a default host name for each
-// application, preview and CDN zone, ordered when it is made, never by a handshake.
-import type { Config } from '../../../core/config';
-import type { Sql } from '../../../core/context';
+// Which host names of the platform get certificates: its own ones by its settings, and default host names that were
+// made before there was an authority.
 import type { ControlDatabase } from '../../../db/control_database';
 import { named } from '../../../db/statement';
+import { hasDefaultCertificates, type DefaultSettings } from '../../base/default_certificate';
 import { removeDnsChallenge } from '../domain/records';
 
 const WANT = named(`insert into certificates (id) select wanted.name from unnest($1::text[]) as wanted (name)
@@ -22,35 +21,6 @@ export async function wantOwnCertificates(database: ControlDatabase, names: read
     for (const { id } of await sql.query<{ id: string }>(FORGET, [[...names]])) await removeDnsChallenge(sql, id);
     if ((await sql.query(WANT, [[...names]])).length) sql.due('certificates');
   });
-}
-
-type DefaultSettings = Pick<Config, 'acmeDirectory' | 'ingressTlsPort' | 'appsDomain'>;
-
-/** Whether default host names get certificates here at all. */
-export function hasDefaultCertificates({ acmeDirectory, ingressTlsPort, appsDomain }: DefaultSettings): boolean {
-  return acmeDirectory !== null && ingressTlsPort !== null && isCertifiable(appsDomain);
-}
-
-/** Whether an authority elsewhere can know the name. */
-export function isCertifiable(hostname: string): boolean {
-  return hostname.includes('.') && !hostname.endsWith('.localhost') && /[a-z]/.test(hostname.slice(-1));
-}
-
-type Owner = { application_id: string } | { preview_id: string } | { cdn_zone_id: string };
-
-const WANT_DEFAULT = named(`insert into certificates (id, application_id, preview_id, cdn_zone_id)
-  values ($1, $2, $3, $4) on conflict (id) do nothing`);
-
-/** In the transaction that makes what is reached by the name. */
-export async function wantDefaultCertificate(
-  { sql, config }: { sql: Sql; config: DefaultSettings },
-  hostname: string,
-  owner: Owner,
-): Promise<void> {
-  if (!hasDefaultCertificates(config)) return;
-  const { application_id = null, preview_id = null, cdn_zone_id = null } = owner as Partial<Record<string, string>>;
-  await sql.query(WANT_DEFAULT, [hostname, application_id, preview_id, cdn_zone_id]);
-  sql.due('certificates');
 }
 
 const WANT_ALL = named(`insert into certificates (id, application_id, preview_id, cdn_zone_id)

@@ -1,10 +1,39 @@
-// What is known of the certificates of default host names: whether one is served, and what stands in its way.
-import type { Config } from '../../../core/config';
-import type { Context, Sql } from '../../../core/context';
-import { named } from '../../../db/statement';
-import type { Certificate } from '../../../schema/types';
-import { loaderOf } from '../../base/load';
-import { hasDefaultCertificates } from './wanted';
+// Certificates of default host names: each is ordered when the application, preview or CDN zone is made, never by a
+// handshake; whether one is served, and what stands in its way.
+import type { Config } from '../../core/config';
+import type { Context, Sql } from '../../core/context';
+import { named } from '../../db/statement';
+import type { Certificate } from '../../schema/types';
+import { loaderOf } from './load';
+
+export type DefaultSettings = Pick<Config, 'acmeDirectory' | 'ingressTlsPort' | 'appsDomain'>;
+
+/** Whether default host names get certificates here at all. */
+export function hasDefaultCertificates({ acmeDirectory, ingressTlsPort, appsDomain }: DefaultSettings): boolean {
+  return acmeDirectory !== null && ingressTlsPort !== null && isCertifiable(appsDomain);
+}
+
+/** Whether an authority elsewhere can know the name. */
+export function isCertifiable(hostname: string): boolean {
+  return hostname.includes('.') && !hostname.endsWith('.localhost') && /[a-z]/.test(hostname.slice(-1));
+}
+
+type Owner = { application_id: string } | { preview_id: string } | { cdn_zone_id: string };
+
+const WANT_DEFAULT = named(`insert into certificates (id, application_id, preview_id, cdn_zone_id)
+  values ($1, $2, $3, $4) on conflict (id) do nothing`);
+
+/** In the transaction that makes what is reached by the name. */
+export async function wantDefaultCertificate(
+  { sql, config }: { sql: Sql; config: DefaultSettings },
+  hostname: string,
+  owner: Owner,
+): Promise<void> {
+  if (!hasDefaultCertificates(config)) return;
+  const { application_id = null, preview_id = null, cdn_zone_id = null } = owner as Partial<Record<string, string>>;
+  await sql.query(WANT_DEFAULT, [hostname, application_id, preview_id, cdn_zone_id]);
+  sql.due('certificates');
+}
 
 interface Row {
   hostname: string;
