@@ -28,7 +28,6 @@ import {
   addCheckFigures,
   addNameserver,
   addNetworks,
-  addVarnishFigures,
   addWorkerLag,
   listenAdmin,
   type Metrics,
@@ -112,7 +111,6 @@ async function open(
   await openWorker(platform, metrics, opened);
   addWorkerLag(metrics, () => platform.workerLag());
   addCheckFigures(metrics, () => checkFigures(platform.database));
-  addVarnishFigures(metrics, platform.config.cdnVarnishNodes);
   await beforeListening();
   const config = await openWeb(platform, built, metrics, opened);
   const pages = mailPages(() => platform);

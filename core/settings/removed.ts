@@ -1,7 +1,13 @@
 // Names that were settings once. One that is still set is named at the start, with what to do.
 
+const WITHOUT_VARNISH =
+  'Each ingress caches for CDN zones itself, in CDN_DIR and up to CDN_SIZE_GB. The Varnish servers can be stopped.';
+
 /** By name: why it is not needed, and what to do where more than leaving it out is to be done. */
 const removed: Readonly<Record<string, string>> = {
+  CDN_GATEWAY: WITHOUT_VARNISH,
+  CDN_VARNISH_NODES: WITHOUT_VARNISH,
+  CDN_VARNISH_SECRET_FILE: WITHOUT_VARNISH,
   DNS_PROCESSES: 'One process answers DNS queries. For more of them a second, use PowerDNS (POWERDNS_URL).',
   INGRESS_PROCESS: 'The ingress always runs in a process of its own.',
 };

@@ -55,13 +55,8 @@ export interface CdnDriver {
   ensureZone(id: string, spec: CdnZoneSpec, ctx: DriverContext): Promise<void>;
   /** Also removes the objects of the zone. A missing zone is success. */
   removeZone(id: string, ctx: DriverContext): Promise<void>;
-  /** Names of the cache nodes; a purge must run on each. */
-  nodes(): readonly string[];
-  /**
-   * Once this resolves, the node serves no purged object to new requests. A node that is not in `nodes` is success.
-   * @throws DriverError transient where the node is unreachable
-   */
-  purge(id: string, purge: PurgeSpec, node: string, ctx: DriverContext): Promise<void>;
+  /** Once this resolves, no purged object is served to new requests. */
+  purge(id: string, purge: PurgeSpec, ctx: DriverContext): Promise<void>;
   takeTraffic(): CdnTraffic[];
 }
 

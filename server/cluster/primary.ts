@@ -9,7 +9,6 @@ import { removeDraft } from '../../core/process/named_socket';
 import {
   addWebProcesses,
   addCheckFigures,
-  addVarnishFigures,
   addWorkerLag,
   listenAdmin,
   openMetrics,
@@ -62,7 +61,6 @@ async function open(
   platform.config = withPort(platform.config, processes.port);
   addWorkerLag(own, () => platform.workerLag());
   addCheckFigures(own, () => checkFigures(platform.database));
-  addVarnishFigures(own, platform.config.cdnVarnishNodes);
   addWebProcesses(own, () => processes.serving());
   const admin = await listenAdmin(
     platform.config,

@@ -9,7 +9,7 @@ import { predecessorOf, startSuccessor, type Program } from './handover';
 import { callbacksOf, closeServed, openServed, reportOf, type Follow, type Served } from './served';
 import { programVersion, type Greeting, type IngressProcessSettings } from './settings';
 import type { IngressDriver, Route, Unpin } from '../ingress';
-import { type CdnZoneSpec, type PurgeSpec, NODE } from '../../cdn';
+import { type CdnZoneSpec, type PurgeSpec } from '../../cdn';
 import { driverContext } from '../../../core/driver';
 
 const REPORT_EVERY_MS = 300;
@@ -129,7 +129,7 @@ function zoneHandlers(served: () => Served): Handlers {
       served().zones.delete(id);
       return served().cdn.driver.removeZone(id, ctx());
     },
-    purge: (id: string, spec: PurgeSpec) => served().cdn.driver.purge(id, spec, NODE, ctx()),
+    purge: (id: string, spec: PurgeSpec) => served().cdn.driver.purge(id, spec, ctx()),
   };
 }
 

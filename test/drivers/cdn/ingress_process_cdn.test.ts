@@ -115,7 +115,7 @@ test('objects are found by the new program, and it knows each file of the direct
   held.splice(0).forEach((end) => end());
   expect((await body).length).toBe(BODY.length);
   // What the old one has fetched meanwhile is in no file: a purge would not find it.
-  await after.cdn.purge('cdn_1', { type: 'all', values: [] }, 'embedded', driverContext(WITHIN_MS));
+  await after.cdn.purge('cdn_1', { type: 'all', values: [] }, driverContext(WITHIN_MS));
   await retryCheck(async () => {
     const files = readdirSync(path.join(bench.directory, 'cdn')).filter((name) => !name.startsWith('index'));
     expect(files).toEqual([]);
@@ -135,7 +135,7 @@ test('a purge reaches the old program too, for requests on connections that it h
   const old = await bench.pid();
   const after = await upgrade();
   expect(await bench.pid()).not.toBe(old);
-  await after.cdn.purge('cdn_1', { type: 'all', values: [] }, 'embedded', driverContext(WITHIN_MS));
+  await after.cdn.purge('cdn_1', { type: 'all', values: [] }, driverContext(WITHIN_MS));
   send('/kept');
   await retryCheck(async () => expect(served['/kept']).toBe(2));
   held.splice(0).forEach((end) => end());
