@@ -30,7 +30,7 @@ const statusOf = async (token: string): Promise<number> =>
 
 test('a key of the project is shown once, works, is rotated and revoked', async () => {
   const { page } = window;
-  await keepsTheRules(page, project('keys'), 'dashboard-keys');
+  await keepsTheRules(page, project('keys'));
   await page.getByLabel('New key of the project').fill('CI <b>');
   await page.getByRole('button', { name: 'Create project key' }).click();
   const shown = page.getByLabel('key CI <b>', { exact: true });

@@ -3,7 +3,7 @@ import { getIntrospectionQuery } from 'graphql';
 import type { Shot } from './load';
 import { VARIABLES, type Project, type Seed } from './seed';
 
-/** The service, and the hand-written server of tools/bench/references; `notifying` is the one that also wakes the loop. */
+/** The service, and the hand-written server of tools/bench/references; `notifying` also wakes the loop. */
 export type Name = 'service' | 'bare' | 'notifying';
 
 export type Stream = () => Shot;

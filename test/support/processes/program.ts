@@ -20,7 +20,10 @@ export interface Program {
 
 const programs = new Set<Program>();
 
-/** Runs server/main.ts, or another entry, with these settings and nothing else of the environment. @param fixed values that no operator sets */
+/**
+ * Runs server/main.ts, or another entry, with these settings and nothing else of the environment.
+ * @param fixed values that no operator sets
+ */
 export function startProgram(
   settings: Record<string, string>,
   {
