@@ -1,7 +1,6 @@
 // Content delivery: caches between visitors and origins.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Credentials } from '../../core/protocols/sigv4';
-import type { DriverContext } from '../../core/driver';
 
 export interface CdnZoneSpec {
   /** Host names of the zone, with the id of the custom domain; '' for the zone's own name. */
@@ -52,11 +51,11 @@ export interface CdnTraffic {
 export interface CdnDriver {
   readonly name: string;
   /** The zone is served according to the spec once this resolves. */
-  ensureZone(id: string, spec: CdnZoneSpec, ctx: DriverContext): Promise<void>;
+  ensureZone(id: string, spec: CdnZoneSpec): Promise<void>;
   /** Also removes the objects of the zone. A missing zone is success. */
-  removeZone(id: string, ctx: DriverContext): Promise<void>;
+  removeZone(id: string): Promise<void>;
   /** Once this resolves, no purged object is served to new requests. */
-  purge(id: string, purge: PurgeSpec, ctx: DriverContext): Promise<void>;
+  purge(id: string, purge: PurgeSpec): Promise<void>;
   takeTraffic(): CdnTraffic[];
 }
 

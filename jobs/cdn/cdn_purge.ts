@@ -17,7 +17,7 @@ export const job: Job<PurgeRow> = {
     if (row.completed_at) return settled();
     const { cdn } = requireHost(ctx);
     if (!(await isPurgeRecorded(ctx.sql, row.id, cdn.name))) {
-      await cdn.purge(row.cdn_zone_id, { type: row.type, values: row.values ?? [] }, ctx);
+      await cdn.purge(row.cdn_zone_id, { type: row.type, values: row.values ?? [] });
       await recordPurges(ctx.sql, [row.id], cdn.name);
     }
     if (await hasUnfinishedCaches(ctx.sql, row.id)) return progressing(WAIT_FOR_CACHES_MS);

@@ -37,7 +37,7 @@ async function reconcile(row: ZoneRow, ctx: JobContext): Promise<Outcome> {
   const [zone] = await servedZones(ctx.sql, [row.id]);
   if (!zone) return progressing(0); // deleted since it was claimed
   const spec = zoneSpecOf(zone, { config: ctx.config, secrets: ctx.secrets, ingressPort: ingress.ports.http });
-  await cdn.ensureZone(row.id, spec, ctx);
+  await cdn.ensureZone(row.id, spec);
   if (!spec.origin.is_internal) await requireAllowedOrigin(outbound, spec.origin.url);
   await forgetOldPurges(ctx.sql, row.id);
   const columns = { driver: cdn.name, ref: { driver: cdn.name, name: row.id }, status_reason: null };
@@ -54,6 +54,6 @@ async function requireAllowedOrigin(outbound: Outbound, url: string): Promise<vo
 }
 
 async function tearDown(row: ZoneRow, ctx: JobContext): Promise<Outcome> {
-  await requireHost(ctx).cdn.removeZone(row.id, ctx);
+  await requireHost(ctx).cdn.removeZone(row.id);
   return (await hasDomains(ctx.sql, row.id)) ? progressing(WAIT_FOR_DOMAINS_MS) : gone;
 }

@@ -1,7 +1,7 @@
 // Keeps the cache of a further ingress in step with the rows of CDN zones and their purges: those that changed are read
 // on NOTIFY, all zones at the start, after a lost connection, and periodically.
 import type { Config } from '../../core/config';
-import { DriverError, driverContext } from '../../core/driver';
+import { DriverError } from '../../core/driver';
 import type { Logger } from '../../core/log/log';
 import { repeatWork } from '../../core/process/repeated_work';
 import type { SecretBox } from '../../core/secrets';
@@ -40,7 +40,6 @@ interface State extends Parts {
 }
 
 const READ_ALL_EVERY_MS = 30_000;
-const CALL_MS = 10_000;
 const FAILURE = 'The CDN zones could not be read.';
 
 /** Resolves when the zones are served, or the database is away: then they are as soon as it is back. */
@@ -119,7 +118,7 @@ async function ensureZone(state: State, zone: ServedZone): Promise<void> {
   const { config, secrets, ingressPort, cdn } = state;
   try {
     const spec = zoneSpecOf(zone, { config, secrets, ingressPort });
-    await cdn.ensureZone(zone.id, spec, driverContext(CALL_MS));
+    await cdn.ensureZone(zone.id, spec);
     state.served.add(zone.id);
   } catch (error) {
     // As at the ingress of the jobs, which says so in the status of the zone: it is served as it was.
@@ -128,7 +127,7 @@ async function ensureZone(state: State, zone: ServedZone): Promise<void> {
 }
 
 async function removeZone({ cdn, served }: State, id: string): Promise<void> {
-  await cdn.removeZone(id, driverContext(CALL_MS));
+  await cdn.removeZone(id);
   served.delete(id);
 }
 
@@ -141,14 +140,10 @@ async function readPurges(state: State): Promise<void> {
   try {
     const purges = await openPurges(database, lease.id, since);
     const run = ({ cdn_zone_id, type, values }: OpenPurge): Promise<void> =>
-      cdn.purge(cdn_zone_id, { type, values: values ?? [] }, driverContext(CALL_MS));
+      cdn.purge(cdn_zone_id, { type, values: values ?? [] });
     await Promise.all(purges.map(run));
-    if (purges.length)
-      await recordPurges(
-        database,
-        purges.map(({ id }) => id),
-        lease.id,
-      );
+    const ids = purges.map(({ id }) => id);
+    if (ids.length) await recordPurges(database, ids, lease.id);
   } catch (error) {
     state.arePurgesOpen = true;
     throw error;

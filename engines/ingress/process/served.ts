@@ -2,7 +2,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isPublicAddress } from '../../../core/protocols/addresses';
 import { type CdnEngine, openEmbeddedCdn, type CdnZoneSpec } from '../../cdn';
-import { driverContext } from '../../../core/driver';
 import type { AccessLine, Certificate, IngressCallbacks, IngressDriver, Route, Unpin } from '../ingress';
 import { openOutbound } from '../../../core/outbound';
 import { openIngressServer } from '../http/http';
@@ -36,7 +35,6 @@ type Callbacks = Pick<IngressCallbacks, 'certificate' | 'challenge'> & {
 /** While no control plane takes them; later ones are left out. */
 const LINES_MAX = 20_000;
 const ANSWER_MS = 5_000;
-const ENSURE_MS = 10_000;
 /** While a successor reads the list of stored objects, its predecessor serves; of a million this takes longer. */
 const OBJECTS_MS = 3_000;
 
@@ -71,7 +69,7 @@ export async function openServed(
   const parts = { ...callbacks, edge: cdn.edge, line };
   const content = predecessor?.content ?? null;
   const zones = new Map(content?.zones);
-  for (const [id, spec] of zones) await cdn.driver.ensureZone(id, spec, driverContext(ENSURE_MS));
+  for (const [id, spec] of zones) await cdn.driver.ensureZone(id, spec);
   if (predecessor) await Promise.race([cdn.objectsLoaded(), sleep(OBJECTS_MS)]);
   const options = {
     host,

@@ -78,9 +78,7 @@ described('a browser and the zones of the platform (needs chromium and the packa
     port = await freePort();
     service = await startService({
       worker: true,
-      settings: {
-        ...{ ALLOW_PRIVATE_ADDRESSES: '1', INGRESS_PORT: String(port), S3_PORT: String(await freePort()) },
-      },
+      settings: { ALLOW_PRIVATE_ADDRESSES: '1', INGRESS_PORT: String(port), S3_PORT: String(await freePort()) },
     });
   });
   afterAll(() => service?.close());
