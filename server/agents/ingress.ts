@@ -12,8 +12,8 @@ import { findChallenge, findServedCertificate } from '../../models/domains/certi
 import { outboundOf } from '../platform/outbound';
 import type { Platform } from '../platform/platform';
 import type { PodRoutes } from '../../drivers/workload/kubernetes/pod_routes';
-import { cdnLimits, edgeToken, openCdn, openFurtherCdn, storedZonesOf } from './cdn';
-import type { CacheLease } from './cdn_lease';
+import { cdnLimits, edgeToken, openCdn, openFurtherCdn, storedZonesOf } from './cdn/cdn';
+import type { CacheLease } from './cdn/cdn_lease';
 import { ingressClusterOf, followCluster } from './workloads/followed_pods';
 import type { RouterLines } from './router_lines';
 

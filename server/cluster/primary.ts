@@ -6,13 +6,7 @@
 import { withPort } from '../../core/config';
 import { serviceSocket } from '../../core/platform_names';
 import { removeDraft } from '../../core/process/named_socket';
-import {
-  addWebProcesses,
-  addCheckFigures,
-  addWorkerLag,
-  listenAdmin,
-  openMetrics,
-} from '../http/admin';
+import { addWebProcesses, addCheckFigures, addWorkerLag, listenAdmin, openMetrics } from '../http/admin';
 import { adminRoutes } from '../http/ai_usage_ingest';
 import { checkFigures } from '../../models/observers/observer/claim';
 import { poolSizeThatFits } from '../platform/connection_budget';

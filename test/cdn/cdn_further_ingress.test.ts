@@ -1,19 +1,9 @@
-/** @tier heavy @quarter 3 @covers server/start_ingress.ts server/agents/cdn_feed.ts server/agents/cdn_lease.ts */
+/** @tier heavy @quarter 3 @covers server/start_ingress.ts server/agents/cdn/ */
 // CDN zones at ingresses of processes of their own, `npm run ingress`: each serves all of them from a cache of its own.
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  activeZone,
-  dns,
-  ingressPort,
-  origin,
-  purge,
-  service,
-  setUpCdn,
-  visit,
-  type Body,
-} from '../support/cdn/cdn_cases';
+import { activeZone, dns, ingressPort, origin, purge, service, setUpCdn, type Body } from '../support/cdn/cdn_cases';
 import type { Visited } from '../support/cdn/cdn_origin';
 import { freePort } from '../support/processes/free_port';
 import { endPrograms, startProgram, type Program } from '../support/processes/program';

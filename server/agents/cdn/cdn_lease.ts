@@ -1,10 +1,10 @@
 // For how long purges wait for the cache of a further ingress. It is renewed in the database; a cache that could not
 // renew it in time answers from the origin alone until it has done what it missed.
 import { randomUUID } from 'node:crypto';
-import type { Logger } from '../../core/log/log';
-import { repeatWork } from '../../core/process/repeated_work';
-import type { ControlDatabase } from '../../db/control_database';
-import { CACHE_LEASE_MS, removeCache, renewCache } from '../../models/cdn/cdn_purge/work';
+import type { Logger } from '../../../core/log/log';
+import { repeatWork } from '../../../core/process/repeated_work';
+import type { ControlDatabase } from '../../../db/control_database';
+import { CACHE_LEASE_MS, removeCache, renewCache } from '../../../models/cdn/cdn_purge/work';
 
 export interface CacheLease {
   /** Of this run: a cache begins empty. */

@@ -2,11 +2,11 @@
 import { readdir, rm } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import type { Config } from '../../core/config';
-import type { Logger } from '../../core/log/log';
-import { repeatWork, type RepeatedWork } from '../../core/process/repeated_work';
-import type { SecretBox } from '../../core/secrets';
-import type { ControlDatabase } from '../../db/control_database';
+import type { Config } from '../../../core/config';
+import type { Logger } from '../../../core/log/log';
+import { repeatWork, type RepeatedWork } from '../../../core/process/repeated_work';
+import type { SecretBox } from '../../../core/secrets';
+import type { ControlDatabase } from '../../../db/control_database';
 import {
   type CdnDriver,
   type CdnTraffic,
@@ -15,10 +15,10 @@ import {
   openEmbeddedCdn,
   type EmbeddedCdnLimits,
   type EmbeddedCdnOptions,
-} from '../../engines/cdn';
-import type { Outbound } from '../../core/outbound';
-import { projectsOfZones } from '../../models/cdn/cdn_zone/work';
-import { addMetricPoints, type MetricPointInput } from '../../models/applications/metric_point';
+} from '../../../engines/cdn';
+import type { Outbound } from '../../../core/outbound';
+import { projectsOfZones } from '../../../models/cdn/cdn_zone/work';
+import { addMetricPoints, type MetricPointInput } from '../../../models/applications/metric_point';
 import type { CacheLease } from './cdn_lease';
 import { openStoredZones } from './stored_zones';
 

@@ -1,16 +1,16 @@
 // Keeps the cache of a further ingress in step with the rows of CDN zones and their purges: those that changed are read
 // on NOTIFY, all zones at the start, after a lost connection, and periodically.
-import type { Config } from '../../core/config';
-import { DriverError } from '../../core/driver';
-import type { Logger } from '../../core/log/log';
-import { repeatWork } from '../../core/process/repeated_work';
-import type { SecretBox } from '../../core/secrets';
-import type { ControlDatabase } from '../../db/control_database';
-import type { CdnDriver } from '../../engines/cdn';
-import { zoneSpecOf } from '../../jobs/cdn/zone_spec';
-import { openPurges, recordPurges, type OpenPurge } from '../../models/cdn/cdn_purge/work';
-import { servedZones, type ServedZone } from '../../models/cdn/cdn_zone/work';
-import { listen } from '../platform/listener';
+import type { Config } from '../../../core/config';
+import { DriverError } from '../../../core/driver';
+import type { Logger } from '../../../core/log/log';
+import { repeatWork } from '../../../core/process/repeated_work';
+import type { SecretBox } from '../../../core/secrets';
+import type { ControlDatabase } from '../../../db/control_database';
+import type { CdnDriver } from '../../../engines/cdn';
+import { zoneSpecOf } from '../../../jobs/cdn/zone_spec';
+import { openPurges, recordPurges, type OpenPurge } from '../../../models/cdn/cdn_purge/work';
+import { servedZones, type ServedZone } from '../../../models/cdn/cdn_zone/work';
+import { listen } from '../../platform/listener';
 import type { CacheLease } from './cdn_lease';
 
 interface CdnFeed {
