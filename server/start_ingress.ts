@@ -1,5 +1,6 @@
 // An ingress without the jobs: it routes by the same rows, has the same certificates, answers the same challenges of
-// certificate authorities and serves the same CDN zones as that of the worker. So it needs the addresses of pods, which all machines reach.
+// certificate authorities and serves the same CDN zones as that of the worker. So it needs the addresses of pods, which
+// all machines reach.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StartupError } from '../core/startup_error';
 import { openLogBudget } from '../core/log/log_budget';

@@ -134,8 +134,8 @@ test('a setting that was removed is named with what to do, and stops nothing', (
   for (const name of ['CDN_GATEWAY', 'CDN_VARNISH_NODES', 'CDN_VARNISH_SECRET_FILE']) {
     expect(() => loadConfig({ [name]: '192.0.2.1:6081/6082' })).not.toThrow();
     expect(removedSettings({ [name]: '192.0.2.1:6081/6082' })).toEqual([
-      `${name} ${said} Each ingress caches for CDN zones itself, in CDN_DIR and up to CDN_SIZE_GB. The Varnish servers ` +
-        'can be stopped. Remove it.',
+      `${name} ${said} Each ingress caches for CDN zones itself, in CDN_DIR and up to CDN_SIZE_GB. ` +
+        'The Varnish servers can be stopped. Remove it.',
     ]);
   }
   expect(removedSettings({ INGRESS_PROCESS: ' ' })).toEqual([]);

@@ -7,7 +7,7 @@ import https from 'node:https';
 import path from 'node:path';
 import type { RemoteIngress } from '../../../engines/ingress/process/remote';
 import type { AccessLine, Certificate } from '../../../engines/ingress/ingress';
-import { openStoredZones } from '../../../server/agents/stored_zones';
+import { openStoredZones } from '../../../server/agents/cdn/stored_zones';
 import { createLog } from '../../../core/log/log';
 import { secretBox } from '../../../core/secrets';
 import {
