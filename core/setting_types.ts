@@ -165,28 +165,6 @@ export function mailPorts<const R extends Row>(row: R): Typed<readonly MailPort[
   return { ...row, type: '0 or list of ports', parse };
 }
 
-/** A Varnish node: service and management address; `directory` (-n) where it runs on this machine. */
-export interface VarnishNodeSetting {
-  host: string;
-  port: number;
-  cliPort: number;
-  directory: string | null;
-}
-
-/** `192.0.2.1:80/6082`, with `=/var/lib/varnish/one` where its counters can be read here. */
-export function varnishNodes<const R extends Row>(row: R): Typed<readonly VarnishNodeSetting[], R> {
-  const parse = (given: string): readonly VarnishNodeSetting[] | null => {
-    const nodes = list(given, () => true)?.map((entry) => {
-      const [, host = '', port, cliPort, directory] = /^([\d.]+):(\d{1,5})\/(\d{1,5})(?:=(\/.+))?$/.exec(entry) ?? [];
-      return { host, port: Number(port), cliPort: Number(cliPort), directory: directory ?? null };
-    });
-    const fits = ({ host, port, cliPort }: VarnishNodeSetting): boolean =>
-      isIP(host) > 0 && [port, cliPort].every((one) => one > 0 && one < 65536);
-    return nodes?.every(fits) ? Object.freeze(nodes) : null;
-  };
-  return { ...row, type: 'list of ip:port/port[=directory]', parse };
-}
-
 /** In the format of node:dns: `192.0.2.1`, `192.0.2.1:53`, `[2001:db8::1]:53`. */
 export function resolvers<const R extends Row>(row: R): Typed<readonly string[], R> {
   return { ...row, type: 'list of ip[:port]', parse: (given) => list(given, isResolver) };

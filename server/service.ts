@@ -30,7 +30,6 @@ import {
   addCheckFigures,
   addNameserver,
   addNetworks,
-  addVarnishFigures,
   addWorkerLag,
   listenAdmin,
   type Metrics,
@@ -122,7 +121,6 @@ async function open(
   addWorkerLag(metrics, () => platform.workerLag());
   addCheckFigures(metrics, () => checkFigures(platform.database));
   addCertificateFigures(metrics, () => certificateFigures(platform.database));
-  addVarnishFigures(metrics, platform.config.cdnVarnishNodes);
   await beforeListening();
   const config = await openWeb(platform, built, metrics, opened, waiting);
   const pages = mailPages(() => platform);

@@ -1,9 +1,13 @@
-// An ingress without the jobs: it routes by the same rows, has the same certificates and answers the same challenges of
-// certificate authorities as that of the worker. So it needs the addresses of pods, which all machines reach.
+// An ingress without the jobs: it routes by the same rows, has the same certificates, answers the same challenges of
+// certificate authorities and serves the same CDN zones as that of the worker. So it needs the addresses of pods, which
+// all machines reach.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StartupError } from '../core/startup_error';
 import { openLogBudget } from '../core/log/log_budget';
 import type { IngressDriver } from '../engines/ingress/ingress';
+import { startCdnCounting } from './agents/cdn/cdn';
+import { startCdnFeed } from './agents/cdn/cdn_feed';
+import { openCacheLease } from './agents/cdn/cdn_lease';
 import { openFurtherIngress } from './agents/ingress';
 import { startReporting } from './agents/reported_traffic';
 import { startRouteFeed } from './agents/route_feed';
@@ -37,9 +41,17 @@ export async function startIngress(platform: Platform): Promise<Ingress> {
   try {
     const lines = openRouterLines({ database, log, budget: openLogBudget(config.logBytesPerSecond) });
     opened.push(() => lines.close());
-    const { ingress, known } = await openFurtherIngress(platform, lines, opened);
+    const lease = openCacheLease({ database, log });
+    const { ingress, cdn, known } = await openFurtherIngress(platform, lines, lease, opened);
     const reporting = startReporting({ database, ingress, log });
     opened.push(() => reporting.close());
+    const cdnCounting = startCdnCounting(cdn, database, log);
+    opened.push(() => cdnCounting.finish());
+    const { secrets } = platform;
+    const ingressPort = ingress.ports.http;
+    // Before the routes: a host name without a route is unknown once these are read.
+    const zones = await startCdnFeed({ config, secrets, database, databaseUrl, cdn, lease, ingressPort, log });
+    opened.push(() => zones.close());
     const pods = withPodsOnly(ingress);
     const feed = await startRouteFeed({ database, databaseUrl, ingress: pods, onCluster: true, log });
     opened.push(() => feed.close());

@@ -2,13 +2,19 @@
 import { join, resolve } from 'node:path';
 import { hasEntries, isSameDirectory } from '../directory';
 
+const WITHOUT_VARNISH =
+  'Each ingress caches for CDN zones itself, up to CDN_SIZE_GB. The Varnish servers can be stopped.';
+
 /** By name: what is done now, and what to do where more than leaving it out is to be done. */
 const removed: Readonly<Record<string, string>> = {
   BUILD_OUTPUT_MB: 'A build and a run may print 16 MB.',
   CDN_DIR: 'Cached objects are in `cdn` in the data directory: delete the former directory.',
+  CDN_GATEWAY: WITHOUT_VARNISH,
   CDN_MEMORY_MB: 'Small objects take 64 MB of memory.',
   CDN_OBJECTS: 'The number of cached objects follows from CDN_SIZE_GB.',
   CDN_OBJECT_MB: 'Objects of up to 1 GB are cached.',
+  CDN_VARNISH_NODES: WITHOUT_VARNISH,
+  CDN_VARNISH_SECRET_FILE: WITHOUT_VARNISH,
   CHECK_CONCURRENCY: 'A process runs 2,000 checks at the same time.',
   DNS_PROCESSES: 'One process answers DNS queries. For more of them a second, use PowerDNS (POWERDNS_URL).',
   DNS_RESPONSES_PER_SECOND: 'A network of clients without a DNS cookie gets 1,000 responses a second.',

@@ -1,7 +1,6 @@
 // Content delivery: caches between visitors and origins.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Credentials } from '../../core/protocols/sigv4';
-import type { DriverContext } from '../../core/driver';
 
 export interface CdnZoneSpec {
   /** Host names of the zone, with the id of the custom domain; '' for the zone's own name. */
@@ -52,16 +51,11 @@ export interface CdnTraffic {
 export interface CdnDriver {
   readonly name: string;
   /** The zone is served according to the spec once this resolves. */
-  ensureZone(id: string, spec: CdnZoneSpec, ctx: DriverContext): Promise<void>;
+  ensureZone(id: string, spec: CdnZoneSpec): Promise<void>;
   /** Also removes the objects of the zone. A missing zone is success. */
-  removeZone(id: string, ctx: DriverContext): Promise<void>;
-  /** Names of the cache nodes; a purge must run on each. */
-  nodes(): readonly string[];
-  /**
-   * Once this resolves, the node serves no purged object to new requests. A node that is not in `nodes` is success.
-   * @throws DriverError transient where the node is unreachable
-   */
-  purge(id: string, purge: PurgeSpec, node: string, ctx: DriverContext): Promise<void>;
+  removeZone(id: string): Promise<void>;
+  /** Once this resolves, no purged object is served to new requests. */
+  purge(id: string, purge: PurgeSpec): Promise<void>;
   takeTraffic(): CdnTraffic[];
 }
 

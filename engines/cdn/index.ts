@@ -1,5 +1,5 @@
 // The door of the CDN: all that other rooms and engines may import of it.
-export { NODE, openEmbeddedCdn, type EmbeddedCdnLimits } from './cache/driver';
+export { openEmbeddedCdn, type EmbeddedCdnLimits, type EmbeddedCdnOptions } from './cache/driver';
 export {
   EDGE_FIELD,
   type CdnCacheRules,

@@ -1,10 +1,12 @@
-// Purges of CDN zones: done once on each cache, and then a log.
-import type { PurgeSpec } from '../../engines/cdn';
+// Purges of CDN zones: done once in each cache, and then a log.
 import { CdnPurge } from '../../models/cdn/cdn_purge';
-import { purgedNodes, recordPurgedNode } from '../../models/cdn/cdn_purge/work';
-import { requireHost, settled, type Job, type JobContext, type LoopRow } from '../job';
+import { hasUnfinishedCaches, isPurgeRecorded, recordPurges } from '../../models/cdn/cdn_purge/work';
+import { progressing, requireHost, settled, type Job, type LoopRow } from '../job';
 
 type PurgeRow = LoopRow & Pick<CdnPurge, 'cdn_zone_id' | 'type' | 'values' | 'completed_at'>;
+
+/** Further ingresses have the purge by a notification. */
+const WAIT_FOR_CACHES_MS = 150;
 
 export const job: Job<PurgeRow> = {
   table: CdnPurge.table,
@@ -13,19 +15,12 @@ export const job: Job<PurgeRow> = {
   states: CdnPurge.states,
   async reconcile(row, ctx) {
     if (row.completed_at) return settled();
-    await purgeNodes(row, ctx);
+    const { cdn } = requireHost(ctx);
+    if (!(await isPurgeRecorded(ctx.sql, row.id, cdn.name))) {
+      await cdn.purge(row.cdn_zone_id, { type: row.type, values: row.values ?? [] });
+      await recordPurges(ctx.sql, [row.id], cdn.name);
+    }
+    if (await hasUnfinishedCaches(ctx.sql, row.id)) return progressing(WAIT_FOR_CACHES_MS);
     return settled({ status: 'completed', status_reason: null, completed_at: new Date().toISOString() });
   },
 };
-
-/** All that can be reached, at once; each is recorded. @throws DriverError of one that is not done */
-async function purgeNodes(row: PurgeRow, ctx: JobContext): Promise<void> {
-  const { cdn } = requireHost(ctx);
-  const purge: PurgeSpec = { type: row.type, values: row.values ?? [] };
-  const done = await purgedNodes(ctx.sql, row.id);
-  const open = cdn.nodes().filter((node) => !done.has(node));
-  const results = await Promise.allSettled(open.map((node) => cdn.purge(row.cdn_zone_id, purge, node, ctx)));
-  for (const [index, { status }] of results.entries())
-    if (status === 'fulfilled') await recordPurgedNode(ctx.sql, row.id, open[index] as string);
-  for (const result of results) if (result.status === 'rejected') throw result.reason;
-}

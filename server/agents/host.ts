@@ -25,7 +25,7 @@ import { saveUploadsMark } from '../../models/deployments/source_upload/work';
 import type { Platform } from '../platform/platform';
 import { outboundOf } from '../platform/outbound';
 import { startBackupStore } from './backup_store';
-import { startCdnCounting } from './cdn';
+import { startCdnCounting } from './cdn/cdn';
 import { openIngressOf } from './ingress';
 import { openMailAgent } from './mail/mail';
 import { openGitProviders } from '../../drivers/git_provider/open';

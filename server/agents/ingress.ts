@@ -14,7 +14,8 @@ import { outboundOf } from '../platform/outbound';
 import { proofOf } from '../platform/setup_proof';
 import type { Platform } from '../platform/platform';
 import type { PodRoutes } from '../../drivers/workload/kubernetes/pod_routes';
-import { cdnLimits, edgeToken, openCdn, openCdnHosts, storedZonesOf } from './cdn';
+import { cdnLimits, edgeToken, openCdn, openFurtherCdn, storedZonesOf } from './cdn/cdn';
+import type { CacheLease } from './cdn/cdn_lease';
 import { ingressClusterOf, followCluster } from './workloads/followed_pods';
 import type { RouterLines } from './router_lines';
 
@@ -34,9 +35,7 @@ export async function openIngressOf(
 ): Promise<OpenedIngress> {
   const { config } = platform;
   const callbacks = openCallbacks(platform, lines, opened, () => ingress?.forgetCertificate(null));
-  // The Varnish gateway listens on a separate port, which a successor of the ingress process could not take over.
-  const isSeparate = config.ingressProcess === 'separate' && !config.cdnVarnishNodes.length;
-  const open = isSeparate ? openSeparate : openHere;
+  const open = config.ingressProcess === 'separate' ? openSeparate : openHere;
   const { ingress, cdn }: OpenedIngress = await open(platform, callbacks, opened).catch(
     (error: NodeJS.ErrnoException) => {
       throw listenError(error, config);
@@ -58,31 +57,37 @@ async function warnOfOutranked({ config, database, log }: Platform): Promise<voi
     );
 }
 
+interface FurtherIngress extends PodRoutes {
+  cdn: CdnDriver;
+}
+
 /**
- * An ingress beside that of the process with the jobs, in this process, without CDN zones. Pushes how to close each
- * part as it opens it.
+ * An ingress beside that of the process with the jobs, in this process, with a cache of its own. Pushes how to close
+ * each part as it opens it.
  * @throws StartupError
  */
 export async function openFurtherIngress(
   platform: Platform,
   lines: RouterLines,
+  lease: CacheLease,
   opened: (() => Promise<void> | void)[],
-): Promise<PodRoutes> {
-  const { config } = platform;
+): Promise<FurtherIngress> {
+  const { config, secrets, log } = platform;
   const { ingressListen: host, ingressPort: port, ingressTlsPort: tlsPort, trustProxy, shutdownGraceSeconds } = config;
-  const hosts = await openCdnHosts(platform);
-  opened.push(() => hosts.close());
+  const cdn = openFurtherCdn({ config, secrets, outbound: outboundOf(config), log }, lease);
+  opened.push(() => cdn.close());
   const callbacks = openCallbacks(platform, lines, opened, () => ingress?.forgetCertificate(null));
   const own = new Set(platformNames(config).map(({ hostname }) => hostname));
-  const parts: IngressCallbacks = { ...callbacks, isServedElsewhere: (name) => own.has(name) || hosts.has(name) };
+  const parts: IngressCallbacks = { ...callbacks, edge: cdn.engine.edge, isServedElsewhere: (name) => own.has(name) };
   const ingress: IngressDriver = await openIngress({ host, port, tlsPort, trustProxy, parts }).catch(
     (error: NodeJS.ErrnoException) => {
       throw new StartupError(listenError(error, config).message);
     },
   );
-  const followed = await withPods(ingress, config, platform.log);
+  cdn.removeLeftovers();
+  const followed = await withPods(ingress, config, log);
   opened.push(() => followed.ingress.close(shutdownGraceSeconds * 1000));
-  return followed;
+  return { ...followed, cdn: cdn.engine.driver };
 }
 
 /** @param onChange the certificate of the operator has changed */
@@ -109,7 +114,7 @@ async function openHere(
   callbacks: IngressCallbacks,
   opened: (() => Promise<void> | void)[],
 ): Promise<OpenedIngress> {
-  const cdn = await openCdn({ config, secrets, outbound: outboundOf(config), log });
+  const cdn = openCdn({ config, secrets, outbound: outboundOf(config), log });
   opened.push(() => cdn.close());
   const { ingressListen: host, ingressPort: port, ingressTlsPort: tlsPort, trustProxy } = config;
   const parts = { ...callbacks, edge: cdn.edge };

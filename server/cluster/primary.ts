@@ -10,7 +10,6 @@ import {
   addWebProcesses,
   addCertificateFigures,
   addCheckFigures,
-  addVarnishFigures,
   addWorkerLag,
   listenAdmin,
   openMetrics,
@@ -65,7 +64,6 @@ async function open(
   addWorkerLag(own, () => platform.workerLag());
   addCheckFigures(own, () => checkFigures(platform.database));
   addCertificateFigures(own, () => certificateFigures(platform.database));
-  addVarnishFigures(own, platform.config.cdnVarnishNodes);
   addWebProcesses(own, () => processes.serving());
   const admin = await listenAdmin(
     platform.config,

@@ -3,8 +3,6 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { version } from '../../package.json';
 import type { CheckCounts } from '../agents/observers/check_loop';
-import type { VarnishNodeSetting } from '../../core/setting_types';
-import { readVarnishCounters } from '../../drivers/varnish/counters';
 import type { certificateFigures } from '../../models/domains/certificate/trouble';
 import type { CheckFigures } from '../../models/observers/observer/claim';
 import { limits } from '../../core/limits';
@@ -120,29 +118,6 @@ export function addCertificateFigures(
     },
   });
 }
-
-/** Adds the counters of the Varnish servers of this machine. */
-export function addVarnishFigures({ registry }: Metrics, nodes: readonly VarnishNodeSetting[]): void {
-  const local = nodes.flatMap(({ host, port, directory }) =>
-    directory ? [{ node: `${host}:${port}`, directory }] : [],
-  );
-  if (!local.length) return;
-  new Gauge({
-    name: 'platform_varnish',
-    help: 'Counters of Varnish by its own names, such as MAIN.cache_hit; counters of an unreachable server are absent',
-    labelNames: ['node', 'counter'],
-    registers: [registry],
-    async collect() {
-      this.reset();
-      for (const { node, directory } of local) {
-        const counters = await readVarnishCounters(directory).catch(() => new Map<string, number>());
-        for (const [counter, value] of counters) if (SHOWN.test(counter)) this.set({ node, counter }, value);
-      }
-    },
-  });
-}
-
-const SHOWN = /^(?:MAIN\.(?:cache_|client_req$|backend_|fetch_|n_object$|n_lru_|bans|s_resp_|uptime$)|SMA\.)/;
 
 /** Adds what the checks of this process have come to. */
 export function addCheckCounts({ registry }: Metrics, counts: () => Omit<CheckCounts, 'lag_ms'>): void {

@@ -42,8 +42,6 @@ export interface Rule {
   /** In turn; the last one again and again. */
   origin: OriginAnswer[];
   steps: Step[];
-  /** Engines that differ, with the difference as docs/CDN.md names it. */
-  except?: Partial<Record<string, string>>;
 }
 
 export const cc = (text: string, more: Record<string, string | string[]> = {}): OriginAnswer => ({

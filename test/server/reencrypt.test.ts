@@ -185,6 +185,6 @@ test('nothing is sealed in a row but by the list of columns', () => {
     'models/base/reencrypt.ts',
     // Copies on a disk, which are made again from the database.
     'server/agents/nameserver.ts',
-    'server/agents/stored_zones.ts',
+    'server/agents/cdn/stored_zones.ts',
   ]);
 });

@@ -85,13 +85,6 @@ describe('files of an engine', () => {
 describe('engines', () => {
   const engineOf = (file: string): string | undefined => /^engines\/(\w+)\//.exec(file)?.[1];
   const isOutside = (file: string): boolean => !/^(test|tools|clients)\//.test(file);
-  /** Second doors, of rooms that take an engine apart. */
-  const SECOND_DOORS: Record<string, RegExp> = {
-    // Its gateway is made of the parts of the edge.
-    'drivers/varnish/': /^engines\/cdn\/(cdn|edge\/\w+)\.ts$/,
-  };
-  const isSecondDoor = (file: string, target: string): boolean =>
-    Object.entries(SECOND_DOORS).some(([place, doors]) => file.startsWith(place) && doors.test(target));
 
   it.each(['cdn', 'dns', 'mail', 'object_storage', 'registry'])('%s is entered by its index.ts alone', (engine) => {
     const users = files
@@ -99,10 +92,7 @@ describe('engines', () => {
       .flatMap((file) => neighboursOf(file).map((target) => [file, target] as const))
       .filter(([, target]) => engineOf(target) === engine);
     expect(users.map(([, target]) => target)).toContain(`engines/${engine}/index.ts`);
-    const wrong = users.filter(
-      ([file, target]) => target !== `engines/${engine}/index.ts` && !isSecondDoor(file, target),
-    );
-    expect(wrong).toEqual([]);
+    expect(users.filter(([, target]) => target !== `engines/${engine}/index.ts`)).toEqual([]);
   });
 
   it('are not loaded by a probe, which is a small process', () => {

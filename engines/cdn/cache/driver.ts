@@ -20,8 +20,6 @@ export interface EmbeddedCdnLimits {
 
 export type EmbeddedCdnOptions = EmbeddedCdnLimits & EdgeOptions;
 
-/** The only cache node of this driver. */
-export const NODE = 'embedded';
 const HEAD_MS = 60_000;
 
 export function openEmbeddedCdn({ directory, headMs = HEAD_MS, ...options }: EmbeddedCdnOptions): CdnEngine {
@@ -33,9 +31,7 @@ export function openEmbeddedCdn({ directory, headMs = HEAD_MS, ...options }: Emb
     return {
       name: 'embedded',
       cache: { serve: (visit) => serveCached(state, visit), invalidate: purge },
-      nodes: () => [NODE],
-      purge: (zoneId, spec) => purge(zoneId, spec),
-      zonesChanged: () => Promise.resolve(),
+      purge,
       objects: store,
       close: () => store.close(),
     };

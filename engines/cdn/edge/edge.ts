@@ -1,8 +1,7 @@
-// The part that all CDN engines share: visitors reach the ingress of this host, which knows the zones.
+// Visitors reach an ingress, which knows the zones.
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Outbound } from '../../../core/outbound';
 import { EDGE_FIELD, type CdnDriver, type CdnZoneSpec, type Edge, type PurgeSpec } from '../cdn';
-import type { DriverContext } from '../../../core/driver';
 import { forgetZone, setZone, type EdgeState, type ObjectCache } from './edge_state';
 import { openOriginClient } from './origin';
 import { handleVisit, passThrough } from './visit';
@@ -13,6 +12,8 @@ export interface EdgeOptions {
   stored?: StoredZones;
   /** Secret shared by the ingresses of this installation; absent: known to this process only. */
   token?: string;
+  /** Whether purges reach this cache now; while they do not, every request goes to the origin. Absent: always. */
+  isCurrent?(): boolean;
   log(message: string, error: unknown): void;
 }
 
@@ -44,28 +45,24 @@ export interface CdnEngine {
   close(): Promise<void>;
 }
 
-/** The engine-specific parts of an edge. */
+/** The cache behind an edge. */
 interface EngineParts {
   name: string;
   cache: ObjectCache;
-  nodes(): readonly string[];
-  purge(zoneId: string, purge: PurgeSpec, node: string, ctx: DriverContext): Promise<void>;
-  /** Resolves when the zones are served in their current form. */
-  zonesChanged(ctx: DriverContext): Promise<void>;
-  /** Absent: this process does not hold the objects. */
-  objects?: { releaseDirectory(): Promise<void>; reclaimDirectory(): void; ready: Promise<void> };
+  purge(zoneId: string, purge: PurgeSpec): Promise<void>;
+  objects: { releaseDirectory(): Promise<void>; reclaimDirectory(): void; ready: Promise<void> };
   close(): Promise<void>;
 }
 
 export function openEdge(options: EdgeOptions, open: (state: EdgeState) => EngineParts): CdnEngine {
-  const { outbound, stored, log, token = randomBytes(16).toString('hex') } = options;
+  const { outbound, stored, isCurrent, log, token = randomBytes(16).toString('hex') } = options;
   const state: EdgeState = {
     ...{ zones: new Map(), hosts: new Map(), traffic: new Map(), log, token },
     origins: openOriginClient(outbound, token),
     cache: { serve: () => undefined, invalidate: () => Promise.resolve() },
   };
   const engine = open(state);
-  state.cache = engine.cache;
+  state.cache = isCurrent ? whileCurrent(engine.cache, isCurrent) : engine.cache;
   for (const { id, spec } of stored?.load() ?? []) setZone(state, id, spec);
   return {
     driver: driverOf(state, engine, stored),
@@ -75,9 +72,9 @@ export function openEdge(options: EdgeOptions, open: (state: EdgeState) => Engin
       handle: (request, response, visitor) => handleVisit(state, request, response, visitor),
       isOwn: ({ headers }) => isToken(headers[EDGE_FIELD], token),
     },
-    releaseObjects: async () => engine.objects?.releaseDirectory(),
-    reclaimObjects: () => engine.objects?.reclaimDirectory(),
-    objectsLoaded: async () => engine.objects?.ready,
+    releaseObjects: () => engine.objects.releaseDirectory(),
+    reclaimObjects: () => engine.objects.reclaimDirectory(),
+    objectsLoaded: () => engine.objects.ready,
     bypassCache: () => void (state.cache = { serve: passThrough, invalidate: () => Promise.resolve() }),
     async close() {
       await stored?.flush();
@@ -85,6 +82,10 @@ export function openEdge(options: EdgeOptions, open: (state: EdgeState) => Engin
       state.origins.close();
     },
   };
+}
+
+function whileCurrent(cache: ObjectCache, isCurrent: () => boolean): ObjectCache {
+  return { ...cache, serve: (visit) => (isCurrent() ? cache.serve(visit) : passThrough(visit)) };
 }
 
 function isToken(given: string | string[] | undefined, token: string): boolean {
@@ -97,20 +98,18 @@ function driverOf(state: EdgeState, engine: EngineParts, stored?: StoredZones): 
   const save = (): void => stored?.save(() => [...state.zones.values()]);
   return {
     name: engine.name,
-    async ensureZone(id, spec, ctx) {
+    async ensureZone(id, spec) {
       setZone(state, id, spec);
       save();
-      await engine.zonesChanged(ctx);
     },
-    async removeZone(id, ctx) {
+    async removeZone(id) {
       forgetZone(state, id);
       // A removed zone must not reappear at the next start.
       save();
       await stored?.flush();
-      for (const node of engine.nodes()) await engine.purge(id, { type: 'all', values: [] }, node, ctx);
+      await engine.purge(id, { type: 'all', values: [] });
     },
-    nodes: () => engine.nodes(),
-    purge: (id, purge, node, ctx) => engine.purge(id, asKept(state.zones.get(id)?.spec, purge), node, ctx),
+    purge: (id, purge) => engine.purge(id, asKept(state.zones.get(id)?.spec, purge)),
     takeTraffic() {
       const taken = [...state.traffic.values()];
       state.traffic.clear();

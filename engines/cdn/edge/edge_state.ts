@@ -14,7 +14,7 @@ export interface EdgeState {
   log(message: string, error: unknown): void;
 }
 
-/** Stores the objects: the embedded cache of this host, or Varnish. */
+/** Stores the objects. */
 export interface ObjectCache {
   /** Responds to a GET or HEAD without a body. */
   serve(visit: Visit): Promise<void> | void;

@@ -24,7 +24,7 @@ export function allowsOrigin(response: IncomingHttpHeaders): boolean {
 }
 
 /** Lower-case names in Vary; Accept-Encoding is the matter of the cache. */
-export function namedFields(vary: string | string[] | undefined): string[] {
+function namedFields(vary: string | string[] | undefined): string[] {
   return [vary ?? []]
     .flat()
     .join(',')

@@ -9,14 +9,12 @@ import { predecessorOf, startSuccessor, type Program } from './handover';
 import { callbacksOf, closeServed, openServed, reportOf, type Follow, type Served } from './served';
 import { programVersion, type Greeting, type IngressProcessSettings } from './settings';
 import type { IngressDriver, Route, Unpin } from '../ingress';
-import { type CdnZoneSpec, type PurgeSpec, NODE } from '../../cdn';
-import { driverContext } from '../../../core/driver';
+import { type CdnZoneSpec, type PurgeSpec } from '../../cdn';
 
 const REPORT_EVERY_MS = 300;
 const CHECK_EVERY_MS = 2_000;
 /** Without having been opened, e.g. because the control plane was killed meanwhile. */
 const UNUSED_MS = 60_000;
-const CDN_CALL_MS = 60_000;
 const GRACE_MS = 30_000;
 /** For the last message to go out. */
 const EXIT_MS = 100;
@@ -121,17 +119,16 @@ function routeHandlers(served: () => Served): Handlers {
 }
 
 function zoneHandlers(served: () => Served): Handlers {
-  const ctx = () => driverContext(CDN_CALL_MS);
   return {
     ensureZone(id: string, spec: CdnZoneSpec) {
       served().zones.set(id, spec);
-      return served().cdn.driver.ensureZone(id, spec, ctx());
+      return served().cdn.driver.ensureZone(id, spec);
     },
     removeZone(id: string) {
       served().zones.delete(id);
-      return served().cdn.driver.removeZone(id, ctx());
+      return served().cdn.driver.removeZone(id);
     },
-    purge: (id: string, spec: PurgeSpec) => served().cdn.driver.purge(id, spec, NODE, ctx()),
+    purge: (id: string, spec: PurgeSpec) => served().cdn.driver.purge(id, spec),
   };
 }
 

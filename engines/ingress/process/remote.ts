@@ -1,7 +1,7 @@
 // The drivers of the ingress and of its cache, where both are in the ingress process. Routes and zones are kept here
 // too: a process that was started again gets them anew.
 import type { AccessLine, IngressCallbacks, IngressDriver, Route, Traffic } from '../ingress';
-import { type CdnDriver, type CdnTraffic, type CdnZoneSpec, NODE, type StoredZones } from '../../cdn';
+import { type CdnDriver, type CdnTraffic, type CdnZoneSpec, type StoredZones } from '../../cdn';
 import type { Channel } from '../../../core/process/channel';
 import { openIngressProcess, type IngressProcess, type IngressProcessOptions } from './client';
 import type { Report } from './settings';
@@ -150,7 +150,6 @@ function cdnDriver(process: IngressProcess, known: Known, stored?: StoredZones):
       await stored?.flush();
       await call('removeZone', id);
     },
-    nodes: () => [NODE],
     purge: (id, spec) => call('purge', id, spec),
     takeTraffic: () => known.cdn.splice(0),
   };

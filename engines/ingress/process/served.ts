@@ -44,7 +44,6 @@ type Callbacks = Pick<IngressCallbacks, 'certificate' | 'challenge'> & {
 /** While no control plane takes them; later ones are left out. */
 const LINES_MAX = 20_000;
 const ANSWER_MS = 5_000;
-const ENSURE_MS = 10_000;
 /** While a successor reads the list of stored objects, its predecessor serves; of a million this takes longer. */
 const OBJECTS_MS = 3_000;
 
@@ -80,7 +79,7 @@ export async function openServed(
   const parts = { ...callbacks, edge: cdn.edge, line, serviceIsBack };
   const content = predecessor?.content ?? null;
   const zones = new Map(content?.zones);
-  for (const [id, spec] of zones) await cdn.driver.ensureZone(id, spec, driverContext(ENSURE_MS));
+  for (const [id, spec] of zones) await cdn.driver.ensureZone(id, spec);
   if (predecessor) await Promise.race([cdn.objectsLoaded(), sleep(OBJECTS_MS)]);
   const options = {
     host,

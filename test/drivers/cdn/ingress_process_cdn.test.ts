@@ -4,7 +4,6 @@ import http, { type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import path from 'node:path';
 import type { CdnZoneSpec } from '../../../engines/cdn/cdn';
-import { driverContext } from '../../../core/driver';
 import type { RemoteIngress } from '../../../engines/ingress/process/remote';
 import { ask, closeAll, startApp } from '../../support/ingress/ingress';
 import {
@@ -16,7 +15,6 @@ import { retryCheck } from '../../support/wait_for';
 
 const HOST = 'cdn.example.com';
 const BODY = 'x'.repeat(200_000);
-const WITHIN_MS = 60_000;
 
 let bench: IngressProcessBench;
 let before: RemoteIngress;
@@ -38,7 +36,7 @@ beforeEach(async () => {
   });
   before = await bench.open();
   port = before.ingress.ports.http;
-  await before.cdn.ensureZone('cdn_1', zoneTo(origin.port), driverContext(WITHIN_MS));
+  await before.cdn.ensureZone('cdn_1', zoneTo(origin.port));
 });
 
 afterEach(async () => {
@@ -115,7 +113,7 @@ test('objects are found by the new program, and it knows each file of the direct
   held.splice(0).forEach((end) => end());
   expect((await body).length).toBe(BODY.length);
   // What the old one has fetched meanwhile is in no file: a purge would not find it.
-  await after.cdn.purge('cdn_1', { type: 'all', values: [] }, 'embedded', driverContext(WITHIN_MS));
+  await after.cdn.purge('cdn_1', { type: 'all', values: [] });
   await retryCheck(async () => {
     const files = readdirSync(path.join(bench.directory, 'cdn')).filter((name) => !name.startsWith('index'));
     expect(files).toEqual([]);
@@ -135,7 +133,7 @@ test('a purge reaches the old program too, for requests on connections that it h
   const old = await bench.pid();
   const after = await upgrade();
   expect(await bench.pid()).not.toBe(old);
-  await after.cdn.purge('cdn_1', { type: 'all', values: [] }, 'embedded', driverContext(WITHIN_MS));
+  await after.cdn.purge('cdn_1', { type: 'all', values: [] });
   send('/kept');
   await retryCheck(async () => expect(served['/kept']).toBe(2));
   held.splice(0).forEach((end) => end());

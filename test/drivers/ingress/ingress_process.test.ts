@@ -7,7 +7,7 @@ import https from 'node:https';
 import path from 'node:path';
 import type { RemoteIngress } from '../../../engines/ingress/process/remote';
 import type { AccessLine, Certificate } from '../../../engines/ingress/ingress';
-import { openStoredZones } from '../../../server/agents/stored_zones';
+import { openStoredZones } from '../../../server/agents/cdn/stored_zones';
 import { createLog } from '../../../core/log/log';
 import { secretBox } from '../../../core/secrets';
 import {
@@ -141,8 +141,7 @@ test('killed, it is started again at the same port, with routes and zones', asyn
   const rules = { ...cache, query_string: 'include' as const, serve_stale: false };
   const hosts = [{ host: 'cdn.example.com', domain_id: '' }];
   const zone = { hosts, origin, enabled: true, cache: rules, compression: false, force_https: false };
-  const ctx = { signal: new AbortController().signal, deadline: Date.now() + 60_000 };
-  await cdn.ensureZone('cdn_1', zone, ctx);
+  await cdn.ensureZone('cdn_1', zone);
   const front = { port: ingress.ports.http };
   expect((await ask(front, { host: 'cdn.example.com' })).body).toBe('served');
   const pid = await bench.pid();

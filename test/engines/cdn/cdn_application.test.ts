@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers engines/cdn/cdn server/agents/cdn.ts */
+/** @tier heavy @quarter 3 @covers engines/cdn/cdn server/agents/cdn/ */
 // A CDN zone before an application: what the application sees of its visitors, and custom domains with records in the
 // zone of the project and certificates of pebble.
 import http, { type IncomingHttpHeaders } from 'node:http';

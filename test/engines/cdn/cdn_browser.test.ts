@@ -5,9 +5,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
-import { startVarnish, type Varnish } from '../../support/cdn/varnish';
 import { freePort } from '../../support/processes/free_port';
-import { needs } from '../../support/runner/programs';
 import { startService, type Answer, type TestService } from '../../support/service';
 
 interface Page {
@@ -72,94 +70,73 @@ const load = (base: string): string => `(async () => {
 
 const LOADED = { module: 42, font: 'loaded', data: 42 };
 
-function describeZones(name: string, settings: () => Promise<Record<string, string>>): void {
-  describe(name, () => {
-    let service: TestService;
-    let port: number;
+described('a browser and the zones of the platform (needs chromium and the packages of tools/)', () => {
+  let service: TestService;
+  let port: number;
 
-    beforeAll(async () => {
-      port = await freePort();
-      service = await startService({
-        worker: true,
-        settings: {
-          ...{ ALLOW_PRIVATE_ADDRESSES: '1', INGRESS_PORT: String(port), S3_PORT: String(await freePort()) },
-          ...(await settings()),
-        },
-      });
-    });
-    afterAll(() => service?.close());
-
-    const call = async (method: string, at: string, body?: object): Promise<Answer['body']> => {
-      const answer = await service.call(method, at, { ...(body && { body }), headers: { Prefer: 'wait=20' } });
-      expect([answer.status, answer.text]).toEqual([expect.any(Number), expect.anything()]);
-      expect(answer.status).toBeLessThan(300);
-      return answer.body;
-    };
-
-    async function zoneOver(allowed_origins: string[]): Promise<string> {
-      const bucket = await call('POST', '/v2/buckets', { name: `fonts-${Math.random().toString(36).slice(2)}` });
-      const rule = { allowed_origins, allowed_methods: ['GET', 'HEAD'], allowed_headers: ['x-shop'] };
-      await call('PUT', `/v2/buckets/${bucket.id}/cors`, { rules: [rule] });
-      for (const [key, { content, type }] of Object.entries(FILES)) {
-        const { url } = await call('POST', `/v2/buckets/${bucket.id}/presign`, { method: 'PUT', key });
-        const put = await fetch(url, { method: 'PUT', body: content as string, headers: { 'content-type': type } });
-        expect(put.status).toBe(200);
-      }
-      const origin = { type: 'bucket', bucket_id: bucket.id };
-      const zone = await call('POST', '/v2/cdn_zones', { name: bucket.name, origin });
-      return `http://${zone.hostname}:${port}`;
-    }
-
-    /** Who follows a link sends no Origin. */
-    async function openLinks(base: string): Promise<void> {
-      const visitor = await browser.newContext();
-      for (const key of ['app.js', 'data.json']) await (await visitor.newPage()).goto(`${base}/${key}`);
-      await visitor.close();
-    }
-
-    /** A visitor with a cache of its own. */
-    async function visitFrom(site: string, base: string): Promise<unknown> {
-      const context = await browser.newContext();
-      const page = await context.newPage();
-      await page.goto(site);
-      const loaded = await page.evaluate(load(base));
-      await context.close();
-      return loaded;
-    }
-
-    test.each([
-      ['for both sites', () => origins],
-      ['for everybody', () => ['*']],
-    ])('rules %s: all visitors load fonts, modules and data', async (_, allowed) => {
-      const base = await zoneOver(allowed());
-      const [one = '', two = ''] = origins;
-      await openLinks(base);
-      expect(await visitFrom(one, base)).toEqual(LOADED);
-      expect(await visitFrom(two, base)).toEqual(LOADED);
-      expect(await visitFrom(one, base)).toEqual(LOADED);
-    });
-
-    test('rules for one site: the other one stays blocked', async () => {
-      const base = await zoneOver([String(origins[1])]);
-      const blocked = expect.stringContaining('blocked');
-      expect(await visitFrom(String(origins[0]), base)).toEqual({ module: blocked, font: blocked, data: blocked });
-      expect(await visitFrom(String(origins[1]), base)).toEqual(LOADED);
+  beforeAll(async () => {
+    port = await freePort();
+    service = await startService({
+      worker: true,
+      settings: { ALLOW_PRIVATE_ADDRESSES: '1', INGRESS_PORT: String(port), S3_PORT: String(await freePort()) },
     });
   });
-}
+  afterAll(() => service?.close());
 
-described('a browser and the zones of the platform (needs chromium and the packages of tools/)', () => {
-  describeZones('the embedded cache', () => Promise.resolve({}));
-  needs('varnishd').describe('Varnish', () => {
-    let varnish: Varnish;
-    afterAll(() => varnish?.close());
-    describeZones('on loopback', async () => {
-      varnish = await startVarnish();
-      return {
-        CDN_VARNISH_NODES: `127.0.0.1:${varnish.port}/${varnish.cliPort}`,
-        CDN_VARNISH_SECRET_FILE: varnish.secretFile,
-        CDN_GATEWAY: `127.0.0.1:${await freePort()}`,
-      };
-    });
+  const call = async (method: string, at: string, body?: object): Promise<Answer['body']> => {
+    const answer = await service.call(method, at, { ...(body && { body }), headers: { Prefer: 'wait=20' } });
+    expect([answer.status, answer.text]).toEqual([expect.any(Number), expect.anything()]);
+    expect(answer.status).toBeLessThan(300);
+    return answer.body;
+  };
+
+  async function zoneOver(allowed_origins: string[]): Promise<string> {
+    const bucket = await call('POST', '/v2/buckets', { name: `fonts-${Math.random().toString(36).slice(2)}` });
+    const rule = { allowed_origins, allowed_methods: ['GET', 'HEAD'], allowed_headers: ['x-shop'] };
+    await call('PUT', `/v2/buckets/${bucket.id}/cors`, { rules: [rule] });
+    for (const [key, { content, type }] of Object.entries(FILES)) {
+      const { url } = await call('POST', `/v2/buckets/${bucket.id}/presign`, { method: 'PUT', key });
+      const put = await fetch(url, { method: 'PUT', body: content as string, headers: { 'content-type': type } });
+      expect(put.status).toBe(200);
+    }
+    const origin = { type: 'bucket', bucket_id: bucket.id };
+    const zone = await call('POST', '/v2/cdn_zones', { name: bucket.name, origin });
+    return `http://${zone.hostname}:${port}`;
+  }
+
+  /** Who follows a link sends no Origin. */
+  async function openLinks(base: string): Promise<void> {
+    const visitor = await browser.newContext();
+    for (const key of ['app.js', 'data.json']) await (await visitor.newPage()).goto(`${base}/${key}`);
+    await visitor.close();
+  }
+
+  /** A visitor with a cache of its own. */
+  async function visitFrom(site: string, base: string): Promise<unknown> {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.goto(site);
+    const loaded = await page.evaluate(load(base));
+    await context.close();
+    return loaded;
+  }
+
+  test.each([
+    ['for both sites', () => origins],
+    ['for everybody', () => ['*']],
+  ])('rules %s: all visitors load fonts, modules and data', async (_, allowed) => {
+    const base = await zoneOver(allowed());
+    const [one = '', two = ''] = origins;
+    await openLinks(base);
+    expect(await visitFrom(one, base)).toEqual(LOADED);
+    expect(await visitFrom(two, base)).toEqual(LOADED);
+    expect(await visitFrom(one, base)).toEqual(LOADED);
+  });
+
+  test('rules for one site: the other one stays blocked', async () => {
+    const base = await zoneOver([String(origins[1])]);
+    const blocked = expect.stringContaining('blocked');
+    expect(await visitFrom(String(origins[0]), base)).toEqual({ module: blocked, font: blocked, data: blocked });
+    expect(await visitFrom(String(origins[1]), base)).toEqual(LOADED);
   });
 });

@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CdnCacheRules, CdnZoneSpec } from '../../../engines/cdn/cdn';
 import type { CdnEngine, EdgeOptions } from '../../../engines/cdn/edge/edge';
-import { driverContext, DriverError } from '../../../core/driver';
 import { openOutbound, type OutboundRules } from '../../../core/outbound';
 import type { OriginAnswer } from '../../conformance/cdn_rule';
 
@@ -39,7 +38,6 @@ export interface VisitOptions {
   body?: string;
 }
 
-const WITHIN_MS = 60_000;
 const RULES: CdnCacheRules = {
   ...{ default_ttl_seconds: 3600, browser_ttl_seconds: null, respect_origin_headers: true },
   ...{ query_string: 'include', serve_stale: false },
@@ -82,13 +80,12 @@ export async function startCdnBench(open: () => Promise<CdnEngine> | CdnEngine):
         origin: { url: origin.url, host_header: 'origin.example.com', is_internal: false },
         ...{ enabled: true, cache: { ...RULES, ...cache }, compression: true, force_https: false, ...more },
       };
-      await ensureSoon(engine, id, spec);
+      await engine.driver.ensureZone(id, spec);
       return host;
     },
     visit: (host, target, more = {}) => visit(front.port, host, target, more),
     async purge(id, type, values = []) {
-      const ctx = driverContext(WITHIN_MS);
-      for (const node of engine.driver.nodes()) await engine.driver.purge(id, { type, values }, node, ctx);
+      await engine.driver.purge(id, { type, values });
     },
     async close() {
       await front.close();
@@ -96,17 +93,6 @@ export async function startCdnBench(open: () => Promise<CdnEngine> | CdnEngine):
       await origin.close();
     },
   };
-}
-
-/** As the loop does: again where an engine is not ready yet, e.g. compiles on a busy machine. */
-async function ensureSoon({ driver }: CdnEngine, id: string, spec: CdnZoneSpec): Promise<void> {
-  for (const end = Date.now() + WITHIN_MS; ;)
-    try {
-      return await driver.ensureZone(id, spec, driverContext(WITHIN_MS));
-    } catch (error) {
-      const isTransient = error instanceof DriverError && error.reason === 'transient';
-      if (!isTransient || Date.now() > end) throw error;
-    }
 }
 
 async function respond(

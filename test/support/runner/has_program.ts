@@ -8,8 +8,6 @@ const PLACES = [...(process.env.PATH ?? '').split(':'), '/usr/local/sbin', '/usr
 const USABLE: Record<string, (file: string) => boolean> = {
   // Images of the tests hold nothing but this program.
   busybox: (file) => !readFileSync(file).subarray(0, ELF_HEADERS_BYTES).includes('ld-linux'),
-  // It compiles its configuration.
-  varnishd: () => hasProgram('cc'),
   pdns_server: () => hasProgram('sqlite3'),
 };
 /** Where an ELF program names its loader. */

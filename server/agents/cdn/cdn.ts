@@ -1,11 +1,12 @@
-// The cache of CDN zones of this host, and its counters as metrics.
+// The caches of CDN zones, that of the host and those of further ingresses, and their counters as metrics.
+import { readdir, rm } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
-import type { Config } from '../../core/config';
-import type { Logger } from '../../core/log/log';
-import { repeatWork, type RepeatedWork } from '../../core/process/repeated_work';
-import type { SecretBox } from '../../core/secrets';
-import { StartupError } from '../../core/startup_error';
-import type { ControlDatabase } from '../../db/control_database';
+import type { Config } from '../../../core/config';
+import type { Logger } from '../../../core/log/log';
+import { repeatWork, type RepeatedWork } from '../../../core/process/repeated_work';
+import type { SecretBox } from '../../../core/secrets';
+import type { ControlDatabase } from '../../../db/control_database';
 import {
   type CdnDriver,
   type CdnTraffic,
@@ -13,20 +14,20 @@ import {
   type StoredZones,
   openEmbeddedCdn,
   type EmbeddedCdnLimits,
-} from '../../engines/cdn';
-import { openVarnish } from '../../drivers/varnish/driver';
-import type { Outbound } from '../../core/outbound';
-import { allHosts, projectsOfZones } from '../../models/cdn/cdn_zone/work';
-import { addMetricPoints, type MetricPointInput } from '../../models/applications/metric_point';
+  type EmbeddedCdnOptions,
+} from '../../../engines/cdn';
+import type { Outbound } from '../../../core/outbound';
+import { projectsOfZones } from '../../../models/cdn/cdn_zone/work';
+import { addMetricPoints, type MetricPointInput } from '../../../models/applications/metric_point';
+import type { CacheLease } from './cdn_lease';
 import { openStoredZones } from './stored_zones';
 
 const BYTES_PER_GB = 1_000_000_000;
 const BYTES_PER_MB = 1_000_000;
 const COUNT_EVERY_MS = 10_000;
-const READ_HOSTS_EVERY_MS = 30_000;
-const GATEWAY_PORT = 6079;
 const OBJECTS_DIRECTORY = 'objects';
 const ZONES_FILE = 'zones';
+const FURTHER_DIRECTORY = 'ingresses';
 
 interface Parts {
   config: Config;
@@ -35,30 +36,54 @@ interface Parts {
   log: Logger;
 }
 
-/** @throws StartupError where Varnish is set and can't be used from here */
-export async function openCdn({ config, secrets, outbound, log }: Parts): Promise<CdnEngine> {
-  const shared = {
+export function openCdn(parts: Parts): CdnEngine {
+  return openEmbeddedCdn({ ...cdnLimits(parts.config), ...sharedOptions(parts), stored: storedZonesOf(parts) });
+}
+
+interface FurtherCdn {
+  engine: CdnEngine;
+  /** Removes what earlier runs have left. To be called when this run has the port, which tells that they have ended. */
+  removeLeftovers(): void;
+  /** Also removes the directory. */
+  close(): Promise<void>;
+}
+
+/** The cache of a further ingress, which begins empty: nobody waited for it with purges before. */
+export function openFurtherCdn(parts: Parts, lease: CacheLease): FurtherCdn {
+  const { config, log } = parts;
+  const parent = join(config.cdnDir, FURTHER_DIRECTORY);
+  // Several machines and ingresses may have one CDN_DIR.
+  const prefix = `${hostname()}_${config.ingressListen}_${config.ingressPort}_`;
+  const own = `${prefix}${lease.id}`;
+  const directory = join(parent, own);
+  const limits = { ...cdnLimits(config), directory };
+  const engine = openEmbeddedCdn({ ...limits, ...sharedOptions(parts), isCurrent: lease.isCurrent });
+  const removeLeftovers = async (): Promise<void> => {
+    // With a free port, others may be serving.
+    if (config.ingressPort === 0) return;
+    for (const name of await readdir(parent))
+      if (name.startsWith(prefix) && name !== own) await rm(join(parent, name), { recursive: true, force: true });
+  };
+  return {
+    engine,
+    removeLeftovers: () =>
+      void removeLeftovers().catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== 'ENOENT')
+          log.warn({ err: error }, 'Objects that an earlier run cached could not be removed.');
+      }),
+    async close() {
+      await engine.close();
+      await rm(directory, { recursive: true, force: true }).catch(() => undefined);
+    },
+  };
+}
+
+function sharedOptions({ secrets, outbound, log }: Parts): Pick<EmbeddedCdnOptions, 'outbound' | 'token' | 'log'> {
+  return {
     outbound,
-    stored: storedZonesOf({ config, secrets, log }),
     token: edgeToken(secrets),
     log: (message: string, error: unknown): void => log.warn({ err: error }, message),
   };
-  if (!config.cdnVarnishNodes.length) return openEmbeddedCdn({ ...cdnLimits(config), ...shared });
-  const { objectBytesMax } = cdnLimits(config);
-  const { cdnVarnishNodes: nodes, cdnVarnishSecretFile: secretFile } = config;
-  if (!secretFile) throw new StartupError('CDN_VARNISH_NODES needs CDN_VARNISH_SECRET_FILE.');
-  const [, host = '', port = GATEWAY_PORT] = /^(.+?)(?::(\d+))?$/.exec(config.cdnGateway[0] ?? '') ?? [];
-  return openVarnish({
-    ...shared,
-    objectBytesMax,
-    nodes,
-    secretFile,
-    gateway: { host, port: Number(port), token: secrets.hmac('gateway', 'cdn gateway') },
-  }).catch((error: NodeJS.ErrnoException) => {
-    throw new StartupError(
-      `can't serve CDN zones with Varnish (CDN_GATEWAY, CDN_VARNISH_SECRET_FILE): ${error.code ?? error.message}`,
-    );
-  });
 }
 
 /** By which an ingress knows requests of CDN zones, after it was replaced too. */
@@ -70,7 +95,7 @@ export function storedZonesOf({ config, secrets, log }: Omit<Parts, 'outbound'>)
   return openStoredZones({ file: join(config.cdnDir, ZONES_FILE), secrets, log });
 }
 
-/** Where the embedded cache is, and how large it may get. */
+/** Where the cache of the host is, and how large it may get. */
 export function cdnLimits({ cdnDir, cdnSizeGb, cdnObjects, cdnMemoryMb, cdnObjectMb }: Config): EmbeddedCdnLimits {
   return {
     directory: join(cdnDir, OBJECTS_DIRECTORY),
@@ -109,22 +134,4 @@ function pointsOf(counted: CdnTraffic, project_id: string, at: Date): MetricPoin
   const points = Object.entries(sums).map(([metric, total]) => ({ ...base, metric, samples: 0, total }));
   const ratio = { ...base, metric: 'cache_hit_ratio', samples: counted.requests, total: counted.hits * 100 };
   return [...points.filter(({ total }) => total > 0), ...(counted.requests ? [ratio] : [])];
-}
-
-interface CdnHosts {
-  has(host: string): boolean;
-  close(): Promise<void>;
-}
-
-/**
- * Host names of CDN zones, for ingresses that do not serve them: caches are purged at the worker's ingress alone.
- * Resolves when they have been read once. Where the database is away later, the last ones count.
- */
-export async function openCdnHosts({ database, log }: { database: ControlDatabase; log: Logger }): Promise<CdnHosts> {
-  let hosts = new Set(await allHosts(database));
-  const failure = 'The host names of CDN zones could not be read.';
-  const reading = repeatWork({ everyMs: READ_HOSTS_EVERY_MS, log, failure }, async () => {
-    hosts = new Set(await allHosts(database));
-  });
-  return { has: (host) => hosts.has(host), close: () => reading.stop() };
 }

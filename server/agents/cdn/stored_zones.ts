@@ -3,10 +3,10 @@
 import { readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import { replaceFile } from '../../core/files';
-import type { Logger } from '../../core/log/log';
-import type { SecretBox } from '../../core/secrets';
-import type { StoredZone, StoredZones } from '../../engines/cdn';
+import { replaceFile } from '../../../core/files';
+import type { Logger } from '../../../core/log/log';
+import type { SecretBox } from '../../../core/secrets';
+import type { StoredZone, StoredZones } from '../../../engines/cdn';
 
 const CONTEXT = 'cdn zones of the last run';
 const WRITE_AFTER_MS = 500;
