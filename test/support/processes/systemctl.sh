@@ -5,7 +5,7 @@ cd /run/stand-in || exit 1
 
 supervise() {
   echo 0 >restarts
-  while :; do
+  while [ ! -e stopping ]; do
     env -i PATH="$PATH" HOME=/root /opt/platform/current/bin/platform start >>platform.log 2>&1 &
     echo $! >pid
     wait $!
@@ -16,12 +16,11 @@ supervise() {
 }
 
 stop() {
+  supervisor=$(cat supervisor 2>/dev/null)
   touch stopping
-  pid=$(cat pid 2>/dev/null)
-  [ -z "$pid" ] || kill -TERM "$pid" 2>/dev/null
-  while [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
-  kill "$(cat supervisor 2>/dev/null)" 2>/dev/null
-  rm -f stopping pid
+  kill -TERM "$(cat pid 2>/dev/null)" 2>/dev/null
+  while [ -n "$supervisor" ] && kill -0 "$supervisor" 2>/dev/null; do sleep 0.05; done
+  rm -f stopping pid supervisor
 }
 
 start() {
