@@ -388,6 +388,12 @@ CREATE INDEX buckets_by_region ON public.buckets USING btree (project_id, region
 CREATE INDEX buckets_by_size ON public.buckets USING btree (project_id, size_bytes, id) WHERE (deleted_at IS NULL);
 CREATE INDEX buckets_due ON public.buckets USING btree (next_at) WHERE (next_at IS NOT NULL);
 
+create table cdn_caches (
+  id text collate "C" not null,
+  expires_at timestamp(3) with time zone not null,
+  constraint cdn_caches_pkey PRIMARY KEY (id)
+);
+
 create table cdn_purge_nodes (
   cdn_purge_id text collate "C" not null,
   node text collate "C" not null,
@@ -422,6 +428,7 @@ create table cdn_purges (
   last_error text,
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
+  recorded_at timestamp(3) with time zone not null default now(),
   constraint cdn_purges_cdn_zone FOREIGN KEY (cdn_zone_id) REFERENCES cdn_zones(id) ON DELETE CASCADE,
   constraint cdn_purges_pkey PRIMARY KEY (id),
   constraint cdn_purges_status CHECK ((status = ANY (ARRAY['pending'::text, 'completed'::text, 'failed'::text]))),
@@ -431,6 +438,7 @@ CREATE INDEX cdn_purges_by_id ON public.cdn_purges USING btree (cdn_zone_id, id)
 CREATE INDEX cdn_purges_by_status ON public.cdn_purges USING btree (cdn_zone_id, status, id) WHERE (deleted_at IS NULL);
 CREATE INDEX cdn_purges_by_type ON public.cdn_purges USING btree (cdn_zone_id, type, id) WHERE (deleted_at IS NULL);
 CREATE INDEX cdn_purges_due ON public.cdn_purges USING btree (next_at) WHERE (next_at IS NOT NULL);
+CREATE INDEX cdn_purges_recorded ON public.cdn_purges USING btree (recorded_at);
 
 create table cdn_zones (
   id text collate "C" not null,
@@ -2391,6 +2399,27 @@ AS $function$
     begin
       update cdn_zones set next_at = now() where id = coalesce(new.cdn_zone_id, old.cdn_zone_id);
       perform pg_notify('due', 'cdn_zones');
+      perform pg_notify('cdn_zones', coalesce(new.cdn_zone_id, old.cdn_zone_id));
+      return null;
+    end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.cdn_purge_made()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+    begin
+      perform pg_notify('cdn_purges', new.id);
+      return null;
+    end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.cdn_zone_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+    begin
+      perform pg_notify('cdn_zones', coalesce(new.id, old.id));
       return null;
     end $function$
 ;
@@ -2952,6 +2981,10 @@ CREATE TRIGGER bucket_objects_keep_compliance BEFORE UPDATE OF retain_mode, reta
 CREATE TRIGGER bucket_objects_keep_locked BEFORE DELETE ON public.bucket_objects FOR EACH ROW WHEN ((old.legal_hold OR ((old.retain_mode = 'compliance'::text) AND (old.retain_until > now())))) EXECUTE FUNCTION guard_bucket_object_lock();
 
 CREATE TRIGGER buckets_begin_usage AFTER INSERT ON public.buckets FOR EACH ROW EXECUTE FUNCTION begin_bucket_usage();
+
+CREATE TRIGGER cdn_purges_made AFTER INSERT ON public.cdn_purges FOR EACH ROW EXECUTE FUNCTION cdn_purge_made();
+
+CREATE TRIGGER cdn_zones_change AFTER INSERT OR DELETE OR UPDATE OF hostname, origin, enabled, cache, compression, force_https, deleted_at ON public.cdn_zones FOR EACH ROW EXECUTE FUNCTION cdn_zone_changed();
 
 CREATE TRIGGER certificates_changed AFTER DELETE OR UPDATE OF chain ON public.certificates FOR EACH ROW EXECUTE FUNCTION certificate_changed();
 

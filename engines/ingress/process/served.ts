@@ -2,7 +2,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isPublicAddress } from '../../../core/protocols/addresses';
 import { type CdnEngine, openEmbeddedCdn, type CdnZoneSpec } from '../../cdn';
-import { driverContext } from '../../../core/driver';
 import type {
   AccessLine,
   Certificate,
