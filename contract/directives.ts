@@ -3,7 +3,7 @@
 import { getArgumentValues, type ConstDirectiveNode, type GraphQLSchema } from 'graphql';
 
 /** What a directive may stand on: a type, field, argument or input field of a schema made from SDL. */
-export interface Marked {
+interface Marked {
   astNode?: { readonly directives?: readonly ConstDirectiveNode[] } | null;
   extensionASTNodes?: readonly { readonly directives?: readonly ConstDirectiveNode[] }[];
 }

@@ -34,7 +34,7 @@ export function specOf(
   return directiveOf(schema, node, 'spec') ?? {};
 }
 
-export type Report = (code: FieldError['code'], detail: string) => void;
+type Report = (code: FieldError['code'], detail: string) => void;
 
 /** A check of one value: reports errors and returns the normalised value. */
 export type Check = (value: unknown, report: Report) => unknown;

@@ -7,6 +7,7 @@ import { settings } from './settings';
 import { fixedValues, type FixedValues } from './settings/fixed';
 import type { Setting } from './setting_types';
 import { loginProviderRows } from './settings/login';
+import { missedDirectories } from './settings/removed';
 import { StartupError } from './startup_error';
 
 export { settings };
@@ -31,16 +32,10 @@ export type Config = Omit<
   | 'smtpHost'
   | 'mailMode'
   | 'mailSpf'
-  | 'volumeDir'
-  | 'runtimeDir'
-  | 'databaseDir'
-  | 'registryDir'
-  | 'cdnDir'
   | 'cdnDomain'
   | 'registryHost'
   | 's3Domain'
   | 's3WebsiteDomain'
-  | 's3Dir'
   | 'quotas'
 > &
   FixedValues & {
@@ -61,6 +56,8 @@ export type Config = Omit<
     readonly databaseDir: string;
     readonly registryDir: string;
     readonly cdnDir: string;
+    /** Cached at most. Each takes about 2 KB of memory. */
+    readonly cdnObjects: number;
     readonly cdnDomain: string;
     readonly registryHost: string;
     readonly s3Domain: string;
@@ -73,6 +70,8 @@ export type Config = Omit<
   };
 
 const OURS = 'PLATFORM_';
+const CDN_OBJECTS_PER_GB = 25_000;
+const CDN_OBJECTS_MAX = 1_000_000;
 const table = Object.entries(settings) as [SettingName, Setting<unknown>][];
 
 /**
@@ -90,6 +89,7 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
     if (text !== null && value === null) mistakes.push(malformed(name, setting, text));
     values[keyOf(name)] = value;
   }
+  if (values.dataDir) mistakes.push(...missedDirectories(env, values.dataDir as string));
   const loginProviders = readLoginProviders(env, mistakes);
   if (values.loginPassword === 'off' && !loginProviders.length && !mistakes.length)
     mistakes.push('LOGIN_PASSWORD is off and there is no login provider: nobody could log in. Set LOGIN_<NAME>_ISSUER');
@@ -144,12 +144,13 @@ function derive(values: Values): Omit<Config, 'loginProviders' | keyof FixedValu
     dnsDomain: values.dnsDomain ?? `dns.${values.appsDomain}`,
     dnsIps: values.dnsIps.length ? values.dnsIps : values.ingressIps,
     ...mailOf(values),
-    volumeDir: values.volumeDir ?? join(values.dataDir, 'volumes'),
-    runtimeDir: values.runtimeDir ?? join(values.dataDir, 'runtime'),
-    databaseDir: values.databaseDir ?? join(values.dataDir, 'databases'),
-    cdnDir: values.cdnDir ?? join(values.dataDir, 'cdn'),
+    volumeDir: join(values.dataDir, 'volumes'),
+    runtimeDir: join(values.dataDir, 'runtime'),
+    databaseDir: join(values.dataDir, 'databases'),
+    cdnDir: join(values.dataDir, 'cdn'),
+    cdnObjects: Math.min(values.cdnSizeGb * CDN_OBJECTS_PER_GB, CDN_OBJECTS_MAX),
     cdnDomain: values.cdnDomain ?? `cdn.${values.appsDomain}`,
-    registryDir: values.registryDir ?? join(values.dataDir, 'registry'),
+    registryDir: join(values.dataDir, 'registry'),
     registryHost: values.registryHost ?? registryHostOf(values),
     ...objectStorageOf(values),
     quotas: Object.freeze({ ...projectQuotas, ...values.quotas }),
@@ -181,7 +182,7 @@ function objectStorageOf(values: Values): Pick<Config, 's3Domain' | 's3WebsiteDo
   return {
     s3Domain,
     s3WebsiteDomain: values.s3WebsiteDomain ?? `web.${s3Domain}`,
-    s3Dir: values.s3Dir ?? join(values.dataDir, 'objects'),
+    s3Dir: join(values.dataDir, 'objects'),
   };
 }
 

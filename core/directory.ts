@@ -1,5 +1,5 @@
 // Directories named by settings.
-import { chmodSync, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { StartupError } from './startup_error';
 
@@ -54,9 +54,25 @@ function impassableFolders(directory: string): string[] {
   return mode & 0o001 ? above : [...above, directory];
 }
 
-/** Whether a directory has entries; false for a missing directory. */
+/** Whether a directory has entries, or may have because it cannot be read; false where there is no directory. */
 export function hasEntries(directory: string): boolean {
-  return existsSync(directory) && readdirSync(directory).length > 0;
+  try {
+    return readdirSync(directory).length > 0;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return code !== 'ENOENT' && code !== 'ENOTDIR';
+  }
+}
+
+/** Whether two paths lead to one directory, also by a mount or a link. */
+export function isSameDirectory(one: string, other: string): boolean {
+  if (one === other) return true;
+  try {
+    const [a, b] = [statSync(one), statSync(other)];
+    return a.dev === b.dev && a.ino === b.ino;
+  } catch {
+    return false;
+  }
 }
 
 function mkdirOnce(folder: string, mode: number): void {

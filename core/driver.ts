@@ -31,7 +31,7 @@ export function isUpToDate<O>(observation: Observation<O>): observation is Prese
   return observation.state === 'present' && observation.upToDate;
 }
 
-export type Present<O> = Extract<Observation<O>, { state: 'present' }>;
+type Present<O> = Extract<Observation<O>, { state: 'present' }>;
 
 /** `deadline` is in ms since the epoch; `signal` is aborted at the deadline or earlier. */
 export interface DriverContext {

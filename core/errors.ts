@@ -33,7 +33,7 @@ export interface FieldError {
 type StandardMember = 'type' | 'title' | 'status' | 'detail' | 'instance' | 'code' | 'request_id' | 'retryable';
 
 /** Extension members of a problem document. The names of RFC 9457 and of the platform are reserved. */
-export type Members = Record<string, unknown> & { [name in StandardMember]?: never };
+type Members = Record<string, unknown> & { [name in StandardMember]?: never };
 
 /** An error for the client. Created by problem(); the message equals the detail. */
 export class Problem extends Error {

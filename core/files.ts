@@ -4,7 +4,7 @@ import { constants } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 
-export interface ReplacementOptions {
+interface ReplacementOptions {
   /** Default 0600. */
   mode?: number;
   /** Whose the file becomes, which only root may say. */

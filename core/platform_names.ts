@@ -42,11 +42,6 @@ export function platformNames(config: Names): PlatformName[] {
   return [...names.values()];
 }
 
-/** The service that this name belongs to. @param host in lower case */
-export function platformServiceOf(config: Names, host: string): PlatformService | null {
-  return platformNames(config).find(({ hostname }) => hostname === host)?.service ?? null;
-}
-
 /** The names at which clients reach the platform, by whatever way: nobody else may have them, nor names below them. */
 export function ownHostnames(config: Pick<Config, 'baseUrl' | 's3Url' | 'registryHost'>): string[] {
   const urls = [config.baseUrl, ...(config.s3Url === null ? [] : [config.s3Url]), `https://${config.registryHost}`];

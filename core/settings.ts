@@ -11,6 +11,7 @@ import { mailSettings } from './settings/mail';
 import { objectStorageSettings } from './settings/object_storage';
 import { outboundSettings } from './settings/outbound';
 import { registrySettings } from './settings/registry';
+import { releaseSettings } from './settings/releases';
 import { serviceSettings } from './settings/service';
 import { workloadSettings } from './settings/workloads';
 
@@ -28,5 +29,6 @@ export const settings = {
   ...objectStorageSettings,
   ...outboundSettings,
   ...registrySettings,
+  ...releaseSettings,
   ...aiSettings,
 };

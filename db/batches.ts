@@ -16,7 +16,7 @@ interface Waiting {
   fail(error: unknown): void;
 }
 
-export type Read = (statement: Statement, values: readonly unknown[]) => Promise<pg.QueryResult>;
+type Read = (statement: Statement, values: readonly unknown[]) => Promise<pg.QueryResult>;
 
 /** Reads over the connections of the pool. Each one fails alone, but for those that meet a lost connection together. */
 export function openBatches(pool: pg.Pool): Read {

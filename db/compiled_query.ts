@@ -10,7 +10,7 @@ export type StatementBuilder = Knex;
 
 const builder: StatementBuilder = knex({ client: 'pg' });
 
-export interface CompiledQuery {
+interface CompiledQuery {
   statement: Statement;
   /** The name of each parameter, in their order: what stood for its value while the text was built. */
   parameters: string[];

@@ -21,7 +21,7 @@ export interface LoopRow {
 }
 
 /** The exclusive right to work on a row. A later claim invalidates it by raising `fence`. */
-export interface Lease {
+interface Lease {
   readonly table: string;
   readonly id: string;
   readonly owner: string;
@@ -39,7 +39,7 @@ export interface Claim {
   deadlineInMs: number;
 }
 
-export interface ClaimOptions {
+interface ClaimOptions {
   owner: string;
   leaseMs: number;
   deadlineMs: number;

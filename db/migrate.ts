@@ -1,4 +1,6 @@
-// The schema of the control plane's database: forward-only steps in migrations/NNNN_name.ts.
+// The schema of the control plane's database: forward-only steps in migrations/NNNN_name.ts. One that takes away what
+// programs used before says so in its name, NNNN_contract_MMMM_name: programs that know migration MMMM do without it.
+// The name is all that an older program sees of it, in the table of what was done.
 import * as fs from 'node:fs';
 import { createRequire } from 'node:module';
 import * as path from 'node:path';
@@ -25,15 +27,17 @@ const COMPLETED = named('select name from knex_migrations');
 /**
  * Brings the schema up to date. Processes that start together wait for each other, and a killed one is made good by the
  * next. Needs a pool of at least two connections, on sessions (no transaction-mode pooler). Its time-outs do not bind
- * migrations. Throws StartupError when the schema is newer than this program.
+ * migrations. Throws StartupError when a newer program has taken away what this one needs.
  */
 export async function migrate(knex: Knex, directory: string): Promise<void> {
   const connection: unknown = await knex.client.acquireConnection();
   try {
     await lock(knex, connection);
-    await assertNotNewer(knex, directory);
+    await requireBearableSchema(knex, directory);
     await freeDeadLock(knex, directory);
-    await knex.migrate.latest({ migrationSource: source(directory), beforeAll: withoutTimeouts });
+    const migrationSource = source(directory);
+    // Newer ones, which this program bears without knowing them, are no fault of the directory.
+    await knex.migrate.latest({ migrationSource, beforeAll: withoutTimeouts, disableMigrationsListValidation: true });
   } finally {
     await knex
       .raw(`select pg_advisory_unlock(${LOCK})`)
@@ -44,16 +48,32 @@ export async function migrate(knex: Knex, directory: string): Promise<void> {
 }
 
 /**
- * Throws StartupError when the database has migrations that this program does not know: an older program may not write
- * to it.
+ * The program of before an upgrade runs on the schema of after it: what expands is borne, and what contracts by those
+ * that know the migration it names.
+ * @throws StartupError when this program cannot bear what a newer one has taken away
  */
-export async function assertNotNewer(knex: Knex, directory: string): Promise<void> {
-  const known = new Set(namesIn(directory));
-  const unknown = (await completed(() => knex('knex_migrations').pluck<string[]>('name'))).filter(
-    (name) => !known.has(name),
-  );
-  if (unknown.length)
-    throw new StartupError(`the database schema is newer than this program: it has ${unknown.join(', ')}`);
+export async function requireBearableSchema(knex: Knex, directory: string): Promise<void> {
+  const done = await completed(() => knex('knex_migrations').pluck<string[]>('name'));
+  const unbearable = unbearableMigrations(done, migrationNames(directory));
+  if (unbearable.length)
+    throw new StartupError(
+      `the database schema is newer than this program can bear: it has ${unbearable.join(', ')}. Start the newer ` +
+        'program, or restore the backup of before its upgrade',
+    );
+}
+
+/**
+ * Of the migrations of a database or of another program, those after which a program does not run any more.
+ * @param known the migrations of that program
+ */
+export function unbearableMigrations(names: readonly string[], known: readonly string[]): string[] {
+  const newest = Math.max(0, ...known.map((name) => Number(name.slice(0, 4))));
+  return names.filter((name) => {
+    if (known.includes(name)) return false;
+    const [, needed] = /^\d{4}_contract_(\d{4})_/.exec(name) ?? [];
+    // A contraction that does not say what it needs is borne by nobody.
+    return needed === undefined ? /^\d{4}_contract(?:_|$)/.test(name) : Number(needed) > newest;
+  });
 }
 
 /** The migrations of the directory that the database does not have yet, in order. */
@@ -61,7 +81,7 @@ export async function pendingMigrations(database: Pick<Sql, 'query'>, directory:
   const done = new Set(
     await completed(async () => (await database.query<{ name: string }>(COMPLETED, [])).map(({ name }) => name)),
   );
-  return namesIn(directory).filter((name) => !done.has(name));
+  return migrationNames(directory).filter((name) => !done.has(name));
 }
 
 /**
@@ -70,14 +90,15 @@ export async function pendingMigrations(database: Pick<Sql, 'query'>, directory:
 function source(directory: string): Knex.MigrationSource<string> {
   const load = createRequire(__filename);
   return {
-    getMigrations: () => Promise.resolve(namesIn(directory)),
+    getMigrations: () => Promise.resolve(migrationNames(directory)),
     getMigrationName: (name) => name,
     getMigration: (name) =>
       Promise.resolve({ down: olderProgramError, ...(load(path.resolve(directory, name)) as Migration) }),
   };
 }
 
-function namesIn(directory: string): string[] {
+/** Names of the migrations of a program, in order. */
+export function migrationNames(directory: string): string[] {
   const names = fs.readdirSync(directory).flatMap((file) => /^(\d{4}_\w+)\.(?:ts|js)$/.exec(file)?.[1] ?? []);
   return [...new Set(names)].sort();
 }

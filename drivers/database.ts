@@ -100,7 +100,7 @@ export interface EngineDriver extends HostedServerDriver<ServerSpec, ObservedSer
 }
 
 /** Further operations of database servers. */
-export interface EngineCapabilities extends Measurable<ServerSpec>, Upgradable<ServerSpec>, BackedUp<ServerSpec> {
+interface EngineCapabilities extends Measurable<ServerSpec>, Upgradable<ServerSpec>, BackedUp<ServerSpec> {
   /**
    * Whether the data of an existing server are on this host, including data set aside by a pending restore or upgrade.
    * False where the directory was removed, or its disk is not mounted.

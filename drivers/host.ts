@@ -18,7 +18,7 @@ import { versionOutput } from '../core/process/version_output';
 import { driverContext } from '../core/driver';
 
 /** `directory`: whose disk counts. `searchPath` and `postgresqlRoot` are where programs are looked for. */
-export interface HostOptions {
+interface HostOptions {
   directory?: string;
   searchPath?: string;
   postgresqlRoot?: string;

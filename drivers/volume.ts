@@ -15,7 +15,7 @@ export interface VolumeSpec extends HostVolumeSpec {
 }
 
 /** hard: writes fail at the limit. soft: usage is measured and shown, but writes are not stopped. */
-export type VolumeEnforcement = 'hard' | 'soft';
+type VolumeEnforcement = 'hard' | 'soft';
 
 /** `used_bytes` is null where it is not known. `path` contains the user's files. */
 export interface HostVolumeObserved {

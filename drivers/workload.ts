@@ -50,7 +50,7 @@ export interface WorkloadVolume {
   mount_path: string;
 }
 
-export interface WorkloadDocument {
+interface WorkloadDocument {
   /** All of them are in one directory, which holds nothing else. */
   path: string;
   text: string;

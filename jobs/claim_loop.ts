@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { claimInTurns, openShares, openTurns } from '../core/accounts/turns';
 import type { WakeSignal } from './wake_signal';
 
-export interface ClaimTable<Row extends { account: string }> {
+interface ClaimTable<Row extends { account: string }> {
   /** Rows that are worked on at a time at most. */
   places: number;
   /** Runs before the first claim; retried if it fails. */

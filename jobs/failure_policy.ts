@@ -1,11 +1,11 @@
 // Consequences of a step's outcome: the failure policy of docs/decisions/rules.md §3.
 import { toSentence } from '../core/sentence';
 import { DriverError, StillRunning, type DriverErrorReason } from '../core/driver';
+import { pauseMsAfter } from '../core/process/backoff';
 import type { Claim, WriteBack } from '../db/lease';
 import type { Job, Outcome } from './job';
 
-const BACKOFF_FIRST_MS = 200;
-const BACKOFF_MAX_MS = 60_000;
+const BACKOFF = { firstMs: 200, maxMs: 60_000 };
 /** Errors that are not retried: the same values would fail again. */
 const FINAL: ReadonlySet<DriverErrorReason> = new Set(['invalid', 'unsupported', 'conflict']);
 
@@ -30,7 +30,7 @@ export function failureWriteBack(error: unknown, job: Job, claim: Claim): WriteB
   const final = known !== null && FINAL.has(known.reason);
   const late = claim.deadlineInMs <= 0 && !(error instanceof StillRunning);
   if (!(final || late) || !mayFail(job, claim)) {
-    const nextMs = Math.max(known?.retryAfterMs ?? 0, final ? BACKOFF_MAX_MS : backoffMs(claim.row.attempts));
+    const nextMs = Math.max(known?.retryAfterMs ?? 0, final ? BACKOFF.maxMs : backoffMs(claim.row.attempts));
     return { ending: 'failed', columns: {}, nextMs, error: internal };
   }
   const columns = { status: 'failed', status_reason: reasonFor(known, job, final ? 'at_once' : 'in_time') };
@@ -39,8 +39,7 @@ export function failureWriteBack(error: unknown, job: Job, claim: Claim): WriteB
 
 /** 0.2 s doubled with every attempt up to 60 s, half to one and a half times of it at random. */
 export function backoffMs(attempts: number): number {
-  const base = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** Math.min(attempts, 20));
-  return Math.round(base * (0.5 + Math.random()));
+  return Math.round(pauseMsAfter(attempts + 1, BACKOFF) * (0.5 + Math.random()));
 }
 
 function mayFail(job: Job, { row }: Claim): boolean {

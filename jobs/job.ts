@@ -9,6 +9,7 @@ import type { HostFacts } from '../core/catalog/host_facts';
 import type { BuildDriver } from '../drivers/builder';
 import type { CdnDriver } from '../engines/cdn';
 import type { CertificateDriver } from '../drivers/certificates';
+import type { OperatorCertificate } from '../drivers/certificates/operator';
 import type { EngineDriver, EngineId } from '../drivers/database';
 import type { DriverContext } from '../core/driver';
 import type { EndpointDrivers } from '../drivers/endpoint';
@@ -40,6 +41,8 @@ export interface Drivers {
   host: HostDrivers | null;
   /** Absent where no ACME_DIRECTORY is set. */
   certificates?: CertificateDriver;
+  /** The certificate in files of the operator, which goes before others. */
+  operatorCertificate?: Pick<OperatorCertificate, 'of'>;
 }
 
 /** Drivers that build and run applications. One process at a time has them: the one with the ingress (INGRESS_PORT). */

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { claimInTurns, openTurns, type Turns } from '../core/accounts/turns';
+import { pauseMsAfter } from '../core/process/backoff';
 import { claimRow, dueTables, lagSeconds, renewLeases, type Claim } from '../db/lease';
 import { openWakeSignal, type WakeSignal } from './wake_signal';
 import { openBreaker, type Breaker } from './breaker';
@@ -42,7 +43,7 @@ const DEFAULTS = {
   graceMs: 10_000,
 };
 const BREAKER = { threshold: 5, openMs: 30_000 };
-const OUTAGE_MS = { first: 200, max: 2_000 };
+const OUTAGE = { firstMs: 200, maxMs: 2_000 };
 /** While every slot is taken, each table is probed for rows of other accounts so often. */
 const PROBE_EVERY_MS = 250;
 
@@ -104,19 +105,19 @@ function open(parts: LoopParts, options: LoopOptions): State {
 async function run(state: State): Promise<void> {
   const { signal } = state.stopping;
   let prepared = false;
-  let outageMs = OUTAGE_MS.first;
+  let failures = 0;
   while (!signal.aborted) {
     try {
       if (!prepared) await prepare(state);
       prepared = true;
       await pollDueTables(state);
       await claimWork(state);
-      outageMs = OUTAGE_MS.first;
+      failures = 0;
       await state.wakeSignal.wait(state.options.pollMs);
     } catch (error) {
+      const outageMs = pauseMsAfter((failures += 1), OUTAGE);
       state.parts.log.warn({ err: error, retry_ms: outageMs }, 'the loop could not look for work');
       await sleep(outageMs, undefined, { signal }).catch(() => {});
-      outageMs = Math.min(outageMs * 2, OUTAGE_MS.max);
     }
   }
 }

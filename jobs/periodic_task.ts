@@ -1,6 +1,7 @@
 // Periodic tasks as rows with a due time: cleanup, and the search for orphans. Each task runs in one worker at a time:
 // the first that claims it.
 import { expireBackups, scheduleBackups } from '../models/databases/database_backup/work';
+import { warnOfCertificates } from '../models/domains/certificate/trouble';
 import { sweepIncidents } from '../models/observers/notification/delivery';
 import { remindOfIncidents } from '../models/observers/observer/incident_moves';
 import { watchRegions } from '../models/observers/observer/region_watch';
@@ -8,6 +9,7 @@ import {
   ensureSchedules,
   sweepActivity,
   sweepAiUsageEvents,
+  sweepCertificateOrders,
   sweepIdempotencyRecords,
   sweepInvitations,
   sweepLoginAttempts,
@@ -62,6 +64,8 @@ const tasks: Record<string, Task> = {
   watch_regions: { everyMs: MINUTE_MS / 6, run: watchAllRegions },
   sweep_incidents: { everyMs: HOUR_MS, run: (ctx) => runBatch(ctx, sweepIncidents) },
   schedule_backups: { everyMs: MINUTE_MS, run: (ctx) => runBatch(ctx, scheduleBackups) },
+  warn_of_certificates: { everyMs: 10 * MINUTE_MS, run: warnAtOnce },
+  sweep_certificate_orders: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepCertificateOrders) },
   expire_backups: { everyMs: 10 * MINUTE_MS, run: (ctx) => runBatch(ctx, expireBackups) },
   find_orphans: { everyMs: HOUR_MS, run: findOrphans },
 };
@@ -110,6 +114,10 @@ async function rotateObservationDays(ctx: JobContext): Promise<{ more: boolean; 
 /** The reminder of an incident and its messages are written together. */
 function remindAtOnce(sql: Session, batch: number): Promise<number> {
   return sql.transaction((session) => remindOfIncidents(session, batch));
+}
+
+function warnAtOnce(ctx: JobContext): Promise<{ more: boolean; report: Values }> {
+  return runBatch(ctx, (sql, batch) => warnOfCertificates(sql, batch, ctx));
 }
 
 /** Finds regions without a verdict, and regions with late checks. */

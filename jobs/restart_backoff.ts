@@ -1,8 +1,9 @@
 // The back-off before an instance that has exited is restarted.
+import { pauseMsAfter } from '../core/process/backoff';
+
 const WINDOW_MS = 600_000;
 const CRASHED_AFTER = 5;
-const FIRST_MS = 1_000;
-const MAX_MS = 60_000;
+const BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
 
 /** The exits of the last ten minutes, this one included. */
 export function appendExit(exits: readonly string[], at: Date): string[] {
@@ -23,6 +24,6 @@ export function restartDelayMs(
 ): number {
   const last = exits[exits.length - 1];
   if (last === undefined) return 0;
-  const pause = status === 'crashed' ? MAX_MS : Math.min(MAX_MS, FIRST_MS * 2 ** (exits.length - 1));
+  const pause = status === 'crashed' ? BACKOFF.maxMs : pauseMsAfter(exits.length, BACKOFF);
   return Math.max(0, Date.parse(last) + pause - now);
 }

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { resourceColumns } from '../db/columns';
+import { resourceColumns } from './frozen/columns';
 
 export async function up(knex: Knex): Promise<void> {
   await knex.schema.createTable('projects', (table) => {

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { loopColumns } from '../db/columns';
+import { loopColumns } from './frozen/columns';
 
 /** Periodic work: one row for each task of jobs/periodic_task.ts, due like every other row of the loop. */
 export async function up(knex: Knex): Promise<void> {

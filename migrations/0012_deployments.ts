@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { loopColumns, resourceColumns } from '../db/columns';
+import { loopColumns, resourceColumns } from './frozen/columns';
 
 /** Deployments, the releases that they lead to, and the instances that run a release. */
 export async function up(knex: Knex): Promise<void> {

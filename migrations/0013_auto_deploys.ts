@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { loopColumns } from '../db/columns';
+import { loopColumns } from './frozen/columns';
 
 /** Which applications are looked after for pushes. The row of an application is made when it is first configured. */
 export async function up(knex: Knex): Promise<void> {

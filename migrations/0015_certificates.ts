@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { loopColumns } from '../db/columns';
+import { loopColumns } from './frozen/columns';
 
 /** Certificates of custom domains, the account at each authority, and the challenges that are being answered. */
 export async function up(knex: Knex): Promise<void> {

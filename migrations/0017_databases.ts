@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { loopColumns, resourceColumns } from '../db/columns';
+import { loopColumns, resourceColumns } from './frozen/columns';
 
 /** Database servers with their users, endpoints, replicas, backups and attachments. */
 export async function up(knex: Knex): Promise<void> {

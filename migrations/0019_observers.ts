@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { resourceColumns } from '../db/columns';
+import { resourceColumns } from './frozen/columns';
 
 /**
  * Observers, the schedule of their checks, results (one partition for each day), incidents, and the outbox of messages.

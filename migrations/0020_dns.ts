@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { loopColumns, resourceColumns } from '../db/columns';
+import { loopColumns, resourceColumns } from './frozen/columns';
 
 export async function up(knex: Knex): Promise<void> {
   await knex.schema.createTable('dns_zones', (table) => {

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
-import { loopColumns, resourceColumns } from '../db/columns';
-import { LISTS, UPLOADS } from '../db/bucket_functions/uploads';
-import { CHARGES, REMOVALS, WRITES } from '../db/bucket_functions/writes';
+import { loopColumns, resourceColumns } from './frozen/columns';
+import { LISTS, UPLOADS } from './frozen/bucket_uploads';
+import { CHARGES, REMOVALS, WRITES } from './frozen/bucket_writes';
 
 /**
  * Buckets and access keys; objects, multipart uploads and what they use. Objects are files below the data directory;

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { loopColumns, resourceColumns } from '../db/columns';
+import { loopColumns, resourceColumns } from './frozen/columns';
 
 /**
  * Sending domains, relay zones with their suppressions, and the queue: one row for each accepted message, whose text is

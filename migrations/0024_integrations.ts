@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { loopColumns, resourceColumns } from '../db/columns';
+import { loopColumns, resourceColumns } from './frozen/columns';
 
 /** Git integrations, shared repositories, and what the platform watches at the providers. */
 export async function up(knex: Knex): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { BATCHES } from '../db/bucket_functions/batches';
+import { BATCHES } from './frozen/bucket_batches';
 
 /** Objects that wait for the lock of their bucket are written together. */
 export async function up(knex: Knex): Promise<void> {

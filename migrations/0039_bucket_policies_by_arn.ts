@@ -1,6 +1,5 @@
+import { randomBytes } from 'node:crypto';
 import type { Knex } from 'knex';
-import { mintId } from '../core/ids';
-import { NEW_VERSION } from '../db/loop_rows';
 
 interface Statement {
   effect: 'allow' | 'deny';
@@ -35,8 +34,8 @@ export async function up(knex: Knex): Promise<void> {
     const isNarrowed = JSON.stringify(policy) !== JSON.stringify(bucket.policy);
     if (isNarrowed)
       await knex.raw(
-        `update buckets set policy = ?, ${NEW_VERSION}, generation = generation + 1, attempts = 0, deadline_at = null,
-           next_at = now() where id = ?`,
+        `update buckets set policy = ?, version = version + 1, updated_at = greatest(now(), updated_at),
+           generation = generation + 1, attempts = 0, deadline_at = null, next_at = now() where id = ?`,
         [JSON.stringify(policy), bucket.id],
       );
     if (isNarrowed) await record(knex, bucket, 'bucket.policy_narrowed');
@@ -62,6 +61,19 @@ async function record(knex: Knex, { id, project_id, account_id, name }: Found, a
   await knex.raw(
     `insert into activity (id, project_id, account_id, action, actor, resource_type, resource_id, resource_name,
        created_at) values (?, ?, ?, ?, ?, 'bucket', ?, ?, now())`,
-    [mintId('act'), project_id, account_id, action, JSON.stringify(PLATFORM), id, name],
+    [activityId(), project_id, account_id, action, JSON.stringify(PLATFORM), id, name],
   );
+}
+
+const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
+
+/** 48 bits of milliseconds and 80 random ones, as ids were when this was written. */
+function activityId(): string {
+  let bits = (BigInt(Date.now()) << 80n) | BigInt(`0x${randomBytes(10).toString('hex')}`);
+  let text = '';
+  for (let count = 0; count < 26; count += 1) {
+    text = ALPHABET.charAt(Number(bits & 31n)) + text;
+    bits >>= 5n;
+  }
+  return `act_${text}`;
 }

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { LOCKED_REMOVALS, LOCKED_WRITES, LOCKS } from '../db/bucket_functions/locks';
+import { LOCKED_REMOVALS, LOCKED_WRITES, LOCKS } from './frozen/bucket_locks';
 
 /** Versions that must stay: retention and legal hold of objects, default retention of buckets (docs/decisions/0040). */
 export async function up(knex: Knex): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { resourceColumns } from '../db/columns';
+import { resourceColumns } from './frozen/columns';
 
 /** Archives that are uploaded as the source of a deployment, and which directory of the host keeps them. */
 export async function up(knex: Knex): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { loopColumns, resourceColumns } from '../db/columns';
+import { loopColumns, resourceColumns } from './frozen/columns';
 
 /** Commands that run once in the environment of an application. */
 export async function up(knex: Knex): Promise<void> {

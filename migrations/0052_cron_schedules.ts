@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { loopColumns, resourceColumns } from '../db/columns';
+import { loopColumns, resourceColumns } from './frozen/columns';
 
 /**
  * Commands that run at certain times, and what became of each of these times. `schedules` are the tasks of the platform

@@ -41,6 +41,11 @@ export function sweepLoginAttempts(sql: Session): Promise<Swept> {
   return sweep(sql, 'login_attempts', 'expires_at', 'now()');
 }
 
+/** Deletes orders of certificates that no limit of an authority counts any more. */
+export function sweepCertificateOrders(sql: Session): Promise<Swept> {
+  return sweep(sql, 'certificate_orders', 'created_at', `now() - interval '8 days'`);
+}
+
 /** Deletes expired invitations. */
 export function sweepInvitations(sql: Session): Promise<Swept> {
   return sweep(sql, 'invitations', 'expires_at', 'now()');

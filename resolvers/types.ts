@@ -416,6 +416,8 @@ export type ResolversTypes = {
   NotificationStatus: Schema.NotificationStatus;
   IncidentList: ResolverTypeWrapper<Omit<Schema.IncidentList, 'data'> & { data: Array<ResolversTypes['Incident']> }>;
   IncidentStatus: Schema.IncidentStatus;
+  Installation: ResolverTypeWrapper<Schema.Installation>;
+  NewerRelease: ResolverTypeWrapper<Schema.NewerRelease>;
   Instance: ResolverTypeWrapper<InstanceModel>;
   InstanceList: ResolverTypeWrapper<Omit<Schema.InstanceList, 'data'> & { data: Array<ResolversTypes['Instance']> }>;
   InstanceStatus: Schema.InstanceStatus;
@@ -787,6 +789,8 @@ export type ResolversParentTypes = {
   Incident: IncidentModel;
   IncidentNotification: Schema.IncidentNotification;
   IncidentList: Omit<Schema.IncidentList, 'data'> & { data: Array<ResolversParentTypes['Incident']> };
+  Installation: Schema.Installation;
+  NewerRelease: Schema.NewerRelease;
   Instance: InstanceModel;
   InstanceList: Omit<Schema.InstanceList, 'data'> & { data: Array<ResolversParentTypes['Instance']> };
   LoginMethods: Schema.LoginMethods;
@@ -979,6 +983,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   listErrors?: Resolver<ResolversTypes['ErrorList'], ParentType, ContextType, RequireFields<Schema.QueryListErrorsArgs, 'limit'>>;
   getError?: Resolver<ResolversTypes['Error'], ParentType, ContextType, RequireFields<Schema.QueryGetErrorArgs, 'code'>>;
   listObserverIncidents?: Resolver<ResolversTypes['IncidentList'], ParentType, ContextType, RequireFields<Schema.QueryListObserverIncidentsArgs, 'id' | 'limit'>>;
+  installation?: Resolver<ResolversTypes['Installation'], ParentType, ContextType>;
   listApplicationInstances?: Resolver<ResolversTypes['InstanceList'], ParentType, ContextType, RequireFields<Schema.QueryListApplicationInstancesArgs, 'id' | 'limit'>>;
   loginMethods?: Resolver<ResolversTypes['LoginMethods'], ParentType, ContextType>;
   listLinkedLogins?: Resolver<Array<ResolversTypes['LinkedLogin']>, ParentType, ContextType>;
@@ -1300,6 +1305,7 @@ export type ApplicationResolvers<ContextType = Context, ParentType extends Resol
   domains?: Resolver<Array<ResolversTypes['Domain']>, ParentType, ContextType, RequireFields<Schema.ApplicationDomainsArgs, 'limit'>>;
   environment_variables?: Resolver<Array<ResolversTypes['EnvironmentVariable']>, ParentType, ContextType, RequireFields<Schema.ApplicationEnvironment_VariablesArgs, 'limit'>>;
   url?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  certificate?: Resolver<ResolversTypes['Certificate'], ParentType, ContextType>;
   current_deployment?: Resolver<Schema.Maybe<ResolversTypes['Deployment']>, ParentType, ContextType>;
   latest_deployment?: Resolver<Schema.Maybe<ResolversTypes['Deployment']>, ParentType, ContextType>;
   metrics?: Resolver<ResolversTypes['Metrics'], ParentType, ContextType, Partial<Schema.ApplicationMetricsArgs>>;
@@ -1702,6 +1708,7 @@ export type CdnZoneResolvers<ContextType = Context, ParentType extends Resolvers
   status_reason?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  certificate?: Resolver<ResolversTypes['Certificate'], ParentType, ContextType>;
 };
 
 export type CdnZoneListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CdnZoneList'] = ResolversParentTypes['CdnZoneList']> = {
@@ -2401,6 +2408,19 @@ export type IncidentListResolvers<ContextType = Context, ParentType extends Reso
   next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
+export type InstallationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Installation'] = ResolversParentTypes['Installation']> = {
+  version?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  newer_release?: Resolver<Schema.Maybe<ResolversTypes['NewerRelease']>, ParentType, ContextType>;
+};
+
+export type NewerReleaseResolvers<ContextType = Context, ParentType extends ResolversParentTypes['NewerRelease'] = ResolversParentTypes['NewerRelease']> = {
+  version?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  released_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  security?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  changes?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  command?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
 export type InstanceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Instance'] = ResolversParentTypes['Instance']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -2637,6 +2657,7 @@ export type PreviewResolvers<ContextType = Context, ParentType extends Resolvers
   created_by?: Resolver<ResolversTypes['Actor'], ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  certificate?: Resolver<ResolversTypes['Certificate'], ParentType, ContextType>;
   application?: Resolver<Schema.Maybe<ResolversTypes['Application']>, ParentType, ContextType>;
 };
 
@@ -3125,6 +3146,8 @@ export type Resolvers<ContextType = Context> = {
   Incident?: IncidentResolvers<ContextType>;
   IncidentNotification?: IncidentNotificationResolvers<ContextType>;
   IncidentList?: IncidentListResolvers<ContextType>;
+  Installation?: InstallationResolvers<ContextType>;
+  NewerRelease?: NewerReleaseResolvers<ContextType>;
   Instance?: InstanceResolvers<ContextType>;
   InstanceList?: InstanceListResolvers<ContextType>;
   LoginMethods?: LoginMethodsResolvers<ContextType>;

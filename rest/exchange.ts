@@ -36,7 +36,7 @@ export interface RestParts {
   done(entry: RestEntry): void;
 }
 
-export interface Document {
+interface Document {
   type: string;
   body: string | Buffer;
   headers?: Record<string, string>;

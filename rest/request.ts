@@ -5,7 +5,7 @@ import { invalidQuery, problem, type Problem } from '../core/errors';
 import { limits } from '../core/limits';
 import type { Operation } from '../contract/operations';
 
-export interface Target {
+interface Target {
   path: string;
   search: string;
 }

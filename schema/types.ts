@@ -202,6 +202,8 @@ export type Query = {
   getError: Error;
   /** Lists the incidents of an observer, newest first. Incidents are kept for one year. */
   listObserverIncidents: IncidentList;
+  /** Returns the version of this installation, and for its owner the release that is newer. */
+  installation: Installation;
   /** Lists the current instances of an application, newest first. */
   listApplicationInstances: InstanceList;
   /** Returns the ways to log in that this installation offers. */
@@ -3759,6 +3761,8 @@ export type Application = {
    * `web` is scaled to 0.
    */
   url?: Maybe<Scalars['String']['output']>;
+  /** The certificate that is served for `default_hostname`. */
+  certificate: Certificate;
   /** The active deployment of the application. */
   current_deployment?: Maybe<Deployment>;
   /** The newest deployment of the application, whatever its status is. Those of its previews are left out. */
@@ -4966,6 +4970,8 @@ export type CdnZone = {
   status_reason?: Maybe<Scalars['String']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
+  /** The certificate that is served for `hostname`. */
+  certificate: Certificate;
 };
 
 /** A page of CDN zones. */
@@ -6312,12 +6318,15 @@ export type DnsInstructionStatus =
   /** The record was found with another value. */
   | 'failed';
 
-/** The TLS certificate of a custom domain. */
+/** The TLS certificate of a host name. */
 export type Certificate = {
   status: CertificateStatus;
   issuer?: Maybe<Scalars['String']['output']>;
   expires_at?: Maybe<Scalars['DateTime']['output']>;
-  /** Why the last attempt to obtain the certificate failed, or `null` if it did not. */
+  /**
+   * Why the last attempt to obtain the certificate failed, or why the certificate still has to wait; otherwise `null`. A
+   * certificate with the status `issued` is served until `expires_at` in any case.
+   */
   error?: Maybe<Scalars['String']['output']>;
 };
 
@@ -6854,6 +6863,29 @@ export type IncidentList = {
 export type IncidentStatus =
   | 'open'
   | 'resolved';
+
+/** The installation that serves this API. */
+export type Installation = {
+  /** Version of the program. */
+  version: Scalars['String']['output'];
+  /**
+   * The newest release that the index of releases has and that is newer. `null` where there is none, where the
+   * installation does not ask, and for users of other accounts than the first one.
+   */
+  newer_release?: Maybe<NewerRelease>;
+};
+
+/** A release that is newer than the installation. */
+export type NewerRelease = {
+  version: Scalars['String']['output'];
+  released_at: Scalars['DateTime']['output'];
+  /** What the release changes of security, in Markdown. `null` where it changes nothing. */
+  security?: Maybe<Scalars['String']['output']>;
+  /** The chapter of the release in the changelog, in Markdown. */
+  changes: Scalars['String']['output'];
+  /** Command that upgrades the installation, for a terminal of its machine. */
+  command: Scalars['String']['output'];
+};
 
 /** An instance: a running copy of a process type. The platform creates and removes instances. */
 export type Instance = {
@@ -7474,8 +7506,8 @@ export type Preview = {
   /** SHA of the last commit that was built. */
   commit_sha?: Maybe<Scalars['String']['output']>;
   /**
-   * URL of the preview. It does not change. It begins with https if the platform has TLS for its host names, otherwise
-   * with http.
+   * URL of the preview. Its host name does not change. It begins with https once the platform has a certificate for the
+   * host name, before that with http.
    */
   url: Scalars['String']['output'];
   status: PreviewStatus;
@@ -7486,6 +7518,8 @@ export type Preview = {
   created_by: Actor;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
+  /** The certificate that is served for the host name of the preview. */
+  certificate: Certificate;
   /** The application of the preview. */
   application?: Maybe<Application>;
 };

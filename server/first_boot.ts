@@ -16,6 +16,7 @@ import { newFirstStartCode } from '../models/identity/first_start';
 import type { Session } from '../db/control_database';
 import { named } from '../db/statement';
 import { isDashboardBuilt } from './dashboard_folder';
+import { missingDomain } from './platform/own_domain';
 import type { Platform } from './platform/platform';
 
 export interface FirstKey {
@@ -56,14 +57,18 @@ export async function renewSetupUrl(
   const setup_url = await database.transaction((session) => newSetupUrl(session, config));
   if (!setup_url) return null;
   const file = firstKeyFile(config.dataDir);
-  if (output === 'log') await replaceFile(file, formatJson({ ...(await readFirstKey(file)), setup_url }));
+  if (output === 'log')
+    await replaceFile(
+      file,
+      formatJson({ ...(await readFirstStart(config.dataDir)), base_url: config.baseUrl, setup_url }),
+    );
   return [...setupText(setup_url, output === 'terminal' ? null : file), ''].join('\n');
 }
 
-/** What the operator has left of the file. */
-async function readFirstKey(file: string): Promise<Partial<FirstKey>> {
+/** What the operator has left of the file of the first start. */
+export async function readFirstStart(dataDir: string): Promise<Partial<FirstKey>> {
   try {
-    return JSON.parse(await readFile(file, 'utf8')) as Partial<FirstKey>;
+    return JSON.parse(await readFile(firstKeyFile(dataDir), 'utf8')) as Partial<FirstKey>;
   } catch {
     return {};
   }
@@ -166,6 +171,7 @@ export function firstBootText(first: FirstKey, facts: EngineFacts, config: Confi
     `  key           ${isShown ? key : file}`,
     `  project       ${project_id}`,
     '',
+    ...domainText(config),
     'Next, deploy an application: in the dashboard, or from another terminal. The last response contains its address:',
     '',
     isShown ? `  KEY=${key}` : `  KEY=$(node -p "require('${file}').key")`,
@@ -183,6 +189,11 @@ function setupText(setup_url: string | null, file: string | null): string[] {
   const where = file === null ? setup_url : `setup_url in ${file}`;
   const build = isDashboardBuilt() ? [] : ['', 'The dashboard is not built. Before that: npm ci && npm run build'];
   return ['', 'Set your password in the dashboard, once within 24 hours:', '', `  ${where}`, ...build];
+}
+
+function domainText(config: Config): string[] {
+  const missing = missingDomain(config);
+  return missing === null ? [] : [missing, ''];
 }
 
 function missingText(facts: EngineFacts): string[] {

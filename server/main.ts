@@ -1,12 +1,14 @@
 // npm start: settings, database, migrations, first boot, service. One line and exit code 1 when it can't.
 import './heap';
 import './threads';
+import type { Server } from 'node:http';
 import { createRequire } from 'node:module';
 import { writeText } from '../core/log/log';
 import type * as OfCluster from './cluster/primary';
 import type * as OfFirstBoot from './first_boot';
 import type { Platform } from './platform/platform';
 import { sharedSiteWarning } from './platform/shared_site';
+import { openWaitingPort } from './http/waiting_port';
 import { runProgram, type Running } from './program';
 import type * as OfService from './service';
 
@@ -14,14 +16,19 @@ const load = createRequire(__filename);
 const cluster = (): typeof OfCluster => load('./cluster/primary') as typeof OfCluster;
 const service = (): typeof OfService => load('./service') as typeof OfService;
 
-async function start(platform: Platform): Promise<Running> {
-  const startService = platform.config.webConcurrency > 1 ? cluster().startCluster : service().startService;
+async function start(platform: Platform, waiting: Server | null): Promise<Running> {
+  const { config } = platform;
+  const startService = config.webConcurrency > 1 ? cluster().startCluster : service().startService;
   const { firstBoot, firstBootText, renewSetupUrl, undoFirstBoot } = load('./first_boot') as typeof OfFirstBoot;
   let first: OfFirstBoot.FirstKey | null = null;
-  const started = await startService(platform, async () => {
-    // With PORT=0 the address, which stands beside the key, is known only when the service listens.
-    if (platform.config.port !== 0) first = await firstBoot(platform);
-  }).catch(async (error: unknown) => {
+  const started = await startService(
+    platform,
+    async () => {
+      // With PORT=0 the address, which stands beside the key, is known only when the service listens.
+      if (config.port !== 0) first = await firstBoot(platform);
+    },
+    waiting,
+  ).catch(async (error: unknown) => {
     if (first) await undoFirstBoot(platform, first);
     throw error;
   });
@@ -39,4 +46,4 @@ async function start(platform: Platform): Promise<Running> {
 }
 
 // The first of several processes loads no service.
-runProgram('npm start', start, ({ webConcurrency }) => (webConcurrency > 1 ? cluster() : service()));
+runProgram('npm start', start, ({ webConcurrency }) => (webConcurrency > 1 ? cluster() : service()), openWaitingPort);

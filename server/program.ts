@@ -27,22 +27,25 @@ export interface Running {
  * @param command as on the command line, for the message about arguments
  * @param start opens the program's services
  * @param loadModules loads the modules that `start` needs, while the embedded database starts
+ * @param prepare what is done before the database is opened
  */
-export function runProgram(
+export function runProgram<Prepared = undefined>(
   command: string,
-  start: (platform: Platform) => Promise<Running>,
+  start: (platform: Platform, prepared: Prepared) => Promise<Running>,
   loadModules: (config: Config) => unknown = () => {},
+  prepare: (config: Config) => Promise<Prepared> = () => Promise.resolve(undefined as Prepared),
 ): void {
-  run(command, start, loadModules).catch((error: unknown) => {
+  run(command, start, loadModules, prepare).catch((error: unknown) => {
     printError(error);
     process.exit(1);
   });
 }
 
-async function run(
+async function run<Prepared>(
   command: string,
-  start: (platform: Platform) => Promise<Running>,
+  start: (platform: Platform, prepared: Prepared) => Promise<Running>,
   loadModules: (config: Config) => unknown,
+  prepare: (config: Config) => Promise<Prepared>,
 ): Promise<void> {
   const args = process.argv.slice(2);
   if (args.includes('--help') || args.includes('-h')) return void process.stdout.write(helpText());
@@ -52,6 +55,7 @@ async function run(
   // As root, users of tenants read files of the platform; secret files have stricter permissions.
   if (process.getuid?.() === 0) process.umask(0o022);
   exitOnSignal();
+  const prepared = await prepare(config);
   // Loaded only now: a start that fails before should not wait for all modules.
   const { openPlatform } = load('./platform/platform') as typeof OfPlatform;
   const opening = openPlatform(
@@ -65,7 +69,7 @@ async function run(
     platform.log.warn({ node: process.version }, NODE_ENDED);
   for (const sentence of removedSettings(process.env)) platform.log.warn(sentence);
   try {
-    stopOnSignal(platform, await start(platform));
+    stopOnSignal(platform, await start(platform, prepared));
   } catch (error) {
     await platform.close();
     throw error;

@@ -1,7 +1,7 @@
 // The whole service in one process: faces, worker, metrics. Assembled here, in the order in which it starts. Where
 // several processes serve the API (cluster.ts), each of them is the part that openWeb opens.
 import cluster from 'node:cluster';
-import type { RequestListener, ServerResponse } from 'node:http';
+import type { Server } from 'node:http';
 import express, { type Express } from 'express';
 import type { Config } from '../core/config';
 import { withPort } from '../core/config';
@@ -14,17 +14,19 @@ import { idempotencyRecords } from '../models/idempotency_record';
 import { DOWNLOAD_PATH } from '../models/databases/database_backup/download';
 import { UPLOAD_PATH } from '../models/deployments/source_upload/address';
 import { pendingMigrations } from '../db/migrate';
+import { certificateFigures } from '../models/domains/certificate/trouble';
 import { checkFigures } from '../models/observers/observer/claim';
 import { buildCore, type Core } from '../resolvers';
 import { restHandler } from '../rest/app';
 import { consolePages, graphiqlPage } from '../rest/console';
 import { buildFacade } from '../rest/facade';
-import type { RestHandler, RestParts } from '../rest/exchange';
+import type { RestParts } from '../rest/exchange';
 import { openapiDocument } from '../rest/openapi';
 import { NOSNIFF } from '../rest/send_text';
 import { accountPages } from './http/account_pages';
 import {
   addCheckCounts,
+  addCertificateFigures,
   addCheckFigures,
   addNameserver,
   addNetworks,
@@ -52,12 +54,13 @@ import { mailLinks } from './http/mail_links';
 import { mailPages } from './http/mail_pages';
 import { oauthRoutes } from './oauth/routes';
 import { sourceUploads } from './http/source_uploads';
+import { facesThatAnswer503 } from './http/starting_faces';
 import { probeChecks, probeResults } from './http/probes';
 import { HOOK_PATH } from '../models/integrations/git_integration/hook';
 import { OAUTH_CALLBACK_PATH } from '../models/integrations/git_integration/oauth';
 import { MIGRATIONS, type Platform } from './platform/platform';
 import { requestLogger } from './http/request_log';
-import { runAttachments, type UpgradeHandler } from './runs/upgrade';
+import { runAttachments } from './runs/upgrade';
 import { startWorker } from './start_worker';
 
 export interface Service {
@@ -77,10 +80,15 @@ export type Opened = (() => Promise<void>)[];
 
 /**
  * Starts to serve on an open platform.
+ * @param waiting whose port it takes over when it can answer (http/waiting_port.ts)
  * @throws StartupError for a taken port; Error for a contradiction in the schema
  */
-export function startService(platform: Platform, beforeListening: BeforeListening = async () => {}): Promise<Service> {
-  return closable((opened) => open(platform, beforeListening, opened));
+export function startService(
+  platform: Platform,
+  beforeListening: BeforeListening = async () => {},
+  waiting: Server | null = null,
+): Promise<Service> {
+  return closable((opened) => open(platform, beforeListening, opened, waiting));
 }
 
 /** Opens part by part; closes in reverse order, also the opened ones when a later part fails. */
@@ -103,6 +111,7 @@ async function open(
   platform: Platform,
   beforeListening: BeforeListening,
   opened: Opened,
+  waiting: Server | null,
 ): Promise<Omit<Service, 'close'>> {
   // First, since it takes the processor for a while: answers of the database that come meanwhile would be too late.
   platform.log.info('preparing the API');
@@ -111,8 +120,9 @@ async function open(
   await openWorker(platform, metrics, opened);
   addWorkerLag(metrics, () => platform.workerLag());
   addCheckFigures(metrics, () => checkFigures(platform.database));
+  addCertificateFigures(metrics, () => certificateFigures(platform.database));
   await beforeListening();
-  const config = await openWeb(platform, built, metrics, opened);
+  const config = await openWeb(platform, built, metrics, opened, waiting);
   const pages = mailPages(() => platform);
   const admin = await listenAdmin(config, () => metrics.registry, adminRoutes(platform), pages);
   opened.push(() => admin.close());
@@ -149,18 +159,23 @@ export async function openWeb(
   { core, handlers }: Built,
   metrics: Metrics,
   opened: Opened,
+  waiting: Server | null = null,
 ): Promise<Config> {
   const state = { draining: false };
   // With PORT=0 the base address is known only after listening, so the faces read the config when a request comes.
   const faces = facesThatAnswer503();
-  const http = await listenHttp(platform.config, {
-    rest: (request, response, id) => faces.rest(request, response, id),
-    others: (request, response) => faces.express(request, response),
-    upgrade: (...request) => faces.upgrade(...request),
-    baseUrl: () => platform.config.baseUrl,
-    hasOwnName: () => serviceSocket(platform.config, 'api') !== null,
-    corsOrigins: () => platform.config.corsOrigins,
-  });
+  const http = await listenHttp(
+    platform.config,
+    {
+      rest: (request, response, id) => faces.rest(request, response, id),
+      others: (request, response) => faces.express(request, response),
+      upgrade: (...request) => faces.upgrade(...request),
+      baseUrl: () => platform.config.baseUrl,
+      hasOwnName: () => serviceSocket(platform.config, 'api') !== null,
+      corsOrigins: () => platform.config.corsOrigins,
+    },
+    waiting,
+  );
   // Not awaited: a request that needs the facts earlier loads them itself.
   const finding = setTimeout(() => void platform.facts(), FACTS_AFTER_MS);
   opened.push(() => {
@@ -184,23 +199,6 @@ export async function openWeb(
   const socket = serviceSocket(config, 'api');
   if (socket !== null) await http.listenToIngress(socket, cluster.isWorker ? process.ppid : process.pid);
   return config;
-}
-
-interface Faces {
-  rest: RestHandler;
-  express: RequestListener;
-  upgrade: UpgradeHandler;
-}
-
-function facesThatAnswer503(): Faces {
-  const starting = (response: ServerResponse, headers = {}): void =>
-    void response.writeHead(503, { ...headers, ...NOSNIFF, 'Retry-After': '1' }).end();
-  return {
-    rest: async (_, response, requestId) => starting(response, { 'X-Request-Id': requestId }),
-    express: (_, response) => starting(response),
-    // Like any other request, it is answered by those above.
-    upgrade: () => false,
-  };
 }
 
 function restParts(

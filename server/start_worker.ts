@@ -4,6 +4,7 @@ import type { Config } from '../core/config';
 import { makePassableDirectory } from '../core/directory';
 import { StartupError } from '../core/startup_error';
 import { openCertificates } from '../drivers/certificates/open';
+import { operatorCertificate } from '../drivers/certificates/operator';
 import { DriverError, driverContext } from '../core/driver';
 import { openVolumeDrivers } from '../drivers/volume/open';
 import type { VolumeDriver, VolumeDrivers } from '../drivers/volume';
@@ -15,6 +16,7 @@ import { openHost, type Host } from './agents/host';
 import type { CheckCounts } from './agents/observers/check_loop';
 import { PortTaken } from './agents/ingress';
 import { startObservers } from './agents/observers/observers';
+import { startReleaseNotice } from './platform/release_notice';
 import { openClusterVolumes } from './platform/cluster';
 import { listen } from './platform/listener';
 import type { Platform } from './platform/platform';
@@ -51,12 +53,15 @@ export async function startWorker(platform: Platform, { whenTaken }: WorkerOptio
   opening.catch(() => {}); // its error is reported once the host is closed again
   const watch = await watchHost(platform, opening, whenTaken);
   const volumes = await opening;
+  const operators = operatorCertificate(platform.config, () => {});
+  const drivers = { volumes, host: null, ...certificates(platform.config) };
   const loop = start(
     platform,
-    { volumes, host: null, ...certificates(platform.config) },
+    { ...drivers, ...(operators && { operatorCertificate: operators }) },
     platform.config.workerConcurrency,
   );
   const observers = startObservers(platform);
+  const stopReleaseNotice = startReleaseNotice(platform);
   return {
     ingress: () => watch.host()?.drivers.ingress.ports ?? null,
     nameserver: () => isNameserverHealthy(watch.host()),
@@ -64,7 +69,8 @@ export async function startWorker(platform: Platform, { whenTaken }: WorkerOptio
       (await watch.host()?.drivers.runtime.fingerprint(driverContext(FACTS_WITHIN_MS)))?.facts ?? {},
     checks: () => observers.counts(),
     async stop() {
-      await Promise.all([observers.stop(), loop.stop(), watch.stop()]);
+      await Promise.all([observers.stop(), loop.stop(), watch.stop(), stopReleaseNotice()]);
+      operators?.close();
       ofCluster?.close();
     },
   };

@@ -11,7 +11,7 @@ export interface Registration {
 }
 
 /** Error codes of RFC 7591 section 3.2.2. */
-export type RegistrationMistake = 'invalid_redirect_uri' | 'invalid_client_metadata';
+type RegistrationMistake = 'invalid_redirect_uri' | 'invalid_client_metadata';
 
 export class RegistrationError extends Error {
   override readonly name = 'RegistrationError';

@@ -42,7 +42,7 @@ export async function claimInTurns<Row extends { account: string }>(
 }
 
 /** How many rows of one account are worked on at a time, so that slow ones leave a place for others. */
-export interface Shares {
+interface Shares {
   /** Accounts that have all of their share, and get no more rows. */
   busy(): string[];
   /** How many of one account may be claimed now. */

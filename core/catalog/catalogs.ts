@@ -38,8 +38,8 @@ export type { HostFacts, Needs, PresetDefinition, Prices };
 interface RegionSettings {
   regionId: string;
   regionName: string;
-  regionCountry?: string | null;
-  regionCity?: string | null;
+  /** City and country. */
+  regionLocation?: string | null;
 }
 
 /** Capacity reserved by databases and volumes. */
@@ -52,10 +52,10 @@ const megabyteBytes = 2 ** 20;
 const gigabyteBytes = 2 ** 30;
 
 export function regionRows(settings: RegionSettings, isolation: RegionIsolation | null): RegionRow[] {
-  const { regionId: id, regionName: name, regionCountry, regionCity } = settings;
-  const place = { country: regionCountry ?? null, city: regionCity ?? null };
+  const { regionId: id, regionName: name, regionLocation } = settings;
+  const [country = null, city = null] = regionLocation?.split(/, *(?=[^,]*$)/).reverse() ?? [];
   const reported = { network: isolation?.network ?? null, file_isolation: isolation?.files ?? null };
-  return [{ id, name, ...place, available: true, features: builtFeatures, ...reported }];
+  return [{ id, name, country, city, available: true, features: builtFeatures, ...reported }];
 }
 
 /** `available`: the host has enough memory for one instance. */

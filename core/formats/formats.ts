@@ -8,7 +8,7 @@ import { formatDetail } from './format_details';
 import { parseMailbox } from '../protocols/mailbox';
 import { gitUrl, hasGitCredential, httpUrl, httpsUrl, ociReference } from './reference_formats';
 
-export type Format = (text: string) => { value: string } | null;
+type Format = (text: string) => { value: string } | null;
 
 /** Control characters, line separators, and lone surrogates (which UTF-8 cannot encode). */
 const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]|\p{Surrogate}/u;

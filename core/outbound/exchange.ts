@@ -5,7 +5,7 @@ import type { Outbound } from '../outbound';
 import { OutboundError, timed, type Trace } from './trace';
 import { openSocket, secure, abortable } from './socket';
 
-export interface Exchange {
+interface Exchange {
   url: URL;
   method: string;
   headers: readonly { name: string; value: string }[];

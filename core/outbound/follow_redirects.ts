@@ -8,7 +8,7 @@ export interface Hop<Headers> {
   headers: Headers;
 }
 
-export interface HopResponse<Answer> {
+interface HopResponse<Answer> {
   answer: Answer;
   status: number;
   location: string | undefined;
@@ -17,7 +17,7 @@ export interface HopResponse<Answer> {
 }
 
 /** Why a redirect is not followed. */
-export type RedirectRefusal = 'address' | 'method' | 'count';
+type RedirectRefusal = 'address' | 'method' | 'count';
 
 export interface RedirectPolicy<Headers, Answer> {
   redirectsMax: number;

@@ -6,7 +6,7 @@ import type { Outbound } from '../outbound';
 import { certificateExpiryOf, firstToExpire, presentedCertificates, subjectOf } from './certificate_path';
 import { OutboundError, timed, type Trace } from './trace';
 
-export interface Destination {
+interface Destination {
   host: string;
   port: number;
 }

@@ -1,7 +1,7 @@
 // The trace of an outgoing request: the phase it has reached and its timings, also after a failure.
 import type { CheckTimings } from '../protocols/checks';
 
-export type Phase = 'dns' | 'connect' | 'tls' | 'first_byte' | 'body';
+type Phase = 'dns' | 'connect' | 'tls' | 'first_byte' | 'body';
 
 /** Failure of an outgoing request; the message is a sentence for users. */
 export class OutboundError extends Error {

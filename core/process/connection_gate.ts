@@ -1,13 +1,13 @@
 // Limits the connections that one client may hold at the servers of this process, and those of all clients. Nobody
 // keeps others out by opening many: idle connections of the client that holds most are closed first.
 import { readFileSync } from 'node:fs';
-import type { Server as HttpServer, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server as HttpServer, ServerResponse } from 'node:http';
 import type { Server, Socket } from 'node:net';
 import { memoize } from '../memoize';
 import { addressBlock, isPublicAddress } from '../protocols/addresses';
 import { isOfIngress } from './ingress_connections';
 
-export interface GateOptions {
+interface GateOptions {
   /**
    * Connections of one public address. Private ones, such as a proxy or a node of a cluster, may have half of all.
    * Infinity, where all clients come through proxies: one address may have all.
@@ -19,7 +19,7 @@ export interface GateOptions {
   isIdle(socket: Socket): boolean;
 }
 
-export interface ConnectionGate {
+interface ConnectionGate {
   /**
    * Counts a new connection until it closes. Beyond the limit of its client, the client's oldest idle connection is
    * closed; beyond the total, one of the client that holds most, or of its own.
@@ -48,6 +48,9 @@ const VAIN_MS = 100;
 const SHARE_OF_CONNECTIONS = 0.6;
 const CONNECTIONS_MAX = 20_000;
 const DESCRIPTORS_DEFAULT = 1024;
+/** For `checkContinue`: one that looks on, and one that answers. */
+const LISTENERS_OF_GATE = 2;
+const EXPECTATION_FAILED = 417;
 
 /** How many connections of clients fit into the limit of open files of this process. */
 export const connectionsMax = memoize((): number => {
@@ -137,9 +140,22 @@ export function guardHttp(
   const note = (request: { socket: Socket }, response: ServerResponse): void =>
     void answering.set(rawOf(request.socket), response);
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.prependListener(event, note);
+  answerExpectations(server);
   // It belongs to another protocol from here on.
   server.prependListener('upgrade', ({ socket }: { socket: Socket }) => void answering.set(rawOf(socket), null));
   guardConnections(server, gate, refuse);
+}
+
+/** What Node does where nobody listens for these events: a listener that only looks on would leave them unanswered. */
+function answerExpectations(server: HttpServer): void {
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    if (server.listenerCount('checkContinue') > LISTENERS_OF_GATE) return;
+    response.writeContinue();
+    server.emit('request', request, response);
+  });
+  server.on('checkExpectation', (_: IncomingMessage, response: ServerResponse) => {
+    if (server.listenerCount('checkExpectation') === LISTENERS_OF_GATE) response.writeHead(EXPECTATION_FAILED).end();
+  });
 }
 
 /**

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { isAlive } from './processes';
 
-export interface ProcessNote {
+interface ProcessNote {
   pid: number;
   /** Start time in the format of `Proc.start`. */
   start: string;

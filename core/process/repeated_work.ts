@@ -1,7 +1,7 @@
 // Work that is done again and again in the background, such as writing what was counted.
 import type { Logger } from '../log/log';
 
-export interface RepeatedWorkOptions {
+interface RepeatedWorkOptions {
   everyMs: number;
   log: Logger;
   /** Logged with the error of the first run that fails after one that succeeded. */

@@ -45,7 +45,7 @@ export const CHECK_INTERVALS_SECONDS = [30, 60, 120, 300, 600, 1800, 3600];
 /** Maximum time of on-demand checks, regardless of the observer's setting: an HTTP request waits for them. */
 export const CHECK_NOW_SECONDS_MAX = 20;
 
-export type MetricOperator = 'gt' | 'gte' | 'lt' | 'lte';
+type MetricOperator = 'gt' | 'gte' | 'lt' | 'lte';
 
 export interface MetricRule {
   resource_type: 'application' | 'database';

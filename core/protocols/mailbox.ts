@@ -1,7 +1,7 @@
 // Normalisation of mail addresses from the API, the SMTP envelope and header fields.
 import { domainToASCII } from 'node:url';
 
-export interface Mailbox {
+interface Mailbox {
   /** The part before the `@`: a dot-string, or a quoted string where required. */
   local: string;
   /** In lower case and ASCII, or an address literal in brackets. */

@@ -6,7 +6,7 @@ export const backupStoreSettings = {
     default: null,
     description:
       'Bucket, and folder in it, that keeps the backups of databases: s3://bucket/folder. Not set: they stay in ' +
-      'DATABASE_DIR.',
+      'the data directory.',
   }),
   BACKUP_STORE_URL: httpUrlSetting({
     default: null,

@@ -23,17 +23,6 @@ export const dnsSettings = {
     derived: 'INGRESS_IPS',
     description: 'Public addresses of the name servers, answered for every name below DNS_DOMAIN.',
   }),
-  DNS_ROOTS: resolvers({
-    default: '',
-    derived: 'the root servers of the Internet',
-    description: 'Servers at which the check of a delegation starts.',
-  }),
-  DNS_RESPONSES_PER_SECOND: integer({
-    default: '1000',
-    min: 1,
-    max: 1_000_000,
-    description: 'UDP responses per second to one network of clients without a DNS cookie.',
-  }),
   DNS_SECONDARIES: resolvers({
     default: '',
     description: 'Secondary name servers, which transfer zones (AXFR) and are notified of changes (NOTIFY).',

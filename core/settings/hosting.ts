@@ -1,22 +1,11 @@
 // Settings of volumes, applications and databases.
-import { limits } from '../limits';
-import { cidrs, flag, httpUrlSetting, integer, ipv4Block, oneOf, path, portRange, text } from '../setting_types';
+import { cidrs, flag, httpUrlSetting, integer, ipv4Block, oneOf, portRange, text } from '../setting_types';
 
 export const hostingSettings = {
   VOLUME_DRIVER: oneOf(['auto', 'directory', 'loop_image'], {
     default: 'auto',
     description:
       'Storage of volumes: directories (soft limit) or mounted images (hard limit). auto: images where possible.',
-  }),
-  VOLUME_DIR: path({
-    default: null,
-    derived: 'volumes in the data directory',
-    description: 'Directory of the volumes.',
-  }),
-  RUNTIME_DIR: path({
-    default: null,
-    derived: 'runtime in the data directory',
-    description: 'Directory of sources, builds and running instances.',
   }),
   APP_PORTS: portRange({
     default: '20000-29999',
@@ -80,12 +69,6 @@ export const hostingSettings = {
     max: 1_048_576,
     description: 'Disk limit of a build in megabytes. Each megabyte allows 128 files.',
   }),
-  BUILD_OUTPUT_MB: integer({
-    default: '16',
-    min: 1,
-    max: 1024,
-    description: 'Output in megabytes after which a build is stopped.',
-  }),
   PREFERRED_NODE: oneOf(['long_term', 'host'], {
     default: 'long_term',
     description:
@@ -127,20 +110,9 @@ export const hostingSettings = {
     max: 86_400,
     description: 'Seconds between two checks of the branch of an application with auto-deploy.',
   }),
-  DATABASE_DIR: path({
-    default: null,
-    derived: 'databases in the data directory',
-    description: 'Directory of managed databases and their backups.',
-  }),
   DATABASE_PORTS: portRange({
     default: '30000-30999',
     description: 'Ports for databases, replicas and pooled endpoints.',
-  }),
-  OPERATION_WAIT_SECONDS: integer({
-    default: String(limits.operationWaitMs / 1000),
-    min: 0,
-    max: 60,
-    description: 'Seconds that the response to a password rotation waits for the database server to apply it.',
   }),
   ALLOW_HTTP_GIT: flag({ default: '0', description: 'Allows Git URLs with http.' }),
   ALLOW_LOCAL_GIT: flag({ default: '0', description: 'Allows Git URLs of directories on this machine (file).' }),

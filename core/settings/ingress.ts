@@ -42,9 +42,13 @@ export const ingressSettings = {
   ACME_DIRECTORY: httpUrlSetting({
     default: null,
     description:
-      'ACME directory (RFC 8555) for certificates of custom domains. By setting it, you accept its terms of service.',
+      'ACME directory (RFC 8555) for certificates of custom domains, of the platform and of its applications. By ' +
+      'setting it, you accept its terms of service.',
   }),
-  ACME_EMAIL: email({ default: null, description: 'E-mail address for messages of the certificate authority.' }),
+  ACME_EMAIL: email({
+    default: null,
+    description: 'E-mail address for messages of the certificate authority, and about certificates of the platform.',
+  }),
   ACME_CA_FILE: path({
     default: null,
     description:

@@ -40,33 +40,9 @@ export const mailSettings = {
       'Where accepted mail goes. sink: it is kept and nothing leaves; smarthost: to SMTP_URL; ' +
       'direct: to the mail servers of the recipients.',
   }),
-  MAIL_DIRECT_PORT: integer({
-    default: '25',
-    min: 1,
-    max: 65535,
-    description: 'Port of the mail servers of recipients in the mode direct.',
-  }),
   MAIL_SPF: text({
     default: null,
     derived: 'a: and SMTP_HOST',
     description: 'SPF mechanism that sending domains must publish, such as include:_spf.example.com for a smarthost.',
-  }),
-  MAIL_SIZE_MB: integer({
-    default: '50',
-    min: 1,
-    max: 1024,
-    description: 'Maximum size of a message in megabytes, encoded as it is sent.',
-  }),
-  MAIL_RETRY_HOURS: integer({
-    default: '72',
-    min: 1,
-    max: 240,
-    description: 'Hours for which delivery is tried again while the server of a recipient cannot take a message.',
-  }),
-  MAIL_SINK_MESSAGES: integer({
-    default: '1000',
-    min: 1,
-    max: 1_000_000,
-    description: 'Messages that the sink keeps; older ones are deleted.',
   }),
 };

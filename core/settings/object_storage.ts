@@ -1,5 +1,5 @@
 // Settings of object storage: the embedded S3 endpoint, or a gateway.
-import { addresses, hostname, httpUrlSetting, integer, path, text } from '../setting_types';
+import { addresses, hostname, httpUrlSetting, integer, text } from '../setting_types';
 
 export const objectStorageSettings = {
   S3_PORT: integer({
@@ -26,11 +26,6 @@ export const objectStorageSettings = {
     default: null,
     derived: 'web. and S3_DOMAIN',
     description: 'Domain below which the websites of buckets have their host names.',
-  }),
-  S3_DIR: path({
-    default: null,
-    derived: 'objects in the data directory',
-    description: 'Directory of the objects.',
   }),
   RGW_URL: httpUrlSetting({
     default: null,

@@ -1,5 +1,5 @@
 // Settings of outgoing requests: checks of observers and messages of notifiers.
-import { httpUrlSetting, integer, path, probeKey, text } from '../setting_types';
+import { httpUrlSetting, path, probeKey, text } from '../setting_types';
 
 export const outboundSettings = {
   SMTP_URL: text({
@@ -23,24 +23,12 @@ export const outboundSettings = {
     default: null,
     description: 'File with additional root certificates (PEM) that checks and notifiers trust.',
   }),
-  CHECK_CONCURRENCY: integer({
-    default: '2000',
-    min: 1,
-    max: 20_000,
-    description: 'Number of observer checks that one process runs at the same time.',
-  }),
   CHECK_REFERENCES: text({
     default: null,
     description:
       'Reference addresses (host:port, separated by commas) that nearly always answer. If the checks of many ' +
       'targets fail at once and no reference address answers, the network of the platform counts as down and no ' +
       'alerts are sent.',
-  }),
-  PROBE_LOST_SECONDS: integer({
-    default: '60',
-    min: 5,
-    max: 3600,
-    description: 'Seconds without a request from any probe of a region after which the region no longer counts.',
   }),
   PROBE_URL: httpUrlSetting({
     default: null,

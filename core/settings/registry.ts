@@ -23,11 +23,6 @@ export const registrySettings = {
     derived: 'that of DISTRIBUTION_URL, else localhost:REGISTRY_PORT',
     description: 'Host name, and port if it is not 443, at which clients reach the container registry.',
   }),
-  REGISTRY_DIR: path({
-    default: null,
-    derived: 'registry in the data directory',
-    description: 'Directory of the layers of container images.',
-  }),
   REGISTRY_CERT_FILE: path({
     default: null,
     description: 'Certificate chain (PEM) for REGISTRY_HOST. If not set, the registry speaks plain HTTP.',

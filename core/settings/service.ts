@@ -22,7 +22,9 @@ export const serviceSettings = {
   PLATFORM_DATA_DIR: path({
     default: './data',
     defaultAsRoot: '/var/lib/platform-api',
-    description: 'Directory of the embedded database, the secret key and the first API key.',
+    description:
+      'Directory of everything that the platform keeps: the embedded database, the secret key, and volumes, runtime, ' +
+      'databases, objects, registry and cdn. Mount another disk at one of these to move it there.',
   }),
   DATABASE_URL: postgresUrl({
     default: null,
@@ -97,12 +99,6 @@ export const serviceSettings = {
     default: 'in_process',
     description: 'Where background work is done: in this process, or in the processes of `npm run worker`.',
   }),
-  WORKER_CONCURRENCY: integer({
-    default: '4',
-    min: 1,
-    max: 100,
-    description: 'Number of background jobs that a process runs at the same time.',
-  }),
   PLATFORM_SECRET_KEY: secretKeys({
     default: null,
     secret: true,
@@ -150,6 +146,5 @@ export const serviceSettings = {
   }),
   REGION_ID: slug({ default: 'local', description: 'Id of the region of this installation.' }),
   REGION_NAME: text({ default: 'Local', description: 'Name of the region.' }),
-  REGION_COUNTRY: text({ default: null, description: 'Country of the region.' }),
-  REGION_CITY: text({ default: null, description: 'City of the region.' }),
+  REGION_LOCATION: text({ default: null, description: 'City and country of the region, such as `Frankfurt, DE`.' }),
 };

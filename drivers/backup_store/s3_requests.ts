@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EMPTY_SHA256, sha256Hex, signedHeaders, uriEncodePath } from '../../core/protocols/sigv4';
 import { checkpoint, DriverError, type DriverContext, type DriverErrorReason } from '../../core/driver';
+import { pauseMsAfter } from '../../core/process/backoff';
 
 export interface S3Options {
   /** Without a trailing slash. */
@@ -25,7 +26,7 @@ interface S3Call {
 export type SendS3 = (call: S3Call, ctx: DriverContext, expected?: readonly number[]) => Promise<Response>;
 
 const TRIES = 4;
-const FIRST_PAUSE_MS = 250;
+const BACKOFF = { firstMs: 250, maxMs: 1_000 };
 /** Timeout for the response head: sufficient for a part of 16 MB over a slow connection. */
 const HEAD_WITHIN_MS = 120_000;
 const PASSING = new Set([408, 425, 429, 500, 502, 503, 504]);
@@ -45,7 +46,7 @@ export function s3Requests(options: S3Options): SendS3 {
       } else {
         await response.body?.cancel();
       }
-      await sleep(FIRST_PAUSE_MS * 2 ** (attempt - 1) * (0.5 + Math.random()));
+      await sleep(pauseMsAfter(attempt, BACKOFF) * (0.5 + Math.random()));
     }
   };
 }

@@ -1,128 +1,119 @@
-// ACME certificates (RFC 8555), validated by HTTP-01, or DNS-01 for wildcards. acme-client implements the protocol,
-// with our transport.
-import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
-import type * as acmeClient from 'acme-client';
-import type { Authorization, Client, Order } from 'acme-client';
-import type { CertificateDriver, CertificateRequest, ChallengePublisher, IssuedCertificate } from '../certificates';
-import { checkpoint, DriverError, type DriverContext } from '../../core/driver';
-import { newPrivateKey } from './private_key';
-import { toRefusal, type AcmeProblem } from './acme_problem';
-import { openAcmeTransport } from './acme_transport';
+// ACME certificates (RFC 8555), validated by HTTP-01, or DNS-01 for wildcards, with renewal information (RFC 9773).
+// acme-client implements the protocol, with our transport.
+import type { Client } from 'acme-client';
+import type {
+  AuthorityLimits,
+  CertificateDriver,
+  CertificateRequest,
+  ChallengePublisher,
+  IssuedCertificate,
+  RenewalWindow,
+} from '../certificates';
+import { DriverError, type DriverContext } from '../../core/driver';
+import { AcmeRefusal, clockAdvice } from './acme_problem';
+import { fulfillOrder, type Acme } from './acme_order';
+import { AccountClosed } from './failures';
+import { openAcmeTransport, type AcmeTransport } from './acme_transport';
+import { certificateIdOf, parseRenewalInfo } from './renewal_info';
 
 interface Options {
   directory: string;
   email: string | null;
   /** PEM, additional trusted roots. */
   roots: string | null;
+  limits: AuthorityLimits | null;
 }
 
-type Acme = typeof acmeClient;
+interface State extends Options {
+  transport: AcmeTransport;
+  /** Address of the renewal information; null where the authority has none. */
+  renewalInfo: { address: string | null; until: number } | undefined;
+}
 
-const POLL_EVERY_MS = 500;
-const CHECKED_WITHIN_MS = 60_000;
+/** Section 4.3.3 of RFC 9773 lets clients assume that it stays. */
+const DIRECTORY_MS = 3_600_000;
 
-export function acmeCertificates({ directory, email, roots }: Options): CertificateDriver {
-  const transport = openAcmeTransport(roots);
-  const contact = email === null ? [] : [`mailto:${email}`];
+export function acmeCertificates(options: Options): CertificateDriver {
+  const state: State = { ...options, transport: openAcmeTransport(options.roots), renewalInfo: undefined };
   return {
-    authority: directory,
-    async issue(request, publish, ctx) {
-      try {
-        // 28 MB of memory that an installation without certificates does not need.
-        const acme = await import('acme-client');
-        acme.axios.defaults.adapter = transport;
-        const client = new acme.Client({ directoryUrl: directory, accountKey: request.accountKey });
-        // For a known key this returns the existing account (section 7.3.1). Setting ACME_DIRECTORY implies agreement
-        // to its terms.
-        await client.createAccount({ termsOfServiceAgreed: true, contact });
-        return await placeOrder(acme, client, request, publish, ctx);
-      } catch (error) {
-        throw toDriverError(error, ctx);
-      }
-    },
+    authority: options.directory,
+    limits: options.limits,
+    clockAdvice: () => clockAdvice(state.transport.clockAheadMs()),
+    issue: (request, publish, ctx) => issue(state, request, publish, ctx),
+    renewalWindow: (chain, ctx) => renewalWindow(state, chain, ctx),
+    probe: (ctx) => probe(state, ctx),
   };
 }
 
-async function placeOrder(
-  acme: Acme,
-  client: Client,
-  { hostname }: CertificateRequest,
+async function issue(
+  state: State,
+  request: CertificateRequest,
   publish: ChallengePublisher,
   ctx: DriverContext,
 ): Promise<IssuedCertificate> {
-  checkpoint(ctx);
-  const placed = await client.createOrder({ identifiers: [{ type: 'dns', value: hostname }] });
-  for (const authorization of await client.getAuthorizations(placed))
-    await completeChallenge(client, authorization, publish);
-  const ready = await waitForOrder(client, placed, ['pending'], ctx);
-  if (ready.status === 'invalid') throw await invalidReason(client, ready);
-  const key = await newPrivateKey();
-  const [, request] = await acme.crypto.createCsr({ altNames: [hostname] }, key);
-  const done = await waitForOrder(
-    client,
-    await client.finalizeOrder(ready, request),
-    ['pending', 'ready', 'processing'],
-    ctx,
-  );
-  if (done.status === 'invalid') throw await invalidReason(client, done);
-  return parseIssued(await client.getCertificate(done), key, hostname);
-}
-
-// Authorities may reuse earlier validations: nothing is to be done then (section 7.5).
-async function completeChallenge(
-  client: Client,
-  { status, challenges, identifier, wildcard }: Authorization,
-  publish: ChallengePublisher,
-): Promise<void> {
-  if (status !== 'pending') return;
-  const type = wildcard ? 'dns-01' : 'http-01';
-  const challenge = challenges.find((offered) => offered.type === type);
-  if (!challenge) {
-    const kind = wildcard ? 'DNS-01' : 'HTTP-01';
-    throw new DriverError('unsupported', `The certificate authority offers no ${kind} challenge for this name.`);
+  try {
+    // 28 MB of memory that an installation without certificates does not need.
+    const acme: Acme = await import('acme-client');
+    acme.axios.defaults.adapter = state.transport.adapter;
+    const client = new acme.Client({ directoryUrl: state.directory, accountKey: request.accountKey });
+    await openAccount(client, state.email);
+    // Where it is not offered, `replaces` must not be sent (RFC 9773 section 5).
+    const isAnnounced = request.replaces !== null && (await renewalAddress(state).catch(() => null)) !== null;
+    const replaces = isAnnounced ? await certificateIdOf(request.replaces as string) : null;
+    return await fulfillOrder({ acme, client, publish, ctx, request, replaces });
+  } catch (error) {
+    if (error instanceof AccountClosed) throw error;
+    throw withAdvice(toDriverError(error, ctx), state.transport.clockAheadMs());
   }
-  const proof = await client.getChallengeKeyAuthorization(challenge);
-  if (wildcard) await publish.dns(`_acme-challenge.${identifier.value}`, proof);
-  else await publish.http(challenge.token, proof);
-  await client.completeChallenge(challenge);
 }
 
-async function waitForOrder(
-  client: Client,
-  first: Order,
-  waiting: readonly Order['status'][],
-  ctx: DriverContext,
-): Promise<Order> {
-  const end = performance.now() + CHECKED_WITHIN_MS;
-  let found = first;
-  while (waiting.includes(found.status)) {
-    if (performance.now() > end)
-      throw new DriverError('transient', 'The certificate authority did not finish its check within a minute.');
-    await sleep(POLL_EVERY_MS, undefined, { signal: ctx.signal });
-    found = await client.getOrder(found);
+/**
+ * For a known key this returns the existing account (section 7.3.1). Setting ACME_DIRECTORY implies agreement to its
+ * terms. @throws AccountClosed
+ */
+async function openAccount(client: Client, email: string | null): Promise<void> {
+  try {
+    const contact = email === null ? [] : [`mailto:${email}`];
+    await client.createAccount({ termsOfServiceAgreed: true, contact });
+  } catch (error) {
+    // What is not authorised here is the account: no host name has been mentioned.
+    if (error instanceof AcmeRefusal && CLOSED.has(error.kind)) throw new AccountClosed(error.message);
+    throw error;
   }
-  return found;
 }
 
-async function invalidReason(client: Client, invalid: Order): Promise<DriverError> {
-  const challenges = (await client.getAuthorizations(invalid)).flatMap((authorization) => authorization.challenges);
-  const problem = challenges.find(({ error }) => error)?.error ?? invalid.error ?? {};
-  return toRefusal(problem as AcmeProblem, null);
-}
+const CLOSED = new Set(['unauthorized', 'accountDoesNotExist']);
 
-function parseIssued(chain: string, key: string, hostname: string): IssuedCertificate {
-  const leaf = new X509Certificate(chain);
-  if (!leaf.checkPrivateKey(createPrivateKey(key)) || !leaf.checkHost(hostname.replace(/^\*/, 'any'))) {
-    throw new DriverError('transient', 'The certificate authority issued a certificate for another host name or key.');
+async function renewalWindow(state: State, chain: string, ctx: DriverContext): Promise<RenewalWindow | null> {
+  try {
+    const address = await renewalAddress(state);
+    const id = address === null ? null : await certificateIdOf(chain);
+    if (id === null) return null;
+    const { text, retryAfterMs } = await state.transport.get(`${address?.replace(/\/$/, '')}/${id}`);
+    return parseRenewalInfo(text, retryAfterMs);
+  } catch (error) {
+    throw toDriverError(error, ctx);
   }
-  return { chain, key, issuer: issuerOf(leaf), issuedAt: new Date(leaf.validFrom), expiresAt: new Date(leaf.validTo) };
 }
 
-/** Organisation and name: "Example Trust R3". */
-function issuerOf({ issuer }: X509Certificate): string {
-  const part = (name: string): string | undefined => new RegExp(`^${name}=(.*)$`, 'm').exec(issuer)?.[1];
-  return [part('O'), part('CN')].filter(Boolean).join(' ') || issuer.replaceAll('\n', ', ');
+async function probe({ transport, directory }: State, ctx: DriverContext): Promise<void> {
+  try {
+    const { text } = await transport.get(directory);
+    // What was got may come of a cache, with its date; a nonce may not (RFC 8555 section 7.2).
+    await transport.head((JSON.parse(text) as { newNonce: string }).newNonce);
+  } catch (error) {
+    throw toDriverError(error, ctx);
+  }
+}
+
+async function renewalAddress(state: State): Promise<string | null> {
+  if (!state.renewalInfo || state.renewalInfo.until < performance.now()) {
+    const { text } = await state.transport.get(state.directory);
+    const found = (JSON.parse(text) as { renewalInfo?: unknown } | null)?.renewalInfo;
+    const address = typeof found === 'string' ? found : null;
+    state.renewalInfo = { address, until: performance.now() + DIRECTORY_MS };
+  }
+  return state.renewalInfo.address;
 }
 
 // Unexpected errors must not be retried at once: authorities limit the rate of orders.
@@ -132,4 +123,11 @@ function toDriverError(error: unknown, ctx: DriverContext): DriverError {
     ? 'The certificate was not issued in time.'
     : 'The certificate could not be obtained because of an internal error.';
   return Object.assign(new DriverError('transient', message), { cause: error });
+}
+
+function withAdvice(error: DriverError, aheadMs: number | null): DriverError {
+  const advice = clockAdvice(aheadMs);
+  if (!advice || error.message.includes(advice)) return error;
+  const advised = new DriverError(error.reason, `${error.message} ${advice}`, error.retryAfterMs);
+  return Object.assign(advised, { cause: error.cause });
 }

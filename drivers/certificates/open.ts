@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { StartupError } from '../../core/startup_error';
-import type { CertificateDriver } from '../certificates';
+import type { AuthorityLimits, CertificateDriver } from '../certificates';
 import { acmeCertificates } from './acme';
 
 interface CertificateOptions {
@@ -10,11 +10,30 @@ interface CertificateOptions {
   email: string | null;
   /** PEM file of roots to trust at the directory, besides the usual ones. */
   caFile: string | null;
+  /** Default: those of the authority, where they are known. */
+  limits?: AuthorityLimits | null;
 }
 
+/** https://letsencrypt.org/docs/rate-limits/. Other authorities tell of theirs as they refuse. */
+const LETS_ENCRYPT: AuthorityLimits = {
+  ordersPer3Hours: 300,
+  certificatesPerWeek: 50,
+  duplicatesPerWeek: 5,
+  failuresPerHour: 5,
+};
+
 /** Asks nobody yet. @throws StartupError for a file that can't be read */
-export function openCertificates({ directory, email, caFile }: CertificateOptions): CertificateDriver {
-  return acmeCertificates({ directory, email, roots: caFile === null ? null : rootsIn(caFile) });
+export function openCertificates({
+  directory,
+  email,
+  caFile,
+  limits = limitsOf(directory),
+}: CertificateOptions): CertificateDriver {
+  return acmeCertificates({ directory, email, roots: caFile === null ? null : rootsIn(caFile), limits });
+}
+
+function limitsOf(directory: string): AuthorityLimits | null {
+  return new URL(directory).hostname.endsWith('.letsencrypt.org') ? LETS_ENCRYPT : null;
 }
 
 function rootsIn(file: string): string {

@@ -4,8 +4,10 @@ import { readFileSync, unwatchFile, watchFile } from 'node:fs';
 import { StartupError } from '../../core/startup_error';
 
 export interface OperatorCertificate {
-  /** The certificate, PEM with the leaf first, if it covers the host name; else null. */
+  /** The certificate, PEM with the leaf first, if it covers the host name and is not over; else null. */
   of(hostname: string): { chain: string; key: string } | null;
+  /** The same of one that is over, for names without another one. */
+  lastResort(hostname: string): { chain: string; key: string } | null;
   close(): void;
 }
 
@@ -44,8 +46,11 @@ export function operatorCertificate(
     }
   };
   for (const file of [certFile, keyFile]) watchFile(file, { interval: checkEveryMs, persistent: false }, reload);
+  const lastResort = (hostname: string): { chain: string; key: string } | null =>
+    loaded.leaf.checkHost(hostname) ? { chain: loaded.chain, key: loaded.key } : null;
   return {
-    of: (hostname) => (loaded.leaf.checkHost(hostname) ? { chain: loaded.chain, key: loaded.key } : null),
+    of: (hostname) => (Date.parse(loaded.leaf.validTo) > Date.now() ? lastResort(hostname) : null),
+    lastResort,
     close: () => [certFile, keyFile].forEach((file) => unwatchFile(file, reload)),
   };
 }

@@ -126,7 +126,7 @@ export function digest(text: string): string {
 }
 
 /** A replacement: servers with the new and the old data, and how data are loaded and processes stopped. */
-export interface ServerReplacement {
+interface ServerReplacement {
   /** Key of the replacement, as in Replacement. */
   key: string;
   disk: NextDisk;

@@ -22,7 +22,7 @@ import {
   type BackupId,
 } from './stored_backups';
 
-export interface Backup {
+interface Backup {
   file: string;
   manifest: BackupMade['manifest'];
 }

@@ -37,7 +37,7 @@ export interface NextDisk {
   bytes: number;
 }
 
-export interface Replacement {
+interface Replacement {
   /** A repeated call with the same key continues the replacement, or finds that it is done. */
   key: string;
   /** Disk of the new data; null: on that of the old ones. */

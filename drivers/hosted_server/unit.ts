@@ -5,7 +5,7 @@ import type { DriverContext } from '../../core/driver';
 import type { Handle, Killed, UnitSpec, UnitState } from '../runtime';
 import type { EngineContext, ServerDirectory } from './server_directory';
 
-export type Ended = Extract<UnitState, { state: 'exited' }>;
+type Ended = Extract<UnitState, { state: 'exited' }>;
 
 const pollEveryMs = 50;
 const logBytes = 8 << 20;
@@ -18,7 +18,7 @@ export interface Program {
 }
 
 /** The part of the server's spec that the runtime needs. */
-export interface UnitOwner {
+interface UnitOwner {
   id: string;
   tenant: number;
   network?: string;

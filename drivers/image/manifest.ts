@@ -17,7 +17,7 @@ export interface Manifest {
 }
 
 /** The entry of an index for this host: the digest of a manifest. */
-export interface Index {
+interface Index {
   chosen: string;
 }
 

@@ -4,7 +4,7 @@ import type { Outbound } from '../../core/outbound';
 import { exchange } from '../../core/outbound/exchange';
 import { newTrace, OutboundError, timeoutError } from '../../core/outbound/trace';
 
-export interface FetchOptions {
+interface FetchOptions {
   method?: string;
   headers?: Record<string, string>;
   body?: unknown;

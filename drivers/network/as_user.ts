@@ -79,7 +79,7 @@ async function ensure(user: User, name: string, ctx: DriverContext): Promise<Ent
 function locationOf({ directory }: User, name: string): { gate: string } {
   const gate = path.join(networkDirectoryOf(directory, name), 'gate');
   if (Buffer.byteLength(gate) > SOCKET_PATH_MAX)
-    throw new DriverError('unsupported', 'The path of RUNTIME_DIR is too long for the sockets of networks.');
+    throw new DriverError('unsupported', 'The path of the data directory is too long for the sockets of networks.');
   return { gate };
 }
 

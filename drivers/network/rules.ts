@@ -57,7 +57,7 @@ export interface Openings {
  * `interfaces`: pattern of the installation's interfaces. `closed`: interfaces that forward only because of the
  * networks, so other incoming packets are not forwarded, unless another program of the host translates (DNAT) them.
  */
-export interface HostNames {
+interface HostNames {
   table: string;
   interfaces: string;
   block: string;

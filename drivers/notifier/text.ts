@@ -1,7 +1,7 @@
 // Message texts: event, start, last error, and link.
 import type { ActivityMessage, CertificateMessage, IncidentMessage, Outgoing } from '../../core/notifications';
 
-export interface MessageText {
+interface MessageText {
   title: string;
   /** Name and value of each line. */
   lines: [string, string][];

@@ -21,7 +21,7 @@ export function webhookRequest({ url, secret }: NotifierTarget, message: Outgoin
  * `v1,` and the HMAC-SHA256 of id, time and body. A secret with the prefix `whsec_` is base64; any other is the key
  * itself.
  */
-export function signature(secret: string, id: string, timestamp: string, body: string): string {
+function signature(secret: string, id: string, timestamp: string, body: string): string {
   const key = secret.startsWith('whsec_') ? Buffer.from(secret.slice(6), 'base64') : Buffer.from(secret);
   return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`;
 }

@@ -9,7 +9,7 @@ import { DriverError } from '../../core/driver';
 import { ReleaseImageError } from './failure';
 import type { TarEntry } from './tar_entry';
 
-export interface TreeOptions {
+interface TreeOptions {
   /** Where the directory is in the image, without a slash at its beginning. */
   at: string;
   /** User and group of all entries. */

@@ -12,7 +12,7 @@ export const RELEASE_USER = 10_001;
 export const DEFAULT_PORT = '8080';
 const ACCOUNT = 'app';
 
-export interface LaunchParts {
+interface LaunchParts {
   root_directory: string;
   processes: Record<string, string>;
   /** Directories of programs that come after those that the build has left. */

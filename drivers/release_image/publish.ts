@@ -24,7 +24,7 @@ import {
 import { contentDigest } from '../image/manifest';
 import { ensureToolLayer, movedTools, toolName, TOOLS_DIRECTORY } from './tool_layers';
 
-export const MANIFEST_TYPE = 'application/vnd.oci.image.manifest.v1+json';
+const MANIFEST_TYPE = 'application/vnd.oci.image.manifest.v1+json';
 const CONFIG_TYPE = 'application/vnd.oci.image.config.v1+json';
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 

@@ -1,6 +1,6 @@
 // Entries of a tar archive as image layers have them (POSIX.1-2001 pax, image-spec layer.md). Names are bytes: what a
 // source calls its files need not be UTF-8. Times are 0, so that the same files make the same archive.
-export type TarType = 'file' | 'directory' | 'symlink' | 'link';
+type TarType = 'file' | 'directory' | 'symlink' | 'link';
 
 export interface TarEntry {
   /** Relative, without a slash at its beginning or end. */

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { UnitLimits } from '../runtime';
 import { signalProcess } from '../../core/process/processes';
 
-export type Controller = 'memory' | 'cpu' | 'cpuacct' | 'pids' | 'freezer';
+type Controller = 'memory' | 'cpu' | 'cpuacct' | 'pids' | 'freezer';
 
 /**
  * Directories by controller; in version 2 all the same. Of the place for units, or of one unit: `groupOf` makes the one

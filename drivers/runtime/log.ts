@@ -14,7 +14,7 @@ import { readText, readUnit } from './run_directory';
 
 type Stream = 'stdout' | 'stderr';
 
-export interface Offsets {
+interface Offsets {
   stdout: number;
   stderr: number;
 }

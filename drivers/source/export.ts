@@ -13,7 +13,7 @@ import { fillLargeFiles, listLargePaths } from './lfs';
 import { queryGit, fetchInto, hasCommit, type Mirror } from './mirror';
 import { withRemote, withTemporaryDirectory, type RemoteOptions } from './remote';
 
-export interface Export {
+interface Export {
   mirror: Mirror;
   remote: GitRemote;
   sha: string;

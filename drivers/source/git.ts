@@ -19,7 +19,7 @@ import {
 } from './remote';
 import { exportTemplate } from './template';
 
-/** `directory` is RUNTIME_DIR; `sizeMb`: limit of a repository including submodules, and of its exported files. */
+/** `sizeMb`: limit of a repository including submodules, and of its exported files. */
 export interface SourceOptions extends AddressRules {
   directory: string;
   sizeMb: number;

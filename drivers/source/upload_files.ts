@@ -46,7 +46,7 @@ const WAITING_BYTES_MAX = 4 * BATCH_BYTES;
 const PART = '.part';
 const MARK = 'directory-id';
 
-/** @param runtimeDir RUNTIME_DIR; its subdirectory is created at the first write */
+/** @param runtimeDir of the data directory; its subdirectory is created at the first write */
 export function openSourceUploads(runtimeDir: string): UploadFiles {
   const directory = path.join(runtimeDir, 'source-uploads');
   const names = (): Promise<string[]> => readdir(directory).catch(() => []);

@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process';
 import { mkdir, readdir, rename } from 'node:fs/promises';
 import path from 'node:path';
 
-export interface Go {
+interface Go {
   version: string;
   /** Path of the program. */
   program: string;

@@ -2,7 +2,7 @@
 import { readFile, readdir, readlink, realpath } from 'node:fs/promises';
 import path from 'node:path';
 
-export interface Mount {
+interface Mount {
   point: string;
   source: string;
 }

@@ -18,7 +18,7 @@ import { openAnsweringProcess } from './process/client';
 import { openZoneStore, type KeySealer, type ZoneStore } from './store';
 import type { TsigKey } from './wire/tsig';
 
-export interface EmbeddedNameserverOptions {
+interface EmbeddedNameserverOptions {
   /** Directory of the zone copies, absolute. */
   directory: string;
   /** Addresses to listen on. */

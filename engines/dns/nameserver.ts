@@ -4,7 +4,7 @@ import type { ServedType } from '../../core/protocols/dns_records/types';
 import type { SigningKey } from '../../core/protocols/dnssec';
 import type { DriverContext, ResourceDriver } from '../../core/driver';
 
-export type RecordType = ServedType | 'ALIAS';
+type RecordType = ServedType | 'ALIAS';
 
 /** One record as in the API (docs/contract/resources.md §12.2): names without a trailing dot, in lower case. */
 export interface ZoneRecord {

@@ -83,6 +83,18 @@ export interface IngressCallbacks {
   /** Response to an ACME HTTP-01 challenge (RFC 8555 section 8.3); null for an unknown token. */
   challenge(token: string): Promise<string | null>;
   line(line: AccessLine): void;
+  /** A server of the platform takes connections again; absent: nobody asks. */
+  serviceIsBack?(absence: ServiceAbsence): void;
+}
+
+/** Of a server of the platform, as while it restarted. */
+export interface ServiceAbsence {
+  name: string;
+  awayMs: number;
+  /** Requests that waited for it. */
+  waited: number;
+  /** Of these and of later ones, those that got 503. */
+  refused: number;
 }
 
 /** Ends a pin. Reads numbered `read` or later apply again; without `read`, reads that begin later. */
@@ -125,6 +137,9 @@ export interface IngressDriver {
   takeTraffic(): Traffic[];
   /** Reloads the certificate of the host name when it is next needed; null: of all host names. */
   forgetCertificate(host: string | null): void;
-  /** Accepts no new connections; open requests may finish within the grace time. */
-  close(graceMs: number): Promise<void>;
+  /**
+   * Accepts no new connections; open requests may finish within the grace time, and WebSockets within theirs, which is
+   * otherwise short: they need not end by themselves.
+   */
+  close(graceMs: number, tunnelGraceMs?: number): Promise<void>;
 }

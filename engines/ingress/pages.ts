@@ -1,7 +1,7 @@
 // Responses of the ingress itself, as pages and as problem documents. They reveal no internals.
 import { problem, toDocument, type ErrorCode } from '../../core/errors';
 import type { Route } from './ingress';
-import type { ServedService } from './services';
+import type { ServedService } from './platform_services';
 import type { VisitorRequest } from './visitor';
 
 /** Why the ingress itself responded, as in the access lines. */

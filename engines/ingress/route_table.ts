@@ -1,7 +1,7 @@
 // Routes by host name. Serving needs map look-ups only: 10,000 hosts cost as much as one.
 import { HOST_NETWORK } from '../../core/outbound/network_location';
 import type { IngressDriver, Route, Target, Unpin } from './ingress';
-import type { Service } from './services';
+import type { Service } from './platform_services';
 import { confirmUpstream, endTrust, isDoubted } from './confirmation';
 import { closeIdle, openUpstream, type Upstream } from './upstream';
 

@@ -23,6 +23,7 @@ const ABSENT_MS = 30_000;
 /** After a failed look-up, or for an unusable certificate. The previous certificate stays in use. */
 const FAILED_MS = 5_000;
 const NAMES = 20_000;
+const KEEP_EVERY_MS = 15_000;
 
 export function tlsContextCache(loadCertificate: IngressCallbacks['certificate']): TlsContextCache {
   return { entries: new Map(), loadCertificate };
@@ -40,6 +41,16 @@ export function contextOf(store: TlsContextCache, host: string): Promise<SecureC
   return entry.loading;
 }
 
+/**
+ * Keeps those of the platform's own names loaded: while the control plane is away nobody can look them up, and then
+ * there is something to say at these names.
+ */
+export function keepContexts(store: TlsContextCache, hosts: readonly string[]): NodeJS.Timeout {
+  const load = (): void => hosts.forEach((host) => void contextOf(store, host));
+  load();
+  return setInterval(load, KEEP_EVERY_MS).unref();
+}
+
 /** Whether a host name has a certificate; synchronous where that is known. */
 export function hasCertificate(store: TlsContextCache, host: string): boolean | Promise<boolean> {
   const known = store.entries.get(host);
@@ -52,10 +63,14 @@ export function hasAuthority(store: TlsContextCache, host: string): boolean {
   return store.entries.get(host)?.hasAuthority ?? false;
 }
 
-/** Reloads on next use; the previous certificate stays in use if that fails. @param host null: all host names */
+/**
+ * Reloads on next use; the previous certificate stays in use if that fails.
+ * @param host `*.example.com`: all names one label below; null: all host names
+ */
 export function forgetContext(store: TlsContextCache, host: string | null): void {
+  const below = host?.startsWith('*.') ? host.slice(1) : null;
   for (const [name, entry] of store.entries) {
-    if (host !== null && name !== host) continue;
+    if (host !== null && name !== host && name.slice(name.indexOf('.')) !== below) continue;
     if (entry.found === undefined) store.entries.delete(name);
     else entry.until = 0;
   }

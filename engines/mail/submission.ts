@@ -13,12 +13,12 @@ import {
 import type { MailPort } from '../../core/setting_types';
 import { localPartText } from '../../core/protocols/mailbox';
 import { receiveMessage, type IncomingParts, type StoredMessage } from './message/message_file';
-import { isAutomaticAnswer } from './message/automatic';
 import { domainOf, requireOwn, requireOwnOriginators } from './originators';
 import { announcesUtf8, requireHonouredPath } from './message/paths';
 import { SmtpReply, TRY_LATER } from './reply';
 import { guardSessions } from './session_gate';
 import { makeStrict } from './strict_session';
+import { fieldsNamed, valueOf, type HeaderField } from './message/header';
 
 /** An authenticated sender, as of the last check. */
 export interface MailSender {
@@ -274,3 +274,13 @@ function closeServer(server: SMTPServer): Promise<void> {
 }
 
 export { listen as listenSmtp, closeServer as closeSmtp };
+
+const REPORT = /report-type\s*=\s*"?(?:disposition-notification|delivery-status)\b/i;
+
+/** Automatic replies (RFC 3834), receipts (RFC 8098) and reports of a failed delivery (RFC 3464). */
+function isAutomaticAnswer(fields: readonly HeaderField[]): boolean {
+  const value = (name: string): string => fieldsNamed(fields, name).map(valueOf).join(' ');
+  if (/^auto-replied\b/i.test(value('auto-submitted'))) return true;
+  const type = value('content-type');
+  return /^multipart\/report\b/i.test(type) && REPORT.test(type);
+}

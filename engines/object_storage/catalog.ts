@@ -50,10 +50,7 @@ export interface ServedKey extends Credentials {
   isActive: boolean;
 }
 
-export interface NewBucket extends Pick<
-  ServedBucket,
-  'name' | 'object_lock' | 'public_access_block' | 'object_ownership'
-> {
+interface NewBucket extends Pick<ServedBucket, 'name' | 'object_lock' | 'public_access_block' | 'object_ownership'> {
   /** null: the default region of the project. */
   region: string | null;
   request_id: string;

@@ -49,7 +49,7 @@ interface EndpointOptions {
   log(error: unknown, requestId: string): void;
 }
 
-export interface Endpoint {
+interface Endpoint {
   port: number;
   close(graceMs: number): Promise<void>;
 }

@@ -1,12 +1,12 @@
 // Context of the handlers of the endpoint.
 import { isAllowed, permissionIn } from '../../core/protocols/buckets/bucket_access';
-import { conditionContext } from './condition_context';
-import type { BucketAction } from '../../core/protocols/buckets/bucket_actions';
+import { type BucketAction, isListAction } from '../../core/protocols/buckets/bucket_actions';
 import type { BlobStore } from './files/blobs';
 import type { ObjectCatalog, ServedBucket } from './catalog';
 import { S3Error } from './errors';
-import { queryOf, type S3Request } from './request';
+import { queryOf, type S3Request, headerOf } from './request';
 import type { Caller } from './signature';
+import { plainAddress, type ConditionContext } from '../../core/protocols/buckets/policy_conditions';
 
 export interface EndpointContext {
   catalog: ObjectCatalog;
@@ -59,4 +59,37 @@ export function mayDo(
 
 export function hasQuery(request: S3Request, name: string): boolean {
   return queryOf(request, name) !== undefined;
+}
+
+/** What a request gives for the keys of conditions. */
+function conditionContext(request: S3Request, action: BucketAction): ConditionContext {
+  return (key) => {
+    switch (key) {
+      case 'aws:sourceip':
+        return plainAddress(request.client.address);
+      case 'aws:securetransport':
+        return String(request.client.isSecure);
+      case 'aws:referer':
+        return headerOf(request, 'referer');
+      case 'aws:useragent':
+        return headerOf(request, 'user-agent');
+      case 's3:prefix':
+      case 's3:delimiter':
+        return isListAction(action) ? queryOf(request, key.slice('s3:'.length)) : undefined;
+      default:
+        return headerOf(request, key.slice('s3:'.length)) ?? ofUpload(request, key);
+    }
+  };
+}
+
+/** Parts and completions have what their upload was created with, as at Amazon S3. */
+function ofUpload({ upload }: S3Request, key: string): string | undefined {
+  switch (key) {
+    case 's3:x-amz-acl':
+      return upload?.acl;
+    case 's3:x-amz-server-side-encryption':
+      return upload?.metadata.encryption ?? undefined;
+    default:
+      return upload?.metadata.customer_key ? 'AES256' : undefined;
+  }
 }

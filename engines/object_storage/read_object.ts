@@ -178,7 +178,7 @@ function partOf(
 }
 
 /** A single byte range (RFC 9110 §14). Multiple and invalid ranges are ignored. @throws S3Error InvalidRange */
-export function rangeOf(header: string | undefined, size: number, ifRange?: string, etag?: string): Range | null {
+function rangeOf(header: string | undefined, size: number, ifRange?: string, etag?: string): Range | null {
   if (ifRange !== undefined && ifRange !== `"${etag}"`) return null;
   const range = parseByteRange(header?.trim(), size);
   if (range === null || range === 'reversed') return null;

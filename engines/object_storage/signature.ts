@@ -199,7 +199,7 @@ export function parseCredential(text: string): { accessKeyId: string; scope: Sig
   return { accessKeyId, scope: { date, region, service } };
 }
 
-export function timeOf(timestamp: string | null | undefined): number | null {
+function timeOf(timestamp: string | null | undefined): number | null {
   const match = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(timestamp ?? '');
   if (!match) return null;
   const [, y, mo, d, h, mi, s] = match;

@@ -4,12 +4,16 @@ import type { Desired, DriverContext } from '../../core/driver';
 import type { EndpointDriver, ObservedListener, ListenerSpec } from '../../drivers/endpoint';
 import type { Session } from '../../db/control_database';
 import { DatabaseEndpoint } from '../../models/databases/database_endpoint';
-import { endpointsWithoutRow, hasOwnPort, wakeAllEndpoints } from '../../models/databases/database_endpoint/work';
+import {
+  endpointsWithoutRow,
+  hasOwnPort,
+  wakeAllEndpoints,
+  loggedEndpoints,
+} from '../../models/databases/database_endpoint/work';
 import { releaseAllLeases } from '../../db/lease';
 import { wakeDatabase } from '../../models/databases/database/wake';
 import { releasePort, wakeReplicas } from '../../models/databases/database/work';
 import { openEndpoints } from './database/drivers';
-import { endpointLogs } from './database_endpoint/logs';
 import { withEndpointLock } from './database_endpoint/endpoint_lock';
 import { desiredPool, desiredSpread, type EndpointRow } from './database_endpoint/desired';
 import {
@@ -23,10 +27,13 @@ import {
   requireHost,
   type HostDrivers,
 } from '../job';
-import type { Leftovers } from '../declarations';
+import type { Leftovers, LogSource } from '../declarations';
 import { leaveTakenPort } from './database/port';
 import { backoffAfterExit } from './database/exits';
 import { recordingFailures } from './database/failure';
+import type { Sql } from '../../core/context';
+import { levelOf } from '../../core/log/log_level';
+import { appendDatabaseLines } from '../../models/applications/log_line';
 
 const MINUTE_MS = 60_000;
 const POLL_MS = 30_000;
@@ -139,4 +146,21 @@ async function forgetEverywhere(id: string, { endpoints }: HostDrivers, ctx: Dri
 async function wakeServers({ database_id }: EndpointRow, ctx: JobContext): Promise<void> {
   await wakeDatabase(ctx.sql, database_id);
   await wakeReplicas(ctx.sql, database_id);
+}
+
+async function endpointLogs(sql: Sql, { endpoints }: HostDrivers): Promise<LogSource[]> {
+  const found = await loggedEndpoints(sql);
+  return found.map(({ id, pooled, ...origin }): LogSource => {
+    const driver = pooled ? endpoints.pool : endpoints.spread;
+    return {
+      // The name of the unit, so that the position stays as long as that.
+      key: `${id}.server`,
+      read: (position) => driver.readLog(id, position),
+      append: (session, lines) =>
+        appendDatabaseLines(
+          session,
+          lines.map((message) => ({ ...origin, source: 'pooler', level: levelOf(message), message })),
+        ),
+    };
+  });
 }

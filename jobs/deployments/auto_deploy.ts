@@ -11,6 +11,7 @@ import {
 } from '../../models/deployments/auto_deploy';
 import { concerns } from '../../models/deployments/auto_deploy/paths';
 import { DriverError } from '../../core/driver';
+import { pauseMsAfter } from '../../core/process/backoff';
 import { ImageError } from '../../drivers/image';
 import { SourceError, type Head } from '../../drivers/source';
 import { checksGate } from './auto_deploy_gate';
@@ -50,7 +51,7 @@ async function reconcile(row: AutoDeployRow, ctx: JobContext): Promise<Outcome> 
   } catch (error) {
     if (!(error instanceof SourceError || error instanceof ImageError)) throw error;
     if (ctx.signal.aborted) throw new DriverError('transient', error.message);
-    const pauseMs = Math.max(pollMs, Math.min(pollMs * 2 ** Math.min(row.failures + 1, 20), BACKOFF_MAX_MS));
+    const pauseMs = Math.max(pollMs, pauseMsAfter(row.failures + 1, { firstMs: 2 * pollMs, maxMs: BACKOFF_MAX_MS }));
     return settled({ last_checked_at, failures: row.failures + 1, status_reason: error.message }, jittered(pauseMs));
   }
 }

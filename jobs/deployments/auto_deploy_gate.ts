@@ -6,7 +6,7 @@ import type { Source } from '../../models/applications/application/source';
 import { addressOf, withProvider } from '../../models/integrations/git_integration/client';
 import type { JobContext } from '../job';
 
-export type Gate =
+type Gate =
   | { open: true }
   /** Evaluated again after `nextMs`; until then nothing else is deployed. */
   | { open: false; wait: true; since: string; reason: string; nextMs: number }

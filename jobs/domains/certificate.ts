@@ -1,57 +1,33 @@
 // Certificates: a domain that is active gets one, and a new one in time before it ends; so do names of the platform
-// itself. The row's lease is the right to order, so that there is one order at a time for a host name.
-import { setTimeout as sleep } from 'node:timers/promises';
-import { DriverError } from '../../core/driver';
-import { newPrivateKey } from '../../drivers/certificates/private_key';
-import type { CertificateDriver, ChallengePublisher } from '../../drivers/certificates';
-import {
-  ensureAccountKey,
-  clearChallenges,
-  findCertifiedDomain,
-  publishChallenge,
-  sealedCertificate,
-  saveCertificateStatus,
-  type CertifiedDomain,
-} from '../../models/domains/certificate';
-import {
-  canAnswerChallenge,
-  isDnsChallengeServed,
-  publishDnsChallenge,
-  removeDnsChallenge,
-} from '../../models/domains/domain/records';
-import type { Certificate } from '../../schema/types';
-import { jittered, settled, type Job, type JobContext, type LoopRow, type Outcome } from '../job';
-
-interface CertificateRow extends LoopRow {
-  /** Null: of the platform itself. */
-  domain_id: string | null;
-  authority: string | null;
-  chain: string | null;
-  issuer: string | null;
-  issued_at: string | null;
-  expires_at: string | null;
-}
-
-type Valid = Pick<CertificateRow, 'issuer' | 'issued_at' | 'expires_at'>;
+// itself and default host names. The row's lease is the right to order, so that there is one order at a time for a host
+// name.
+import type { CertificateDriver } from '../../drivers/certificates';
+import { findCover, findCertifiedDomain, saveCertificateStatus, wakeCover } from '../../models/domains/certificate';
+import { admitOrder, findPause, type Waiting } from '../../models/domains/certificate/orders';
+import { canAnswerChallenge, findZoneProject } from '../../models/domains/domain/records';
+import { jittered, settled, type Job, type JobContext, type Outcome } from '../job';
+import { NO_ZONE, orderCertificate } from './certificate/order';
+import { askRenewal, isDue, nextCertificateCheckMs } from './certificate/renewal';
+import { certificateStatusOf, NONE, purposeOf, type CertificateRow, type Holder } from './certificate/row';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
-/** Let's Encrypt bears five failures of a name in an hour; these are four. */
-const PAUSES_MS = [MINUTE_MS, 4 * MINUTE_MS, 16 * MINUTE_MS, 64 * MINUTE_MS, 256 * MINUTE_MS, 6 * HOUR_MS];
-const RENEW_BEFORE_MS = 30 * DAY_MS;
+const COVER_MS = 5_000;
+/** Which part of the limits of an authority orders may use up: the last ones are left for what matters more. */
+const SHARES = { platform: 1, domain: 1, application: 0.8, cdn_zone: 0.8, preview: 0.5 };
 
-const NONE: Certificate = { status: 'none', issuer: null, expires_at: null, error: null };
-const NO_ZONE =
-  'A certificate for a wildcard needs a DNS challenge: the project has to hold the DNS zone of the name on this ' +
-  'platform. Create the zone and delegate it, or add the host names that you need one by one.';
-const SERVED_WITHIN_MS = 30_000;
-const SERVED_POLL_MS = 100;
+const ZONE_LOST =
+  'The certificate is renewed over DNS, but no zone above the name is delegated to this platform any more. Delegate ' +
+  'it again; otherwise the names below get certificates of their own before this one ends.';
+
+const PROJECT = ['domain', 'application', 'preview', 'cdn_zone']
+  .map((kind) => `(select o.project_id from ${kind}s o where o.id = certificates.${kind}_id)`)
+  .join(', ');
 
 // No `states`: an order is tried for ever, in growing pauses.
 export const job: Job<CertificateRow> = {
   table: 'certificates',
-  project: '(select d.project_id from domains d where d.id = certificates.domain_id)',
+  project: `coalesce(${PROJECT})`,
   stepMs: 3 * MINUTE_MS,
   reconcile,
 };
@@ -61,116 +37,87 @@ async function reconcile(row: CertificateRow, ctx: JobContext): Promise<Outcome>
   // Its row goes, and this one with it.
   if (!domain && row.domain_id !== null) return settled();
   const { certificates: driver } = ctx.drivers;
-  if (!driver) return showAndSettle(row, ctx, row.chain ? certificateStatusOf(row, null) : NONE, HOUR_MS);
-  if (!isDue(row, driver)) return showAndSettle(row, ctx, certificateStatusOf(row, null), nextCheckMs(row));
+  if (!driver) return showAndSettle(row, ctx, row.chain ? null : NONE, HOUR_MS);
+  if (ctx.drivers.operatorCertificate?.of(row.id) && purposeOf(row) !== 'domain') return settleCovered(row, ctx);
+  const holder: Holder = { domain, zoneProject: null };
+  if (row.id.startsWith('*.') && !domain) holder.zoneProject = await findZoneProject(ctx.sql, row.id);
+  const renewal = await askRenewal(row, driver, ctx);
+  if (!isDue({ ...row, renewal }, driver)) {
+    await showAndSettle(row, ctx, null, null);
+    return settled({ renewal }, nextCertificateCheckMs({ ...row, renewal }));
+  }
   // Without its records the authority would refuse, and count it. A domain that becomes active again makes this due.
   if (domain && (domain.status !== 'active' || domain.missing_since)) return settled({}, jittered(10 * MINUTE_MS));
+  const covered = domain ? null : await waitForCover(row, holder, ctx);
+  if (covered) return covered;
   if (domain?.type === 'wildcard' && !(await canAnswerChallenge(ctx.sql, domain, row.id)))
-    return showAndSettle(row, ctx, certificateStatusOf(row, NO_ZONE), jittered(10 * MINUTE_MS));
-  return orderCertificate(row, domain, driver, ctx);
+    return hold(row, ctx, { reason: NO_ZONE, isWaiting: false }, jittered(10 * MINUTE_MS));
+  const waiting = await admit(row, driver, ctx);
+  if (waiting) return hold(row, ctx, { ...waiting, isWaiting: true }, jittered(waiting.waitMs + MINUTE_MS));
+  return orderCertificate(row, holder, driver, ctx);
 }
 
 async function showAndSettle(
   row: CertificateRow,
   ctx: JobContext,
-  shown: Certificate,
+  shown: typeof NONE | null,
   nextMs: number | null,
 ): Promise<Outcome> {
-  await saveCertificateStatus(ctx.sql, row, shown);
+  await saveCertificateStatus(ctx.sql, row, shown ?? certificateStatusOf(row, null), null);
   return settled({}, nextMs);
 }
 
-async function orderCertificate(
+async function hold(
   row: CertificateRow,
-  domain: CertifiedDomain | null,
-  driver: CertificateDriver,
   ctx: JobContext,
+  obstacle: { reason: string; isWaiting: boolean },
+  nextMs: number,
 ): Promise<Outcome> {
-  if (domain?.certificate.status === 'none') await saveCertificateStatus(ctx.sql, row, { ...NONE, status: 'pending' });
-  await removeChallenges(row, ctx);
-  try {
-    const issued = await obtain(row, domain, driver, ctx);
-    await saveCertificateStatus(ctx.sql, row, certificateStatusOf(issued, null));
-    ctx.log.info({ issuer: issued.issuer, expires_at: issued.expires_at }, 'A certificate was issued.');
-    return settled({}, nextCheckMs(issued));
-  } catch (error) {
-    throw await showRefusal(row, error, ctx);
-  } finally {
-    await removeChallenges(row, ctx);
-  }
+  await saveCertificateStatus(ctx.sql, row, certificateStatusOf(row, obstacle), obstacle);
+  return settled({}, nextMs);
 }
 
-async function removeChallenges({ id, domain_id }: CertificateRow, ctx: JobContext): Promise<void> {
-  await clearChallenges(ctx.sql, id);
-  if (domain_id !== null) await ctx.sql.transaction((sql) => removeDnsChallenge(sql, domain_id));
+/** Served with another certificate, so this one is not renewed any more, and must not be served when it is over. */
+async function settleCovered(row: CertificateRow, ctx: JobContext): Promise<Outcome> {
+  await saveCertificateStatus(ctx.sql, row, NONE, null);
+  const none = { authority: null, chain: null, key: null, issuer: null, issued_at: null, expires_at: null };
+  return settled(row.chain === null ? {} : { ...none, renewal: null }, jittered(6 * HOUR_MS));
 }
 
-/** Resolves when the name server has the record. @throws DriverError invalid if the platform cannot create it */
-async function publishInZone(
-  domain: CertifiedDomain | null,
-  name: string,
-  value: string,
-  ctx: JobContext,
-): Promise<void> {
-  const made = domain && (await ctx.sql.transaction((sql) => publishDnsChallenge(sql, domain, { name, value })));
-  if (!made) throw new DriverError('invalid', NO_ZONE);
-  if (made.conflicts.length) throw new DriverError('invalid', made.conflicts.join(' '));
-  const end = performance.now() + SERVED_WITHIN_MS;
-  while (!(await isDnsChallengeServed(ctx.sql, domain.id))) {
-    if (performance.now() > end)
-      throw new DriverError('transient', 'The name server does not have the DNS challenge yet.');
-    await sleep(SERVED_POLL_MS, undefined, { signal: ctx.signal });
-  }
+/**
+ * A wildcard of the platform is enough for the names below it: they wait until it is there, or until it has failed,
+ * and then get one each. null: an order is needed.
+ */
+async function waitForCover(row: CertificateRow, { zoneProject }: Holder, ctx: JobContext): Promise<Outcome | null> {
+  if (row.id.startsWith('*.')) return zoneProject === null ? waitForZone(row, ctx) : null;
+  const cover = await findCover(ctx.sql, row.id);
+  if (!cover) return null;
+  if (cover.is_good) return settleCovered(row, ctx);
+  const isComing = cover.is_open && (await findZoneProject(ctx.sql, row.id.replace(/^[^.]+/, '*'))) !== null;
+  if (!isComing || !isStillGood(row)) return null;
+  await wakeCover(ctx.sql, row.id);
+  return settled({}, COVER_MS);
 }
 
-async function obtain(
-  row: CertificateRow,
-  domain: CertifiedDomain | null,
-  driver: CertificateDriver,
-  ctx: JobContext,
-): Promise<Valid> {
-  const accountKey = await ensureAccountKey(ctx.sql, ctx.secrets, driver.authority, newPrivateKey);
-  const publish: ChallengePublisher = {
-    http: (token, text) => publishChallenge(ctx.sql, row.id, token, text),
-    dns: (name, value) => publishInZone(domain, name, value, ctx),
-  };
-  const made = await driver.issue({ hostname: row.id, accountKey }, publish, ctx);
-  const valid = {
-    issuer: made.issuer,
-    issued_at: made.issuedAt.toISOString(),
-    expires_at: made.expiresAt.toISOString(),
-  };
-  await ctx.record({ ...valid, ...sealedCertificate(ctx.secrets, row.id, made), authority: driver.authority });
-  return valid;
+/** Nothing is missing where there has never been a zone: names below the wildcard have certificates of their own. */
+function waitForZone(row: CertificateRow, ctx: JobContext): Promise<Outcome> {
+  const nextMs = jittered(10 * MINUTE_MS);
+  if (row.chain === null) return showAndSettle(row, ctx, NONE, nextMs);
+  return hold(row, ctx, { reason: ZONE_LOST, isWaiting: false }, nextMs);
 }
 
-/** Shows the failure to the owner of the domain; `retryAfterMs` of the returned error is the back-off. */
-async function showRefusal(row: CertificateRow, error: unknown, ctx: JobContext): Promise<unknown> {
-  if (!(error instanceof DriverError) || ctx.signal.aborted) return error;
-  await saveCertificateStatus(ctx.sql, row, certificateStatusOf(row, error.message));
-  const pause = jittered(PAUSES_MS[Math.min(row.attempts, PAUSES_MS.length - 1)] as number);
-  return Object.assign(new DriverError(error.reason, error.message, Math.max(pause, error.retryAfterMs ?? 0)), {
-    cause: error.cause,
-  });
+/** Also where there is none yet: a moment without is no gap. */
+function isStillGood({ expires_at }: CertificateRow): boolean {
+  return expires_at === null || Date.parse(expires_at) > Date.now() + HOUR_MS;
 }
 
-/** One that is still good is served, and shown, while a new one is tried for. */
-function certificateStatusOf({ issuer, expires_at }: Valid, error: string | null): Certificate {
-  if (expires_at && Date.parse(expires_at) > Date.now()) return { status: 'issued', issuer, expires_at, error };
-  return { status: 'failed', issuer, expires_at, error };
-}
-
-function isDue(row: CertificateRow, driver: CertificateDriver): boolean {
-  return !row.chain || row.authority !== driver.authority || renewalAt(row) <= Date.now();
-}
-
-/** Time of renewal: at two thirds of the lifetime, or 30 days before its end, whichever is later. */
-function renewalAt({ issued_at, expires_at }: Valid): number {
-  const [from, to] = [Date.parse(issued_at ?? ''), Date.parse(expires_at ?? '')];
-  return to - Math.min((to - from) / 3, RENEW_BEFORE_MS);
-}
-
-// Daily, for an authority that is another one by then; a minute, for a clock that is wrong by more than a lifetime.
-function nextCheckMs(row: Valid): number {
-  return Math.min(Math.max(MINUTE_MS, renewalAt(row) - Date.now()), jittered(DAY_MS));
+/** What a killed attempt has left was counted already. */
+async function admit(row: CertificateRow, driver: CertificateDriver, ctx: JobContext): Promise<Waiting | null> {
+  const { authority, limits } = driver;
+  const pause = await findPause(ctx.sql, authority);
+  if (pause || row.unfinished !== null) return pause;
+  const isRenewal = row.chain !== null && row.authority === authority;
+  const isAnnounced = isRenewal && Boolean(row.renewal?.start);
+  const order = { authority, hostname: row.id, isRenewal, isAnnounced, share: SHARES[purposeOf(row)] };
+  return admitOrder(ctx.sql, order, limits);
 }

@@ -7,6 +7,7 @@ import {
   type GitRepository,
 } from '../../core/protocols/git_provider';
 import { Problem } from '../../core/errors';
+import { pauseMsAfter } from '../../core/process/backoff';
 import { withProviderClient } from '../../models/integrations/git_integration/client';
 import { hookUrl, openHook } from '../../models/integrations/git_integration/hook';
 import {
@@ -47,7 +48,7 @@ async function reconcile(row: RepositoryRow, ctx: JobContext): Promise<Outcome> 
   } catch (error) {
     if (!(error instanceof GitProviderError || error instanceof Problem)) throw error;
     const failures = row.failures + 1;
-    const pauseMs = Math.min(ctx.config.gitPollSeconds * 1000 * 2 ** Math.min(failures, 10), BACKOFF_MAX_MS);
+    const pauseMs = pauseMsAfter(failures, { firstMs: 2 * ctx.config.gitPollSeconds * 1000, maxMs: BACKOFF_MAX_MS });
     return settled(
       { checked_at, failures, hook_reason: row.provider_hook_id ? null : error.message },
       jittered(pauseMs),

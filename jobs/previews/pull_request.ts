@@ -1,6 +1,7 @@
 // Pull requests and their previews: follows the state at the provider (opened, pushed, closed, merged) and reports the
 // preview there. A pull request from a fork gets no automatic preview: a member of the project has to create it.
 import { Problem } from '../../core/errors';
+import { pauseMsAfter } from '../../core/process/backoff';
 import {
   GitProviderError,
   type GitAccess,
@@ -20,8 +21,7 @@ import {
 import { jittered, requireHost, settled, type Job, type JobContext, type Outcome } from '../job';
 import { reportPreview } from './pull_request/report';
 
-const BACKOFF_MAX_MS = 10 * 60_000;
-const BACKOFF_MS = 5_000;
+const BACKOFF = { firstMs: 10_000, maxMs: 10 * 60_000 };
 
 const FORK =
   'The pull request comes from a fork. A member of the project can create its preview, which gets no variables.';
@@ -42,7 +42,7 @@ async function reconcile(row: PullRequestRow, ctx: JobContext): Promise<Outcome>
     const failures = row.failures + 1;
     const untilLimit =
       error instanceof GitProviderError && error.retry_at ? Date.parse(error.retry_at) - Date.now() : 0;
-    const pauseMs = Math.max(untilLimit, Math.min(BACKOFF_MS * 2 ** Math.min(failures, 10), BACKOFF_MAX_MS));
+    const pauseMs = Math.max(untilLimit, pauseMsAfter(failures, BACKOFF));
     ctx.log.info({ application_id: row.application_id, number: row.number, reason: error.message }, 'pull request');
     return settled({ failures }, jittered(pauseMs));
   }

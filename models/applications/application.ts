@@ -11,6 +11,7 @@ import { requireNoZoneBefore } from '../base/cdn_origin';
 import { releaseObservers } from '../observers/observer/release';
 import type { Values } from '../../db/table';
 import { EnvironmentVariable } from '../environment/environment_variable';
+import { wantDefaultCertificate } from '../base/default_certificate';
 import { Process } from '../processes/process';
 
 /** A source, built and run as processes behind a host name. */
@@ -63,6 +64,7 @@ export class Application extends Resource {
   static async create(ctx: Context, input: CreateApplicationInput): Promise<Application> {
     const plan = await planApplication(ctx, input);
     const application = await Application.insert(ctx, plan.values);
+    await wantDefaultCertificate(ctx, application.default_hostname, { application_id: application.id });
     for (const process of plan.processes) await Process.insert(ctx, { ...process, application_id: application.id });
     for (const { key, value } of plan.variables) await EnvironmentVariable.add(ctx, application, key, { value });
     return application;

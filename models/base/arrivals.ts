@@ -1,6 +1,7 @@
 // Rows as they arrive, for readers who follow a list. A transaction may commit behind one that began after it, so no
-// single number says what a reader has seen: the place of a reader is a snapshot (core/snapshot.ts), and what has
-// arrived are the rows of transactions that were not visible in it. Each row comes once, at once, and none is missed.
+// single number says what a reader has seen: the place of a reader is a snapshot (core/protocols/snapshot.ts), and what
+// has arrived are the rows of transactions that were not visible in it. Each row comes once, at once, and none is
+// missed.
 // The table needs the columns tx (xid8, the transaction that wrote the row) and seq (bigint, the order within it).
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
@@ -10,7 +11,7 @@ import {
   formatReadPosition,
   raiseSnapshot,
   type ReadPosition,
-} from '../../core/snapshot';
+} from '../../core/protocols/snapshot';
 import { named } from '../../db/statement';
 
 export interface Arrival<Row> {

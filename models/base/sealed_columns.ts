@@ -40,6 +40,7 @@ export const sealedColumns = {
   },
   authorityKey: inTable('authorities', 'key', (id: string) => `authorities:${id}`),
   certificateKey: inTable('certificates', 'key', (hostname: string) => `certificates:${hostname}`),
+  unfinishedOrder: inTable('certificates', 'unfinished', (hostname: string) => `certificates:${hostname}:unfinished`),
   acmeAccountKey: inTable('acme_accounts', 'key', (authority: string) => `acme_accounts:${authority}`, ['authority']),
   bucketAccessKey: inTable('bucket_access_keys', 'sealed_secret', (id: string) => `bucket_access_keys:${id}:secret`),
   zoneSigningKeys: inTable('dns_zones', 'signing_keys', (id: string) => `dns_zones:${id}`),

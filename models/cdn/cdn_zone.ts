@@ -13,6 +13,7 @@ import type {
   UpdateCdnZoneInput,
 } from '../../schema/types';
 import { Application } from '../applications/application';
+import { wantDefaultCertificate } from '../base/default_certificate';
 import { Bucket } from '../object_storage/bucket';
 import { Resource } from '../base/resource';
 import { requestedChanges } from '../base/requested_changes';
@@ -61,7 +62,7 @@ export class CdnZone extends Resource {
 
   /** @throws validation_failed, reference_not_found, name_taken, quota_exceeded */
   static async create(ctx: Context, input: CreateCdnZoneInput): Promise<CdnZone> {
-    return CdnZone.insert(ctx, {
+    const zone = await CdnZone.insert(ctx, {
       name: input.name,
       origin: await checkedOrigin(ctx, input.origin),
       hostname: `${input.name}-${randomWord(SUFFIX_LETTERS, SUFFIX_LENGTH)}.${ctx.config.cdnDomain}`,
@@ -70,6 +71,8 @@ export class CdnZone extends Resource {
       compression: input.compression ?? true,
       force_https: input.force_https ?? true,
     });
+    await wantDefaultCertificate(ctx, zone.hostname, { cdn_zone_id: zone.id });
+    return zone;
   }
 
   /** @throws resource_busy, validation_failed, reference_not_found, name_taken */

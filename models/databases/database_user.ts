@@ -106,7 +106,7 @@ export class DatabaseUser extends Resource {
     return DatabaseUser.get(ctx, row?.id ?? '', { database_id: databaseId });
   }
 
-  /** Waits until the server has applied all users of a database, for OPERATION_WAIT_SECONDS at most. */
+  /** Waits until the server has applied all users of a database, for `operationWaitSeconds` at most. */
   static async applied(ctx: Context, databaseId: string): Promise<void> {
     const until = performance.now() + ctx.config.operationWaitSeconds * 1000;
     while (performance.now() < until && !ctx.signal.aborted) {

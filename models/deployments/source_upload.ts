@@ -97,8 +97,8 @@ export async function requireDiskOfHost(ctx: UploadsHolder): Promise<void> {
   if ((await sharesDiskOfHost(ctx)) !== false) return;
   throw problem(
     'engine_unavailable',
-    'This process does not share RUNTIME_DIR with the process that builds applications, so it cannot take uploads. ' +
-      'The operator has to run both on the same directory, or to set HOST_URL.',
+    'This process does not share the data directory with the process that builds applications, so it cannot take ' +
+      'uploads. The operator has to run both on the same directory, or to set HOST_URL.',
   );
 }
 

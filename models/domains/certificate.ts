@@ -1,7 +1,7 @@
 // Certificates of host names, and what proves to an authority that a name leads here.
 import type { SecretBox } from '../../core/secrets';
 import type { Certificate, DomainStatus, DomainType } from '../../schema/types';
-import type { ControlDatabase, Session } from '../../db/control_database';
+import type { Session } from '../../db/control_database';
 import { named } from '../../db/statement';
 import { sealedColumns } from '../base/sealed_columns';
 
@@ -23,11 +23,10 @@ export interface ServedCertificate {
   key: string;
 }
 
-const SERVED = named(
-  'select id, chain, key from certificates where id = any($1) and chain is not null order by id <> $2 limit 1',
-);
+const SERVED = named(`select id, chain, key from certificates where id = any($1) and chain is not null
+  order by expires_at < now(), id <> $2 limit 1`);
 
-/** The certificate of a host name, else of the wildcard above it, else null. */
+/** The certificate of a host name, else of the wildcard above it, else null. One that is over is the last choice. */
 export async function findServedCertificate(
   sql: Session,
   secrets: SecretBox,
@@ -39,23 +38,6 @@ export async function findServedCertificate(
     exact,
   ]);
   return row ? { chain: row.chain, key: secrets.open(row.key, sealedColumns.certificateKey.contextOf(row.id)) } : null;
-}
-
-const WANT_OWN = named(`insert into certificates (id) select $1
-  where not exists (select 1 from certificates where id = any($2)) on conflict (id) do nothing returning id`);
-const FORGET_OWN = named('delete from certificates where domain_id is null and id <> $1');
-
-/**
- * Orders the certificate of the platform's host name, unless a custom domain has one for the name, and deletes the
- * entries of other names. Null: the platform needs no certificate.
- */
-export async function wantOwnCertificate(database: ControlDatabase, hostname: string | null): Promise<void> {
-  await database.transaction(async (sql) => {
-    await sql.query(FORGET_OWN, [hostname ?? '']);
-    if (hostname === null) return;
-    const made = await sql.query(WANT_OWN, [hostname, [hostname, hostname.replace(/^[^.]+/, '*')]]);
-    if (made.length) sql.due('certificates');
-  });
 }
 
 const CHALLENGE = named('select key_authorization from acme_challenges where token = $1');
@@ -93,13 +75,25 @@ export async function findCertifiedDomain(sql: Session, domainId: string): Promi
 const SHOW =
   named(`update domains d set certificate = $3, observed_generation = d.observed_generation + 1 from certificates c
   where c.id = $1 and c.fence = $2 and d.id = c.domain_id and d.certificate is distinct from $3`);
+const REASON = named(`update certificates set reason = $3, is_waiting = $4,
+    reason_since = case when $3::text is null then null else coalesce(reason_since, now()) end
+  where id = $1 and fence = $2 and (reason, is_waiting) is distinct from ($3, $4)`);
 
-/** Shows in the API how far the certificate is. */
+/** What stands in the way of a certificate; null: nothing. */
+interface Obstacle {
+  reason: string;
+  /** Nothing has failed: it is not its turn yet. */
+  isWaiting: boolean;
+}
+
+/** Shows in the API how far the certificate is, and notes what stands in its way. */
 export async function saveCertificateStatus(
   sql: Session,
   row: { id: string; fence: number },
   shown: Certificate,
+  obstacle: Obstacle | null,
 ): Promise<void> {
+  await sql.query(REASON, [row.id, row.fence, obstacle?.reason ?? null, obstacle?.isWaiting ?? false]);
   await sql.query(SHOW, [row.id, row.fence, JSON.stringify(shown)]);
 }
 
@@ -139,4 +133,40 @@ export async function ensureAccountKey(
     sealed = await find();
   }
   return secrets.open(sealed as string, place);
+}
+
+const REPLACE_ACCOUNT = named('update acme_accounts set key = $3 where authority = $1 and key = $2');
+
+/** Another key for an authority that has closed the account, unless another worker has replaced `old` already. */
+export async function replaceAccountKey(
+  sql: Session,
+  secrets: SecretBox,
+  authority: string,
+  keys: { old: string; next: string },
+): Promise<void> {
+  const place = sealedColumns.acmeAccountKey.contextOf(authority);
+  const [found] = await sql.query<{ key: string }>(ACCOUNT, [authority]);
+  if (!found || secrets.open(found.key, place) !== keys.old) return;
+  await sql.query(REPLACE_ACCOUNT, [authority, found.key, secrets.seal(keys.next, place)]);
+}
+
+/** One that ends soon, because nobody manages to renew it, is replaced by those of the names in time. */
+const COVER = named(`select reason is null as is_open, chain is not null
+    and expires_at > now() + least(interval '7 days', (expires_at - issued_at) * 0.2) as is_good
+  from certificates where id = $1 and domain_id is null`);
+
+/** How far the platform's own wildcard above a host name is; null: there is none. */
+export async function findCover(
+  sql: Session,
+  hostname: string,
+): Promise<{ is_good: boolean; is_open: boolean } | null> {
+  const [row] = await sql.query<{ is_good: boolean; is_open: boolean }>(COVER, [hostname.replace(/^[^.]+/, '*')]);
+  return row ?? null;
+}
+
+const WAKE = named('update certificates set next_at = now() where id = $1 and lease_until is null and next_at > now()');
+
+/** Looks at once at a wildcard that others wait for. */
+export async function wakeCover(sql: Session, hostname: string): Promise<void> {
+  await sql.query(WAKE, [hostname.replace(/^[^.]+/, '*')]);
 }

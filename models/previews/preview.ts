@@ -9,6 +9,7 @@ import { sessionOf } from '../../db/table';
 import { queueDeployment, type NewDeployment } from '../deployments/deployment/queue';
 import { expiryOf } from './preview/expiry';
 import { requireHead, type ProbedHead } from './preview/head';
+import { wantDefaultCertificate } from '../base/default_certificate';
 import { freeHostname } from './preview/hostname';
 
 /** A deployment of an application from a branch or pull request, beside the production one. */
@@ -77,6 +78,7 @@ export class Preview extends Resource {
       from_fork,
       created_by: actor(ctx),
     });
+    await wantDefaultCertificate(ctx, hostname, { preview_id: preview.id });
     await preview.queue(ctx, application, source, sha, 'pull_request');
     return preview;
   }

@@ -8,7 +8,8 @@ import { changeRows, tearDownRows, wakeRows } from '../../db/loop_rows';
 import { named } from '../../db/statement';
 import { PLATFORM, recordEvent } from '../projects/activity';
 import type { Application } from '../applications/application';
-import { applicationUrl } from '../applications/application/url';
+import { wantDefaultCertificate } from '../base/default_certificate';
+import { defaultUrl } from '../applications/application/url';
 import { queueDeployment } from '../deployments/deployment/queue';
 import { Preview } from './preview';
 import { expiryOf } from './preview/expiry';
@@ -103,6 +104,7 @@ export function addPreview(
       ...[JSON.stringify(PLATFORM), timeOfId(id).toISOString()],
     ]);
     if (!made) return null;
+    await wantDefaultCertificate({ sql: session, config }, hostname, { preview_id: id });
     session.due('previews');
     await queueDeployment(session, {
       ...{ application, preview_id: id, source, branch, commit_sha: pull.commit_sha, trigger: 'pull_request' },
@@ -145,6 +147,6 @@ export function removePreview(sql: Session, row: PullRequestRow, preview: PullRe
   });
 }
 
-export function previewUrl(config: Config, { hostname }: PullRequestPreview): string {
-  return applicationUrl(config, hostname);
+export function previewUrl(sql: Session, config: Config, { hostname }: PullRequestPreview): Promise<string> {
+  return defaultUrl(sql, config, hostname);
 }

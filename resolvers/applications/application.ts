@@ -3,6 +3,7 @@ import { childrenOf } from '../../models/applications/application/children';
 import { visitorUrl } from '../../models/applications/application/url';
 import { Deployment } from '../../models/deployments/deployment';
 import { newestDeployments } from '../../models/deployments/deployment/newest';
+import { certificateOf } from '../../models/base/default_certificate';
 import { Domain } from '../../models/domains/domain';
 import { EnvironmentVariable } from '../../models/environment/environment_variable';
 import { metricsBeside } from '../../models/applications/metric_point/application';
@@ -32,6 +33,7 @@ export const resolvers: Resolvers = {
     domains: (application, { limit }, ctx) => childrenOf(Domain, ctx, application, limit),
     environment_variables: (application, { limit }, ctx) => childrenOf(EnvironmentVariable, ctx, application, limit),
     url: (application, _, ctx) => visitorUrl(ctx, application),
+    certificate: (application, _, ctx) => certificateOf(ctx, application.default_hostname),
     current_deployment: (application, _, ctx, info) =>
       loadOne(Deployment, ctx, application.project_id, application.current_deployment_id, info),
     latest_deployment: async (application, _, ctx) => (await newestDeployments(ctx, application, 1))[0] ?? null,

@@ -1,7 +1,8 @@
 import type { Prepare } from '../index';
 import { Application } from '../../models/applications/application';
 import { childrenOf } from '../../models/applications/application/children';
-import { applicationUrl } from '../../models/applications/application/url';
+import { shownUrl } from '../../models/applications/application/url';
+import { certificateOf } from '../../models/base/default_certificate';
 import { loadOne } from '../../models/base/load';
 import { page } from '../../models/base/page';
 import { Preview } from '../../models/previews/preview';
@@ -38,7 +39,8 @@ export const resolvers: Resolvers = {
     previews: (application, { limit }, ctx) => childrenOf(Preview, ctx, application, limit),
   },
   Preview: {
-    url: (preview, _, ctx) => applicationUrl(ctx.config, preview.hostname),
+    url: (preview, _, ctx) => shownUrl(ctx, preview.hostname),
+    certificate: (preview, _, ctx) => certificateOf(ctx, preview.hostname),
     application: (preview, _, ctx, info) => loadOne(Application, ctx, preview.project_id, preview.application_id, info),
   },
 };

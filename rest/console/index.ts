@@ -7,7 +7,7 @@ import { memoize } from '../../core/memoize';
 import type { OpenApiDocument } from '../openapi/document';
 import { referencePage } from './reference';
 
-export interface Page {
+interface Page {
   type: string;
   body: Buffer;
   headers: Record<string, string>;

@@ -106,7 +106,7 @@ export type SecurityScheme =
       'x-oauth2MetadataUrl': string;
     };
 
-export interface OAuthFlow {
+interface OAuthFlow {
   authorizationUrl?: string;
   deviceAuthorizationUrl?: string;
   tokenUrl: string;

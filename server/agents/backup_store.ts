@@ -2,13 +2,14 @@
 // A store that is away is waited for: until then the archive lies on this host.
 import type { Config } from '../../core/config';
 import type { Logger } from '../../core/log/log';
+import { pauseMsAfter } from '../../core/process/backoff';
 import { openBackupStore } from '../../drivers/backup_store/open';
 import { ABANDONED_MS, sweepBackupStore } from '../../drivers/backup_store/sweep';
 import { driverContext } from '../../core/driver';
 import type { EngineDriver } from '../../drivers/database';
 
 const PAUSE_MS = 5_000;
-const PAUSE_MAX_MS = 60_000;
+const BACKOFF = { firstMs: 2 * PAUSE_MS, maxMs: 60_000 };
 const PASS_WITHIN_MS = 3_600_000;
 const SWEEP_EVERY_MS = 24 * 3_600_000;
 
@@ -47,15 +48,16 @@ export function startBackupStore(parts: BackupStoreParts): BackupStoreAgent | nu
 }
 
 async function repeat(pass: () => Promise<void>, stop: AbortSignal, log: Logger): Promise<void> {
-  for (let pauseMs = PAUSE_MS; !stop.aborted; await pause(pauseMs, stop)) {
+  let failures = 0;
+  for (; !stop.aborted; await pause(failures > 0 ? pauseMsAfter(failures, BACKOFF) : PAUSE_MS, stop)) {
     try {
       await pass();
-      if (pauseMs > PAUSE_MS) log.info('the backup store answers again');
-      pauseMs = PAUSE_MS;
+      if (failures > 0) log.info('the backup store answers again');
+      failures = 0;
     } catch (error) {
       if (stop.aborted) return;
       log.warn({ err: error }, 'the archive of databases could not be brought to the backup store');
-      pauseMs = Math.min(PAUSE_MAX_MS, pauseMs * 2);
+      failures += 1;
     }
   }
 }

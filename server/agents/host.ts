@@ -2,7 +2,7 @@
 // applications.
 import { join } from 'node:path';
 import type { Config } from '../../core/config';
-import { makePassableDirectory } from '../../core/directory';
+import { makePassableDirectory, hasEntries } from '../../core/directory';
 import { openLogBudget } from '../../core/log/log_budget';
 import type { BuildDriver } from '../../drivers/builder';
 import { openBuilder } from '../../drivers/builder/buildpack';
@@ -32,6 +32,7 @@ import { openGitProviders } from '../../drivers/git_provider/open';
 import { openNameserver } from './nameserver';
 import { reportIsolation } from './isolation';
 import { logNetworks, openNetworksOf } from './networks';
+import { openOwnCertificates } from './own_certificates';
 import { openObjectStorageAgent } from './object_storage/object_storage';
 import { openRegistry } from './registry';
 import { withReported } from './reported_traffic';
@@ -41,10 +42,12 @@ import { withLocations } from './route_locations';
 import { openRouterLines, startSampler } from './sampler';
 import { openStoredRoutes } from './stored_routes';
 import { startShipper } from './shipper';
-import { tenantUserIds } from './tenant_user_ids';
 import { startUnitWatch } from './unit_watch';
 import { withPods } from './workloads/usage';
 import { openWorkloads } from './workloads/workloads';
+import { StartupError } from '../../core/startup_error';
+import { DriverError } from '../../core/driver';
+import { FIRST_USER_ID, claimUserIds } from '../../drivers/runtime/sandbox/user_ids';
 
 export interface Host {
   drivers: HostDrivers;
@@ -119,6 +122,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   };
   const logShipper = startLogShipper({ database, sources: () => allLogs(database, drivers), log, budget });
   opened.push(() => logShipper.stop());
+  opened.push(await openOwnCertificates(platform));
   const backups = startBackupStore({ config, log, engines: drivers.databases.values() });
   if (backups) opened.push(() => backups.stop());
   const tending = startUnitWatch(platform, drivers);
@@ -210,4 +214,24 @@ async function openRuntime(platform: Platform, opened: Closing[]): Promise<Runti
   await warnOfClosedFolders(platform, runtime);
   await reportIsolation(platform, runtime);
   return runtime;
+}
+
+/**
+ * The first of the user ids of tenants; only root has users to give.
+ * @throws StartupError where TENANT_UID_BASE names ids of another installation
+ */
+async function tenantUserIds({ runtimeDir, databaseDir, volumeDir, tenantUidBase }: Config, log: Platform['log']) {
+  const unclaimed = tenantUidBase ?? FIRST_USER_ID;
+  if (process.getuid?.() !== 0) return unclaimed;
+  const isUsed = [join(runtimeDir, 'releases'), databaseDir, volumeDir].some(hasEntries);
+  try {
+    const { base, sharedWith } = await claimUserIds({ directory: runtimeDir, base: tenantUidBase, isUsed });
+    if (sharedWith) log.warn({ directory: sharedWith }, 'tenants of another installation have the same user ids');
+    return base;
+  } catch (error) {
+    if (error instanceof DriverError) throw new StartupError(error.message);
+    // The root of a container may be read-only: then its users are its own.
+    log.warn({ err: error }, 'user ids of tenants are not claimed on this host');
+    return unclaimed;
+  }
 }

@@ -6,10 +6,12 @@ import { operatorCertificate } from '../../drivers/certificates/operator';
 import type { CdnDriver } from '../../engines/cdn';
 import type { Certificate, IngressCallbacks, IngressDriver } from '../../engines/ingress/ingress';
 import { openIngress } from '../../engines/ingress/http/http';
-import type { ServedService } from '../../engines/ingress/services';
+import type { ServedService } from '../../engines/ingress/platform_services';
 import { openRemoteIngress } from '../../engines/ingress/process/remote';
+import { outrankedDomains } from '../../models/domains/domain/outranked';
 import { findChallenge, findServedCertificate } from '../../models/domains/certificate';
 import { outboundOf } from '../platform/outbound';
+import { proofOf } from '../platform/setup_proof';
 import type { Platform } from '../platform/platform';
 import type { PodRoutes } from '../../drivers/workload/kubernetes/pod_routes';
 import { cdnLimits, edgeToken, openCdn, openFurtherCdn, storedZonesOf } from './cdn/cdn';
@@ -17,7 +19,7 @@ import type { CacheLease } from './cdn/cdn_lease';
 import { ingressClusterOf, followCluster } from './workloads/followed_pods';
 import type { RouterLines } from './router_lines';
 
-/** Another process listens on INGRESS_PORT, or has the ingress of RUNTIME_DIR. */
+/** Another process listens on INGRESS_PORT, or has the ingress of the data directory. */
 export class PortTaken extends Error {}
 
 interface OpenedIngress {
@@ -40,7 +42,19 @@ export async function openIngressOf(
     },
   );
   opened.push(() => ingress.close(config.shutdownGraceSeconds * 1000));
+  await warnOfOutranked(platform);
   return { ingress, cdn };
+}
+
+/** Names that were a customer's before they were the platform's. */
+async function warnOfOutranked({ config, database, log }: Platform): Promise<void> {
+  const names = platformNames(config).map(({ hostname }) => hostname);
+  if (names.length === 0) return;
+  for (const { hostname, project_id } of await outrankedDomains(database, names))
+    log.warn(
+      { hostname, project_id },
+      'a domain of a project is a name of the platform, which the ingress serves there: let the project delete it',
+    );
 }
 
 interface FurtherIngress extends PodRoutes {
@@ -86,8 +100,13 @@ function openCallbacks(
   const operators = operatorCertificate(config, onChange);
   if (operators) opened.push(() => operators.close());
   const certificate = async (host: string): Promise<Certificate | null> =>
-    (await findServedCertificate(database, secrets, host)) ?? operators?.of(host) ?? null;
-  return { certificate, challenge: (token: string) => findChallenge(database, token), line };
+    operators?.of(host) ??
+    (await findServedCertificate(database, secrets, host)) ??
+    operators?.lastResort(host) ??
+    null;
+  const challenge = async (token: string): Promise<string | null> =>
+    proofOf(secrets, token) ?? (await findChallenge(database, token));
+  return { certificate, challenge, line };
 }
 
 async function openHere(
@@ -99,7 +118,10 @@ async function openHere(
   opened.push(() => cdn.close());
   const { ingressListen: host, ingressPort: port, ingressTlsPort: tlsPort, trustProxy } = config;
   const parts = { ...callbacks, edge: cdn.edge };
-  const ingress = await openIngress({ host, port, tlsPort, trustProxy, services: servicesOf(config), parts });
+  // It ends with the servers for which requests would wait.
+  const limits = { serviceAwayMs: 0 };
+  const services = servicesOf(config);
+  const ingress = await openIngress({ host, port, tlsPort, trustProxy, services, parts, limits });
   return { ingress: (await withPods(ingress, config, log)).ingress, cdn: cdn.driver };
 }
 

@@ -6,8 +6,16 @@
 import { withPort } from '../../core/config';
 import { serviceSocket } from '../../core/platform_names';
 import { removeDraft } from '../../core/process/named_socket';
-import { addWebProcesses, addCheckFigures, addWorkerLag, listenAdmin, openMetrics } from '../http/admin';
+import {
+  addWebProcesses,
+  addCertificateFigures,
+  addCheckFigures,
+  addWorkerLag,
+  listenAdmin,
+  openMetrics,
+} from '../http/admin';
 import { adminRoutes } from '../http/ai_usage_ingest';
+import { certificateFigures } from '../../models/domains/certificate/trouble';
 import { checkFigures } from '../../models/observers/observer/claim';
 import { poolSizeThatFits } from '../platform/connection_budget';
 import { mailPages } from '../http/mail_pages';
@@ -55,6 +63,7 @@ async function open(
   platform.config = withPort(platform.config, processes.port);
   addWorkerLag(own, () => platform.workerLag());
   addCheckFigures(own, () => checkFigures(platform.database));
+  addCertificateFigures(own, () => certificateFigures(platform.database));
   addWebProcesses(own, () => processes.serving());
   const admin = await listenAdmin(
     platform.config,

@@ -3,11 +3,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { version } from '../../package.json';
 import type { CheckCounts } from '../agents/observers/check_loop';
+import type { certificateFigures } from '../../models/domains/certificate/trouble';
 import type { CheckFigures } from '../../models/observers/observer/claim';
 import { limits } from '../../core/limits';
 import { StartupError } from '../../core/startup_error';
 import { isAdminHost } from './admin_host';
-import { listenErrorReason } from './http';
+import { listenErrorReason } from './listen';
 import type { AdminPages } from './mail_pages';
 
 export interface Metrics {
@@ -86,6 +87,36 @@ export function addCheckFigures({ registry }: Metrics, figures: () => Promise<Ch
     'Messages of notifiers that are waiting or being sent',
     ({ pending }) => pending,
   );
+}
+
+/** Adds how long certificates of the platform's own names are valid, and how many of others there are. */
+export function addCertificateFigures(
+  { registry }: Metrics,
+  figures: () => ReturnType<typeof certificateFigures>,
+): void {
+  const read = (): ReturnType<typeof certificateFigures> => figures().catch(() => ({ own: [], counts: [] }));
+  new Gauge({
+    name: 'platform_certificates',
+    help: 'Certificates by what they are for and by their state',
+    labelNames: ['kind', 'state'],
+    registers: [registry],
+    async collect() {
+      const { counts } = await read();
+      this.reset();
+      for (const { kind, state, count } of counts) this.set({ kind, state }, count);
+    },
+  });
+  new Gauge({
+    name: 'platform_certificate_expiry_seconds',
+    help: 'Time until the certificate of a host name of the platform ends',
+    labelNames: ['name'],
+    registers: [registry],
+    async collect() {
+      const { own } = await read();
+      this.reset();
+      for (const { id, seconds } of own) if (seconds !== null) this.set({ name: id }, seconds);
+    },
+  });
 }
 
 /** Adds what the checks of this process have come to. */

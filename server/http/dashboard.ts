@@ -56,7 +56,7 @@ const DOCUMENT_HEADERS = {
 // Their names have a digest of their content.
 const ASSET_HEADERS = { ...HEADERS, 'Cache-Control': 'public, max-age=31536000, immutable' };
 
-export interface Dashboard {
+interface Dashboard {
   /** Files of the page, and `/` for browsers. */
   files: Router;
   /** The document for every other path, for browsers: behind all routes of the API. */

@@ -23,6 +23,7 @@ import { unbindCookies } from './address_cookies';
 import { answerCors } from './cors';
 import { openDrain } from './drain';
 import { framingError } from './framing';
+import { listenErrorReason, listenOrFail } from './listen';
 import { isSourceUpload } from './source_uploads';
 
 export interface HttpServer {
@@ -57,10 +58,15 @@ interface Faces {
 /** How often time-outs of slow clients are looked at: node's own rhythm of 30 s would triple them. */
 const TIMEOUT_CHECK_MS = 1_000;
 
-/** Listens. @throws StartupError for a taken port or an address that is not this machine's */
+/**
+ * Listens.
+ * @param waiting whose port it takes over
+ * @throws StartupError for a taken port or an address that is not of this machine
+ */
 export async function listenHttp(
   config: Pick<Config, 'host' | 'port' | 'trustProxy' | 'webConcurrency'>,
   faces: Faces,
+  waiting: Server | null = null,
 ): Promise<HttpServer> {
   // Node would refuse a request without Host itself, with an empty answer.
   const server = createServer({
@@ -99,13 +105,18 @@ export async function listenHttp(
   server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
     rejectRequest(error, socket as Socket, open.get(socket as Socket), faces.baseUrl()),
   );
-  await bind(server, config);
+  await listenOrFail(server, config, waiting);
   const { port } = server.address() as { port: number };
   const listeners: IngressListener[] = [];
   return {
     port,
     async listenToIngress(file, owner) {
-      listeners.push(await listenToIngress(server, file, owner));
+      const listening = listenToIngress(server, file, owner);
+      listeners.push(
+        await listening.catch((error: NodeJS.ErrnoException) => {
+          throw new StartupError(`can't listen at ${file} for the ingress: ${listenErrorReason(error)}`);
+        }),
+      );
     },
     close: (graceSeconds) => drain.run(server, graceSeconds, listeners),
   };
@@ -250,21 +261,4 @@ function rejectUnparsed(socket: Socket, failure: Problem, baseUrl: string): void
     instance: '/',
     head: false,
   });
-}
-
-function bind(server: Server, { host, port }: { host: string; port: number }): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) =>
-      reject(new StartupError(`can't listen on ${host}:${port}: ${listenErrorReason(error)}`)),
-    );
-    server.listen(port, host, resolve);
-  });
-}
-
-/** The meaning of a listen error. */
-export function listenErrorReason(error: NodeJS.ErrnoException): string {
-  if (error.code === 'EADDRINUSE') return 'the port is taken';
-  if (error.code === 'EADDRNOTAVAIL' || error.code === 'ENOTFOUND') return 'the address is not one of this machine';
-  if (error.code === 'EACCES') return 'the port needs more rights';
-  return error.code ?? error.message;
 }

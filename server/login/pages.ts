@@ -5,7 +5,7 @@ import { escapeHtml } from '../../core/protocols/html';
 
 type Methods = Pick<Config, 'loginPassword' | 'loginProviders'>;
 
-export interface LoginForm {
+interface LoginForm {
   /** Of the last attempt. */
   email: string;
   failure: string;
@@ -41,7 +41,7 @@ export function providerButtons({ loginProviders }: Pick<Methods, 'loginProvider
 }
 
 /** A form that begins a login at a provider. @param fields HTML */
-export function providerForm(name: string, fields: string, button: string): string {
+function providerForm(name: string, fields: string, button: string): string {
   const action = escapeHtml(LOGIN_PATHS.with + name);
   return `<form method="post" action="${action}"><p>${fields}<button>${escapeHtml(button)}</button></p></form>`;
 }
@@ -54,7 +54,7 @@ export function codeForm(attempt: string, failure: string): string {
   return `${problemText(failure)}<form method="post">${hidden('attempt', attempt)}${CODE_FIELD}${button}</form>`;
 }
 
-export interface LinkedLogins {
+interface LinkedLogins {
   linked: readonly { id: string; provider: string; title: string; email: string | null }[];
   /** Whose password linking needs, for password managers; null where it needs none. */
   passwordOf: string | null;
@@ -79,7 +79,7 @@ export function linkedLogins({ loginProviders }: Methods, { linked, passwordOf, 
   return `${problemText(failure)}${list}${forms.join('')}`;
 }
 
-export function problemText(failure: string): string {
+function problemText(failure: string): string {
   return failure ? `<p class="problem" role="alert">${escapeHtml(failure)}</p>` : '';
 }
 

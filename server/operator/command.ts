@@ -14,6 +14,8 @@ export interface Command {
   summary: string;
   /** Name of the one positional argument. */
   argument?: string;
+  /** The argument may be left out. */
+  isOptional?: true;
   /** Name of further positional arguments, of which there may be any number. */
   more?: string;
   options?: Record<string, Option>;

@@ -1,5 +1,5 @@
 // Looks at everything that the service needs, and changes nothing but a file in the backup store, which goes again.
-import { accessSync, constants, existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -8,7 +8,6 @@ import type { HostFacts } from '../../core/catalog/host_facts';
 import { loadKeyRing } from '../../core/secrets';
 import { removedSettings } from '../../core/settings/removed';
 import { aptInstallCommand, missingPrograms } from '../../core/catalog/missing_programs';
-import { StartupError } from '../../core/startup_error';
 import { openBackupStore } from '../../drivers/backup_store/open';
 import { probeBackupStore } from '../../drivers/backup_store/probe';
 import { dnsQuestions } from '../../core/protocols/dns';
@@ -17,18 +16,18 @@ import { setupCommand } from '../../core/catalog/setup_command';
 import { hostFacts } from '../../drivers/host';
 import { probeHost } from '../../drivers/runtime/host_probe';
 import { FIRST_USER_ID } from '../../drivers/runtime/sandbox/user_ids';
-import { openControlDatabase, type ControlDatabase } from '../../db/control_database';
-import { assertNotNewer, pendingMigrations } from '../../db/migrate';
-import { openEmbedded } from '../platform/embedded';
-import { MIGRATIONS } from '../platform/platform';
+import { missingDomain } from '../platform/own_domain';
 import { sharedSiteWarning } from '../platform/shared_site';
-import { listenErrorReason } from '../http/http';
+import { listenErrorReason } from '../http/listen';
 import type { Command } from './command';
+import { certificates } from './doctor_certificates';
 import { cluster } from './doctor_cluster';
+import { database } from './doctor_database';
 import { hostUrl } from './doctor_host_url';
 import { nameserver } from './doctor_nameserver';
 import { projectNetworks } from './doctor_networks';
 import type { Finding } from './finding';
+import { lastUpgrade } from './upgrade/finding';
 
 type Check = (config: Config) => Promise<Finding | Finding[]> | Finding | Finding[];
 
@@ -72,8 +71,10 @@ const checks: Record<string, Check> = {
   'backup store': backupStore,
   'DNS resolver': resolver,
   'name server': nameserver,
+  certificates,
   port: (config) => port('port', config.host, config.port),
   'admin port': (config) => port('admin port', config.adminHost, config.adminPort),
+  upgrade: lastUpgrade,
 };
 
 /** What a check did not foresee is a finding too, not the end of the list. */
@@ -94,7 +95,7 @@ function dataDirectory({ dataDir }: Config): Finding {
 }
 
 function domains(config: Config): Finding[] {
-  const warning = sharedSiteWarning(config);
+  const warning = missingDomain(config) ?? sharedSiteWarning(config);
   return warning ? [{ check: 'domains', status: 'warning', detail: warning }] : [];
 }
 
@@ -111,55 +112,6 @@ function secretKey({ secretKey: setting, dataDir }: Config): Finding {
     };
   const [current] = loadKeyRing({ setting, dataDir });
   return { check, status: 'ok', detail: `key ${current?.id} from ${setting === null ? file : 'PLATFORM_SECRET_KEY'}` };
-}
-
-async function database(config: Config): Promise<Finding[]> {
-  const home = path.join(config.dataDir, 'postgres');
-  const made = existsSync(home) && readdirSync(home).some((name) => name.startsWith('data-'));
-  if (!config.databaseUrl && !made)
-    return [
-      {
-        check: 'database',
-        status: 'warning',
-        detail: 'the embedded server does not exist yet; the first start creates it',
-      },
-    ];
-  const engine = config.databaseUrl
-    ? { url: config.databaseUrl, close: async () => {} }
-    : await openEmbedded({ dataDir: config.dataDir, user: config.postgresUser, binaries: config.pgBin ?? undefined });
-  const opened = openControlDatabase(engine.url, { poolSize: 1, name: 'platform-api doctor' });
-  try {
-    return await checkDatabase(opened, config.databaseUrl ? 'DATABASE_URL' : 'embedded');
-  } finally {
-    await opened.close();
-    await engine.close();
-  }
-}
-
-async function checkDatabase(opened: ControlDatabase, source: string): Promise<Finding[]> {
-  const [row] = await opened.query<{ version: string }>(
-    { name: 'doctor', text: `select current_setting('server_version') as version` },
-    [],
-  );
-  const reached: Finding = {
-    check: 'database',
-    status: 'ok',
-    detail: `PostgreSQL ${row?.version} answers (${source})`,
-  };
-  return [reached, await migrations(opened)];
-}
-
-async function migrations(database: ControlDatabase): Promise<Finding> {
-  const check = 'migrations';
-  try {
-    await assertNotNewer(database.knex, MIGRATIONS);
-  } catch (error) {
-    if (error instanceof StartupError) return { check, status: 'failed', detail: error.message };
-    throw error;
-  }
-  const pending = await pendingMigrations(database, MIGRATIONS);
-  if (pending.length) return { check, status: 'warning', detail: `the next start will apply ${pending.join(', ')}` };
-  return { check, status: 'ok', detail: 'up to date' };
 }
 
 async function host({ dataDir }: Config): Promise<Finding[]> {

@@ -45,9 +45,9 @@ async function share({ runtimeDir }: Config, url: string): Promise<Finding> {
     if (shares === false)
       return {
         ...{ check: CHECK, status: 'warning' },
-        detail: `HOST_URL is not set, and this process does not share RUNTIME_DIR with the worker: ${LOST}`,
+        detail: `HOST_URL is not set, and this process does not share the data directory with the worker: ${LOST}`,
       };
-    const detail = shares ? 'this process shares RUNTIME_DIR with the worker' : 'no worker has begun yet';
+    const detail = shares ? 'this process shares the data directory with the worker' : 'no worker has begun yet';
     return { check: CHECK, status: 'ok', detail };
   } finally {
     await database.close();

@@ -6,7 +6,7 @@ import { dnsPortsOf } from '../../core/protocols/dns_ports';
 import { dnsQuestions } from '../../core/protocols/dns';
 import { driverContext } from '../../core/driver';
 import { openPowerdns } from '../../drivers/powerdns/driver';
-import { listenErrorReason } from '../http/http';
+import { listenErrorReason } from '../http/listen';
 import type { Finding } from './finding';
 
 const CHECK = 'name server';

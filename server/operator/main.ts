@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The operator's command: users, keys, projects, variables, probes, routes, secrets, doctor. Exit code 1: could not be
-// done; 2: wrong command line.
+// The operator's command: users, keys, projects, variables, probes, routes, secrets, domain, doctor, upgrade. Exit code
+// 1: could not be done; 2: wrong command line.
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { Problem, type FieldError } from '../../core/errors';
 import { StartupError } from '../../core/startup_error';
@@ -15,11 +15,15 @@ import { commands as project } from './project';
 import { commands as releaseImage } from './release_image';
 import { commands as routes } from './routes';
 import { commands as secrets } from './secrets';
+import { commands as setup } from './setup';
+import { commands as upgrade } from './upgrade';
 import { commands as user } from './user';
 
 const commands = [
   ...[...user, ...key, ...project, ...env, ...oauthClient, ...probe, ...releaseImage, ...routes, ...secrets],
+  ...setup,
   ...doctor,
+  ...upgrade,
 ];
 
 async function main(args: string[]): Promise<number> {
@@ -54,7 +58,8 @@ function read(command: Command, args: string[]): { input: Input; json: boolean }
     options[name] = { type: value === null ? 'boolean' : 'string' };
   const { values, positionals } = parsed({ args, options, allowPositionals: true });
   const expected = command.argument ? 1 : 0;
-  if (positionals.length < expected || (positionals.length > expected && !command.more))
+  const least = command.isOptional ? 0 : expected;
+  if (positionals.length < least || (positionals.length > expected && !command.more))
     throw new UsageError(
       command.argument ? `${command.name} needs one ${command.argument}` : `${command.name} takes no ${positionals[0]}`,
     );
@@ -90,8 +95,9 @@ function help(): string {
   ].join('\n');
 }
 
-function helpOf({ name, summary, argument, more, options = {} }: Command): string {
-  const positionals = `${argument ? ` <${argument}>` : ''}${more ? ` [${more} ...]` : ''}`;
+function helpOf({ name, summary, argument, isOptional, more, options = {} }: Command): string {
+  const first = isOptional ? ` [${argument}]` : ` <${argument}>`;
+  const positionals = `${argument ? first : ''}${more ? ` [${more} ...]` : ''}`;
   const lines = Object.entries(options).map(
     ([option, { value, description, required }]) =>
       `  --${option}${value ? ` <${value}>` : ''}${required ? ' (needed)' : ''}\n      ${description}`,

@@ -26,7 +26,7 @@ const PASSES_MAX = 5;
 /** Until a pass finds nothing: a value may be copied, while the service runs, to a place that was passed before. */
 async function reencryptAll({ config, database, secrets }: Platform): Promise<Reencrypted[]> {
   if (!existsSync(config.s3Dir) && (await database.query(HAS_OBJECTS, [])).length)
-    throw new CommandError(`the files of objects are not in ${config.s3Dir}: call it where S3_DIR is`);
+    throw new CommandError(`the files of objects are not in ${config.s3Dir}: call it where the data directory is`);
   const places = new Map<string, Reencrypted>();
   for (let pass = 1, isDone = false; !isDone; pass += 1) {
     if (pass > PASSES_MAX)

@@ -2,7 +2,7 @@
 import { Client } from 'pg';
 import type { Logger } from '../../core/log/log';
 
-export interface Listener {
+interface Listener {
   close(): Promise<void>;
 }
 

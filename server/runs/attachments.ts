@@ -26,7 +26,7 @@ export function openAttachments({ config, log, closing }: Platform): Attachments
     return {
       find: (run) => Promise.resolve(onHost(run)),
       everyMs: 20,
-      unfound: 'This process does not share RUNTIME_DIR with the one that runs the command.',
+      unfound: 'This process does not share the data directory with the one that runs the command.',
     };
   let tasks: Promise<TaskRuntime> | null = null;
   const open = async (): Promise<TaskRuntime> => {

@@ -9,7 +9,7 @@ export type Command =
   | { type: 'signal'; signal: NodeJS.Signals }
   | { type: 'close_stdin' };
 
-export type ServerControl =
+type ServerControl =
   | { type: 'ready'; writer: boolean; tty: boolean }
   | { type: 'exit'; code: number | null; signal: string | null }
   | { type: 'error'; message: string };

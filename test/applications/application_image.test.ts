@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers drivers/source jobs/deployments */
 // Applications whose source is an image: pulled from the registry of this installation, run, followed and rolled back.
 import { readdirSync, statSync } from 'node:fs';
 import path from 'node:path';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers jobs/applications/instance drivers/network */
+/** @tier heavy @quarter 1 @covers jobs/applications/instance drivers/network */
 // Programs that know nothing of PORT: their port is found, or `http.port` says it, where instances have networks of
 // their own.
 import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';

@@ -4,6 +4,7 @@
 import { nothingOrphaned } from '../support/processes/bad_days';
 import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';
 import { nodeApp } from '../support/git/repositories';
+import { withConfig } from '../support/config';
 
 const SECONDS = 12;
 
@@ -67,7 +68,7 @@ async function fail(present: DeployService, all: TestApplication[], builds: [str
 test('a build that prints a gigabyte, that fills the disk, that takes all memory', async () => {
   const present = (service = await startDeployService({
     BUILD_CONCURRENCY: '3',
-    BUILD_OUTPUT_MB: '2',
+    ...withConfig({ buildOutputMb: 2 }),
     BUILD_DISK_MB: '64',
     BUILD_MEMORY_MB: '256',
   }));

@@ -8,6 +8,7 @@ import path from 'node:path';
 import { nothingOrphaned } from '../support/processes/bad_days';
 import { startDeployService, type DeployService } from '../support/deployments/deploy';
 import { nodeApp } from '../support/git/repositories';
+import { withConfig } from '../support/config';
 
 const home = mkdtempSync(path.join(tmpdir(), 'platform-full-'));
 const runtimeDir = path.join(home, 'runtime');
@@ -28,7 +29,10 @@ function mount(): boolean {
 
 beforeAll(async () => {
   if (mounted)
-    service = await startDeployService({ RUNTIME_DIR: runtimeDir, LOG_LEVEL: 'silent', BUILD_TIMEOUT_SECONDS: '25' });
+    service = await startDeployService({
+      ...withConfig({ runtimeDir }),
+      ...{ LOG_LEVEL: 'silent', BUILD_TIMEOUT_SECONDS: '25' },
+    });
 }, 60_000);
 afterAll(async () => {
   await service?.close();

@@ -116,6 +116,21 @@ test('every mutation of the dashboard rolls back, or refuses', async () => {
   }
 });
 
+test('what is sent or checked at once refuses, and nothing goes out', async () => {
+  const config = { url: 'https://hooks.example.com/' };
+  const notifier = await service.call('POST', '/v2/notifiers', { body: { name: 'dry', type: 'webhook', config } });
+  const uptime = { target: 'https://www.example.com/' };
+  const observer = await service.call('POST', '/v2/observers', {
+    body: { name: 'dry', type: 'uptime', enabled: false, uptime },
+  });
+  for (const path of [`/v2/notifiers/${notifier.body.id}/test`, `/v2/observers/${observer.body.id}/check`]) {
+    const before = await contents();
+    const { status, body } = await service.call('POST', path, DRY);
+    expect([status, body.code]).toEqual([422, 'dry_run_unsupported']);
+    expect(await contents()).toEqual(before);
+  }
+});
+
 test('GraphQL mutations are rolled back by the same header', async () => {
   const field = core.table.fields.get('createVolume') as NonNullable<ReturnType<typeof core.table.fields.get>>;
   const before = await contents();

@@ -1,3 +1,6 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { helpText, loadConfig, settings, settingsMarkdown, withPort } from '../../core/config';
 import { removedSettings } from '../../core/settings/removed';
 import { projectQuotas } from '../../core/limits';
@@ -71,7 +74,6 @@ test.each([
   ['APPS_DOMAIN', 'Apps.Example.com', 'ingressHost', 'ingress.apps.example.com'],
   ['INGRESS_HOST', 'edge.example.com', 'ingressHost', 'edge.example.com'],
   ['PLATFORM_DATA_DIR', '/srv/platform/', 'volumeDir', '/srv/platform/volumes'],
-  ['VOLUME_DIR', '/srv/volumes', 'volumeDir', '/srv/volumes'],
   ['PLATFORM_SECRET_KEY', `new:${KEY}`, 'secretKey', `new:${KEY}`],
   ['DATABASE_URL', 'postgres://app:pw@db.example.com/app', 'databaseUrl', 'postgres://app:pw@db.example.com/app'],
 ] as const)('%s=%s', (name, text, key, value) => {
@@ -122,23 +124,56 @@ test('an unknown setting of ours stops the start, those of others do not', () =>
   expect(() => loadConfig({ HOME: '/root', PATH: '/bin', FOO_PORT: 'x' })).not.toThrow();
 });
 
-test('a setting that was removed is named with what to do, and stops nothing', () => {
-  const env = { INGRESS_PROCESS: 'in_process', DNS_PROCESSES: '4' };
-  expect(() => loadConfig(env)).not.toThrow();
-  const said = 'is not a setting any more and has no effect.';
-  expect(removedSettings(env)).toEqual([
-    `DNS_PROCESSES ${said} One process answers DNS queries. For more of them a second, use PowerDNS (POWERDNS_URL). ` +
-      'Remove it.',
-    `INGRESS_PROCESS ${said} The ingress always runs in a process of its own. Remove it.`,
-  ]);
-  for (const name of ['CDN_GATEWAY', 'CDN_VARNISH_NODES', 'CDN_VARNISH_SECRET_FILE']) {
-    expect(() => loadConfig({ [name]: '192.0.2.1:6081/6082' })).not.toThrow();
-    expect(removedSettings({ [name]: '192.0.2.1:6081/6082' })).toEqual([
-      `${name} ${said} Each ingress caches for CDN zones itself, in CDN_DIR and up to CDN_SIZE_GB. ` +
-        'The Varnish servers can be stopped. Remove it.',
+describe('a setting that was removed', () => {
+  const home = mkdtempSync(path.join(tmpdir(), 'platform-removed-'));
+  const [data, former] = [path.join(home, 'data'), path.join(home, 'former')];
+  beforeAll(() => {
+    for (const directory of [data, former]) mkdirSync(directory);
+  });
+  afterAll(() => rmSync(home, { recursive: true }));
+
+  test('is named with what to do, and stops nothing', () => {
+    const env = { INGRESS_PROCESS: 'in_process', REGION_CITY: 'Frankfurt', DATABASE_DIR: former };
+    expect(() => loadConfig(env)).not.toThrow();
+    const said = 'is not a setting any more and has no effect.';
+    expect(removedSettings(env)).toEqual([
+      `INGRESS_PROCESS ${said} The ingress always runs in a process of its own. Remove INGRESS_PROCESS from the ` +
+        'settings.',
+      `REGION_CITY ${said} Set REGION_LOCATION to city and country, such as \`Frankfurt, DE\`. Remove REGION_CITY ` +
+        'from the settings.',
+      `DATABASE_DIR ${said} It is \`databases\` in the data directory. Remove DATABASE_DIR from the settings.`,
     ]);
-  }
-  expect(removedSettings({ INGRESS_PROCESS: ' ' })).toEqual([]);
+    for (const name of ['CDN_GATEWAY', 'CDN_VARNISH_NODES', 'CDN_VARNISH_SECRET_FILE'])
+      expect(removedSettings({ [name]: '192.0.2.1:6081/6082' })).toEqual([
+        `${name} ${said} Each ingress caches for CDN zones itself, up to CDN_SIZE_GB. The Varnish servers can be ` +
+          `stopped. Remove ${name} from the settings.`,
+      ]);
+    expect(removedSettings({ INGRESS_PROCESS: ' ' })).toEqual([]);
+  });
+
+  test('is no name of a setting', () => {
+    for (const name of Object.keys(settings)) expect(removedSettings({ [name]: '1' })).toEqual([]);
+  });
+
+  test.each([
+    ['DATABASE_DIR', 'databases'],
+    ['REGISTRY_DIR', 'registry'],
+    ['RUNTIME_DIR', 'runtime'],
+    ['S3_DIR', 'objects'],
+    ['VOLUME_DIR', 'volumes'],
+  ])('%s: a start without the data that lies there is refused', (name, part) => {
+    const env = { PLATFORM_DATA_DIR: data, [name]: former };
+    writeFileSync(path.join(former, 'content'), '');
+    expect(() => loadConfig(env)).toThrow(
+      `${name} is not a setting any more, and ${former} has data. Mount it at ${data}/${part} ` +
+        `(mkdir -p ${data}/${part} && mount --bind ${former} ${data}/${part}, and the same in /etc/fstab), then ` +
+        `remove ${name}`,
+    );
+    symlinkSync(former, path.join(data, part));
+    expect(() => loadConfig(env)).not.toThrow();
+    expect(() => loadConfig({ ...env, [name]: path.join(home, 'absent') })).not.toThrow();
+    expect(() => loadConfig({ ...env, [name]: path.join(former, 'content', 'no directory') })).not.toThrow();
+  });
 });
 
 test('all mistakes come in one line, and no secret is repeated', () => {

@@ -1,4 +1,4 @@
-import { EMPTY_SNAPSHOT, parseReadPosition, formatReadPosition, raiseSnapshot } from '../../core/snapshot';
+import { EMPTY_SNAPSHOT, parseReadPosition, formatReadPosition, raiseSnapshot } from '../../core/protocols/snapshot';
 
 describe('a place', () => {
   it.each(['1:1:', '100:120:100,105', '1:1:|100:120:100|100.7'])('%s is read and written', (text) => {

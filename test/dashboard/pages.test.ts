@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers clients/dashboard */
+/** @tier heavy @quarter 1 @covers clients/dashboard */
 // Each page of the dashboard by the rules of axe (WCAG 2.2 AA), from 320 pixels to wide, light and dark.
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers clients/dashboard/src/api server/graphql contract/live.ts */
+/** @tier heavy @quarter 1 @covers clients/dashboard/src/api server/graphql contract/live.ts */
 // A page that is kept current while something goes wrong: the service is started anew, or the session ends.
 import { createLog } from '../../core/log/log';
 import { openPlatform } from '../../server/platform/platform';

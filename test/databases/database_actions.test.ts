@@ -2,6 +2,7 @@
 import { backup, database, describeHost, setStatus, setWindow } from '../support/databases/databases';
 import { replica } from '../support/databases/database_children';
 import { startService, type Answer, type TestService } from '../support/service';
+import { withConfig } from '../support/config';
 
 const STATES = [
   'provisioning',
@@ -20,7 +21,10 @@ let service: TestService;
 
 beforeAll(async () => {
   service = await startService({
-    settings: { QUOTAS: '{"databases": null, "database_storage_gb": null}', OPERATION_WAIT_SECONDS: '5' },
+    settings: {
+      QUOTAS: '{"databases": null, "database_storage_gb": null}',
+      ...withConfig({ operationWaitSeconds: 5 }),
+    },
   });
   await describeHost(service);
 });

@@ -1,13 +1,17 @@
 // Credentials of a database and their rotation (docs/contract/resources.md §9.2).
 import { database, describeHost, setStatus } from '../support/databases/databases';
 import { startService, type Answer, type TestService } from '../support/service';
+import { withConfig } from '../support/config';
 
 const PASSWORD = /^[A-Za-z0-9_-]{32}$/;
 let service: TestService;
 
 beforeAll(async () => {
   service = await startService({
-    settings: { QUOTAS: '{"databases": null, "database_storage_gb": null}', OPERATION_WAIT_SECONDS: '5' },
+    settings: {
+      QUOTAS: '{"databases": null, "database_storage_gb": null}',
+      ...withConfig({ operationWaitSeconds: 5 }),
+    },
   });
   await describeHost(service);
 });

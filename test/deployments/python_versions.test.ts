@@ -9,6 +9,7 @@ import { startDeployService, type DeployService, type TestApplication } from '..
 import { anotherPython, packPython, pinnedUvWheel, shelfWheel } from '../support/builds/python_index';
 import { startPythonIndex, type PythonIndex } from '../support/builds/python_index';
 import { needs } from '../support/runner/programs';
+import { withConfig } from '../support/config';
 
 const PATIENCE_MS = 150_000;
 const release = pinnedUvWheel();
@@ -46,7 +47,7 @@ describeHere(`Python by uv${missing && ` (needs ${missing})`}`, () => {
     index.files.set(packed.name, packed.archive);
     service = await startDeployService({
       ...{ BUILD_CONCURRENCY: '4', PREFERRED_PYTHON: 'newest', PYTHON_INDEX: `${index.url}/simple` },
-      ...{ PYTHON_MIRROR: `${index.url}/files`, PYTHON_BUILDS: path.join(folder, 'builds.json') },
+      ...{ PYTHON_MIRROR: `${index.url}/files`, ...withConfig({ pythonBuilds: path.join(folder, 'builds.json') }) },
     });
   }, 120_000);
   afterAll(async () => {

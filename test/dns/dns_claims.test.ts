@@ -7,6 +7,7 @@ import { startDnsParent, type DnsParent } from '../support/dns/dns_parent';
 import { freePort } from '../support/processes/free_port';
 import { startService, type Answer, type TestService } from '../support/service';
 import { needs } from '../support/runner/programs';
+import { withConfig } from '../support/config';
 
 type Body = Answer['body'];
 interface Tenant {
@@ -32,7 +33,12 @@ needs('dig', 'named').describe('claims of several projects', () => {
     service = await startService({
       worker: true,
       settings: {
-        ...{ DNS_PORT: String(port), DNS_LISTEN: ADDRESS, DNS_IPS: ADDRESS, DNS_ROOTS: parent.address },
+        ...{
+          DNS_PORT: String(port),
+          DNS_LISTEN: ADDRESS,
+          DNS_IPS: ADDRESS,
+          ...withConfig({ dnsRoots: [parent.address] }),
+        },
         DNS_RESOLVERS: `${ADDRESS}:${port}`,
       },
     });

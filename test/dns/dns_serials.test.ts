@@ -11,6 +11,7 @@ import { startPowerdns, type Powerdns } from '../support/dns/powerdns';
 
 import { fileNeeds, needs } from '../support/runner/programs';
 import { startService, type Answer, type TestService } from '../support/service';
+import { withConfig } from '../support/config';
 
 fileNeeds('dig', 'named');
 jest.setTimeout(60_000);
@@ -98,7 +99,12 @@ described('with PowerDNS', () => {
     parent = await startDnsParent('example.com', await freePort());
     service = await startService({
       worker: true,
-      settings: { POWERDNS_URL: server.url, POWERDNS_API_KEY: server.key, DNS_ROOTS: parent.address, DNS_PORT: '0' },
+      settings: {
+        POWERDNS_URL: server.url,
+        POWERDNS_API_KEY: server.key,
+        ...withConfig({ dnsRoots: [parent.address] }),
+        DNS_PORT: '0',
+      },
     });
   });
   afterAll(async () => {

@@ -6,6 +6,7 @@ import { startDnsParent, type DnsParent } from '../support/dns/dns_parent';
 import { freePort } from '../support/processes/free_port';
 import { startService, type Answer, type TestService } from '../support/service';
 import { fileNeeds } from '../support/runner/programs';
+import { withConfig } from '../support/config';
 
 fileNeeds('named', 'dig');
 
@@ -20,7 +21,10 @@ let port: number;
 beforeAll(async () => {
   port = await freePort();
   parent = await startDnsParent('example.com', await freePort());
-  service = await startService({ worker: true, settings: { DNS_PORT: String(port), DNS_ROOTS: parent.address } });
+  service = await startService({
+    worker: true,
+    settings: { DNS_PORT: String(port), ...withConfig({ dnsRoots: [parent.address] }) },
+  });
 });
 
 afterAll(async () => {
@@ -181,7 +185,7 @@ describe('delegation', () => {
 
   it('answers provider_error where no server of the parent answers', async () => {
     const silent = await startService({
-      settings: { DNS_PORT: String(await freePort()), DNS_ROOTS: `127.0.0.1:${await freePort()}` },
+      settings: { DNS_PORT: String(await freePort()), ...withConfig({ dnsRoots: [`127.0.0.1:${await freePort()}`] }) },
     });
     try {
       const zone = (await silent.call('POST', '/v2/dns_zones', { body: { name: 'silent.example.com' } })).body;

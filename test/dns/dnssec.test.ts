@@ -10,6 +10,7 @@ import { startDnsParent, type DnsParent } from '../support/dns/dns_parent';
 import { freePort } from '../support/processes/free_port';
 import { startService, type Answer, type TestService } from '../support/service';
 import { fileNeeds } from '../support/runner/programs';
+import { withConfig } from '../support/config';
 
 fileNeeds('named', 'dig', 'delv');
 
@@ -40,7 +41,7 @@ beforeAll(async () => {
   });
   await new Promise<void>((resolve) => secondary.bind(0, '127.0.0.1', resolve));
   const DNS_SECONDARIES = `127.0.0.1:${secondary.address().port}`;
-  const settings = { DNS_PORT: String(port), DNS_ROOTS: parent.address, DNS_SECONDARIES };
+  const settings = { DNS_PORT: String(port), ...withConfig({ dnsRoots: [parent.address] }), DNS_SECONDARIES };
   service = await startService({ worker: true, settings });
   zone = (await service.call('POST', '/v2/dns_zones', { body: { name: 'signed.example.com' } })).body;
   const records = [

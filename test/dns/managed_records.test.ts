@@ -7,6 +7,7 @@ import { domainsOf, domainsPath, INGRESS, IPV4, type DomainBody, type Domains } 
 import { freePort } from '../support/processes/free_port';
 import { startService, type Answer, type TestService } from '../support/service';
 import { fileNeeds } from '../support/runner/programs';
+import { withConfig } from '../support/config';
 
 fileNeeds('named', 'dig');
 
@@ -30,7 +31,7 @@ beforeAll(async () => {
       ...INGRESS,
       INGRESS_IPS: IPV4,
       DNS_PORT: String(port),
-      DNS_ROOTS: parent.address,
+      ...withConfig({ dnsRoots: [parent.address] }),
       DNS_RESOLVERS: resolver.address,
     },
   });

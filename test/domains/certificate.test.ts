@@ -8,6 +8,9 @@ import { domainsPath } from '../support/dns/domains';
 import { hasPebble, openPebble, type Pebble } from '../support/ingress/pebble';
 import { waitFor } from '../support/wait_for';
 
+/** The authority has suggested no time, and is not asked for one. */
+const NO_WINDOW = `renewal = '{"ask_at": "2999-01-01T00:00:00Z"}'`;
+
 let bench: CertificateBench;
 
 beforeAll(async () => (bench = await openCertificateBench()));
@@ -130,13 +133,13 @@ withPebble('with an authority (needs pebble and openssl)', () => {
     bench.work(pebble);
     await bench.due(
       'www.shop.example',
-      `issued_at = now() - interval '4 days', expires_at = now() + interval '3 days'`,
+      `${NO_WINDOW}, issued_at = now() - interval '4 days', expires_at = now() + interval '3 days'`,
     );
     await waitFor('the pause', async () => (await bench.pause('www.shop.example')) > 3_600, 15_000);
     expect(await serialOf('www.shop.example')).toBe(first);
     await bench.due(
       'www.shop.example',
-      `issued_at = now() - interval '5 days', expires_at = now() + interval '2 days'`,
+      `${NO_WINDOW}, issued_at = now() - interval '5 days', expires_at = now() + interval '2 days'`,
     );
     await waitFor('another certificate', async () => (await serialOf('www.shop.example')) !== first, 15_000);
     await bench.until('www.shop.example', { status: 'issued', error: null });
@@ -174,7 +177,7 @@ withPebble('with an authority (needs pebble and openssl)', () => {
     bench.work(pebble);
     await bench.due(
       'www.away.example',
-      `issued_at = now() - interval '5 days', expires_at = now() + interval '2 days'`,
+      `${NO_WINDOW}, issued_at = now() - interval '5 days', expires_at = now() + interval '2 days'`,
     );
     await bench.until('www.away.example', { status: 'issued', error: expect.stringContaining('ECONNREFUSED') });
     await bench.due('www.away.example', `expires_at = now() - interval '1 minute'`);

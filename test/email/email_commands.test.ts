@@ -7,6 +7,7 @@ import { startMailReceiver, type MailReceiver } from '../support/email/mail_rece
 import type { Answer, TestService } from '../support/service';
 import { smtpDialogue } from '../support/email/smtp_dialogue';
 import { retryCheck } from '../support/wait_for';
+import { withConfig } from '../support/config';
 
 type Step = readonly [string, RegExp];
 
@@ -22,7 +23,7 @@ beforeAll(async () => {
   bench = await openMailBench({
     worker: true,
     settings: {
-      ...{ SMTP_PORTS: `${port},${tlsPort}/tls`, MX_PORT: String(mxPort), MAIL_SIZE_MB: '1' },
+      ...{ SMTP_PORTS: `${port},${tlsPort}/tls`, MX_PORT: String(mxPort), ...withConfig({ mailSizeMb: 1 }) },
       SMTP_URL: `smtp://127.0.0.1:${receiver.port}`,
     },
   });

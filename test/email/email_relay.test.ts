@@ -5,6 +5,7 @@ import { openMailBench, type MailBench } from '../support/email/mail';
 import { startMailReceiver, type MailReceiver } from '../support/email/mail_receiver';
 import type { Answer, TestService } from '../support/service';
 import { smtpDialogue } from '../support/email/smtp_dialogue';
+import { withConfig } from '../support/config';
 
 type Body = Answer['body'];
 type Step = [string, RegExp];
@@ -27,7 +28,7 @@ beforeAll(async () => {
       SMTP_PORTS: `${port},${tlsPort}/tls`,
       MX_PORT: String(mxPort),
       SMTP_URL: `smtp://127.0.0.1:${receiver.port}`,
-      MAIL_SIZE_MB: '1',
+      ...withConfig({ mailSizeMb: 1 }),
     },
   });
   ({ service } = bench);

@@ -9,6 +9,7 @@ import { openMailBench, type MailBench } from '../support/email/mail';
 import { fileNeeds } from '../support/runner/programs';
 import type { TestService } from '../support/service';
 import { waitFor } from '../support/wait_for';
+import { withConfig } from '../support/config';
 
 fileNeeds('named');
 
@@ -24,7 +25,11 @@ beforeAll(async () => {
   parent = await startDnsParent('example.com', await freePort());
   bench = await openMailBench({
     worker: true,
-    settings: { SMTP_PORTS: `${port},${tlsPort}/tls`, DNS_PORT: String(dnsPort), DNS_ROOTS: parent.address },
+    settings: {
+      SMTP_PORTS: `${port},${tlsPort}/tls`,
+      DNS_PORT: String(dnsPort),
+      ...withConfig({ dnsRoots: [parent.address] }),
+    },
   });
   ({ service } = bench);
 });

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 2 @covers server/graphql contract/live.ts */
 // How a stream ends, and what waits as long: what is said, what is hidden, and who is cut off.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionResult } from 'graphql';

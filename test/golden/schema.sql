@@ -25,6 +25,8 @@ create table acme_accounts (
   authority text not null,
   key text not null,
   created_at timestamp(3) with time zone not null default now(),
+  paused_until timestamp(3) with time zone,
+  pause_reason text,
   constraint acme_accounts_pkey PRIMARY KEY (authority)
 );
 
@@ -467,6 +469,20 @@ CREATE INDEX cdn_zones_by_status ON public.cdn_zones USING btree (project_id, st
 CREATE INDEX cdn_zones_due ON public.cdn_zones USING btree (next_at) WHERE (next_at IS NOT NULL);
 CREATE UNIQUE INDEX cdn_zones_hostname ON public.cdn_zones USING btree (hostname);
 
+create table certificate_orders (
+  id bigint not null,
+  authority text not null,
+  hostname text collate "C" not null,
+  registered_domain text collate "C" not null,
+  is_renewal boolean not null,
+  outcome text not null default 'open'::text,
+  created_at timestamp(3) with time zone not null default now(),
+  constraint certificate_orders_outcome CHECK ((outcome = ANY (ARRAY['open'::text, 'issued'::text, 'failed'::text]))),
+  constraint certificate_orders_pkey PRIMARY KEY (id)
+);
+CREATE INDEX certificate_orders_of_name ON public.certificate_orders USING btree (hostname, created_at);
+CREATE INDEX certificate_orders_recent ON public.certificate_orders USING btree (authority, created_at);
+
 create table certificates (
   id text collate "C" not null,
   domain_id text collate "C",
@@ -489,12 +505,27 @@ create table certificates (
   last_error text,
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
+  application_id text collate "C",
+  preview_id text collate "C",
+  cdn_zone_id text collate "C",
+  reason text,
+  reason_since timestamp(3) with time zone,
+  is_waiting boolean not null default false,
+  unfinished text,
+  renewal jsonb,
+  warned_at timestamp(3) with time zone,
+  constraint certificates_application FOREIGN KEY (application_id) REFERENCES applications(id) ON DELETE CASCADE,
+  constraint certificates_cdn_zone FOREIGN KEY (cdn_zone_id) REFERENCES cdn_zones(id) ON DELETE CASCADE,
   constraint certificates_domain FOREIGN KEY (domain_id) REFERENCES domains(id) ON DELETE CASCADE,
   constraint certificates_pkey PRIMARY KEY (id),
+  constraint certificates_preview FOREIGN KEY (preview_id) REFERENCES previews(id) ON DELETE CASCADE,
   constraint certificates_whole CHECK (((chain IS NULL) = (key IS NULL)))
 );
 CREATE INDEX certificates_due ON public.certificates USING btree (next_at) WHERE (next_at IS NOT NULL);
+CREATE INDEX certificates_of_application ON public.certificates USING btree (application_id) WHERE (application_id IS NOT NULL);
+CREATE INDEX certificates_of_cdn_zone ON public.certificates USING btree (cdn_zone_id) WHERE (cdn_zone_id IS NOT NULL);
 CREATE UNIQUE INDEX certificates_of_domain ON public.certificates USING btree (domain_id);
+CREATE INDEX certificates_of_preview ON public.certificates USING btree (preview_id) WHERE (preview_id IS NOT NULL);
 
 create table check_results (
   id text collate "C" not null,
@@ -1896,6 +1927,14 @@ create table registry_uploads (
 );
 CREATE INDEX registry_uploads_of_registry ON public.registry_uploads USING btree (registry_id, created_at);
 
+create table release_notices (
+  id smallint not null default 1,
+  next_at timestamp(3) with time zone not null default now(),
+  release jsonb,
+  constraint release_notices_id_check CHECK ((id = 1)),
+  constraint release_notices_pkey PRIMARY KEY (id)
+);
+
 create table releases (
   id text collate "C" not null,
   version bigint not null default '1'::bigint,
@@ -2951,6 +2990,8 @@ create sequence activity_seq;
 create sequence applications_tenant_seq;
 
 create sequence bucket_objects_id_seq;
+
+create sequence certificate_orders_id_seq;
 
 create sequence knex_migrations_id_seq;
 

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 2 @covers models/integrations jobs/deployments */
 /** @user any */
 // The whole way with a private repository: webhook, push, preview of a pull request, merge, live. The provider is a
 // peer (test/support/git/git_peer.ts); git, builds and instances are real.

@@ -2,7 +2,7 @@
 /** @user any */
 // npm run worker: the process as an operator meets it.
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { openWorkshop, until, type Workshop } from '../support/runner/workshop';
@@ -71,7 +71,9 @@ const logLines = (worker: ReturnType<typeof start>): string[] =>
     .filter((line) => !line.startsWith('{'));
 
 test('a driver that cannot work here is one line and exit code 1', async () => {
-  const worker = start([], { VOLUME_DIR: '/dev/null/volumes' });
+  rmSync(path.join(dataDir, 'volumes'), { recursive: true, force: true });
+  writeFileSync(path.join(dataDir, 'volumes'), '');
+  const worker = start();
   expect(await worker.ended).toBe(1);
   expect(logLines(worker)).toEqual([
     expect.stringMatching(/^platform-api: the volume driver directory cannot work here: /),
@@ -83,11 +85,11 @@ test('an unknown argument and a newer schema stop it with one line each', async 
   expect(await worker.ended).toBe(1);
   expect(worker.out()).toMatch(/^platform-api: unknown argument --fast; .*\n$/);
   await workshop.rows(
-    `insert into knex_migrations (name, batch, migration_time) values ('9999_of_tomorrow', 99, now())`,
+    `insert into knex_migrations (name, batch, migration_time) values ('9999_contract_9998_x', 99, now())`,
   );
   const older = start();
   expect(await older.ended).toBe(1);
   expect(logLines(older)).toEqual([
-    expect.stringMatching(/^platform-api: the database schema is newer than this program: /),
+    expect.stringMatching(/^platform-api: the database schema is newer than this program can bear: /),
   ]);
 });

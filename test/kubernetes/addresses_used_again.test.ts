@@ -15,6 +15,7 @@ import { startPlantOnCluster } from '../support/kubernetes/service_on_cluster';
 import type { Plant } from '../support/processes/bad_days_program';
 import { endPrograms, startProgram } from '../support/processes/program';
 import { waitFor } from '../support/wait_for';
+import { withConfig } from '../support/config';
 
 const NODE = 'node1';
 const OTHER_NODE = 'node2';
@@ -84,7 +85,7 @@ describeOnTestCluster('an address of a pod that is given to another one', (clust
     const KUBECONFIG = kubeconfigThrough(cluster().kubeconfig, proxy);
     // Where both have their pods, and no others come in between.
     await run('cordon', OTHER_NODE);
-    plant = await startPlantOnCluster(cluster(), { KUBECONFIG }, { ingressProcess: 'separate' });
+    plant = await startPlantOnCluster(cluster(), { KUBECONFIG, ...withConfig({ ingressProcess: 'separate' }) });
     ports = [plant.ingressPort, await startFurtherIngress(plant, KUBECONFIG)];
     applications = { one: await plant.application(site('one')), other: await plant.application(site('other')) };
     for (const application of Object.values(applications)) expect((await application.deploy()).status).toBe('active');

@@ -12,6 +12,7 @@ import { freePort } from '../support/processes/free_port';
 import { endPrograms, startProgram } from '../support/processes/program';
 import { runEnded, startRun } from '../support/runs/runs';
 import { waitFor } from '../support/wait_for';
+import { withConfig } from '../support/config';
 
 let plant: Plant;
 
@@ -66,10 +67,12 @@ describeOnClusterOfMachine('an installation that gets a cluster', (cluster) => {
   beforeAll(async () => {
     const port = await freePort();
     settings = await settingsFor(cluster(), port);
-    plant = await startPlant(
-      { ...settings, WORKLOADS: 'host', VOLUME_DRIVER: 'directory' },
-      { ingressProcess: 'separate' },
-    );
+    plant = await startPlant({
+      ...settings,
+      WORKLOADS: 'host',
+      VOLUME_DRIVER: 'directory',
+      ...withConfig({ ingressProcess: 'separate' }),
+    });
     await pushBaseImage(plant, plant.access().key, port, [await busyboxLayer()]);
   }, 120_000);
   afterAll(async () => {

@@ -1,6 +1,7 @@
 // Requests that were changed on their way, and conditions and tags of copies, over S3.
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync } from 'node:fs';
+import http from 'node:http';
 import path from 'node:path';
 import * as s3 from '@aws-sdk/client-s3';
 import { presignUrl, sha256Hex, signedHeaders, UNSIGNED_PAYLOAD, type Credentials } from '../../core/protocols/sigv4';
@@ -188,4 +189,20 @@ test('metadata in UTF-8 is signed as it is sent, and comes back', async () => {
   expect(await sendPut({ headers: { 'x-amz-meta-color': 'größe €' }, change })).toMatch(/^200/);
   const { Metadata } = await client.send(new s3.HeadObjectCommand({ Bucket: bucket.name, Key: 'key' }));
   expect(Buffer.from(Metadata?.color ?? '', 'latin1').toString()).toBe('größe €');
+});
+
+test('a body is asked for when the rights are there, and not before', async () => {
+  const put = (address: string): Promise<[boolean, number]> =>
+    new Promise((resolve, reject) => {
+      let isInvited = false;
+      const headers = { expect: '100-continue', 'content-length': String(CONTENT.length) };
+      const request = http.request(address, { method: 'PUT', headers, agent: false });
+      request.on('continue', () => ((isInvited = true), request.end(CONTENT)));
+      request.on('response', (response) => (resolve([isInvited, response.statusCode ?? 0]), request.destroy()));
+      request.on('error', reject).flushHeaders();
+    });
+  const address = `${world.endpoint}/${bucket.name}/expected`;
+  expect(await put(address)).toEqual([false, 403]);
+  const at = { endpoint: world.endpoint, bucket: bucket.name, key: 'expected', region: 'local', credentials };
+  expect(await put(presignUrl({ ...at, method: 'PUT', expiresSeconds: 60 }))).toEqual([true, 200]);
 });

@@ -5,13 +5,16 @@ import { observersOf, type Observers } from '../support/observers/observers';
 import { failed, passed, probesOf, type Probes } from '../support/observers/probes';
 import { until } from '../support/email/receivers';
 import { startService, type TestService } from '../support/service';
+import { withConfig } from '../support/config';
 
 let service: TestService;
 let observers: Observers;
 let probes: Probes;
 
 beforeAll(async () => {
-  service = await startService({ settings: { ALLOW_PRIVATE_ADDRESSES: '1', OPERATION_WAIT_SECONDS: '20' } });
+  service = await startService({
+    settings: { ALLOW_PRIVATE_ADDRESSES: '1', ...withConfig({ operationWaitSeconds: 20 }) },
+  });
   observers = observersOf(service);
   probes = probesOf(service);
   for (const name of ['north', 'south', 'south-two']) await probes.add(name);

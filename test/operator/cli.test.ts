@@ -107,6 +107,7 @@ test.each([
   [['env', 'set', 'app_none', '--file', '/nowhere/.env'], '/nowhere/.env cannot be read: ENOENT'],
   [['key', 'create', '--user', 'nobody@example.com'], 'there is no user nobody@example.com'],
   [['key', 'create', '--project', 'prj_none'], 'there is no project prj_none'],
+  [['setup', '--domain', 'https://example.com/'], '--domain takes a domain alone'],
   [['key', 'create', '--user', 'owner@example.com', '--scopes', 'read,root'], 'scopes.1 must be one of'],
   [
     ['key', 'create', '--user', 'owner@example.com', '--projects', 'prj_none'],
@@ -134,6 +135,9 @@ test.each([
   [['env', 'set', 'app_none'], 'needs KEY=VALUE or a --file'],
   [['env', 'set', 'app_none', 'A=1', 'nothing'], 'argument 2 behind the application is not KEY=VALUE'],
   [['user', 'list', 'more'], 'takes no more'],
+  [['setup'], 'setup needs --domain'],
+  [['setup', '--domain', 'example.com', '--ip', 'here'], '--ip here is not an IP address'],
+  [['setup', '--domain', 'example.com', '--email', 'ops'], '--email ops is not an e-mail address'],
 ])('%j is a wrong command line: exit code 2', async (args, reason) => {
   const { code, out, err } = await run(args);
   expect([code, out]).toEqual([2, '']);

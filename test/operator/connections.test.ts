@@ -191,6 +191,20 @@ describe('a guarded server', () => {
     [busy, idle, more].forEach((one) => one.close());
   });
 
+  test('answers what a client expects, as without a guard', async () => {
+    const port = await serve({ perAddress: 10 });
+    const expecting = (expect: string): Promise<[boolean, number]> =>
+      new Promise((resolve, reject) => {
+        let isInvited = false;
+        const request = http.request({ port, host: '127.0.0.1', method: 'PUT', headers: { expect }, agent: false });
+        request.on('continue', () => ((isInvited = true), request.end('body')));
+        request.on('response', (response) => (response.resume(), resolve([isInvited, response.statusCode ?? 0])));
+        request.on('error', reject).flushHeaders();
+      });
+    expect(await expecting('100-continue')).toEqual([true, 200]);
+    expect(await expecting('something')).toEqual([false, 417]);
+  });
+
   test('ends those of the largest client where all have too many', async () => {
     const port = await serve({ perAddress: 10, total: 20 });
     const many = await hold(port, 10, '', '127.0.0.1');

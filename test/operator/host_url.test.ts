@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { loadConfig } from '../../core/config';
+import { loadConfig, type Config } from '../../core/config';
 import { saveUploadsMark } from '../../models/deployments/source_upload/work';
 import { openSourceUploads } from '../../drivers/source/upload_files';
 import { hostUrl } from '../../server/operator/doctor_host_url';
@@ -16,14 +16,15 @@ beforeAll(async () => {
 });
 afterAll(() => service?.close());
 
-const findings = (settings: Record<string, string>) =>
-  hostUrl(
-    loadConfig({
+const findings = (settings: Record<string, string>, values: Partial<Config> = {}) =>
+  hostUrl({
+    ...loadConfig({
       ...{ DATABASE_URL: service.platform.config.databaseUrl ?? '', WORKER: 'separate' },
       PLATFORM_DATA_DIR: service.dataDir,
       ...settings,
     }),
-  );
+    ...values,
+  });
 
 test('a process that answers is in order, and nothing else is', async () => {
   expect(await findings({ HOST_URL: service.url })).toMatchObject([{ status: 'ok' }]);
@@ -43,8 +44,10 @@ test('without it, a process of the API alone has to share the directories of the
   expect(await findings({})).toMatchObject([{ status: 'ok', detail: 'no worker has begun yet' }]);
   const { runtimeDir } = loadConfig({ PLATFORM_DATA_DIR: service.dataDir });
   await saveUploadsMark(service.platform.database, await openSourceUploads(runtimeDir).ensureMark());
-  expect(await findings({})).toMatchObject([{ status: 'ok', detail: expect.stringContaining('shares RUNTIME_DIR') }]);
-  expect(await findings({ RUNTIME_DIR: tmpdir() })).toMatchObject([
+  expect(await findings({})).toMatchObject([
+    { status: 'ok', detail: expect.stringContaining('shares the data directory') },
+  ]);
+  expect(await findings({}, { runtimeDir: tmpdir() })).toMatchObject([
     { status: 'warning', detail: expect.stringContaining('HOST_URL is not set') },
   ]);
 });

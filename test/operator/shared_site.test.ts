@@ -1,4 +1,5 @@
 import { loadConfig } from '../../core/config';
+import { missingDomain } from '../../server/platform/own_domain';
 import { sharedSiteWarning } from '../../server/platform/shared_site';
 
 const warning = (BASE_URL: string, APPS_DOMAIN: string): string | null =>
@@ -27,4 +28,10 @@ test.each([
   ['https://192.0.2.1', 'apps.example.com'],
 ])('%s and applications below %s share none', (base, apps) => {
   expect(warning(base, apps)).toBeNull();
+});
+
+test('an installation without a domain is told the next step, and none with one of its own', () => {
+  expect(missingDomain(loadConfig({}))).toMatch(/^No domain yet: .* Next: \S.* setup --domain example\.com$/);
+  expect(missingDomain(loadConfig({ BASE_URL: 'https://platform.example.com' }))).toBeNull();
+  expect(missingDomain(loadConfig({ APPS_DOMAIN: 'apps.example.com' }))).toBeNull();
 });

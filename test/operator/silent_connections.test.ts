@@ -23,6 +23,7 @@ beforeAll(async () => {
       },
       upgrade: () => false,
       baseUrl: () => 'http://localhost',
+      hasOwnName: () => false,
       corsOrigins: () => [],
     },
   );

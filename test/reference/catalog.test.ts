@@ -5,7 +5,9 @@ let service: TestService;
 let facts: catalogs.HostFacts;
 
 beforeAll(async () => {
-  service = await startService({ settings: { REGION_ID: 'fra1', REGION_NAME: 'Frankfurt', REGION_COUNTRY: 'DE' } });
+  service = await startService({
+    settings: { REGION_ID: 'fra1', REGION_NAME: 'Frankfurt', REGION_LOCATION: 'Frankfurt am Main, DE' },
+  });
   facts = await service.platform.facts();
 });
 
@@ -146,7 +148,7 @@ describe('what is offered is what is here', () => {
         id: 'fra1',
         name: 'Frankfurt',
         country: 'DE',
-        city: null,
+        city: 'Frankfurt am Main',
         available: true,
         features: ['applications', 'databases', 'volumes', 'object_storage', 'registry'],
         // Nothing starts applications here.

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers jobs/deployments/deployment/release_command.ts models/runs/run/release_run.ts */
+/** @tier heavy @quarter 1 @covers jobs/deployments/deployment/release_command.ts models/runs/run/release_run.ts */
 /** @user any */
 // Release commands whose control plane is killed with -9, that meet a limit, and that an earlier version started.
 import path from 'node:path';
@@ -12,8 +12,9 @@ import { procfileApp } from '../support/git/repositories';
 import { processesWith } from '../support/processes/processes';
 import { runIs, runLog, type RunBody } from '../support/runs/runs';
 import { waitFor } from '../support/wait_for';
+import { withConfig } from '../support/config';
 
-const LIMITS = { BUILD_TIMEOUT_SECONDS: '40', BUILD_OUTPUT_MB: '1' };
+const LIMITS = { BUILD_TIMEOUT_SECONDS: '40', ...withConfig({ buildOutputMb: 1 }) };
 const HEADER = '-----> Running the release command';
 
 let plant: Plant;
@@ -98,7 +99,7 @@ test.each([
   [
     'yes a long line of output that says nothing at all',
     'failed',
-    'was ended because it printed more than 1 MB. Make it print less, or raise BUILD_OUTPUT_MB.',
+    'was ended because it printed more than 1 MB. Make it print less.',
     '',
   ],
 ])(

@@ -7,12 +7,13 @@ import { nodeApp } from '../support/git/repositories';
 import { processesWith } from '../support/processes/processes';
 import { finishedRun, runEnded, runIs, runLog, startRun } from '../support/runs/runs';
 import { waitFor } from '../support/wait_for';
+import { withConfig } from '../support/config';
 
 let service: DeployService;
 let application: TestApplication;
 
 beforeAll(async () => {
-  service = await startDeployService({ BUILD_OUTPUT_MB: '1' });
+  service = await startDeployService({ ...withConfig({ buildOutputMb: 1 }) });
   application = await service.application({ ...nodeApp('one'), 'data.txt': 'original\n' });
   await service.call('PUT', `/v2/applications/${application.id}/env/GREETING`, { body: { value: 'hello' } });
   expect((await application.deploy()).status).toBe('active');

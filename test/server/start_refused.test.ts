@@ -31,7 +31,7 @@ describe('what keeps it from starting: one line, exit code 1', () => {
     const made = await database(false);
     await ask(
       made,
-      `insert into knex_migrations (name, batch, migration_time) values ('9999_from_the_future', 99, now())`,
+      `insert into knex_migrations (name, batch, migration_time) values ('9999_contract_9998_future', 99, now())`,
     );
     return made;
   }
@@ -53,6 +53,13 @@ describe('what keeps it from starting: one line, exit code 1', () => {
     const programs = mkdtempSync(path.join(home, 'programs-'));
     writeFileSync(path.join(programs, 'nft'), '#!/bin/sh\necho no packet filter >&2\nexit 1\n', { mode: 0o755 });
     return programs;
+  }
+
+  /** A data directory whose place for volumes is a file. */
+  function withFile(): string {
+    const data = mkdtempSync(path.join(home, 'data-'));
+    writeFileSync(path.join(data, 'volumes'), '');
+    return data;
   }
 
   const nowhere = '/proc/platform';
@@ -91,11 +98,20 @@ describe('what keeps it from starting: one line, exit code 1', () => {
       /does not answer: database "nothing" does not exist/,
       () => ({ DATABASE_URL: Object.assign(new URL(url), { pathname: '/nothing' }).href }),
     ],
-    ['a newer schema', /newer than this program.*9999_from_the_future/, async () => ({ DATABASE_URL: await newer() })],
+    [
+      'a newer schema',
+      /newer than this program can bear.*9999_contract_9998_future/,
+      async () => ({ DATABASE_URL: await newer() }),
+    ],
     ['a malformed setting', /DATABASE_POOL_SIZE is malformed: "many"/, () => ({ DATABASE_POOL_SIZE: 'many' })],
     ['a malformed secret', /PLATFORM_SECRET_KEY is malformed/, () => ({ PLATFORM_SECRET_KEY: 'pw-of-someone' })],
     ['an unknown setting', /PLATFORM_DATADIR is not a setting/, () => ({ PLATFORM_DATADIR: '/x' })],
-    ['a folder for volumes that can not be made', /\/proc\/platform/, () => ({ VOLUME_DIR: nowhere })],
+    ['a folder for volumes that can not be made', /volume driver .*volumes/, () => ({ PLATFORM_DATA_DIR: withFile() })],
+    [
+      'data at a removed setting',
+      /DATABASE_DIR is not a setting any more, and .* has data/,
+      () => ({ DATABASE_DIR: home }),
+    ],
     [
       'networks that this host can not make',
       /NETWORK is isolated, but this host cannot give .* networks of their own: .*(no packet filter|ip: not found)/,

@@ -51,21 +51,3 @@ test('the copy of the project for generators has all that its files import', () 
   const isCopied = (file: string): boolean => COPIED.some((one) => file === one || file.startsWith(`${one}/`));
   expect(leftOut(isCopied, /\.ts$/)).toEqual([]);
 });
-
-test('the image of the Dockerfile has all that it compiles', () => {
-  const ignored = readSource('.dockerignore').trim().split('\n').map(dockerPattern);
-  const isTaken = (file: string): boolean => ignored.findLast(({ covers }) => covers.test(file))?.isTaken ?? true;
-  expect([isTaken('server/main.ts'), isTaken('test/golden/a.json'), isTaken('test/core/a.ts')]).toEqual([
-    true,
-    true,
-    false,
-  ]);
-  expect(leftOut(isTaken, /\.(?:ts|tsx|mjs)$/)).toEqual([]);
-});
-
-/** A line of .dockerignore, of which the last one that covers a file decides. */
-function dockerPattern(line: string): { isTaken: boolean; covers: RegExp } {
-  const isTaken = line.startsWith('!');
-  const place = line.slice(isTaken ? 1 : 0).replace(/[.*]/g, (sign) => (sign === '*' ? '[^/]*' : '\\.'));
-  return { isTaken, covers: new RegExp(`^${place}(?:/|$)`) };
-}

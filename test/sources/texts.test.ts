@@ -43,9 +43,9 @@ describe('sizes', () => {
   });
 
   // Prose wrapped at 120 columns is longer than it reads.
-  it('no file has more than 300 lines, pages aside', () => {
+  it('no file has more than 400 lines, pages aside', () => {
     const long = files.filter(
-      (file) => /\.(ts|mjs|js|graphql|css|html)$/.test(file) && !isForeign(file) && read(file).split('\n').length > 301,
+      (file) => /\.(ts|mjs|js|graphql|css|html)$/.test(file) && !isForeign(file) && read(file).split('\n').length > 401,
     );
     expect(long).toEqual([]);
   });

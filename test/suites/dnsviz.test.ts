@@ -10,6 +10,7 @@ import { freePort } from '../support/processes/free_port';
 import { fileNeeds } from '../support/runner/programs';
 import { startService, type Answer, type TestService } from '../support/service';
 import { describeSuite } from '../support/runner/suites';
+import { withConfig } from '../support/config';
 
 fileNeeds('named', 'dig');
 
@@ -25,7 +26,7 @@ describeSuite('dnsviz', ['venv/bin/dnsviz'], (place) => {
   beforeAll(async () => {
     port = await freePort();
     parent = await startDnsParent('example.com', await freePort());
-    const settings = { DNS_PORT: String(port), DNS_ROOTS: parent.address, DNS_IPS: '127.0.0.1' };
+    const settings = { DNS_PORT: String(port), ...withConfig({ dnsRoots: [parent.address] }), DNS_IPS: '127.0.0.1' };
     service = await startService({ worker: true, settings });
   }, 60_000);
   afterAll(async () => {

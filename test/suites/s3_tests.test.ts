@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers engines/object_storage db/bucket_functions models/object_storage/bucket_object */
+/** @tier heavy @quarter 3 @covers engines/object_storage migrations/frozen models/object_storage/bucket_object */
 // ceph/s3-tests against the embedded endpoint: what is offered passes, but for tests that the table names.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { loadConfig, type Config } from '../../core/config';
-import type { FixedValues } from '../../core/settings/fixed';
+import { configIn } from './config';
 import { createLog } from '../../core/log/log';
 import { memoize } from '../../core/memoize';
 import { named } from '../../db/statement';
@@ -86,7 +86,7 @@ const TRANSITIONAL = new Set([
 ]);
 
 export async function startService(
-  options: { worker?: boolean; settings?: Record<string, string>; fixed?: Partial<FixedValues> } = {},
+  options: { worker?: boolean; settings?: Record<string, string> } = {},
 ): Promise<TestService> {
   const database = await createTestDatabase();
   const dataDir = mkdtempSync(path.join(tmpdir(), 'platform-test-'));
@@ -115,11 +115,15 @@ export async function startService(
     RATE_LIMIT_FAILED_AUTH: '1000000',
     SHUTDOWN_GRACE_SECONDS: '2',
     GIT_OAUTH_CLIENTS: 'gitlab=test-client:test-secret',
-    // Nobody does what an answer would wait for.
-    OPERATION_WAIT_SECONDS: options.worker ? '20' : '0',
     ...options.settings,
   });
-  const config: Config = { ...set, ingressProcess: 'in_process', dnsProcess: 'in_process', ...options.fixed };
+  const config: Config = {
+    ...set,
+    ...{ ingressProcess: 'in_process', dnsProcess: 'in_process' },
+    // Nobody does what an answer would wait for.
+    operationWaitSeconds: options.worker ? set.operationWaitSeconds : 0,
+    ...configIn(options.settings ?? {}),
+  };
   const opened: (() => Promise<void>)[] = [
     database.drop,
     async () => rmSync(dataDir, { recursive: true, force: true }),

@@ -31,7 +31,7 @@ export async function openParent(): Promise<Parent> {
   });
   const [own, port] = [await boundPort(socket), await freeDnsPort()];
   return {
-    settings: { DNS_ROOTS: `127.0.0.1:${own}`, DNS_PORT: String(port) },
+    settings: { DEMO_DNS_ROOT: `127.0.0.1:${own}`, DNS_PORT: String(port) },
     port,
     delegate: (names) => void (nameServers = names),
     close: () => socket.close(),

@@ -52,7 +52,8 @@ export async function openStage(settings: Record<string, string> = {}, before?: 
   };
   const log = path.join(directory, 'service.log');
   // In a separate process group: Ctrl-C must not reach the service, which is needed for the clean-up.
-  const child = spawn(process.execPath, ['--max-semi-space-size=8', path.resolve(__dirname, '../../server/main.js')], {
+  const words = ['--require', path.join(__dirname, 'dns_root.js'), path.resolve(__dirname, '../../server/main.js')];
+  const child = spawn(process.execPath, ['--max-semi-space-size=8', ...words], {
     env,
     detached: true,
     stdio: ['ignore', openSync(log, 'w', 0o600), 'inherit'],

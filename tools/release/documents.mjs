@@ -7,6 +7,7 @@ import * as fs from 'node:fs';
  * What is installed of the lock file, and the programs beside it. `npm sbom` refuses a lock file whose development
  * packages have been given other versions than they ask for.
  * @param app the folder with the lock file and the installed packages
+ * @param origin its `programs` are pairs of name with version and checksum, as npm writes it
  */
 export function partsOf(app, { version, epoch, programs }) {
   const { packages } = JSON.parse(fs.readFileSync(path.join(app, 'package-lock.json'), 'utf8'));
@@ -26,8 +27,8 @@ export function partsOf(app, { version, epoch, programs }) {
   };
 }
 
-function packageOf([place, { version, license, integrity }]) {
-  const name = place.slice(place.lastIndexOf('node_modules/') + 'node_modules/'.length);
+/** A workspace has its name in the lock file, an installed package in its place. */
+function packageOf([place, { name = place.replace(/^.*node_modules\//, ''), version, license, integrity }]) {
   return {
     'bom-ref': place,
     type: 'library',
@@ -35,18 +36,19 @@ function packageOf([place, { version, license, integrity }]) {
     version,
     purl: `pkg:npm/${name.replace('@', '%40')}@${version}`,
     ...(license && { licenses: [{ expression: license }] }),
-    ...(integrity?.startsWith('sha512-') && {
-      hashes: [{ alg: 'SHA-512', content: Buffer.from(integrity.slice(7), 'base64').toString('hex') }],
-    }),
+    ...(integrity?.startsWith('sha512-') && { hashes: [{ alg: 'SHA-512', content: digestOf(integrity) }] }),
   };
 }
 
-function componentOf(program) {
+function componentOf([program, integrity]) {
   const [name, version] = program.split('@');
-  return { 'bom-ref': program, type: 'application', name, version, purl: `pkg:npm/${name}@${version}` };
+  const hashes = [{ alg: 'SHA-512', content: digestOf(integrity) }];
+  return { 'bom-ref': program, type: 'application', name, version, purl: `pkg:npm/${name}@${version}`, hashes };
 }
 
-/** @param subjects files of the release with their sha256 */
+const digestOf = (integrity) => Buffer.from(integrity.slice('sha512-'.length), 'base64').toString('hex');
+
+/** @param subjects files of the release with their sha256. `origin` as above */
 export function provenanceOf(subjects, { version, commit, epoch, arch, programs }) {
   return {
     _type: 'https://in-toto.io/Statement/v1',
@@ -58,11 +60,16 @@ export function provenanceOf(subjects, { version, commit, epoch, arch, programs 
         externalParameters: { version, arch },
         resolvedDependencies: [
           { name: 'platform-api', digest: { gitCommit: commit } },
-          ...programs.map((program) => ({ name: program, uri: componentOf(program).purl })),
+          ...programs.map((program) => ({
+            name: program[0],
+            uri: componentOf(program).purl,
+            digest: { sha512: digestOf(program[1]) },
+          })),
         ],
       },
       runDetails: {
-        builder: { id: 'urn:platform-api:tools:release', version: { node: process.versions.node } },
+        // Without the version of Node.js that ran it: that changes no byte of what it made.
+        builder: { id: 'urn:platform-api:tools:release' },
         metadata: { finishedOn: timeOf(epoch) },
       },
     },

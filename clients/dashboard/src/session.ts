@@ -30,6 +30,15 @@ const VIEWER = graphql(
         email_confirmed
         recovery_codes_left
       }
+      installation {
+        version
+        newer_release {
+          version
+          security
+          changes
+          command
+        }
+      }
       listProjects(limit: 100, sort: "name") {
         data {
           ...ProjectFields
@@ -60,12 +69,15 @@ const LOGOUT = graphql(`
 `);
 
 export type Viewer = ResultOf<typeof VIEWER>['viewer'];
+export type Installation = ResultOf<typeof VIEWER>['installation'];
 export type Project = ResultOf<typeof PROJECT_FIELDS>;
 export type Role = NonNullable<Project['role']>;
 
 /** undefined until it is known. */
 export const viewer = signal<Viewer | null | undefined>(undefined);
 export const projects = signal<readonly Project[]>([]);
+/** What serves these pages; null while nobody is signed in. */
+export const installation = signal<Installation | null>(null);
 
 /** Asks who is signed in. @throws ApiError where the server does not answer */
 export async function loadSession(): Promise<void> {
@@ -73,6 +85,7 @@ export async function loadSession(): Promise<void> {
     const answer = await request(VIEWER, {});
     projects.value = await withMore(answer.listProjects);
     viewer.value = answer.viewer;
+    installation.value = answer.installation;
   } catch (error) {
     if (viewer.value === null) return;
     throw error;
@@ -89,6 +102,7 @@ async function withMore({ data, next_cursor }: ResultOf<typeof VIEWER>['listProj
 export async function signOut(): Promise<void> {
   await request(LOGOUT, {});
   viewer.value = null;
+  installation.value = null;
   projects.value = [];
   navigate('/sign-in');
 }
@@ -107,4 +121,7 @@ export function mayActAs(role: Role, projectId: string | undefined): boolean {
 }
 
 // A session that ended leads to the sign-in page, and from there back to where the person was.
-onSignedOut(() => void (viewer.value = null));
+onSignedOut(() => {
+  viewer.value = null;
+  installation.value = null;
+});

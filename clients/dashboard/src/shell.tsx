@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
 import { useAction } from './api/use_query';
 import { openKeys } from './keyboard';
+import { InstallationFoot } from './parts/installation_foot';
 import { leaveBy } from './parts/unsaved';
 import { signOut, viewer } from './session';
 import { setTheme, theme } from './theme';
@@ -29,6 +30,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         )}
       </header>
       {children}
+      <InstallationFoot />
     </>
   );
 }

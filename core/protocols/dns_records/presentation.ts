@@ -6,7 +6,7 @@ import { encodeRdata, formatRdata, isRdataType, tokenizeValue, ZONE_FILE, type R
 import type { Token } from './tokens';
 
 /** What of a record its value in a zone file is made of; names as in the API. */
-export interface RecordData {
+interface RecordData {
   type: string;
   value: string;
   priority?: number | null;

@@ -3,7 +3,6 @@
 import path from 'node:path';
 import type { HostFacts } from '../../../core/catalog/host_facts';
 import { BuildError, type BuildPlan, type BuildSettings } from '../../builder';
-import { requireMountSources } from './dockerfile_mounts';
 import { rewriteDockerfile } from './dockerfile_rewrite';
 import { requireBuildable } from './dockerfile_rules';
 import { dockerfileScript } from './dockerfile_script';
@@ -79,4 +78,36 @@ function secretsIn(instructions: readonly Instruction[]): { id: string; names: s
     const plain = id.replaceAll(/[.-]/g, '_');
     return /^[A-Za-z_]/.test(plain) ? [{ id, names: [...new Set([plain, plain.toUpperCase()])] }] : [];
   });
+}
+
+// Sources of `RUN --mount=type=bind`: the buildah of Debian 12 only warns if they are missing.
+
+/** @param file its name in messages. @throws BuildError with the line number, for a missing file */
+async function requireMountSources(
+  instructions: readonly Instruction[],
+  file: string,
+  files: Pick<SourceFiles, 'has' | 'isDirectory'>,
+): Promise<void> {
+  for (const { name, line, rest } of instructions) {
+    if (name !== 'RUN') continue;
+    for (const source of optionsOf(rest).options.flatMap(sourceOf)) {
+      if ((await files.has(source)) || (await files.isDirectory(source))) continue;
+      throw new BuildError(`Line ${line} of ${file}: there is no \`${source}\` in the source to mount.`);
+    }
+  }
+}
+
+/** Sources in another stage or image, or with variables, are known only during the build. */
+function sourceOf(option: string): string[] {
+  const fields = new Map(
+    option.startsWith('--mount=')
+      ? option
+          .slice('--mount='.length)
+          .split(',')
+          .map((field) => [field.replace(/=.*$/, ''), field.replace(/^[^=]*=?/, '').replace(/^"(.*)"$/, '$1')] as const)
+      : [['type', 'none'] as const],
+  );
+  const source = fields.get('source') ?? fields.get('src') ?? '.';
+  if ((fields.get('type') ?? 'bind') !== 'bind' || fields.has('from') || source.includes('$')) return [];
+  return [path.posix.join('.', path.posix.resolve('/', source).slice(1))];
 }

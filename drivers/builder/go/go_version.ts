@@ -7,7 +7,7 @@ import type { BuildHost } from '../language_plan';
 // https://go.dev/doc/toolchain
 const FETCHES_OTHERS = '>=1.21';
 
-export interface ChosenGo {
+interface ChosenGo {
   version: string;
   tools: Tool[];
   reasons: string[];

@@ -32,7 +32,7 @@ const known: FrameworkServer[] = [
   { packages: ['@nestjs/core'], command: 'node dist/main.js' },
 ];
 
-export interface Framework {
+interface Framework {
   title: string;
   /** What its build script calls, where its output is a site or a server. */
   build?: string;

@@ -22,7 +22,7 @@ import { runCommand, type ManagerName, type PackageManager } from './package_man
 import type { Workspace } from './workspace';
 import { memberDirectories } from './workspace_build';
 
-export interface Start {
+interface Start {
   /** null: no start command was found. */
   start: string | null;
   note: string | null;

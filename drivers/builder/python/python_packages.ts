@@ -27,7 +27,7 @@ interface Packages {
   steps: Step[];
 }
 
-export interface Stated {
+interface Stated {
   statement: PythonStatement;
   project: PythonProject | null;
   chosen: ChosenGroups;

@@ -5,7 +5,7 @@ import type { SourceFiles } from '../source_files';
 
 const FILES_MAX = 20;
 
-export interface Requirements {
+interface Requirements {
   /** Requirements, without options. */
   lines: string[];
   /** The file and its includes. */

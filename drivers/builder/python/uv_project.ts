@@ -5,7 +5,7 @@ import { isNamed } from '../node/workspace_patterns';
 import type { SourceFiles } from '../source_files';
 import { stringsOf, parseToml, table, type PythonProject } from './python_project';
 
-export interface UvProject {
+interface UvProject {
   /** Path of the lock file from the root directory; null where there is none. */
   lock: string | null;
 }

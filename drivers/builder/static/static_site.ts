@@ -13,7 +13,7 @@ const FURTHER_DIRECTORIES = [
   ...['site', 'output', 'docs/dist', 'docs/build', 'web/dist', 'build/default', '__sapper__/export', 'book'],
 ];
 
-export type SitePlan = Pick<LanguagePlan, 'site' | 'processes'>;
+type SitePlan = Pick<LanguagePlan, 'site' | 'processes'>;
 
 // `.cjs`: a package.json above may declare the files ES modules.
 const serverDirectory = '.platform';

@@ -118,7 +118,7 @@ export function hashOf(password: string): string {
   return `*${createHash('sha1').update(once).digest('hex').toUpperCase()}`;
 }
 
-export function quoted(text: string): string {
+function quoted(text: string): string {
   return `"${text.replace(/[\\"]/g, '\\$&')}"`;
 }
 

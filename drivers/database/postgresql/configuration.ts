@@ -17,7 +17,7 @@ import { walMegabytes } from '../disk_size';
  * open: accepts clients. private: socket of the platform only. recovery: private, and restores WAL from `fetch`.
  * `limit` as in storage.ts.
  */
-export interface Mode {
+interface Mode {
   kind: 'open' | 'private' | 'recovery';
   limit?: 'none' | 'soft' | 'hard';
   settings?: Record<string, string | number>;

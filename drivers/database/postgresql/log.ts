@@ -12,7 +12,7 @@ const keptFiles = 6;
 const recentMs = 10 * 60_000;
 
 /** One log line as shown to users. */
-export interface LogLine {
+interface LogLine {
   at: string | null;
   source: 'server' | 'slow_query';
   severity: string | null;

@@ -47,7 +47,7 @@ export function requireTools(programs: Programs, tools: string[]): void {
   );
 }
 
-export interface Tool {
+interface Tool {
   as?: Owner;
   env?: Record<string, string>;
   cwd?: string;

@@ -22,7 +22,7 @@ const processesBeside = 64;
 type Launched = Pick<Cluster['spec'], 'size' | 'tenant' | 'port'> & { bin: string };
 
 /** The unit of the server in place, or of the staging server. */
-export type Which = 'server' | 'staging';
+type Which = 'server' | 'staging';
 
 export async function isPostgresRunning(cluster: Cluster, which: Which = 'server'): Promise<boolean> {
   const handle = await cluster.engine.runtime.find(nameOf(cluster, which));

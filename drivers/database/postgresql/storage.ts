@@ -9,7 +9,7 @@ import type { Cluster } from './cluster';
 export type Stage = 'none' | 'soft' | 'hard';
 
 /** `usedBytes`: null where the measurement failed. */
-export interface Storage {
+interface Storage {
   usedBytes: number | null;
   stage: Stage;
 }

@@ -6,7 +6,7 @@ import type { DatabaseServer, ServerUser } from '../../database';
 import { DriverError } from '../../../core/driver';
 
 /** `rules` in the syntax of ACL SETUSER. */
-export interface Account {
+interface Account {
   username: string;
   rules: string[];
 }
@@ -71,7 +71,7 @@ export function aclLines(spec: DatabaseServer): string[] {
 }
 
 /** Password hash in the format of the server. */
-export function hashOf(password: string): string {
+function hashOf(password: string): string {
   return createHash('sha256').update(password).digest('hex');
 }
 

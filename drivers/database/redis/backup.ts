@@ -86,7 +86,7 @@ export async function upgrade(
 }
 
 /** As ServerReplacement. Without `disk`, the disk has the size of the package. */
-export interface Change {
+interface Change {
   key: string;
   disk?: NextDisk;
   now: DatabaseServer;

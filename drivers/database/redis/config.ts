@@ -102,7 +102,7 @@ export function configuration(spec: DatabaseServer, serverDirectory: ServerDirec
   return [...settings(spec, serverDirectory, engineVersion), ...live, ...secret, ...aclLines(spec), ''].join('\n');
 }
 
-export function quoted(text: string): string {
+function quoted(text: string): string {
   return `"${text.replace(/[\\"]/g, '\\$&')}"`;
 }
 

@@ -121,7 +121,7 @@ export async function ensureStorage(
 }
 
 /** Replication lag of a replica; null for a primary. */
-export function lagOf(role: Map<string, string>): number | null {
+function lagOf(role: Map<string, string>): number | null {
   if (role.get('role') !== 'slave') return null;
   const since =
     role.get('master_link_status') === 'up'

@@ -25,14 +25,14 @@ import { watchObjects, type WatchEvent, type WatchOptions } from './watch';
 /** The field manager of all that the platform applies. */
 export const FIELD_MANAGER = 'platform-api';
 
-export interface ApplyOptions {
+interface ApplyOptions {
   /** Takes fields over that other managers have; without it that is a `conflict`, which names them. */
   force?: boolean;
   /** Checks it, and changes nothing. */
   dryRun?: boolean;
 }
 
-export interface RemoveOptions {
+interface RemoveOptions {
   /** `Foreground`: what belongs to it goes first. */
   propagation?: 'Foreground' | 'Background' | 'Orphan';
   /** Only this object, and not one of the same name that came after it: `conflict`. */
@@ -50,7 +50,7 @@ export interface AccessQuestion {
   name?: string;
 }
 
-export interface ClusterVersion {
+interface ClusterVersion {
   gitVersion: string;
   major: string;
   minor: string;
@@ -118,7 +118,7 @@ export interface KubernetesClient {
   close(): void;
 }
 
-export interface Scale {
+interface Scale {
   desired: number;
   observed: number;
 }

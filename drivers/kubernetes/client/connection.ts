@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { Agent, request as requestHttps, type RequestOptions } from 'node:https';
 import type { DriverError } from '../../../core/driver';
 import { type DriverContext } from '../../../core/driver';
+import { pauseMsAfter } from '../../../core/process/backoff';
 import type { ClusterAccess } from './access';
 import { openCredentials, type RequestCredentials } from './credentials';
 import { hasCode, KubernetesError, kubernetesRefusal, retryAfterMsOf, type Subject } from './failure';
@@ -20,7 +21,7 @@ export interface ApiRequest {
 }
 
 /** Null and undefined are left out. */
-export type Query = Readonly<Record<string, string | number | boolean | null | undefined>>;
+type Query = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
 export interface Connection {
   /** The JSON object of a 2xx answer. @throws DriverError, mostly KubernetesError */
@@ -35,12 +36,12 @@ export interface Connection {
   close(): void;
 }
 
-export interface UpgradeOptions extends RequestCredentials {
+interface UpgradeOptions extends RequestCredentials {
   url: URL;
 }
 
 /** Of a whole answer. Pages of lists are the largest. */
-export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
+const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 const REFUSAL_BYTES_MAX = 64 * 1024;
 /** Until the headers of an answer come. API servers end requests that are not watches after 60 s. */
 const ANSWER_MS = 65_000;
@@ -50,6 +51,8 @@ const CONNECTIONS_MAX = 32;
 const ATTEMPTS_MAX = 6;
 /** Whoever is to wait for longer is told so. */
 const RETRY_MS_MAX = 30_000;
+/** Where the server says nothing. */
+const UNTOLD = { firstMs: 500, maxMs: RETRY_MS_MAX };
 
 export function openConnection(access: ClusterAccess): Connection {
   const credentials = openCredentials(access);
@@ -118,7 +121,7 @@ async function pauseAsTold(
   header: string | undefined,
   ctx: DriverContext,
 ): Promise<void> {
-  const told = retryAfterMsOf(header) ?? 250 * 2 ** count;
+  const told = retryAfterMsOf(header) ?? pauseMsAfter(count, UNTOLD);
   const ms = told * (1 + Math.random() / 4);
   if (told > RETRY_MS_MAX || Date.now() + ms >= ctx.deadline) throw refusal;
   await pause(ms, ctx.signal);

@@ -10,7 +10,7 @@ export interface RequestCredentials {
   tls: { ca?: string; cert?: string; key?: string; servername?: string; rejectUnauthorized: boolean };
 }
 
-export interface Credentials {
+interface Credentials {
   /** @throws DriverError `unauthorized`, `unsupported`, `transient` */
   current(ctx: DriverContext): Promise<RequestCredentials>;
   /** After a 401. */

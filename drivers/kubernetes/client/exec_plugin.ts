@@ -12,7 +12,7 @@ export interface PluginCredential {
 }
 
 /** For KUBERNETES_EXEC_INFO. */
-export interface ClusterInfo {
+interface ClusterInfo {
   server: string;
   authority: string | null;
   serverName: string | null;

@@ -2,7 +2,7 @@
 import type { Status } from 'kubernetes-types/meta/v1';
 import { DriverError, type DriverErrorReason } from '../../../core/driver';
 
-export type KubernetesErrorCode =
+type KubernetesErrorCode =
   | 'not_found'
   /** The cluster does not serve this kind of object. */
   | 'api_absent'

@@ -1,5 +1,5 @@
 /** A line without its end. `cut`: it was longer, and the rest of it was dropped. */
-export interface StreamLine {
+interface StreamLine {
   content: Buffer;
   cut: boolean;
 }

@@ -51,7 +51,7 @@ export function inForeground(commandLine: string): string[] {
 }
 
 /** script(1), which runs as the platform's user; null where the host has none. */
-export function terminalProgram(): string | null {
+function terminalProgram(): string | null {
   const places = systemPath.split(':').map((place) => path.join(place, 'script'));
   return places.find((file) => ((statSync(file, { throwIfNoEntry: false })?.mode ?? 0) & 0o111) !== 0) ?? null;
 }

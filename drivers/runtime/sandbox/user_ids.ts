@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync
 import { createServer, type Server } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isSameDirectory } from '../../../core/directory';
 import { DriverError } from '../../../core/driver';
 
 export const FIRST_USER_ID = 700_000;
@@ -54,9 +55,14 @@ export async function withClaimsLocked<T>(work: () => T): Promise<T> {
 
 function claimLocked({ directory, base, isUsed, claims }: Required<UserIdOptions>): UserIds {
   const all = readClaims(claims);
-  const own = [...all].find(([, owner]) => owner === directory)?.[0];
-  if (own !== undefined && (base === null || base === own)) return { base: own, sharedWith: null };
-  const others = new Map([...all].filter(([, owner]) => owner !== directory));
+  const isOwn = ([, owner]: [number, string]): boolean => isSameDirectory(owner, directory);
+  const own = [...all].find(isOwn)?.[0];
+  if (own !== undefined && (base === null || base === own)) {
+    // The directory may be mounted elsewhere now, and the former path may go.
+    if (all.get(own) !== directory) writeClaim(claims, own, directory);
+    return { base: own, sharedWith: null };
+  }
+  const others = new Map([...all].filter((claim) => !isOwn(claim)));
   const wanted = base ?? (isUsed ? FIRST_USER_ID : firstFree(others));
   const other = ownerOf(others, wanted);
   // Its files belong to these ids, and cannot be given to others while its programs run.
@@ -67,9 +73,13 @@ function claimLocked({ directory, base, isUsed, claims }: Required<UserIdOptions
       `The user ids from ${wanted} on belong to the installation in ${other}. Set TENANT_UID_BASE to another number, ` +
         'or leave it out.',
     );
-  writeFileSync(path.join(claims, String(wanted)), `${directory}\n`, { mode: 0o644, flush: true });
+  writeClaim(claims, wanted, directory);
   if (own !== undefined) rmSync(path.join(claims, String(own)));
   return { base: wanted, sharedWith: null };
+}
+
+function writeClaim(claims: string, base: number, directory: string): void {
+  writeFileSync(path.join(claims, String(base)), `${directory}\n`, { mode: 0o644, flush: true });
 }
 
 /** Directories by the first id that they have claimed. Claims of directories that are gone are removed. */

@@ -8,7 +8,7 @@ import { applyOver, applyOwn, isOfAnother, keyOf, type OwnObjects } from './own_
 import { ensureProjectQuota, type ProjectRoom } from './project_quota';
 
 /** What the operator says about networks of the cluster. */
-export interface NetworkSettings {
+interface NetworkSettings {
   /** Namespace in which the ingress runs. */
   ingressNamespace: string | null;
   /** CIDRs outside of the cluster from which an ingress connects. */
@@ -51,13 +51,13 @@ const PRIVATE_BLOCKS_6 = ['fc00::/7', 'fe80::/10'];
 const DNS_PORT = 53;
 
 /** Pods of it are held to the profile `restricted` of the Pod Security Standards. */
-export function projectNamespace(prefix: string, projectId: string): Namespace {
+function projectNamespace(prefix: string, projectId: string): Namespace {
   const labels = { ...projectLabels(prefix, projectId), 'pod-security.kubernetes.io/enforce': 'restricted' };
   return { metadata: { name: namespaceOf(prefix, projectId), labels } };
 }
 
 /** Applied before anything runs in the namespace. */
-export function projectNetworkPolicy(
+function projectNetworkPolicy(
   prefix: string,
   projectId: string,
   { ingressNamespace, ingressAddresses, egressAllow }: NetworkSettings,

@@ -69,7 +69,7 @@ export function isInItsProject({ prefix }: Pick<OwnObjects, 'prefix'>, { metadat
 }
 
 /** Those of the scope that are in the namespace of their project. @throws DriverError */
-export async function listOwn<T extends KubernetesObject>(
+async function listOwn<T extends KubernetesObject>(
   own: OwnObjects,
   type: ResourceType<T>,
   labels: Record<string, string>,

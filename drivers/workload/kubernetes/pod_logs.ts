@@ -14,7 +14,7 @@ import { unboundedContext } from '../../../core/driver';
 import { isMark } from './task/script';
 
 /** Where the log of a pod is. */
-export interface PodLogSource {
+interface PodLogSource {
   uid: string;
   /** Of the log: `pod.` and the uid, or `job.` and the id of a task. */
   key: string;

@@ -13,7 +13,7 @@ const VISITOR_IDLE_MS = 45_000;
 const SMALL_BYTES = 64 * 1024;
 
 /** The response before conditions, ranges and compression. */
-export interface Whole {
+interface Whole {
   status: number;
   headers: HeaderFields;
   /** Null unless it is known before the first byte is sent. */

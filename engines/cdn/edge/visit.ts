@@ -127,7 +127,7 @@ export function countHit({ state, zone, domain_id }: Visit): void {
   trafficOf(state, zone.id, domain_id).hits += 1;
 }
 
-export function countOrigin({ state, zone, domain_id }: Visit): void {
+function countOrigin({ state, zone, domain_id }: Visit): void {
   trafficOf(state, zone.id, domain_id).origin_requests += 1;
 }
 
@@ -203,7 +203,7 @@ export function siteOf({ visitor }: Visit): string {
   return `${visitor.scheme}://${visitor.host}`;
 }
 
-export function pathOf(target: string): string {
+function pathOf(target: string): string {
   return target.split('?', 1)[0] ?? target;
 }
 

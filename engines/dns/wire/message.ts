@@ -7,9 +7,9 @@ import { keyOfLabels, readQuestionName, type Labels } from './names';
 import { TYPE } from './rdata';
 import { recordHead } from '../signer';
 
-export const HEADER_BYTES = 12;
+const HEADER_BYTES = 12;
 /** Advertised UDP size, and maximum size of UDP responses: avoids fragmentation (RFC 9715 §3.1). */
-export const UDP_BYTES_MAX = 1232;
+const UDP_BYTES_MAX = 1232;
 const TCP_BYTES_MAX = 65_535;
 
 const FLAG = {

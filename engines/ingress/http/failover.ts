@@ -3,7 +3,8 @@ import { fixedPage } from '../pages';
 import { isElsewhere } from '../confirmation';
 import { probeInstance } from '../reachability';
 import { destroyConnection, type Upstream, type UpstreamConnection } from '../upstream';
-import { chooseInstance, failConnecting, isRepeatable, type ProxiedRequest } from './proxied_request';
+import { chooseInstance, failConnecting, type ProxiedRequest } from './proxied_request';
+import { isRepeatable } from './repeatable';
 import { failRequest, releaseUpstream } from './response';
 
 /** To be called at an interval. */

@@ -8,14 +8,15 @@ import type { SecureContext, TLSSocket } from 'node:tls';
 import type { IngressDriver, IngressCallbacks, Route } from '../ingress';
 import { refuseClient } from './client_error';
 import { acceptVisitor, closeIdleVisitors, noteHttp2 } from './simple_connection';
-import { tlsContextCache, contextOf, forgetContext } from '../tls_contexts';
+import { tlsContextCache, contextOf, forgetContext, keepContexts } from '../tls_contexts';
 import { http2Visitors, type Http2Visitors } from './http2';
 import { handleRequest } from './request_handler';
 import { openVisitorGate } from './visitor_gate';
+import { waitUntilIdle } from './wait_until_idle';
 import type { IngressState } from '../ingress_state';
 import { INGRESS_LIMITS, type IngressLimits } from '../limits';
 import { listenFor, portOf, stopListening, type Listeners, type Predecessor } from '../listeners';
-import { addServices, serviceHosts, type ServedService } from '../services';
+import { addServices, serviceHosts, type ServedService } from '../platform_services';
 import { enforceTimeouts } from '../timeouts';
 import {
   applyRoutes,
@@ -33,7 +34,6 @@ import {
 } from '../route_table';
 import { takeCounters, trafficCounters } from '../traffic';
 import { endTunnel } from './tunnel';
-import type { Upstream } from '../upstream';
 
 export interface IngressOptions {
   host: string;
@@ -57,7 +57,8 @@ type Scheme = 'http' | 'https';
 
 /** Time for clients to see `Connection: close` before their idle connections are closed. */
 const QUIET_MS = 500;
-const KEEP_CERTIFICATES_MS = 15_000;
+/** Where a successor takes new connections, nothing presses, and clients of a busy machine are slow. */
+const QUIET_WHEN_REPLACED_MS = 5_000;
 
 /**
  * Opens the ingress, without routes. Rejects with the error of `listen`, e.g. EADDRINUSE, where a port cannot be bound.
@@ -99,7 +100,7 @@ export async function openIngressServer(
   const portOfScheme = (scheme: Scheme): number => portOf(listeners.get(scheme) as NetServer);
   ingress.httpsPort = secure && portOfScheme('https');
   const timer = setInterval(() => enforceTimeouts(ingress), ingress.limits.sweepMs).unref();
-  const warming = keepCertificates(ingress);
+  const warming = keepContexts(ingress.certificates, serviceHosts(ingress.table));
   const ports = { http: portOfScheme('http'), https: ingress.httpsPort };
   return {
     driver: driver(ingress, ports, () => (clearInterval(timer), clearInterval(warming)), {
@@ -110,16 +111,6 @@ export async function openIngressServer(
     }),
     listeners,
   };
-}
-
-/**
- * Those of the platform's own names: while the control plane is away nobody can look them up, and then it has to be
- * served that it is.
- */
-function keepCertificates({ table, certificates }: IngressState): NodeJS.Timeout {
-  const load = (): void => serviceHosts(table).forEach((host) => void contextOf(certificates, host));
-  load();
-  return setInterval(load, KEEP_CERTIFICATES_MS).unref();
 }
 
 interface OpenSockets {
@@ -155,8 +146,8 @@ function driver(
     },
     takeTraffic: () => takeCounters(ingress.traffic),
     forgetCertificate: (host) => forgetContext(ingress.certificates, host === null ? null : normalizeHost(host)),
-    close: async (graceMs) => {
-      await closeAll(ingress, open, graceMs);
+    close: async (graceMs, tunnelGraceMs = ingress.limits.tunnelDrainMs) => {
+      await closeAll(ingress, open, graceMs, tunnelGraceMs);
       stopTimer();
     },
   };
@@ -265,31 +256,20 @@ function onUpgrade(
   handleRequest(ingress, { request, response, listener, expects: false, upgrade: { socket, head, protocol, detach } });
 }
 
-async function waitUntilIdle(ingress: IngressState, upstream: Upstream, ms: number): Promise<void> {
-  if (upstream.open === 0) return;
-  const timer = setTimeout(
-    () => upstream.tunnels.forEach(endTunnel),
-    Math.min(ms, ingress.limits.tunnelDrainMs),
-  ).unref();
-  const late = new AbortController();
-  const empty = new Promise<void>((resolve) => upstream.idleWaiters.push(resolve));
-  await Promise.race([empty, sleep(ms, undefined, { signal: late.signal, ref: false }).catch(() => undefined)]);
-  late.abort();
-  clearTimeout(timer);
-}
-
 async function closeAll(
   ingress: IngressState,
   { servers, listeners, sockets, visitors }: OpenSockets,
   graceMs: number,
+  tunnelGraceMs: number,
 ): Promise<void> {
   ingress.closing = true;
   const closed = Promise.all([...listeners.values()].map(stopListening));
   visitors?.close();
   const until = performance.now() + graceMs;
-  const tunnelsUntil = performance.now() + Math.min(graceMs, ingress.limits.tunnelDrainMs);
+  const tunnelsUntil = performance.now() + Math.min(graceMs, tunnelGraceMs);
   // On a connection that is closed once idle, a request may already be in transit (RFC 9112 section 9.6).
-  const quietUntil = performance.now() + Math.min(graceMs, QUIET_MS);
+  const quietMs = tunnelGraceMs > ingress.limits.tunnelDrainMs ? QUIET_WHEN_REPLACED_MS : QUIET_MS;
+  const quietUntil = performance.now() + Math.min(graceMs, quietMs);
   while (sockets.size > 0 && performance.now() < until) {
     await sleep(20);
     if (performance.now() >= quietUntil) closeIdle(ingress, servers);

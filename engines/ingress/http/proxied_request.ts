@@ -7,13 +7,14 @@ import { isTrusted } from '../confirmation';
 import { chooseUpstream, stickyCookie } from '../load_balancing';
 import { forwardedHead, type Caller } from './forwarded_head';
 import type { IngressState } from '../ingress_state';
-import { noTargetPage, fixedPage, servicePage, type Reason } from '../pages';
-import { finishProxying, releaseUpstream, endResponse, closeAfterResponse, sendPage } from './response';
+import { noTargetPage, fixedPage, type Reason } from '../pages';
+import { addTrailers, finishProxying, releaseUpstream, endResponse, closeAfterResponse, sendPage } from './response';
 import { noteFailedConnection } from '../reachability';
 import type { Site } from '../route_table';
 import { hasAuthority } from '../tls_contexts';
 import type { TrafficOwner } from '../traffic';
-import { endWaiting, waitForService } from './service_waiting';
+import { connectionKindOf, isRepeatable } from './repeatable';
+import { endWaiting, loseService, waitForService } from './service_waiting';
 import { openTunnel } from './tunnel';
 import type { VisitorRequest, VisitorResponse } from '../visitor';
 import {
@@ -60,6 +61,8 @@ export interface ProxiedRequest extends ConnectionUser, InboundRequest {
    * The kept-alive connection was closed before the first byte of the response: retried once, with the same instance.
    */
   resending: boolean;
+  /** For a service that was away. */
+  hasWaited: boolean;
   body: BodyState;
   /**
    * The last chunk of the response so far, held back until it is known whether it is the final one. It is copied before
@@ -79,9 +82,6 @@ export interface ProxiedRequest extends ConnectionUser, InboundRequest {
 
 /** Up to this size, concatenating the body to the head is cheaper than two writes. */
 const SMALL_BYTES = 4_096;
-const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE']);
-/** Of services: the second answer to a DELETE would be that there is nothing. */
-const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
 const HSTS = ['Strict-Transport-Security', 'max-age=31536000'] as const;
 
 /** `finishProxying` must be called when the response is closed. */
@@ -127,6 +127,7 @@ function newProxiedRequest(
     tried: [],
     attempts: 0,
     resending: false,
+    hasWaited: false,
     body: bodyOf(request),
     pending: null,
     answered: false,
@@ -169,30 +170,20 @@ function sendToInstance(proxied: ProxiedRequest, upstream: Upstream): void {
   proxied.owner.instance_id = upstream.instanceId;
   proxied.touchedMs = now;
   upstream.open += 1;
-  const kind = connectionKindOf(proxied);
+  const connection = takeConnection(upstream, proxied, now, connectionKindOf(proxied), ingress.limits.headerBytes);
   proxied.attempts += 1;
-  const connection = takeConnection(upstream, proxied, now, kind, ingress.limits.headerBytes);
   proxied.connection = connection;
   const { target, authority, expects } = proxied;
   const protocol = upgrade?.protocol ?? null;
-  const trust =
-    proxied.site.service === null
-      ? ({ trustProxy: ingress.trustProxy, requestId: 'of_caller' } as const)
-      : ({ trustProxy: 0, requestId: 'as_sent' } as const);
-  const head = forwardedHead(request, { target, authority, caller, protocol, expects, ...trust });
+  const trustProxy = proxied.site.service === null ? ingress.trustProxy : 0;
+  const requestId = proxied.site.service === null ? 'of_caller' : 'as_sent';
+  const head = forwardedHead(request, { target, authority, caller, trustProxy, protocol, expects, requestId });
   const body = takeWholeBody(proxied);
   // Send the head and the start of the body in one packet.
   if (proxied.body === 'held' && connection.socket !== null) holdWrites(connection.socket);
   const isWhole = proxied.body === 'none' || proxied.body === 'sent';
   sendHead(connection, request.method as string, head + body, isWhole && upgrade === null);
   if (connection.socket !== null) startSendingBody(proxied);
-}
-
-/** A service says on a new connection that it will serve it: what may not be sent twice gets one. */
-function connectionKindOf(proxied: ProxiedRequest): Parameters<typeof takeConnection>[3] {
-  if (proxied.upgrade !== null || proxied.attempts > 0) return 'new';
-  if (isRepeatable(proxied)) return 'repeatable';
-  return proxied.site.service === null ? 'once' : 'new';
 }
 
 /** Handles the timeout of a connection attempt. */
@@ -208,16 +199,11 @@ function holdWrites(socket: Socket): void {
   process.nextTick(() => process.nextTick(() => socket.uncork()));
 }
 
-/** RFC 9110 section 9.2.2: only idempotent requests may be retried when it is unknown whether they arrived. */
-export function isRepeatable({ body, site, request }: ProxiedRequest): boolean {
-  return body === 'none' && (site.service === null ? IDEMPOTENT : SAFE).has(request.method as string);
-}
-
 function onConnected(this: ProxiedRequest): void {
   this.touchedMs = performance.now();
   startSendingBody(this);
   const { service } = this.site;
-  if (service !== null) endWaiting(service, chooseInstance);
+  if (service !== null) endWaiting(this, service, chooseInstance);
 }
 
 function onInformational(this: ProxiedRequest, head: ResponseHead): void {
@@ -274,7 +260,7 @@ function onComplete(this: ProxiedRequest, trailers: string[]): void {
   const { pending, connection, response } = this;
   this.ended = true;
   this.pending = null;
-  if (trailers.length > 0) response.addTrailers(pairs(trailers));
+  if (trailers.length > 0) addTrailers(response, trailers);
   if (connection !== null && (this.body === 'none' || this.body === 'sent'))
     returnConnection(connection, performance.now());
   else if (connection !== null) destroyConnection(connection);
@@ -308,16 +294,6 @@ function onBroken(this: ProxiedRequest, error: NodeJS.ErrnoException): void {
     this.resending = true;
     return sendToInstance(this, upstream);
   }
-  if (service === null) return sendPage(this, fixedPage('broken'));
-  if (connection.receivedBytes || !isRepeatable(this) || this.resending)
-    return sendPage(this, servicePage('service_lost', service.served));
-  this.resending = true;
-  waitForService(this, service, chooseInstance);
-}
-
-function pairs(list: string[]): [string, string][] {
-  return Array.from({ length: list.length / 2 }, (_, index) => [
-    list[2 * index] as string,
-    list[2 * index + 1] as string,
-  ]);
+  if (service === null) sendPage(this, fixedPage('broken'));
+  else loseService(this, service, connection.receivedBytes, chooseInstance);
 }

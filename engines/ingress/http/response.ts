@@ -94,6 +94,15 @@ export function endAfterRequest(
   request.resume();
 }
 
+/** @param list alternating names and values */
+export function addTrailers(response: VisitorResponse, list: readonly string[]): void {
+  const pairs = Array.from({ length: list.length / 2 }, (_, index): [string, string] => [
+    list[2 * index] as string,
+    list[2 * index + 1] as string,
+  ]);
+  response.addTrailers(pairs);
+}
+
 /** Decrements the open requests and writes the access line. */
 export function finishProxying(proxied: ProxiedRequest): void {
   if (proxied.closed) return;

@@ -2,7 +2,7 @@
 import { countIn } from '../client_share';
 import type { IngressState } from '../ingress_state';
 import { fixedPage, servicePage, type Page } from '../pages';
-import { isPlainHost, overload, type Service } from '../services';
+import { isPlainHost, overload, type Service } from '../platform_services';
 import { hasCertificate } from '../tls_contexts';
 import type { Site } from '../route_table';
 import { callerOf } from './forwarded_head';

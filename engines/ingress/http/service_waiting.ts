@@ -1,8 +1,9 @@
 // Requests for a server of the platform that takes no connection, as while it restarts: nothing of them was sent, so
 // they wait for it. How long it is away counts, not how long each of them waits.
 import { servicePage } from '../pages';
-import type { Service } from '../services';
+import type { Service } from '../platform_services';
 import type { ProxiedRequest } from './proxied_request';
+import { isRepeatable } from './repeatable';
 import { sendPage } from './response';
 
 const RETRY_EVERY_MS = 100;
@@ -17,15 +18,37 @@ export function waitForService(
   const now = performance.now();
   service.awaySince ??= now;
   const isLong = now - service.awaySince > ingress.limits.serviceAwayMs;
-  if (isLong || ingress.closing || service.waiting.size >= ingress.limits.serviceWaiting)
-    return refuse(proxied, service);
+  if (isLong || service.waiting.size >= ingress.limits.serviceWaiting) return refuse(proxied, service);
+  if (!proxied.hasWaited) service.waited += 1;
+  proxied.hasWaited = true;
   service.waiting.add(proxied);
   service.timer ??= setTimeout(() => retry(service, send), RETRY_EVERY_MS);
 }
 
+/** The server ended while it worked on the request. @param hasBegun to answer it */
+export function loseService(
+  proxied: ProxiedRequest,
+  service: Service,
+  hasBegun: boolean,
+  send: (proxied: ProxiedRequest) => void,
+): void {
+  if (hasBegun || !isRepeatable(proxied) || proxied.resending)
+    return sendPage(proxied, servicePage('service_lost', service.served));
+  proxied.resending = true;
+  waitForService(proxied, service, send);
+}
+
 /** A connection was made: whoever waits is sent. */
-export function endWaiting(service: Service, send: (proxied: ProxiedRequest) => void): void {
-  service.awaySince = null;
+export function endWaiting(
+  { ingress }: Pick<ProxiedRequest, 'ingress'>,
+  service: Service,
+  send: (proxied: ProxiedRequest) => void,
+): void {
+  const { awaySince, waited, refused, served } = service;
+  if (awaySince === null) return;
+  const awayMs = performance.now() - awaySince;
+  ingress.parts.serviceIsBack?.({ name: served.name, awayMs, waited, refused });
+  Object.assign(service, { awaySince: null, waited: 0, refused: 0 });
   const all = [...service.waiting];
   service.waiting.clear();
   for (const one of all) if (!one.closed) send(one);
@@ -44,13 +67,21 @@ function retry(service: Service, send: (proxied: ProxiedRequest) => void): void 
   const { serviceAwayMs } = firstOf(service).ingress.limits;
   if (performance.now() - service.awaySince <= serviceAwayMs)
     service.timer = setTimeout(() => retry(service, send), RETRY_EVERY_MS);
-  else for (const one of service.waiting) (service.waiting.delete(one), refuse(one, service));
+  else refuseAll(service);
+}
+
+function refuseAll(service: Service): void {
+  const all = [...service.waiting];
+  service.waiting.clear();
+  for (const one of all) refuse(one, service);
 }
 
 function firstOf({ waiting }: Service): ProxiedRequest {
   return waiting.values().next().value as ProxiedRequest;
 }
 
-function refuse(proxied: ProxiedRequest, { served }: Service): void {
-  if (!proxied.closed) sendPage(proxied, servicePage('service_away', served));
+function refuse(proxied: ProxiedRequest, service: Service): void {
+  if (proxied.closed) return;
+  service.refused += 1;
+  sendPage(proxied, servicePage('service_away', service.served));
 }

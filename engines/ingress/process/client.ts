@@ -48,7 +48,7 @@ const START_MS = 20_000;
 const RETRY_MS = 200;
 /** Open requests of the one that must end before the next one can listen. */
 const STOPPED_GRACE_MS = 30_000;
-/** Responses of the one that is replaced, while the new one serves: a large file takes long on a slow line. */
+/** Responses and WebSockets of the one that is replaced, while the new one serves: a large file takes long. */
 const REPLACED_GRACE_MS = 60 * 60_000;
 
 /** Where the process cannot be had: `code` EBUSY while another control plane has it, else that of `listen`. */
@@ -109,7 +109,7 @@ async function openOn(
   const successor = await connected(options);
   if (!successor) throw new Error('The new ingress process cannot be reached.');
   const opened = { connection: successor, ports: await callOpen(successor.channel, options.settings), reads };
-  channel.send('end', REPLACED_GRACE_MS);
+  channel.send('end', REPLACED_GRACE_MS, REPLACED_GRACE_MS);
   draining.add(channel);
   void channel.closed.then(() => draining.delete(channel));
   return opened;
@@ -166,7 +166,7 @@ function handlersOf({ callbacks, onReport, log }: IngressProcessOptions): Handle
     certificate: (host: string) => callbacks.certificate(host),
     challenge: (token: string) => callbacks.challenge(token),
     report: (report: Report) => onReport(report),
-    log: (message: string, error: string) => log(message, error),
+    log: (message: string, error: string | null) => log(message, error ?? undefined),
   };
 }
 

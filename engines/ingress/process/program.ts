@@ -57,6 +57,8 @@ async function run(state: State): Promise<void> {
   setTimeout(() => state.served ?? process.exit(0), UNUSED_MS);
   // The directory has gone, or another process has its place.
   setInterval(() => {
+    // One that was replaced has its time, also when the control plane that has replaced it restarts.
+    if (state.isEnding) return;
     if (controlIdentity(state.directory) !== identity && !isBeingReplaced(state)) void end(state, GRACE_MS);
   }, CHECK_EVERY_MS);
 }
@@ -84,7 +86,7 @@ function handlersOf(state: State, channel: () => Channel): Handlers {
     ...routeHandlers(served),
     ...zoneHandlers(served),
     startSuccessor: (program: Program) => handOver(program, state.directory, served()),
-    end: (graceMs: number) => void end(state, graceMs),
+    end: (graceMs: number, tunnelGraceMs?: number) => void end(state, graceMs, tunnelGraceMs),
   };
 }
 
@@ -165,12 +167,12 @@ function endPin(unpin: Unpin, pin: number, pins: Map<number, Unpin>): void {
   pins.delete(pin);
 }
 
-async function end(state: State, graceMs: number): Promise<void> {
+async function end(state: State, graceMs: number, tunnelGraceMs?: number): Promise<void> {
   // Called again, e.g. by SIGTERM while long responses are under way.
   if (state.isEnding) return void setTimeout(() => process.exit(0), graceMs);
   state.isEnding = true;
   bypassCache(state);
-  if (state.served) await closeServed(state.served, graceMs);
+  if (state.served) await closeServed(state.served, graceMs, tunnelGraceMs);
   report(state);
   setTimeout(() => process.exit(0), EXIT_MS);
 }

@@ -2,7 +2,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isPublicAddress } from '../../../core/protocols/addresses';
 import { type CdnEngine, openEmbeddedCdn, type CdnZoneSpec } from '../../cdn';
-import type { AccessLine, Certificate, IngressCallbacks, IngressDriver, Route, Unpin } from '../ingress';
+import type {
+  AccessLine,
+  Certificate,
+  IngressCallbacks,
+  IngressDriver,
+  Route,
+  ServiceAbsence,
+  Unpin,
+} from '../ingress';
 import { openOutbound } from '../../../core/outbound';
 import { openIngressServer } from '../http/http';
 import type { Listeners, Predecessor } from '../listeners';
@@ -29,7 +37,7 @@ export type Follow = (parts: {
 
 /** What a control plane knows: certificates and answers to challenges. */
 type Callbacks = Pick<IngressCallbacks, 'certificate' | 'challenge'> & {
-  log(message: string, error: unknown): void;
+  log(message: string, error?: unknown): void;
 };
 
 /** While no control plane takes them; later ones are left out. */
@@ -66,7 +74,8 @@ export async function openServed(
   const cdn = openEmbeddedCdn({ directory, ...limits, outbound, log, ...(token && { token }) });
   const lines: AccessLine[] = [];
   const line = (one: AccessLine): void => void (lines.length < LINES_MAX && lines.push(one));
-  const parts = { ...callbacks, edge: cdn.edge, line };
+  const serviceIsBack = (absence: ServiceAbsence): void => log(textOf(absence));
+  const parts = { ...callbacks, edge: cdn.edge, line, serviceIsBack };
   const content = predecessor?.content ?? null;
   const zones = new Map(content?.zones);
   for (const [id, spec] of zones) await cdn.driver.ensureZone(id, spec);
@@ -101,10 +110,16 @@ export function callbacksOf(controller: () => Channel | null): Callbacks {
     certificate: async (host) => (await ask('certificate', host)) as Certificate | null,
     challenge: async (token) => (await ask('challenge', token)) as string | null,
     log(message, error) {
-      process.stderr.write(`${new Date().toISOString()} ${message} ${String(error)}\n`);
-      controller()?.send('log', message, String(error));
+      const text = error === undefined ? null : String(error);
+      process.stderr.write(`${new Date().toISOString()} ${message} ${text ?? ''}\n`);
+      controller()?.send('log', message, text);
     },
   };
+}
+
+function textOf({ name, awayMs, waited, refused }: ServiceAbsence): string {
+  const seconds = (awayMs / 1000).toFixed(1);
+  return `The server \`${name}\` took no connections for ${seconds} s: ${waited} requests waited, ${refused} got 503.`;
 }
 
 /** Null where nothing has happened. */
@@ -113,8 +128,8 @@ export function reportOf({ lines, ingress, cdn }: Served): Report | null {
   return report.lines.length + report.traffic.length + report.cdn.length > 0 ? report : null;
 }
 
-export async function closeServed({ ingress, cdn }: Served, graceMs: number): Promise<void> {
-  await ingress.close(graceMs);
+export async function closeServed({ ingress, cdn }: Served, graceMs: number, tunnelGraceMs?: number): Promise<void> {
+  await ingress.close(graceMs, tunnelGraceMs);
   await cdn.close();
 }
 

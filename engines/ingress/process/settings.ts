@@ -5,7 +5,7 @@ import path from 'node:path';
 import { memoize } from '../../../core/memoize';
 import type { CdnTraffic, EmbeddedCdnLimits } from '../../cdn';
 import type { AccessLine, IngressDriver, Traffic } from '../ingress';
-import type { ServedService } from '../services';
+import type { ServedService } from '../platform_services';
 
 export interface IngressProcessSettings {
   host: string;
@@ -48,10 +48,13 @@ export interface Report {
 /** Of what follows pods. */
 const CLUSTER_FOLDERS = ['drivers/kubernetes/client', 'drivers/workload/kubernetes'];
 
-/** Digest of the program: a process with another one is replaced. */
+/**
+ * Digest of the program: a process with another one is replaced. One at another place too: the packages beside it may
+ * be others, and an upgrade removes older releases.
+ */
 export const programVersion = memoize((): string => {
-  const hash = createHash('sha256').update(process.version);
   const root = path.resolve(__dirname, '../../..');
+  const hash = createHash('sha256').update(process.version).update(root);
   for (const folder of ['engines/ingress', 'engines/cdn', 'core/outbound', 'core/process', ...CLUSTER_FOLDERS])
     for (const file of readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' }).sort())
       if (/\.[jt]s$/.test(file)) hash.update(file).update(readFileSync(path.join(root, folder, file)));

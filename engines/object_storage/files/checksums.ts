@@ -8,7 +8,7 @@ export type ChecksumType = 'FULL_OBJECT' | 'COMPOSITE';
 
 const BYTES: Record<ChecksumAlgorithm, number> = { ...CRC_BYTES, SHA1: 20, SHA256: 32 };
 
-export interface Checksum {
+interface Checksum {
   update(chunk: Buffer): void;
   /** Base64. */
   digest(): string;

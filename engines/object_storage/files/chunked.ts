@@ -9,7 +9,7 @@ const LINE_MAX = 16 * 1024;
 const TRAILERS_MAX = 10;
 const ZERO = Buffer.alloc(0);
 
-export interface Chunked {
+interface Chunked {
   /** Chunk signatures are verified; null where the body is not signed. */
   signing: Caller['chunks'];
   /** Trailer names announced by x-amz-trailer. */

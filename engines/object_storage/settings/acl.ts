@@ -8,7 +8,7 @@ import { headerOf, type S3Request } from '../request';
 import { receiveText } from '../upload';
 import { childElement, childElements, elementText, parseXml, requireMembers, type XmlElements } from '../xml';
 
-export type Access = 'private' | 'public_read';
+type Access = 'private' | 'public_read';
 type Owning = Pick<ServedBucket, 'project_id' | 'public_access_block' | 'object_ownership'>;
 
 const XML_BYTES_MAX = 64 * 1024;

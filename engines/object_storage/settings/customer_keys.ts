@@ -15,7 +15,7 @@ export const SOURCE_CUSTOMER_HEADERS = PARTS.map((part) => SOURCE_PREFIX + part)
 const KEY_BYTES = 32;
 const SALT_BYTES = 16;
 
-export interface CustomerKey {
+interface CustomerKey {
   key: Buffer;
   /** Base64, as the client has sent it. */
   md5: string;

@@ -1,5 +1,11 @@
 // An instance has ended, or is ended because it is not healthy: it starts again after a while.
-import { describeEnd, endSentence } from '../../../core/log/failure_excerpt';
+import {
+  describeEnd,
+  endSentence,
+  FAILURE_LINES_MAX,
+  failureExcerpt,
+  valuesHider,
+} from '../../../core/log/failure_excerpt';
 import { lineEndHint } from '../../../drivers/builder/line_ends';
 import { FILES_PER_MB, type Handle, type RuntimeDriver, type UnitState } from '../../../drivers/runtime';
 import { forgetFoundPort, type Launch } from '../../../models/applications/instance_work';
@@ -8,8 +14,9 @@ import { shipLastLines } from '../../unit_log';
 import { instanceArtifactDirectory } from './artifact';
 import { isCrashed, restartDelayMs, appendExit } from '../../restart_backoff';
 import { exposedPortOf, sharedPortAdvice } from './image';
-import { lastOutputOf } from './last_output';
 import { appendInstanceLog, restartStop, type InstanceRow } from './row';
+import { findLastOutput } from '../../../models/applications/log_line/last_output';
+import { variablesOfRelease } from '../../../models/deployments/release';
 
 interface ExitCause {
   /** Sentences for users. @param output the last output of the program, '' if there is none */
@@ -124,4 +131,16 @@ function sinceStart({ started_at }: InstanceRow, at: string): string {
   const [count, unit] =
     ms < 120_000 ? [ms / 1000, 'seconds'] : ms < 7_200_000 ? [ms / 60_000, 'minutes'] : [ms / 3_600_000, 'hours'];
   return ` after ${Math.round(count as number)} ${unit}`;
+}
+
+/** Last output since the last start; '' if there is none. Values of variables are redacted. */
+async function lastOutputOf(row: InstanceRow, launch: Launch, ctx: JobContext): Promise<string> {
+  const { id, application_id, preview_id, started_at } = row;
+  const since = started_at ?? undefined;
+  const lines = await findLastOutput(ctx.sql, preview_id ?? application_id, id, FAILURE_LINES_MAX, since);
+  const variables = variablesOfRelease(ctx.secrets, { id: launch.release_id, variables: launch.variables });
+  return failureExcerpt(
+    lines.map(({ message }) => message),
+    valuesHider(variables),
+  );
 }

@@ -3,7 +3,7 @@ import { databaseTrust } from '../../databases/database/trust';
 import { DriverError } from '../../../core/driver';
 import { overrideVariables } from '../../../core/process/variables';
 import type { Handle, UnitSpec } from '../../../drivers/runtime';
-import { applicationUrl } from '../../../models/applications/application/url';
+import { defaultUrl } from '../../../models/applications/application/url';
 import { platformVariables } from '../../../models/deployments/deployment_plan';
 import { takenPorts, type Launch } from '../../../models/applications/instance_work';
 import { variablesOfRelease } from '../../../models/deployments/release';
@@ -163,7 +163,7 @@ async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobCo
     mounts: row.preview_id === null ? await requireMounts(ctx.sql, row.application_id) : [],
     env: overrideVariables(
       { ...launch.planned_variables, ...trust.env },
-      variablesFor(row, launch, exposed ?? port, ctx),
+      await variablesFor(row, launch, exposed ?? port, ctx),
     ),
     readable: trust.readable,
     tenant: launch.tenant,
@@ -174,7 +174,12 @@ async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobCo
   };
 }
 
-function variablesFor(row: InstanceRow, launch: Launch, port: number, ctx: JobContext): Record<string, string> {
+async function variablesFor(
+  row: InstanceRow,
+  launch: Launch,
+  port: number,
+  ctx: JobContext,
+): Promise<Record<string, string>> {
   const { http, https } = requireHost(ctx).ingress.ports;
   return {
     ...variablesOfRelease(ctx.secrets, { id: launch.release_id, variables: launch.variables }),
@@ -182,7 +187,7 @@ function variablesFor(row: InstanceRow, launch: Launch, port: number, ctx: JobCo
     SVC_PROCESS_TYPE: row.process_type,
     SVC_INSTANCE_ID: row.id,
     SVC_HOSTNAME: launch.hostname,
-    SVC_URL: applicationUrl({ ...ctx.config, ingressPort: http, ingressTlsPort: https }, launch.hostname),
+    SVC_URL: await defaultUrl(ctx.sql, { ...ctx.config, ingressPort: http, ingressTlsPort: https }, launch.hostname),
     PORT: String(port),
   };
 }

@@ -7,7 +7,7 @@ import { withInit } from '../../../drivers/release_image/init_script';
 import { CLUSTER_VOLUMES } from '../../../drivers/volume';
 import type { Workload, WorkloadHealth, WorkloadImage, WorkloadVolume } from '../../../drivers/workload';
 import { attachedVolumes } from '../../../models/applications/instance_work';
-import { applicationUrl } from '../../../models/applications/application/url';
+import { defaultUrl } from '../../../models/applications/application/url';
 import type { WorkloadLaunch } from '../../../models/applications/workload';
 import { platformVariables } from '../../../models/deployments/deployment_plan';
 import { variablesOfRelease } from '../../../models/deployments/release';
@@ -39,7 +39,7 @@ export async function workloadOf(row: WorkloadRow, launch: WorkloadLaunch, ctx: 
   if (!process) throw new DriverError('invalid', `The process type ${row.process_type} has no command.`);
   const port = row.process_type === WEB ? portOf(row, launch) : null;
   const volumes = await volumesOf(row, ctx.sql);
-  const variables = variablesFor(row, launch, port, ctx);
+  const variables = await variablesFor(row, launch, port, ctx);
   return {
     ...{ id: row.id, project_id: row.project_id, application_id: row.application_id, preview_id: row.preview_id },
     ...{ application_name: launch.application_name, process_type: row.process_type, release_id: row.release_id },
@@ -133,12 +133,12 @@ export function pullableImage({ image }: Pick<WorkloadLaunch, 'image'>, ctx: Job
   };
 }
 
-function variablesFor(
+async function variablesFor(
   row: WorkloadRow,
   launch: WorkloadLaunch,
   port: number | null,
   ctx: JobContext,
-): Record<string, string> {
+): Promise<Record<string, string>> {
   const { http, https } = requireHost(ctx).ingress.ports;
   const { commit_sha, hostname } = launch;
   return {
@@ -146,7 +146,7 @@ function variablesFor(
     ...platformVariables({ ...launch, ...row, commit_sha }),
     SVC_PROCESS_TYPE: row.process_type,
     SVC_HOSTNAME: hostname,
-    SVC_URL: applicationUrl({ ...ctx.config, ingressPort: http, ingressTlsPort: https }, hostname),
+    SVC_URL: await defaultUrl(ctx.sql, { ...ctx.config, ingressPort: http, ingressTlsPort: https }, hostname),
     ...(port !== null && { PORT: String(port) }),
   };
 }

@@ -9,7 +9,7 @@ import { requireEngineDriver, type DatabaseRow } from './row';
 const POLL_MS = 10_000;
 export const MISSING_DATA =
   'The data directory of the database is missing on its host, so the database does not run, and no backups are ' +
-  'taken or expire. Restore a backup, or ask the operator to restore the directory in DATABASE_DIR.';
+  'taken or expire. Restore a backup, or ask the operator to restore the directory in the data directory.';
 
 /** Outcome for a database whose data are lost: it is only reported. null if the data exist, or never existed. */
 export async function reportMissingData(row: DatabaseRow, ctx: JobContext): Promise<Outcome | null> {

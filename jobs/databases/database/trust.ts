@@ -10,7 +10,7 @@ import type { JobContext } from '../../job';
 import { databaseAuthority } from './certificate';
 
 /** Variables, and directories that the sandbox shows. */
-export interface Trust {
+interface Trust {
   env: Record<string, string>;
   readable: string[];
 }

@@ -142,7 +142,7 @@ export const imageLeftovers: Leftovers = {
     openReleaseImages(image.slice(0, image.indexOf('/'))).remove(parseReleaseImage(image), ctx),
 };
 
-export function parseReleaseImage(image: string): PublishedImage {
+function parseReleaseImage(image: string): PublishedImage {
   const at = image.indexOf('@');
   return { repository: image.slice(0, at), digest: image.slice(at + 1) };
 }

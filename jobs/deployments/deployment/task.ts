@@ -114,8 +114,7 @@ export function taskLimitReason(step: Task['step'], killed: Killed, output: stri
     return step === 'build'
       ? `it used more than ${buildMemoryMb} MB of memory. Make it use less, or raise BUILD_MEMORY_MB.`
       : 'it used more than the memory of its size. Choose a larger size, or reduce the memory that it uses.';
-  if (killed === 'output')
-    return `it printed more than ${buildOutputMb} MB. Make it print less, or raise BUILD_OUTPUT_MB.`;
+  if (killed === 'output') return `it printed more than ${buildOutputMb} MB. Make it print less.`;
   const grown = `its files${step === 'build' ? ' and its cache' : ''} grew beyond ${buildDiskMb} MB`;
   const advice = step === 'build' ? ' Deploy with clear_cache to empty the cache.' : '';
   return `${grown} or ${buildDiskMb * FILES_PER_MB} files.${advice}`;

@@ -28,7 +28,7 @@ export async function reportPreview(
   client: GitProviderClient,
   ctx: JobContext,
 ): Promise<object> {
-  const report = reportOf(row, place, preview, remark, ctx);
+  const report = await reportOf(row, place, preview, remark, ctx);
   if (!report) return {};
   const of = { id: place.repository_id, full_name: place.full_name };
   const { sha, status, comment } = report;
@@ -68,13 +68,13 @@ const STATUS_TEXTS: Record<PullRequestPreview['status'], string> = {
   failed: 'The preview failed.',
 };
 
-function reportOf(
+async function reportOf(
   row: PullRequestRow,
   { application: { name } }: PullRequestContext,
   preview: PullRequestPreview | null,
   remark: string | null,
   ctx: JobContext,
-): Report | null {
+): Promise<Report | null> {
   const context = `${STATUS_PREFIX}${name}/preview`;
   const title = `**Preview of ${name}**`;
   if (!preview) {
@@ -90,7 +90,7 @@ function reportOf(
   }
   const sha = preview.commit_sha ?? row.commit_sha;
   if (sha === null) return null;
-  const url = previewUrl(ctx.config, preview);
+  const url = await previewUrl(ctx.sql, ctx.config, preview);
   const reason = preview.status === 'failed' ? (preview.status_reason ?? '') : '';
   const description = reason || STATUS_TEXTS[preview.status];
   const lines = [title, '', `${STATUS_TEXTS[preview.status]} Commit ${sha.slice(0, 10)}.`];

@@ -52,7 +52,7 @@ async function taskOf(row: RunRow, ctx: JobContext): Promise<Task> {
     ...{ application_name: launch.application_name, process_type: row.process_type, release_id: row.release_id },
     image: pullableImage(launch, ctx),
     ...programOf(row, launch),
-    ...(await podDatabases(variablesFor(row, launch, ctx), launch.databases, ctx)),
+    ...(await podDatabases(await variablesFor(row, launch, ctx), launch.databases, ctx)),
     volumes: await volumesOf(row, ctx.sql),
     limits: { memory_mb, cpus, disk_mb },
     timeout_seconds: row.timeout_seconds,

@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { DriverError } from '../../../core/driver';
 import { overrideVariables } from '../../../core/process/variables';
 import type { UnitSpec } from '../../../drivers/runtime';
-import { applicationUrl } from '../../../models/applications/application/url';
+import { defaultUrl } from '../../../models/applications/application/url';
 import { platformVariables } from '../../../models/deployments/deployment_plan';
 import { sizeOf, variablesOfRelease } from '../../../models/deployments/release';
 import { openVariables } from '../../../models/runs/run/variables';
@@ -39,7 +39,7 @@ export async function unitSpecOf(row: RunRow, ctx: JobContext): Promise<UnitSpec
     image,
     root_directory: launch.settings.root_directory,
     mounts: row.preview_id === null ? await requireMounts(ctx.sql, row.application_id) : [],
-    env: overrideVariables({ ...launch.planned_variables, ...trust.env }, variablesFor(row, launch, ctx)),
+    env: overrideVariables({ ...launch.planned_variables, ...trust.env }, await variablesFor(row, launch, ctx)),
     readable: trust.readable,
     tenant: launch.tenant,
     ...(image && { user_range: rangeDirectory(row.application_id, ctx) }),
@@ -57,7 +57,7 @@ export async function unitSpecOf(row: RunRow, ctx: JobContext): Promise<UnitSpec
 }
 
 /** Those of its release, of the platform, and its own, which win. */
-export function variablesFor(row: RunRow, launch: RunLaunch, ctx: JobContext): Record<string, string> {
+export async function variablesFor(row: RunRow, launch: RunLaunch, ctx: JobContext): Promise<Record<string, string>> {
   const { http, https } = requireHost(ctx).ingress.ports;
   const { release_id, application_id, deployment_id, preview_id } = row;
   return {
@@ -67,7 +67,7 @@ export function variablesFor(row: RunRow, launch: RunLaunch, ctx: JobContext): R
     SVC_PROCESS_TYPE: row.process_type,
     SVC_RUN_ID: row.id,
     SVC_HOSTNAME: launch.hostname,
-    SVC_URL: applicationUrl({ ...ctx.config, ingressPort: http, ingressTlsPort: https }, launch.hostname),
+    SVC_URL: await defaultUrl(ctx.sql, { ...ctx.config, ingressPort: http, ingressTlsPort: https }, launch.hostname),
     ...openVariables(ctx.secrets, row),
   };
 }

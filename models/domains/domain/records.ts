@@ -70,9 +70,24 @@ export async function canAnswerChallenge(
   { project_id, dns }: Pick<Owner, 'project_id' | 'dns'>,
   hostname: string,
 ): Promise<boolean> {
+  return dns === 'automatic' && (await sql.query(HELD, [project_id, zoneNamesOf(hostname)])).length > 0;
+}
+
+const NEAREST = named(`select project_id from dns_zones where name = any($1) and status = 'active'
+  and deleted_at is null order by length(name) desc limit 1`);
+
+/**
+ * The project whose zone answers for the platform's own wildcard: the nearest one that the parent zone really delegates
+ * to, by its label (docs/decisions/0223). A zone that is only claimed gets no challenge. null: there is none.
+ */
+export async function findZoneProject(sql: Sql, hostname: string): Promise<string | null> {
+  const [row] = await sql.query<{ project_id: string }>(NEAREST, [zoneNamesOf(hostname)]);
+  return row?.project_id ?? null;
+}
+
+function zoneNamesOf(hostname: string): string[] {
   const labels = baseOf(hostname).split('.');
-  const names = labels.map((_, index) => labels.slice(index).join('.'));
-  return dns === 'automatic' && (await sql.query(HELD, [project_id, names])).length > 0;
+  return labels.map((_, index) => labels.slice(index).join('.'));
 }
 
 const UNSERVED = named(`select 1 from dns_zones z join dns_records r on r.dns_zone_id = z.id

@@ -1,5 +1,5 @@
 // Objects as the S3 endpoint reads and writes them. Every write is one call of a function of the database
-// (db/bucket_functions/), so it is one transaction and one way there and back.
+// (migrations/frozen/), so it is one transaction and one way there and back.
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../../../core/config';
 import type { Context, Sql, Statement } from '../../../core/context';

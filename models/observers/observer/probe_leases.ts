@@ -15,7 +15,10 @@ const IS_SUSPENDED = named(`select coalesce(bool_and(suspended), false) as suspe
   where region = $1 and revoked_at is null and seen_at > now() - make_interval(secs => $2)`);
 const SUSPENDED = 'The network of the probes in this region seems to be down.';
 
-/** Checks for a probe, which is there from now on. In a transaction. @param lostSeconds PROBE_LOST_SECONDS */
+/**
+ * Checks for a probe, which is there from now on. In a transaction.
+ * @param lostSeconds after which a silent region does not count
+ */
 export async function leaseChecks(
   sql: Sql,
   probe: Probe,

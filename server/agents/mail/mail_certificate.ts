@@ -1,13 +1,13 @@
 // The certificate of the mail servers: files of the operator, else the one that was got for SMTP_HOST by ACME (of a
-// custom domain, or ordered for the name itself), else one of the platform's own authority. A new one is used from the
-// next session on.
+// custom domain, or ordered for the name itself, see own_certificates.ts), else one of the platform's own authority. A
+// new one is used from the next session on.
 import { readFileSync, unwatchFile, watchFile } from 'node:fs';
 import type { Config } from '../../../core/config';
 import { StartupError } from '../../../core/startup_error';
 import { issueServerCertificate, newAuthority } from '../../../drivers/certificates/authority';
 import type { MailListener } from '../../../engines/mail';
 import { authorityFor } from '../../../models/databases/authority';
-import { findServedCertificate, wantOwnCertificate } from '../../../models/domains/certificate';
+import { findServedCertificate } from '../../../models/domains/certificate';
 import { listen } from '../../platform/listener';
 import type { Platform } from '../../platform/platform';
 
@@ -18,18 +18,12 @@ const CHECK_EVERY_MS = 5_000;
 /** @throws StartupError for one file without the other, or one that cannot be read */
 export async function mailCertificate(platform: Platform): Promise<MailTls> {
   const files = readFiles(platform.config);
-  await wantOwnCertificate(platform.database, files ? null : orderedNameOf(platform.config));
   const given = files ?? (await servedCertificate(platform));
   if (given) return given;
   const { config, database, secrets } = platform;
   const authority = await authorityFor(database, secrets, 'mail', () => newAuthority(`Mail of ${config.appsDomain}`));
   const { certificate, key } = await issueServerCertificate(authority, [config.smtpHost, 'localhost', '127.0.0.1']);
   return { cert: certificate, key };
-}
-
-/** The host name to order a certificate for; null where the host has no name, or no authority is configured. */
-function orderedNameOf({ smtpHost, isSmtpHostSet, acmeDirectory }: Config): string | null {
-  return isSmtpHostSet && acmeDirectory !== null ? smtpHost : null;
 }
 
 /** Gives the listeners each new certificate. @returns how to end it */
@@ -46,9 +40,7 @@ export function watchMailCertificate(platform: Platform, listeners: readonly Mai
     {
       certificates: (name) => {
         if (!names.has(name)) return;
-        // With a custom domain that is gone went the certificate of its name.
-        wantOwnCertificate(platform.database, orderedNameOf(config))
-          .then(() => servedCertificate(platform))
+        servedCertificate(platform)
           .then(use)
           .catch((error: unknown) => log.warn({ err: error }, 'the certificate of SMTP_HOST could not be read'));
       },

@@ -1,4 +1,5 @@
 // Per-destination connection limits, and back-off where a server is unreachable or defers all mail.
+import { pauseMsAfter } from '../../../core/process/backoff';
 import type { HopResult } from '../../../engines/mail';
 import type { Room } from '../../../models/email/mail/queue';
 
@@ -12,8 +13,7 @@ export interface Destinations {
 }
 
 const CONNECTIONS_PER_DESTINATION = 10;
-const BACK_OFF_MS = 30_000;
-const BACK_OFF_MAX_MS = 30 * 60_000;
+const BACKOFF = { firstMs: 30_000, maxMs: 30 * 60_000 };
 /** This many consecutive deferrals (4xx) count like an unreachable server. */
 const DEFERRALS = 20;
 const REMEMBERED_MAX = 20_000;
@@ -61,7 +61,7 @@ export function openDestinations(now: () => number = Date.now): Destinations {
       if (!isUnreachable && entry.deferrals < DEFERRALS) return;
       entry.deferrals = 0;
       entry.failures += 1;
-      entry.until = now() + Math.min(BACK_OFF_MS * 2 ** (entry.failures - 1), BACK_OFF_MAX_MS);
+      entry.until = now() + pauseMsAfter(entry.failures, BACKOFF);
     },
   };
 }

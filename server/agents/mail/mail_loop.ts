@@ -62,7 +62,7 @@ const KEYS_MAX = 1000;
 const MINUTE_MS = 60_000;
 /** After this time no further server is tried: the claim of the row would be over. */
 const ATTEMPT_MS = 5 * MINUTE_MS;
-/** Minutes to the next attempt: quick at first, then every four hours until MAIL_RETRY_HOURS are over. */
+/** Minutes to the next attempt: quick at first, then every four hours until the 72 hours are over. */
 const RETRY_MINUTES = [2, 5, 10, 20, 40, 80, 160, 240];
 
 interface State extends MailLoopParts {

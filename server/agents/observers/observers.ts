@@ -14,7 +14,7 @@ import { openCheckStore } from './check_store';
 import { startDeliveryLoop, type DeliveryParts } from './delivery_loop';
 import { openNetworkGuard, referencesOf } from '../network_guard';
 
-export interface Observers {
+interface Observers {
   counts(): CheckCounts;
   stop(): Promise<void>;
 }

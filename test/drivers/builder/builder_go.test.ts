@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers drivers/builder/go */
 /** @user any */
 // Which program of a Go module is built and starts, and what else counts: constraints, workspaces, modules above.
 import { spawnSync } from 'node:child_process';

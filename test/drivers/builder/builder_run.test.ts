@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 1 @covers drivers/builder */
 // Builds that really run. Nothing here needs a network: packages lie beside the source.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, symlinkSync } from 'node:fs';

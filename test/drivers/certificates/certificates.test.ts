@@ -99,17 +99,19 @@ withOpenssl('the certificate of the operator (needs openssl)', () => {
   });
 });
 
+type Answering = (...parts: Parameters<RequestListener>) => unknown;
+
 describe('an authority that misbehaves', () => {
-  async function ask(answer: RequestListener): Promise<DriverError> {
-    const server = createServer(answer);
+  async function ask(answer: Answering): Promise<DriverError> {
+    const server = createServer((request, response) => void answer(request, response));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const directory = `http://127.0.0.1:${(server.address() as AddressInfo).port}/dir`;
     try {
       const driver = openCertificates({ directory, email: null, caFile: null });
       return await driver
         .issue(
-          { hostname: 'www.example.com', accountKey: await newPrivateKey() },
-          { http: async () => {}, dns: async () => {} },
+          { hostname: 'www.example.com', accountKey: await newPrivateKey(), replaces: null, unfinished: null },
+          { http: async () => {}, dns: async () => {}, order: async () => {} },
           driverContext(10_000),
         )
         .then(
@@ -163,6 +165,27 @@ describe('an authority that misbehaves', () => {
     ).toBeUndefined();
   });
 
+  test('a clock that differs by hours is told in the same breath', async () => {
+    const { message } = await ask((request, response) => {
+      const at = `http://${request.headers.host}/x`;
+      if (request.url === '/dir') return response.end(JSON.stringify({ newNonce: at, newAccount: at }));
+      return response.writeHead(503, { Date: new Date(Date.now() + 10_800_000).toUTCString() }).end();
+    });
+    expect(message).toMatch(/\(status 503\).* The clock of this machine is 180 min behind that of the certificate/);
+  });
+
+  test.each([
+    ['connection', '192.0.2.1: Fetching http://a.example.com/: Connection refused', /Let port 80 through/],
+    ['connection', '2001:db8::7: Fetching http://a.example.com/: Timeout', /It came by IPv6: remove the AAAA record/],
+    ['unauthorized', '[2001:db8::7]: Invalid response from http://a.example.com/: 404', /remove the AAAA record/],
+    ['unauthorized', '192.0.2.1: Invalid response: "12:30 <html>"', /lead to the platform alone\.$/],
+    ['dns', 'DNS problem: NXDOMAIN looking up A for a.example.com', /Create A or AAAA records/],
+    ['caa', 'CAA record for a.example.com prevents issuance', /add one that allows the authority\.$/],
+    ['userActionRequired', 'Terms of service have changed', /operator has to accept new terms/],
+  ])('%s: %s', (kind, detail, advice) => {
+    expect(toRefusal({ type: `urn:ietf:params:acme:error:${kind}`, detail }, null).message).toMatch(advice);
+  });
+
   test('an account that it wants beforehand is no outage', async () => {
     const problem = JSON.stringify({ type: 'urn:ietf:params:acme:error:externalAccountRequired', detail: 'bind it' });
     const error = await ask((_, response) => response.writeHead(403).end(problem));
@@ -178,7 +201,7 @@ describe('an authority that misbehaves', () => {
       null,
     );
     expect(message).toMatch(
-      /^A CAA record in the DNS forbids this certificate authority to issue for the host name: a b \[31mc+\.$/,
+      /^A CAA record in the DNS forbids this certificate authority to issue for the host name: a b \[31mc+\. Change /,
     );
     expect(message.length).toBeLessThan(700);
   });

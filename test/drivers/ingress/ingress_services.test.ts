@@ -1,56 +1,31 @@
 // The servers of the platform itself behind the ingress: their names, the way to them, and what it says of visitors.
-import https from 'node:https';
 import { statSync } from 'node:fs';
 import path from 'node:path';
+import tls from 'node:tls';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ask, closeAll, mirror, openFront, routeOf, until, type Answer } from '../../support/ingress/ingress';
+import { makeCertificate } from '../../support/ingress/ingress_certificate';
 import {
-  ask,
-  closeAll,
-  mirror,
-  openFront,
-  routeOf,
-  until,
-  whole,
-  type Answer,
-  type Front,
-} from '../../support/ingress/ingress';
-import { makeCertificate, makeSignedCertificate } from '../../support/ingress/ingress_certificate';
-import { openOwnServer, type OwnServer } from '../../support/ingress/own_server';
+  askSecurely,
+  HOST,
+  openOwnFront,
+  openOwnServer,
+  ownAuthority,
+  type BoundFront,
+  type OwnServer,
+} from '../../support/ingress/own_server';
 import { fileNeeds } from '../../support/runner/programs';
 
 fileNeeds('openssl');
 
-const HOST = 'platform.example.com';
-const certificate = makeSignedCertificate(HOST, '*.s3.example.com');
 let own: OwnServer;
+const openNames: BoundFront = (options, routes) => openOwnFront(own, options, routes);
 
 beforeEach(async () => void (own = await openOwnServer()));
 afterEach(async () => {
   await closeAll();
   await own.close();
 });
-
-async function openNames(options: Parameters<typeof openFront>[1] = {}, routes: Parameters<typeof openFront>[0] = []) {
-  const front = await openFront(routes, { services: [own.served], tlsPort: 0, ...options });
-  for (const name of [HOST, 'data.s3.example.com']) front.certificates.set(name, certificate);
-  front.ingress.forgetCertificate(null);
-  return front;
-}
-
-function askSecurely(
-  front: Front,
-  options: https.RequestOptions & { body?: string } = {},
-  host = HOST,
-): Promise<Answer> {
-  const { body, headers, ...more } = options;
-  return new Promise((resolve, reject) => {
-    const request = https.request({
-      ...{ host: '127.0.0.1', port: front.ingress.ports.https, servername: host, ca: certificate.ca, agent: false },
-      ...{ headers: { host, ...headers }, ...more },
-    });
-    request.on('error', reject).on('response', (response) => void whole(response).then(resolve, reject));
-    request.end(body);
-  });
-}
 
 describe('what it says of visitors', () => {
   const FORGED = {
@@ -173,6 +148,23 @@ test('their requests are neither lines nor traffic of an application', async () 
   expect([front.lines, front.ingress.takeTraffic()]).toEqual([[], []]);
 });
 
+test('a WebSocket goes through, and says who it is', async () => {
+  const front = await openNames({ limits: { tunnelIdleMs: 1, sweepMs: 10 } });
+  const socket = tls.connect({
+    ...{ host: '127.0.0.1', port: front.ingress.ports.https as number, servername: HOST, ca: ownAuthority() },
+  });
+  let text = '';
+  socket.on('data', (bytes: Buffer) => (text += bytes.toString()));
+  socket.write(`GET /attach HTTP/1.1\r\nHost: ${HOST}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nfirst `);
+  await until(() => text.endsWith('first '));
+  await sleep(100); // longer than that of an application may be silent
+  socket.write('second');
+  await until(() => text.endsWith('first second'));
+  expect(text).toMatch(/^HTTP\/1\.1 101 /);
+  expect(own.asked[0]?.visitor).toEqual({ address: '127.0.0.1', isSecure: true });
+  socket.destroy();
+});
+
 test('bodies may be larger than those of applications', async () => {
   const front = await openNames({ limits: { bodyBytes: 10 } });
   expect((await askSecurely(front, { method: 'PUT', body: 'a'.repeat(100_000) })).status).toBe(200);
@@ -199,105 +191,4 @@ test('a visitor with too many open requests gets 429, and all together 503', asy
   expect(await codeOf(from('4.4.4.4'))).toEqual([503, 'service_unavailable', '1']);
   own.kill();
   expect((await Promise.all(open)).map(({ status }) => status)).toEqual(pending.map(() => 503));
-});
-
-describe('while the server restarts', () => {
-  const post = (front: Front, headers = {}): Promise<Answer> =>
-    askSecurely(front, { method: 'POST', body: 'once', headers: { 'content-length': '4', ...headers } });
-
-  test('requests wait for it, and are sent once', async () => {
-    const front = await openNames();
-    await own.stop();
-    const asked = [askSecurely(front), post(front), post(front, { expect: '100-continue' })];
-    await new Promise((resolve) => setTimeout(resolve, 500));
-    await own.start();
-    expect((await Promise.all(asked)).map(({ status }) => status)).toEqual([200, 200, 200]);
-    expect(own.asked.map(({ body }) => body).sort()).toEqual(['', 'once', 'once']);
-  });
-
-  test('after a while they are answered 503, soon to be tried again', async () => {
-    const front = await openNames({ limits: { serviceAwayMs: 300 } });
-    await own.stop();
-    const began = performance.now();
-    const { status, headers, body } = await post(front);
-    expect(performance.now() - began).toBeGreaterThan(250);
-    expect([status, headers['retry-after'], headers['content-type']]).toEqual([503, '2', 'application/problem+json']);
-    expect(JSON.parse(body)).toMatchObject({
-      code: 'service_unavailable',
-      type: `https://${HOST}/v2/errors/service_unavailable`,
-      retryable: true,
-    });
-    // How long it is away counts.
-    const again = performance.now();
-    expect((await post(front)).status).toBe(503);
-    expect(performance.now() - again).toBeLessThan(250);
-    await own.start();
-    expect((await post(front)).status).toBe(200);
-  });
-
-  test('no more than a number of them wait', async () => {
-    const front = await openNames({ limits: { serviceWaiting: 2, serviceAwayMs: 2_000 } });
-    await own.stop();
-    const asked = Array.from({ length: 5 }, () => askSecurely(front));
-    await new Promise((resolve) => setTimeout(resolve, 500));
-    await own.start();
-    const statuses = (await Promise.all(asked)).map(({ status }) => status);
-    expect(statuses.filter((status) => status === 503).length).toBeGreaterThanOrEqual(2);
-    expect(statuses).toContain(200);
-  });
-
-  test('a request that it was working on is not sent again, unless it only reads', async () => {
-    const front = await openNames();
-    await own.stop();
-    await own.start(() => undefined);
-    const asked = [post(front), askSecurely(front)];
-    await until(() => own.asked.length === 2);
-    own.kill();
-    await own.start();
-    const [written, read] = await Promise.all(asked);
-    expect([written?.status, read?.status]).toEqual([503, 200]);
-    expect(written?.body).toContain('may have carried out');
-    expect(own.asked.filter(({ request }) => request.method === 'POST')).toHaveLength(1);
-  });
-
-  test('a connection that nobody has taken yet lets a request wait', async () => {
-    // The kernel accepts for a process that does not come to it any more.
-    const front = await openNames({ limits: { connectMs: 300 } });
-    await own.stop();
-    const { createServer } = await import('node:net');
-    const silent = createServer(() => undefined);
-    const { listenAtFile } = await import('../../../core/process/named_socket');
-    await listenAtFile(silent, own.served.socket);
-    const asked = post(front);
-    await new Promise((resolve) => setTimeout(resolve, 200));
-    await own.start();
-    expect((await asked).status).toBe(200);
-    silent.close();
-  });
-
-  test('a visitor who does not wait is forgotten', async () => {
-    const front = await openNames();
-    await own.stop();
-    const request = https.request({
-      ...{ host: '127.0.0.1', port: front.ingress.ports.https, servername: HOST, ca: certificate.ca, agent: false },
-      headers: { host: HOST },
-    });
-    request.on('error', () => undefined).end();
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    request.destroy();
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    await own.start();
-    expect((await askSecurely(front)).status).toBe(200);
-    expect(own.asked).toHaveLength(1);
-  });
-
-  test('browsers get a page', async () => {
-    const front = await openNames({ limits: { serviceAwayMs: 100 } });
-    await own.stop();
-    const { headers, body } = await askSecurely(front, { headers: { accept: 'text/html' } });
-    expect([headers['content-type'], body]).toEqual([
-      'text/html; charset=utf-8',
-      expect.stringContaining('restarting'),
-    ]);
-  });
 });

@@ -78,6 +78,19 @@ describe('WebSockets', () => {
     await until(() => front.lines.length === 2);
   });
 
+  test('they stay with an ingress that is replaced for as long as it is given', async () => {
+    const app = await echo();
+    const front = await openFront([routeOf([app])], { limits: { tunnelDrainMs: 100 } });
+    const [staying, ending] = [await dial(front), await dial(front)];
+    const closed = front.ingress.close(20_000, 20_000);
+    await new Promise((resolve) => setTimeout(resolve, 900));
+    staying.socket.write('still');
+    await until(() => staying.text().endsWith('still'));
+    expect(staying.closed()).toBe(false);
+    for (const { socket } of [staying, ending]) socket.end();
+    await closed;
+  });
+
   test('they count as open requests and hold a drain only so long', async () => {
     const app = await echo();
     const front = await openFront([routeOf([app])], { limits: { applicationRequests: 1, tunnelDrainMs: 200 } });

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers drivers/runtime */
 // What a program takes for granted of the machine that it runs on: its output, its signals, its name, its limits.
 import { chmodSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

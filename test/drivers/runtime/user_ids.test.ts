@@ -1,7 +1,7 @@
 // Installations of one host never give the same user id to their tenants. Eight processes claim at once, as services do
 // that start together.
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -40,6 +40,16 @@ test('each gets a range of its own, and keeps it', async () => {
   expect(await claim('two')).toEqual({ base: 700_000 + MILLION, sharedWith: null });
   expect((await claim('one', { isUsed: true })).base).toBe(700_000);
   expect((await claim('two', { base: 700_000 + MILLION })).base).toBe(700_000 + MILLION);
+});
+
+test('the range goes with a directory that another path leads to now', async () => {
+  await claim('one');
+  await claim('two');
+  const directory = path.join(place, 'two-elsewhere');
+  symlinkSync(installation('two'), directory);
+  const options = { directory, base: null, isUsed: true, claims };
+  expect(await claimUserIds(options)).toEqual({ base: 700_000 + MILLION, sharedWith: null });
+  expect(readFileSync(path.join(claims, String(700_000 + MILLION)), 'utf8')).toBe(`${directory}\n`);
 });
 
 test('also where many start at once', async () => {

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers drivers/source */
 import { lstatSync, readFileSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { SourceDriver } from '../../../drivers/source';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 2 @covers drivers/toolchain */
 // The store of toolchains against a registry that speaks npm's protocol.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';

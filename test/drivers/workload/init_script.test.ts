@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 1 @covers drivers/workload */
 // The first process of a container, in the shells that base images have: real processes and signals.
 import { spawn, execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

@@ -12,6 +12,7 @@ import { hasPebble, openPebble, type Pebble } from '../../support/ingress/pebble
 import { webCommand } from '../../support/git/repositories';
 import type { Answer } from '../../support/service';
 import { waitFor } from '../../support/wait_for';
+import { withConfig } from '../../support/config';
 
 const described = hasPebble ? describe : describe.skip;
 jest.setTimeout(120_000);
@@ -57,7 +58,7 @@ described('a CDN zone before an application', () => {
     root = await pebble.root();
     service = await startDeployService({
       ...{ INGRESS_PORT: String(httpPort), INGRESS_TLS_PORT: String(httpsPort) },
-      ...{ DNS_PORT: String(dnsPort), DNS_ROOTS: parent.address, DNS_RESOLVERS: resolver.address },
+      ...{ DNS_PORT: String(dnsPort), ...withConfig({ dnsRoots: [parent.address] }), DNS_RESOLVERS: resolver.address },
       ...{ ACME_DIRECTORY: pebble.directory, ACME_CA_FILE: pebble.caFile },
     });
     names = await created('/v2/dns_zones', { name: 'shop.example.com' });

@@ -27,7 +27,7 @@ describe('the guide to databases', () => {
   afterAll(async () => {
     await service?.close();
     // Servers outlive the service.
-    if (place) signalAll(processesWith(place.settings.DATABASE_DIR as string).map(({ pid }) => pid));
+    if (service) signalAll(processesWith(`${service.dataDir}/databases`).map(({ pid }) => pid));
     place?.clear();
   }, 60_000);
 

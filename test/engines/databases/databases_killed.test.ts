@@ -32,7 +32,7 @@ describePostgresqlWithTools(() => {
   }, PATIENCE_MS);
   afterAll(async () => {
     await plant?.close();
-    signalAll(processesWith(`${place.settings.DATABASE_DIR}/`).map(({ pid }) => pid));
+    signalAll(processesWith(`${place.databaseDir}/`).map(({ pid }) => pid));
     place.clear();
   }, PATIENCE_MS);
 
@@ -150,7 +150,7 @@ describePostgresqlWithTools(() => {
 
     // As after a power cut: nothing runs any more, neither we nor the servers.
     await plant.kill();
-    signalAll(processesWith(`${place.settings.DATABASE_DIR}/`).map(({ pid }) => pid));
+    signalAll(processesWith(`${place.databaseDir}/`).map(({ pid }) => pid));
     await plant.start();
     for (const id of ids) {
       await waitFor(
@@ -171,7 +171,7 @@ describePostgresqlWithTools(() => {
       async () => ((await plant.sql('select 1 from database_ports')).length ? null : true),
       PATIENCE_MS,
     );
-    const directory = place.settings.DATABASE_DIR as string;
+    const directory = place.databaseDir;
     expect(readdirSync(directory).filter((name) => !['backups', '.programs'].includes(name))).toEqual([]);
     expect(processesWith(`${directory}/`)).toEqual([]);
     expect(existsSync(path.join(directory, 'backups', first))).toBe(true);

@@ -99,7 +99,7 @@ async function inRedis(address: string, command: string[]): Promise<string | nul
       const { bucket, prefix, url, region, accessKeyId, secretAccessKey } = store.options;
       settings = {
         ...{ DATABASE_URL: database.url, INGRESS_PORT: String(await freePort()), LOG_LEVEL: 'error' },
-        ...{ PLATFORM_DATA_DIR: path.join(workshop.settings.DATABASE_DIR!, '../data'), ...workshop.settings },
+        ...{ PLATFORM_DATA_DIR: path.join(workshop.databaseDir, '../data'), ...workshop.settings },
         ...{ BACKUP_STORE: `s3://${bucket}/${prefix.replace(/\/$/, '')}`, BACKUP_STORE_URL: url },
         ...{ BACKUP_STORE_REGION: region, BACKUP_STORE_ACCESS_KEY: accessKeyId },
         ...{ BACKUP_STORE_SECRET_KEY: secretAccessKey, LOG_LEVEL: 'info' },
@@ -109,7 +109,7 @@ async function inRedis(address: string, command: string[]): Promise<string | nul
     });
     afterAll(async () => {
       for (const id of ids.values()) await call('DELETE', `/v2/databases/${id}`).catch(() => undefined);
-      const left = () => processesWith(`${settings.DATABASE_DIR!}/`).length;
+      const left = () => processesWith(`${workshop.databaseDir}/`).length;
       await waitFor('the end of the servers', () => Promise.resolve(left() ? null : true)).catch(() => undefined);
       await endPrograms();
       killServers();
@@ -125,7 +125,7 @@ async function inRedis(address: string, command: string[]): Promise<string | nul
     }
 
     function killServers(): void {
-      signalAll(processesWith(`${settings.DATABASE_DIR!}/`).map(({ pid }) => pid));
+      signalAll(processesWith(`${workshop.databaseDir}/`).map(({ pid }) => pid));
     }
 
     // oxlint-disable-next-line typescript/no-explicit-any -- what the API answers
@@ -168,7 +168,7 @@ async function inRedis(address: string, command: string[]): Promise<string | nul
       await program.ended;
       killServers();
       await waitFor('the end of the servers', () =>
-        Promise.resolve(processesWith(`${settings.DATABASE_DIR!}/`).length ? null : true),
+        Promise.resolve(processesWith(`${workshop.databaseDir}/`).length ? null : true),
       );
       takeAway();
       await start();
@@ -190,7 +190,7 @@ async function inRedis(address: string, command: string[]): Promise<string | nul
     });
 
     test('without the disk nothing begins anew, no backup is made and none expires; with it all is back', async () => {
-      const directory = settings.DATABASE_DIR!;
+      const directory = workshop.databaseDir;
       await restartWithout(() => renameSync(directory, `${directory}.away`));
       for (const id of ids.values()) {
         expect(await settled(id, MISSING)).toMatchObject({ status: 'available' });
@@ -217,7 +217,7 @@ async function inRedis(address: string, command: string[]): Promise<string | nul
     });
 
     test('from the store it comes back on a host that has nothing', async () => {
-      await restartWithout(() => rmSync(settings.DATABASE_DIR!, { recursive: true, force: true }));
+      await restartWithout(() => rmSync(workshop.databaseDir, { recursive: true, force: true }));
       for (const [engine, id] of ids) {
         await settled(id, MISSING);
         const asked = await call('POST', `/v2/databases/${id}/restore`, { backup_id: backups.get(id) });

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers drivers/builder */
+/** @tier heavy @quarter 4 @covers drivers/builder */
 // Dockerfiles of Git sources, built by buildah in the sandbox and run.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

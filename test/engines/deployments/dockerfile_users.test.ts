@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers drivers/builder */
+/** @tier heavy @quarter 4 @covers drivers/builder */
 // Dockerfiles whose programs need several users, as nearly all of Debian's kind do, and what such a build may not do.
 import { execFileSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';

@@ -5,6 +5,7 @@ import http from 'node:http';
 import { startPlant, type Plant } from '../../support/processes/bad_days_program';
 import { nodeApp } from '../../support/git/repositories';
 import { waitFor } from '../../support/wait_for';
+import { withConfig } from '../../support/config';
 
 const EVERY_MS = 10;
 const FOR_MS = 2_000;
@@ -15,7 +16,7 @@ const CROWD_EVERY_MS = 5;
 let plant: Plant;
 
 beforeAll(async () => {
-  plant = await startPlant({}, { ingressProcess: 'separate' });
+  plant = await startPlant(withConfig({ ingressProcess: 'separate' }));
 }, 120_000);
 
 afterAll(async () => {

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers drivers/runtime */
+/** @tier heavy @quarter 4 @covers drivers/runtime */
 // What happens to units that want too much. With real processes, by control groups where the host has them, and
 // without.
 import { spawnSync } from 'node:child_process';

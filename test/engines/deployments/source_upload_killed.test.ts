@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers models/deployments/source_upload server/http/source_uploads drivers/source */
+/** @tier heavy @quarter 1 @covers models/deployments/source_upload server/http/source_uploads drivers/source */
 // The control plane is killed at moments spread over an upload, and over the deployment of one: an archive is whole
 // or can be sent again, and what was asked for is served.
 import { createHash, randomBytes } from 'node:crypto';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers engines/dns server/agents/nameserver.ts */
+/** @tier heavy @quarter 4 @covers engines/dns server/agents/nameserver.ts */
 // `npm start` with the process that answers DNS questions: bad days change nothing.
 import * as dgram from 'node:dgram';
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -13,6 +13,7 @@ import { freePort } from '../../support/processes/free_port';
 import { processesWith, signalAll, type ProcessRow } from '../../support/processes/processes';
 import { endPrograms, startProgram, type Program } from '../../support/processes/program';
 import { waitFor } from '../../support/wait_for';
+import { withConfig } from '../../support/config';
 
 jest.setTimeout(180_000);
 
@@ -40,9 +41,8 @@ beforeAll(async () => {
   releasePort = await occupy(port);
   parent = await startDnsParent('example.com', await freePort());
   const dns = {
-    DNS_ROOTS: parent.address,
+    ...withConfig({ dnsRoots: [parent.address], dnsResponsesPerSecond: 1_000_000 }),
     DNS_PORT: String(port),
-    DNS_RESPONSES_PER_SECOND: '1000000',
   };
   settings = { ...dns, PLATFORM_DATA_DIR: directory };
   program = startProgram(settings);

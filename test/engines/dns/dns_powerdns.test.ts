@@ -8,6 +8,7 @@ import { startPowerdns, type Powerdns } from '../../support/dns/powerdns';
 import { bytesOf, NEEDED_RECORDS, RDATA_RECORDS } from '../../support/dns/record_types';
 import { startService, type Answer, type TestService } from '../../support/service';
 import { needs } from '../../support/runner/programs';
+import { withConfig } from '../../support/config';
 
 const run = promisify(execFile);
 const { describe: described } = needs('pdns_server');
@@ -24,7 +25,12 @@ described('with PowerDNS', () => {
     parent = await startDnsParent('example.com', await freePort());
     service = await startService({
       worker: true,
-      settings: { POWERDNS_URL: server.url, POWERDNS_API_KEY: server.key, DNS_ROOTS: parent.address, DNS_PORT: '0' },
+      settings: {
+        POWERDNS_URL: server.url,
+        POWERDNS_API_KEY: server.key,
+        ...withConfig({ dnsRoots: [parent.address] }),
+        DNS_PORT: '0',
+      },
     });
   });
   afterAll(async () => {

@@ -5,6 +5,7 @@ import { startDnsServer, type DnsServer } from '../../support/dns/dns_server';
 import { freePort } from '../../support/processes/free_port';
 import { startPowerdns, type Powerdns } from '../../support/dns/powerdns';
 import { startService, type Answer, type TestService } from '../../support/service';
+import { withConfig } from '../../support/config';
 
 jest.setTimeout(60_000);
 
@@ -47,7 +48,9 @@ beforeAll(async () => {
   resolver = await startDnsServer({ 'ns.open.example.net A': ['127.0.0.2'], 'ns.closed.example.net A': ['127.0.0.3'] });
   await parent.delegate('open.example.com', ['ns.open.example.net']);
   await parent.delegate('closed.example.com', ['ns.closed.example.net']);
-  service = await startService({ settings: { DNS_ROOTS: parent.address, DNS_RESOLVERS: resolver.address } });
+  service = await startService({
+    settings: { ...withConfig({ dnsRoots: [parent.address] }), DNS_RESOLVERS: resolver.address },
+  });
 });
 afterAll(async () => {
   await service?.close();

@@ -7,6 +7,7 @@ import { domainsPath } from '../../support/dns/domains';
 import { freePort } from '../../support/processes/free_port';
 import { hasPebble, openPebble, type Pebble } from '../../support/ingress/pebble';
 import { startService, type Answer, type TestService } from '../../support/service';
+import { withConfig } from '../../support/config';
 
 const described = hasPebble ? describe : describe.skip;
 jest.setTimeout(60_000);
@@ -27,7 +28,7 @@ described('with pebble', () => {
     service = await startService({
       worker: true,
       settings: {
-        ...{ DNS_PORT: String(port), DNS_ROOTS: parent.address, APPS_DOMAIN: 'apps.example.net' },
+        ...{ DNS_PORT: String(port), ...withConfig({ dnsRoots: [parent.address] }), APPS_DOMAIN: 'apps.example.net' },
         ...{ ACME_DIRECTORY: pebble.directory, ACME_CA_FILE: pebble.caFile },
       },
     });

@@ -71,7 +71,7 @@ described('ordered by ACME (needs pebble and openssl)', () => {
     const before = await handshake(port, root);
     await service.sql(
       `update certificates set issued_at = now() - interval '6 days', expires_at = now() + interval '1 day',
-         next_at = now() where id = $1`,
+         next_at = now(), renewal = '{"ask_at": "2999-01-01T00:00:00Z"}' where id = $1`,
       [SMTP_HOST],
     );
     await service.sql(`select pg_notify('due', 'certificates')`);

@@ -13,6 +13,7 @@ import { openMailBench, type Instruction, type MailBench } from '../../support/e
 import { startMailReceiver, type MailReceiver } from '../../support/email/mail_receiver';
 import { judgeByOpendkim } from '../../support/email/opendkim';
 import { retryCheck } from '../../support/wait_for';
+import { withConfig } from '../../support/config';
 
 jest.setTimeout(120_000);
 
@@ -44,7 +45,7 @@ beforeAll(async () => {
   bench = await openMailBench({
     worker: true,
     settings: {
-      ...{ SMTP_PORTS: String(port), MAIL_MODE: 'direct', MAIL_DIRECT_PORT: String(receiver.port) },
+      ...{ SMTP_PORTS: String(port), MAIL_MODE: 'direct', ...withConfig({ mailDirectPort: receiver.port }) },
       ...{ ALLOW_PRIVATE_ADDRESSES: '1', OUTBOUND_CA_FILE: path.join(directory, 'ca.pem') },
       MAIL_SPF: 'ip4:192.0.2.1',
     },

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers engines/mail server/agents/mail/mail.ts server/agents/mail/mail_loop.ts */
+/** @tier heavy @quarter 4 @covers engines/mail server/agents/mail/mail.ts server/agents/mail/mail_loop.ts */
 // Mail under SIGKILL, and from clients of others.
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -11,6 +11,7 @@ import { openMailBench, type MailBench } from '../../support/email/mail';
 import { startMailReceiver, type MailReceiver } from '../../support/email/mail_receiver';
 import { endPrograms, startProgram, type Program } from '../../support/processes/program';
 import { retryCheck } from '../../support/wait_for';
+import { withConfig } from '../../support/config';
 
 jest.setTimeout(240_000);
 
@@ -152,7 +153,7 @@ describe.each(['smarthost', 'direct'])('attachments of 25 MB (%s)', (mode) => {
       bench.dns.set('mx.receiver.example', 'A', ['127.0.0.1']);
       program.signal('SIGTERM');
       await program.ended;
-      await start({ MAIL_MODE: mode, MAIL_DIRECT_PORT: String(receiver.port), ALLOW_PRIVATE_ADDRESSES: '1' });
+      await start({ MAIL_MODE: mode, ...withConfig({ mailDirectPort: receiver.port }), ALLOW_PRIVATE_ADDRESSES: '1' });
     }
     await send(`${mode}@receiver.example`);
     const mail = await receiver.mailTo(`${mode}@receiver.example`, 60_000);

@@ -14,6 +14,7 @@ import { freePort } from '../../support/processes/free_port';
 import { endPrograms, startProgram } from '../../support/processes/program';
 import { codeOf, startS3, type S3Service } from '../../support/object_storage/s3';
 import { retryCheck } from '../../support/wait_for';
+import { withConfig } from '../../support/config';
 
 const MIB = 2 ** 20;
 
@@ -36,7 +37,7 @@ function isMountable(): boolean {
   async () => {
     const directory = mkdtempSync(path.join(tmpdir(), 's3-full-'));
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=12m', 'none', directory]);
-    const world = await startS3({ S3_DIR: directory });
+    const world = await startS3(withConfig({ s3Dir: directory }));
     try {
       const { id, name: Bucket } = await world.bucket();
       const client = world.client(undefined, { maxAttempts: 1 });

@@ -14,6 +14,7 @@ import { observersOf } from '../../support/observers/observers';
 import { kill } from '../../support/processes/processes';
 import { startReceiver, until, type Receiver } from '../../support/email/receivers';
 import { startService, type TestService } from '../../support/service';
+import { withConfig } from '../../support/config';
 
 const COUNT = 40;
 
@@ -32,7 +33,7 @@ beforeAll(async () => {
     ALLOW_PRIVATE_ADDRESSES: '1',
     OUTBOUND_CA_FILE: authority.write(path.join(mkdtempSync(path.join(tmpdir(), 'probe-storm-')), 'ca.pem')),
     QUOTAS: '{"observers": 1000}',
-    PROBE_LOST_SECONDS: '5',
+    ...withConfig({ probeLostSeconds: 5 }),
   };
   service = await startService({ settings });
   key = (await createProbe(service.platform.database, { region: 'far', name: 'Far' })).token;

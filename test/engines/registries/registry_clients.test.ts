@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers engines/registry/registry models/registries/registry */
+/** @tier heavy @quarter 4 @covers engines/registry/registry models/registries/registry */
 // The container registry as skopeo sees it, and killed while layers come in.
 import { execFile, spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';

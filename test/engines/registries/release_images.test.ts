@@ -18,6 +18,7 @@ import {
 } from '../../support/registries/release_images';
 import { fileNeeds, needs } from '../../support/runner/programs';
 import { waitFor } from '../../support/wait_for';
+import { withConfig } from '../../support/config';
 
 fileNeeds('skopeo', 'buildah');
 
@@ -48,7 +49,7 @@ describe.each(['embedded', 'distribution'])('release images in the registry engi
       index.files.set(uv.name, uv.body).set(packed.name, packed.archive);
       Object.assign(settings, {
         ...{ PREFERRED_PYTHON: 'newest', PYTHON_INDEX: `${index.url}/simple`, PYTHON_MIRROR: `${index.url}/files` },
-        PYTHON_BUILDS: path.join(folder, 'builds.json'),
+        ...withConfig({ pythonBuilds: path.join(folder, 'builds.json') }),
       });
       close = async () => {
         await index.close();

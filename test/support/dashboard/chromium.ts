@@ -77,7 +77,9 @@ let browser: Browser | undefined;
 /** Colours change at once, so that no contrast is measured on the way from light to dark. */
 export async function openWindow(service: Pick<TestService, 'url'>, options: object = {}): Promise<Window> {
   const { chromium } = (await import(PLAYWRIGHT)) as Playwright;
-  browser ??= await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+  // Names of examples are on this machine.
+  const args = ['--no-sandbox', '--host-resolver-rules=MAP *.example.com 127.0.0.1'];
+  browser ??= await chromium.launch({ executablePath: CHROMIUM, args });
   const context = await browser.newContext({
     baseURL: service.url,
     viewport: { width: 1280, height: 800 },

@@ -30,6 +30,7 @@ interface Element {
 export interface Page extends Pick<Locator, 'locator' | 'getByLabel' | 'getByText' | 'getByRole'> {
   goto(url: string): Promise<unknown>;
   reload(): Promise<unknown>;
+  context(): { cookies(): Promise<{ name: string; secure: boolean }[]> };
   url(): string;
   title(): Promise<string>;
   keyboard: { press(key: string): Promise<void>; type(text: string): Promise<void> };

@@ -11,7 +11,7 @@ import { openEmbedded } from '../../../server/platform/embedded';
 const ROOT = path.resolve(__dirname, '../../..');
 const MIGRATIONS = path.join(ROOT, 'migrations');
 /** What decides on the schema. */
-const SOURCES = [MIGRATIONS, path.join(ROOT, 'db/migrate.ts'), path.join(ROOT, 'db/columns.ts')];
+const SOURCES = [MIGRATIONS, path.join(ROOT, 'db/migrate.ts')];
 const FLAGS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=300'].flatMap(
   (setting) => ['-c', setting],
 );
@@ -131,9 +131,10 @@ function hashOf(places: string[]): string {
     if (!fs.existsSync(place)) continue;
     const files = fs.statSync(place).isDirectory()
       ? fs
-          .readdirSync(place)
+          .readdirSync(place, { recursive: true, withFileTypes: true })
+          .filter((entry) => entry.isFile())
+          .map((entry) => path.join(entry.parentPath, entry.name))
           .sort()
-          .map((file) => path.join(place, file))
       : [place];
     for (const file of files) hash.update(path.relative(ROOT, file)).update(fs.readFileSync(file));
   }

@@ -10,6 +10,7 @@ import type { EngineId } from '../../../drivers/database';
 import { from } from '../engines';
 import { processesWith, signalAll } from '../processes/processes';
 import { startService, type Answer, type CallOptions, type TestService } from '../service';
+import { withConfig } from '../config';
 
 /* oxlint-disable typescript/no-explicit-any -- the OpenAPI check types what the service sends */
 export interface Hall {
@@ -102,6 +103,7 @@ const ENGINES_FOUND: Record<EngineId, () => boolean> = {
 };
 
 export interface DatabaseWorkshop {
+  databaseDir: string;
   /** For the service whose databases lie there. */
   settings: Record<string, string>;
   clear(): void;
@@ -112,8 +114,10 @@ export function openDatabaseWorkshop(): DatabaseWorkshop {
   const from = 10_000 + (process.pid % 200) * PORTS_PER_HALL;
   const place = mkdtempSync(path.join(tmpdir(), 'platform-databases-'));
   chmodSync(place, 0o711);
+  const databaseDir = path.join(place, 'servers');
   return {
-    settings: { DATABASE_PORTS: `${from}-${from + PORTS_PER_HALL - 1}`, DATABASE_DIR: path.join(place, 'servers') },
+    databaseDir,
+    settings: { DATABASE_PORTS: `${from}-${from + PORTS_PER_HALL - 1}`, ...withConfig({ databaseDir }) },
     clear: () => rmSync(place, { recursive: true, force: true }),
   };
 }

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { Resolver } from 'node:dns/promises';
 
 export interface DnsParent {
-  /** Of DNS_ROOTS. */
+  /** Of `dnsRoots`. */
   address: string;
   /** What the parent lists for a child: its name servers, and DS records as in a zone file. */
   delegate(child: string, nameServers: string[], ds?: string[]): Promise<void>;

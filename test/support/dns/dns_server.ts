@@ -1,8 +1,11 @@
 // A small real DNS server on loopback: enough of RFC 1035 for the questions that the platform asks.
 import { createSocket } from 'node:dgram';
-import { isIPv4 } from 'node:net';
+import { createServer, isIPv4 } from 'node:net';
 
-/** `"shop.example.com TXT"` to its values. Names without a record of any type do not exist. */
+/**
+ * `"shop.example.com TXT"` to its values. Names without a record of any type do not exist; `*.example.com` stands for
+ * those right below that do not exist. A CAA record is `issue ca.example`.
+ */
 export type DnsRecords = Record<string, string[]>;
 
 export interface DnsServer {
@@ -17,7 +20,7 @@ export interface DnsServer {
   close(): Promise<void>;
 }
 
-const typeNumbers: Record<string, number> = { A: 1, NS: 2, CNAME: 5, MX: 15, TXT: 16, AAAA: 28 };
+const typeNumbers: Record<string, number> = { A: 1, NS: 2, CNAME: 5, MX: 15, TXT: 16, AAAA: 28, CAA: 257 };
 const typeNames = new Map(Object.entries(typeNumbers).map(([name, number]) => [number, name]));
 const noError = 0;
 const serverFailure = 2;
@@ -44,35 +47,57 @@ export async function startDnsServer(
   const ignored = new Set<string>();
   const set: DnsServer['set'] = (name, type, values) => void records.set(`${name.toLowerCase()} ${type}`, values);
   for (const [key, values] of Object.entries(initial)) set(...(key.split(' ') as [string, string]), values);
-  const socket = createSocket('udp4', (message, peer) => {
+  const respond = (message: Buffer, send: (bytes: Buffer) => void): void => {
     const question = readQuestion(message);
     if (!ignored.has(question.name))
-      socket.send(
-        failing.has(question.name) ? reply(question, serverFailure, []) : answer(records, question),
-        peer.port,
-        peer.address,
-      );
+      send(failing.has(question.name) ? reply(question, serverFailure, []) : answer(records, question));
     server.onAnswer(question.name, question.type);
+  };
+  const socket = createSocket('udp4', (message, peer) =>
+    respond(message, (bytes) => socket.send(bytes, peer.port, peer.address)),
+  );
+  // RFC 1035 section 4.2.2: the length comes first. A question comes in one piece.
+  const streams = createServer((stream) => {
+    stream.on('error', () => stream.destroy());
+    stream.on('data', (data: Buffer) =>
+      respond(data.subarray(2), (bytes) => {
+        const length = Buffer.alloc(2);
+        length.writeUInt16BE(bytes.length);
+        stream.end(Buffer.concat([length, bytes]));
+      }),
+    );
   });
   await new Promise<void>((resolve, reject) => {
     socket.once('error', reject);
     socket.bind(port, host, resolve);
   });
+  const { port: bound } = socket.address();
+  // A port that TCP has not free matters to nobody who asks by UDP.
+  await new Promise<void>((resolve) => {
+    streams.once('error', () => resolve());
+    streams.listen(bound, host, resolve);
+  });
   const server: DnsServer = {
     onAnswer: () => undefined,
-    address: `${host}:${socket.address().port}`,
+    address: `${host}:${bound}`,
     set,
     fail: (name) => void failing.add(name.toLowerCase()),
     ignore: (name) => void ignored.add(name.toLowerCase()),
-    close: () => new Promise((resolve) => socket.close(() => resolve())),
+    async close() {
+      streams.close();
+      await new Promise<void>((resolve) => socket.close(() => resolve()));
+    },
   };
   return server;
 }
 
 function answer(records: Map<string, string[]>, question: Question): Buffer {
-  const answers = find(records, question.name, question.type);
-  const exists = [...records].some(([key, values]) => key.startsWith(`${question.name} `) && values.length > 0);
-  return reply(question, exists ? noError : nameError, answers);
+  const has = (name: string) => [...records].some(([key, values]) => key.startsWith(`${name} `) && values.length > 0);
+  const wildcard = question.name.replace(/^[^.]+/, '*');
+  const isFromWildcard = !has(question.name) && has(wildcard);
+  const found = find(records, isFromWildcard ? wildcard : question.name, question.type);
+  const answers = found.map((one) => (one.name === wildcard ? { ...one, name: question.name } : one));
+  return reply(question, has(question.name) || isFromWildcard ? noError : nameError, answers);
 }
 
 // RFC 1034 section 3.6.2: a CNAME stands for its target, whatever type was asked for.
@@ -122,6 +147,10 @@ function encodeValue(type: string, value: string): Buffer {
         Buffer.concat([Buffer.from([part.length]), Buffer.from(part, 'latin1')]),
       ),
     );
+  if (type === 'CAA') {
+    const [tag = '', ...rest] = value.split(' ');
+    return Buffer.concat([Buffer.from([0, tag.length]), Buffer.from(tag + rest.join(' '), 'latin1')]);
+  }
   if (type === 'A') return Buffer.from(value.split('.').map(Number));
   if (type === 'AAAA') return encodeIpv6(value);
   if (type === 'MX')

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type PeerCertificate } from 'node:tls';
 import { createLog } from '../../../core/log/log';
+import type { AuthorityLimits } from '../../../drivers/certificates';
 import { openCertificates } from '../../../drivers/certificates/open';
 import { openIngress } from '../../../engines/ingress/http/http';
 import type { IngressDriver } from '../../../engines/ingress/ingress';
@@ -22,6 +23,12 @@ export interface ShownCertificate {
 }
 export type CertifiedDomain = DomainBody & { certificate: ShownCertificate };
 
+export interface Authority {
+  directory: string;
+  caFile: string | null;
+  limits?: AuthorityLimits;
+}
+
 export interface CertificateBench {
   service: TestService;
   dns: DnsServer;
@@ -34,7 +41,9 @@ export interface CertificateBench {
   /** Lines of the loop, every level. */
   logged: string[];
   /** Starts the loop of a worker, with an authority or without. */
-  work(authority: { directory: string; caFile: string | null } | null): void;
+  work(authority: Authority | null): void;
+  /** Routes of these host names, beside those of the domains. */
+  route(hostname: string): void;
   rest(): Promise<void>;
   /** A domain whose records are there and were found. */
   active(hostname: string): Promise<CertifiedDomain>;
@@ -53,10 +62,10 @@ export interface CertificateBench {
   close(): Promise<void>;
 }
 
-export async function openCertificateBench(): Promise<CertificateBench> {
+export async function openCertificateBench(settings: Record<string, string> = {}): Promise<CertificateBench> {
   const dns = await startDnsServer({ 'ingress.example.net A': ['127.0.0.1'] });
   const service = await startService({
-    settings: { ...INGRESS, INGRESS_IPS: '127.0.0.1', DNS_RESOLVERS: dns.address },
+    settings: { ...INGRESS, INGRESS_IPS: '127.0.0.1', DNS_RESOLVERS: dns.address, ...settings },
   });
   const domains = domainsOf(service, dns);
   const application = await domains.newApplication('shop');
@@ -72,6 +81,10 @@ export async function openCertificateBench(): Promise<CertificateBench> {
   return {
     ...{ service, dns, domains, application, asked, logged, rest, find, httpPort: ingress.ports.http },
     work: (authority) => void (loop = startWork(service, logged, authority)),
+    route(hostname) {
+      hosts.push(hostname);
+      ingress.replaceRoutes([{ ...ROUTE, targets: [], application_id: application, hosts }]);
+    },
     async active(hostname) {
       const domain = await domains.added(hostname, application);
       domain.dns_instructions.forEach(domains.obey);
@@ -148,11 +161,7 @@ function ingressFor({ platform: { database, secrets } }: TestService, asked: str
   return openIngress({ host: '127.0.0.1', port: 0, tlsPort: 0, parts: { certificate, challenge, line: () => {} } });
 }
 
-function startWork(
-  { platform }: TestService,
-  logged: string[],
-  authority: { directory: string; caFile: string | null } | null,
-): Loop {
+function startWork({ platform }: TestService, logged: string[], authority: Authority | null): Loop {
   const { database, databaseUrl, config, secrets, probes } = platform;
   const log = createLog('debug', { write: (line: string) => void logged.push(line) });
   const certificates = authority ? openCertificates({ ...authority, email: 'ops@example.net' }) : undefined;

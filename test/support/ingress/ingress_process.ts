@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { connectControl } from '../../../engines/ingress/process/control_socket';
+import type { ServedService } from '../../../engines/ingress/platform_services';
 import { openSocketChannel } from '../../../core/process/channel';
 import {
   openRemoteIngress,
@@ -32,6 +33,7 @@ interface Over {
   trustProxy?: number;
   tlsPort?: number | null;
   objectBytesMax?: number;
+  services?: ServedService[];
   callbacks?: Partial<RemoteIngressOptions['callbacks']>;
   stored?: RemoteIngressOptions['stored'];
   log?(message: string): void;
@@ -49,13 +51,13 @@ export function startIngressProcessBench(): IngressProcessBench {
   const opened = new Set<RemoteIngress>();
   return {
     directory,
-    async open({ trustProxy = 0, tlsPort = null, objectBytesMax = 1e6, callbacks, stored, log } = {}) {
+    async open({ trustProxy = 0, tlsPort = null, objectBytesMax = 1e6, services, callbacks, stored, log } = {}) {
       const limits = { bytesMax: 100e6, objectsMax: 1_000, memoryBytesMax: 1_000_000, objectBytesMax };
       const rules = { allowPrivateAddresses: true, resolvers: [], caFile: null, token: 'token-of-tests' };
       const remote = await openRemoteIngress({
         ...{ directory, program, callbacks: { ...NO_CALLBACKS, ...callbacks } },
         settings: {
-          ...{ host: '127.0.0.1', port: 0, tlsPort, trustProxy },
+          ...{ host: '127.0.0.1', port: 0, tlsPort, trustProxy, ...(services && { services }) },
           cdn: { directory: path.join(directory, 'cdn'), ...limits, ...rules },
         },
         log: (message) => log?.(message),

@@ -1,6 +1,7 @@
 // The platform under names of its own: `npm start` with the ingress in a process of its own, and a certificate of an
 // authority of the test.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -11,6 +12,7 @@ import { freePort } from '../processes/free_port';
 import { endPrograms, startProgram, type Program } from '../processes/program';
 import { whole, type Answer } from './ingress';
 import { makeSignedCertificate } from './ingress_certificate';
+import { withConfig } from '../config';
 
 export const API = 'platform.example.com';
 export const S3 = 's3.example.com';
@@ -32,6 +34,8 @@ export interface OwnNames {
   program(): Program;
   /** Over TLS, by default to the name of the API. */
   ask(options?: Asked): Promise<Answer>;
+  /** Like `ask`, but resolves when the answer begins. */
+  open(options?: Asked): Promise<IncomingMessage>;
   /** Ends the control plane. The ingress serves on. */
   stop(signal?: NodeJS.Signals): Promise<void>;
   /** Resolves when it is ready. */
@@ -55,7 +59,8 @@ export async function openOwnNames(settings: Record<string, string> = {}): Promi
     DATABASE_URL: database.url,
     PLATFORM_DATA_DIR: path.join(directory, 'data'),
     ...{ PORT: `${api}`, INGRESS_PORT: `${http}`, INGRESS_TLS_PORT: `${tls}`, ADMIN_PORT: `${ports.admin}` },
-    ...{ S3_PORT: `${ports.s3}`, REGISTRY_PORT: `${ports.registry}`, INGRESS_PROCESS: 'separate' },
+    ...{ S3_PORT: `${ports.s3}`, REGISTRY_PORT: `${ports.registry}` },
+    ...withConfig({ ingressProcess: 'separate' }),
     ...{ BASE_URL: `https://${API}:${tls}`, S3_URL: `https://${S3}:${tls}`, REGISTRY_HOST: `${REGISTRY}:${tls}` },
     ...{ S3_DOMAIN: S3, S3_WEBSITE_DOMAIN: 'web.example.com' },
     ...{ INGRESS_CERT_FILE: file('cert.pem', chain), INGRESS_KEY_FILE: file('key.pem', key) },
@@ -71,7 +76,8 @@ export async function openOwnNames(settings: Record<string, string> = {}): Promi
     ports,
     first: () => JSON.parse(readFileSync(path.join(directory, 'data/first-key.json'), 'utf8')),
     program: () => program,
-    ask: (options = {}) => ask(tls, ca, options),
+    ask: async (options = {}) => whole(await open(tls, ca, options)),
+    open: (options = {}) => open(tls, ca, options),
     async stop(signal = 'SIGTERM') {
       program.signal(signal);
       await program.ended;
@@ -89,14 +95,14 @@ export async function openOwnNames(settings: Record<string, string> = {}): Promi
   };
 }
 
-function ask(port: number, ca: string, { host = API, body, ...options }: Asked): Promise<Answer> {
+function open(port: number, ca: string, { host = API, body, ...options }: Asked): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const { headers, ...more } = options;
     const request = https.request({
       ...{ host: '127.0.0.1', port, servername: host, ca, agent: false },
       ...{ headers: { host: `${host}:${port}`, ...headers }, ...more },
     });
-    request.on('error', reject).on('response', (response) => void whole(response).then(resolve, reject));
+    request.on('error', reject).on('response', resolve);
     request.end(body);
   });
 }

@@ -4,7 +4,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { listenToIngress, visitorOf, type Visitor } from '../../../core/process/ingress_connections';
-import type { ServedService } from '../../../engines/ingress/services';
+import https from 'node:https';
+import { memoize } from '../../../core/memoize';
+import type { ServedService } from '../../../engines/ingress/platform_services';
+import { openFront, whole, type Answer, type Front } from './ingress';
+import { makeSignedCertificate } from './ingress_certificate';
 
 export interface OwnServer {
   served: ServedService;
@@ -19,7 +23,47 @@ export interface OwnServer {
   close(): Promise<void>;
 }
 
-const HOSTS = ['platform.example.com', '*.s3.example.com', '*.web.example.com'];
+export const HOST = 'platform.example.com';
+const HOSTS = [HOST, '*.s3.example.com', '*.web.example.com'];
+
+type FrontArguments = Parameters<typeof openFront>;
+
+export type BoundFront = (options?: FrontArguments[1], routes?: FrontArguments[0]) => Promise<Front>;
+
+const certificate = memoize(() => makeSignedCertificate(HOST, '*.s3.example.com'));
+
+/** Of the certificate of the names, PEM. */
+export function ownAuthority(): string {
+  return certificate().ca;
+}
+
+/** An ingress before the server, with TLS. */
+export async function openOwnFront(
+  own: OwnServer,
+  options: FrontArguments[1] = {},
+  routes: FrontArguments[0] = [],
+): Promise<Front> {
+  const front = await openFront(routes, { services: [own.served], tlsPort: 0, ...options });
+  for (const name of [HOST, 'data.s3.example.com']) front.certificates.set(name, certificate());
+  front.ingress.forgetCertificate(null);
+  return front;
+}
+
+export function askSecurely(
+  front: Front,
+  options: https.RequestOptions & { body?: string } = {},
+  host = HOST,
+): Promise<Answer> {
+  const { body, headers, ...more } = options;
+  return new Promise((resolve, reject) => {
+    const request = https.request({
+      ...{ host: '127.0.0.1', port: front.ingress.ports.https, servername: host, ca: ownAuthority(), agent: false },
+      ...{ headers: { host, ...headers }, ...more },
+    });
+    request.on('error', reject).on('response', (response) => void whole(response).then(resolve, reject));
+    request.end(body);
+  });
+}
 
 /** @param listener called when the body is there; default: answers what it got */
 export async function openOwnServer(listener?: RequestListener): Promise<OwnServer> {
@@ -55,6 +99,14 @@ async function listen(
     asked.push(one);
     request.on('data', (bytes: Buffer) => (one.body += bytes.toString()));
     request.on('end', () => listener(request, response));
+  });
+  // An echo, after the handshake.
+  server.on('upgrade', (request, stream, head) => {
+    asked.push({ request, visitor: visitorOf(request), body: '' });
+    stream.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+    stream.write(head);
+    stream.on('data', (bytes: Buffer) => stream.write(bytes)).on('error', () => undefined);
+    stream.on('end', () => stream.end());
   });
   const taken = await listenToIngress(server, socket);
   const sockets = new Set<{ destroy(): void }>();

@@ -7,7 +7,6 @@ import { startDeployService, type DeployService } from '../deployments/deploy';
 import { startPlant, type Plant } from '../processes/bad_days_program';
 import { freePort } from '../processes/free_port';
 import { pushBaseImage, settingsFor } from './cluster_settings';
-import type { FixedValues } from '../../../core/settings/fixed';
 
 export { hostOfCluster, podsOfCluster, pushBaseImage, settingsFor } from './cluster_settings';
 
@@ -34,10 +33,9 @@ export async function startOnCluster(
 export async function startPlantOnCluster(
   cluster: ClusterOfMachine,
   settings: Record<string, string> = {},
-  fixed: Partial<FixedValues> = {},
 ): Promise<Plant> {
   const port = await freePort();
-  const plant = await startPlant({ ...(await settingsFor(cluster, port)), ...settings }, fixed);
+  const plant = await startPlant({ ...(await settingsFor(cluster, port)), ...settings });
   const { key } = JSON.parse(readFileSync(path.join(plant.dataDir, 'first-key.json'), 'utf8')) as { key: string };
   await pushBaseImage(plant, key, port, [await busyboxLayer()]);
   return plant;

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import type { Patient } from './bad_days';
-import type { FixedValues } from '../../../core/settings/fixed';
 import { createTestDatabase } from '../databases/database';
 import { makeApplication, type TestApplication, type Workplace } from '../deployments/deploy';
 import { freePort } from './free_port';
@@ -35,10 +34,7 @@ export interface Plant extends Workplace, Patient {
 }
 
 /** Its ingress always has the same port. */
-export async function startPlant(
-  settings: Record<string, string> = {},
-  fixed: Partial<FixedValues> = {},
-): Promise<Plant> {
+export async function startPlant(settings: Record<string, string> = {}): Promise<Plant> {
   const [database, git, ingressPort] = [await createTestDatabase(), await startGitServer(), await freePort()];
   const dataDir = mkdtempSync(path.join(tmpdir(), 'platform-killed-'));
   const sql = new pg.Pool({ connectionString: database.url, max: 2 });
@@ -83,7 +79,7 @@ export async function startPlant(
     },
     async start(changed = {}) {
       Object.assign(given, changed);
-      program = startProgram(given, { fixed });
+      program = startProgram(given);
       base = await program.ready();
     },
     async close() {

@@ -1,11 +1,11 @@
 // The program as an operator runs it: a process with settings, of which one sees the output and the exit code.
 import { spawn } from 'node:child_process';
 import path from 'node:path';
-import type { FixedValues } from '../../../core/settings/fixed';
+import { configIn, withConfig } from '../config';
 
 const ROOT = path.resolve(__dirname, '../../..');
 const HOOK = path.join(ROOT, 'test/support/runner/typescript.js');
-const FIXED_VALUES = path.join(__dirname, 'fixed_values.js');
+const CONFIG = path.join(__dirname, 'config.js');
 
 export interface Program {
   pid: number;
@@ -20,18 +20,10 @@ export interface Program {
 
 const programs = new Set<Program>();
 
-/**
- * Runs server/main.ts, or another entry, with these settings and nothing else of the environment.
- * @param fixed values that no operator sets
- */
+/** Runs server/main.ts, or another entry, with these settings and nothing else of the environment. */
 export function startProgram(
   settings: Record<string, string>,
-  {
-    entry = 'server/main.ts',
-    words = [] as string[],
-    user = {} as { uid?: number; gid?: number },
-    fixed = {} as Partial<FixedValues>,
-  } = {},
+  { entry = 'server/main.ts', words = [] as string[], user = {} as { uid?: number; gid?: number } } = {},
 ): Program {
   const env = {
     PATH: process.env.PATH,
@@ -47,19 +39,15 @@ export function startProgram(
     PREFERRED_NODE: 'host',
     PREFERRED_PYTHON: 'host',
     NETWORK: 'shared',
-    TEST_FIXED_VALUES: JSON.stringify({ ingressProcess: 'in_process', ...fixed }),
     ...settings,
+    ...withConfig({ ingressProcess: 'in_process', ...configIn(settings) }),
   };
-  const child = spawn(
-    process.execPath,
-    ['--require', HOOK, '--require', FIXED_VALUES, path.join(ROOT, entry), ...words],
-    {
-      cwd: ROOT,
-      env,
-      stdio: ['ignore', 'pipe', 'pipe'],
-      ...user,
-    },
-  );
+  const child = spawn(process.execPath, ['--require', HOOK, '--require', CONFIG, path.resolve(ROOT, entry), ...words], {
+    cwd: ROOT,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    ...user,
+  });
   const said = { out: '', err: '' };
   const ended = new Promise<number | null>((resolve) => child.on('close', (code) => resolve(code)));
   const ready = new Promise<string>((resolve, reject) => {

@@ -15,6 +15,7 @@ export interface Tour {
    * one fails
    */
   run(file: string): Promise<string[]>;
+  dataDir: string;
   close(): Promise<void>;
 }
 
@@ -37,6 +38,7 @@ export async function startTour(settings: Record<string, string> = {}): Promise<
   const service = await start({ ...env, ...own, ...settings });
   return {
     run: (file) => paste(blocksOf(file), env),
+    dataDir: data,
     async close() {
       await untilUnitsGone(path.join(data, 'runtime/units'));
       service.kill('SIGTERM');

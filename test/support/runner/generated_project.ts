@@ -7,7 +7,7 @@ export const ROOT = path.resolve(__dirname, '../../..');
 /** What is copied: these files, and all in these folders. */
 export const COPIED = [
   ...['schema', 'resolvers', 'models', 'jobs', 'engines', 'drivers', 'rest', 'contract', 'db', 'core', 'server'],
-  ...['migrations', 'tools/bench', 'tools/demo', 'tools/scripts', 'tools/development/package.json'],
+  ...['migrations', 'tools/bench', 'tools/demo', 'tools/release', 'tools/scripts', 'tools/development/package.json'],
   ...['test/support', 'test/conformance', 'test/cluster'],
   ...['package.json', 'tsconfig.json', 'tsconfig.test.json', 'codegen.yml', 'jest.config.js', '.gitignore'],
 ];

@@ -21,7 +21,7 @@ const COMMITS_OF_A_LANDING = 12;
 
 export const selections: Record<string, () => readonly string[]> = {
   every: everyRun,
-  bare: bareFiles,
+  bare: () => bareFiles(quarterOfRun(), changeOfRun().files),
   user: () => userFiles(quarterOfRun(), describedTurn().files, changeOfRun().files),
   heavy: heavyFiles,
   turn: () => describedTurn().files,

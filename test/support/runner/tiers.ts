@@ -74,12 +74,15 @@ export function userFiles(quarter: number, heavy: readonly string[], changed: re
   const differing = (files: readonly string[]): string[] =>
     files.filter((file) => !isOfOneUser(file) && differsByUser(file));
   const suite = differing(everyRun());
-  const half = isBareForUser(quarter) ? [] : suite.filter((file) => halfOf(quarterOf(file)) === halfOf(quarter));
-  const touched = mostTouched(
-    suite.filter((file) => !half.includes(file)),
-    changed,
-  );
-  return [...new Set([...half, ...touched.slice(0, TOUCHED_MAX), ...differing(heavy)])];
+  const taken = isBareForUser(quarter) ? touchedMost(suite, changed) : halfWithTouched(suite, quarter, changed);
+  return [...new Set([...taken, ...differing(heavy)])];
+}
+
+/** A half of these files, and of the other one those that the change touches most. */
+function halfWithTouched(files: readonly string[], quarter: number, changed: readonly string[]): string[] {
+  const half = files.filter((file) => halfOf(quarterOf(file)) === halfOf(quarter));
+  const others = files.filter((file) => !half.includes(file));
+  return [...half, ...touchedMost(others, changed)];
 }
 
 /** Whether the suite runs without optional programs as an ordinary user in this quarter; else it does as root. */
@@ -93,9 +96,13 @@ function quarterOf(file: string): number {
   return marksOf(file).quarter ?? (sum % QUARTERS.length) + 1;
 }
 
-/** The suite, as `npm test` runs it, and starts: what a machine with Node and git alone has to do. */
-export function bareFiles(): string[] {
-  return [...new Set([...everyRun(), ...testFiles.filter((file) => /^test\/server\/(npm_)?start/.test(file))])];
+/**
+ * What a machine with Node and git alone has to do: half of the suite, as `npm test` runs it, and of starts. The run
+ * two quarters later has the other half as the same user; both halves as both users have run after four.
+ */
+export function bareFiles(quarter: number, changed: readonly string[]): string[] {
+  const starts = testFiles.filter((file) => /^test\/server\/(npm_)?start/.test(file));
+  return halfWithTouched([...new Set([...everyRun(), ...starts])], quarter, changed);
 }
 
 /** What a file is about cannot differ, though it reaches a room that can: plans, caches, the loop. */
@@ -138,6 +145,9 @@ export function heavyTurn(quarter: number, changed: readonly string[]): Turn {
     left: others.slice(TOUCHED_MAX),
   };
 }
+
+const touchedMost = (files: readonly string[], changed: readonly string[]): string[] =>
+  mostTouched(files, changed).slice(0, TOUCHED_MAX);
 
 /** Of these files those that a change touches: first those that are changed themselves, then by how much is theirs. */
 function mostTouched(files: readonly string[], changed: readonly string[]): string[] {

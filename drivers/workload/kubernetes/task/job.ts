@@ -24,7 +24,7 @@ const SPARE_SECONDS = 60;
 const TERMINAL_GRACE_SECONDS = 2;
 const INPUT_VOLUME = 'input';
 
-export interface TaskObjects {
+interface TaskObjects {
   variables: Secret;
   pull: Secret;
   documents: Secret | null;

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers drivers/database/postgresql/backups drivers/database/postgresql/configuration.ts */
+/** @tier heavy @quarter 1 @covers drivers/database/postgresql/backups drivers/database/postgresql/configuration.ts */
 // A database of 10,000 tables on the smallest package: backups, restores and copies, none of which has a lock to spare.
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';

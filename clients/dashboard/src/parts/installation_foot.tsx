@@ -1,0 +1,28 @@
+// At the foot of all pages: which version serves them, and which one is newer, for who runs the installation.
+import { installation, type Installation } from '../session';
+import { Copyable } from './copy';
+
+export function InstallationFoot() {
+  const shown = installation.value;
+  if (shown === null) return null;
+  return (
+    <footer class="installation">
+      <small>Platform {shown.version}</small>
+      {shown.newer_release && <NewerRelease release={shown.newer_release} />}
+    </footer>
+  );
+}
+
+function NewerRelease({ release }: { release: NonNullable<Installation['newer_release']> }) {
+  const { version, security, changes, command } = release;
+  return (
+    <details>
+      <summary>
+        Version {version} is available{security === null ? '' : ', and it changes something about security'}
+      </summary>
+      <p>To upgrade, run this command as root on the machine of the platform. It goes back by itself where it fails.</p>
+      <Copyable text={command} label="command" />
+      {changes && <pre class="changes">{changes}</pre>}
+    </details>
+  );
+}

@@ -1,0 +1,53 @@
+// What the dashboard says of the installation itself: its version, and to who runs it, which one is newer.
+import semver from 'semver';
+import type { Context, Sql } from '../../core/context';
+import type { Release } from '../../core/releases/release_index';
+import { version } from '../../package.json';
+import { named } from '../../db/statement';
+
+/** A release as it is noted. */
+export type NotedRelease = Pick<Release, 'version' | 'released_at' | 'security' | 'changes'>;
+
+// One of the processes asks, once a day and not all installations at the same moment.
+const CLAIM = named(`update release_notices set next_at = now() + make_interval(secs => 72000 + random() * 28800)
+  where next_at <= now() returning id`);
+const RETRY = named(`update release_notices set next_at = now() + make_interval(secs => 3600 + random() * 3600)`);
+const NOTE = named('update release_notices set release = $1');
+const NEWER = named(`select n.release from release_notices n
+  where $1 = (select id from accounts order by created_at, id limit 1)`);
+
+export interface Installation {
+  version: string;
+  newer_release: (NotedRelease & { command: string }) | null;
+}
+
+/** The newer release is for the account that the first start has made: nobody else can do something about it. */
+export async function loadInstallation(ctx: Context): Promise<Installation> {
+  const account = ctx.identity?.account_id ?? null;
+  const [row] = await ctx.sql.query<{ release: NotedRelease | null }>(NEWER, [account]);
+  const release = row?.release ?? null;
+  const isNewer = release !== null && semver.gt(release.version, version);
+  const command = isNewer ? `platform upgrade ${release.version}` : '';
+  return { version, newer_release: isNewer ? { ...release, command } : null };
+}
+
+/** Whether it is time to ask for newer releases, and this process is to do it. */
+export async function claimReleaseCheck(sql: Pick<Sql, 'query'>): Promise<boolean> {
+  return (await sql.query(CLAIM, [])).length > 0;
+}
+
+/** Asks again in an hour or two. */
+export async function retryReleaseCheck(sql: Pick<Sql, 'query'>): Promise<void> {
+  await sql.query(RETRY, []);
+}
+
+/** @param release null: there is none */
+export async function noteRelease(sql: Pick<Sql, 'query'>, release: Release | null): Promise<void> {
+  const noted = release && {
+    version: release.version,
+    released_at: release.released_at,
+    security: release.security,
+    changes: release.changes,
+  };
+  await sql.query(NOTE, [noted && JSON.stringify(noted)]);
+}

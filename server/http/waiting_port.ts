@@ -1,0 +1,21 @@
+// The port of the API while the service starts: who calls meanwhile is told to call again, instead of being refused as
+// if there were no service. A start takes seconds, of which the restart of an upgrade should cost nobody a request.
+import { createServer, type Server } from 'node:http';
+import type { Config } from '../../core/config';
+import { NOSNIFF } from '../../rest/send_text';
+import { listenOrFail } from './listen';
+
+const AGAIN = { ...NOSNIFF, 'Retry-After': '1', Connection: 'close', 'Content-Type': 'text/plain; charset=utf-8' };
+
+/**
+ * @returns a server whose port the service takes over; null where several processes serve, or the port is not known yet
+ * @throws StartupError for a taken port or an address that is not this machine's
+ */
+export async function openWaitingPort(
+  config: Pick<Config, 'host' | 'port' | 'webConcurrency'>,
+): Promise<Server | null> {
+  if (config.port === 0 || config.webConcurrency > 1) return null;
+  const server = createServer((_, response) => void response.writeHead(503, AGAIN).end('The service starts.\n'));
+  await listenOrFail(server, config);
+  return server;
+}

@@ -1,0 +1,48 @@
+// Certificates of the platform, and the authority that they come from.
+import type { Config } from '../../core/config';
+import { driverContext } from '../../core/driver';
+import { openCertificates } from '../../drivers/certificates/open';
+import { certificateFigures, troubleText } from '../../models/domains/certificate/trouble';
+import { isMade, withDatabase } from './doctor_database';
+import type { Finding } from './finding';
+
+const WITHIN_MS = 10_000;
+
+/** Nothing where no authority is set. */
+export async function certificates(config: Config): Promise<Finding[]> {
+  const { acmeDirectory: directory, acmeEmail: email, acmeCaFile: caFile } = config;
+  if (directory === null) return [];
+  const found = [await authority(openCertificates({ directory, email, caFile }), directory)];
+  return isMade(config) ? [...found, ...(await withDatabase(config, stored))] : found;
+}
+
+async function authority(driver: ReturnType<typeof openCertificates>, directory: string): Promise<Finding> {
+  const check = 'certificate authority';
+  try {
+    await driver.probe(driverContext(WITHIN_MS));
+    const advice = driver.clockAdvice();
+    if (advice) return { check, status: 'warning', detail: advice };
+    return { check, status: 'ok', detail: `${directory} answers, and its clock agrees with that of this machine` };
+  } catch (error) {
+    return { check, status: 'warning', detail: `${directory}: ${(error as Error).message}` };
+  }
+}
+
+async function stored(...[database]: Parameters<Parameters<typeof withDatabase>[1]>): Promise<Finding[]> {
+  const check = 'certificates';
+  const { own, counts } = await certificateFigures(database);
+  const troubled = own.filter(({ is_troubled }) => is_troubled);
+  const others = (state: string): number =>
+    counts.filter((one) => one.kind !== 'platform' && one.state === state).reduce((sum, { count }) => sum + count, 0);
+  const findings = troubled.map((row): Finding => ({ check, status: 'warning', detail: troubleText(row) }));
+  const expiring = others('expiring');
+  if (expiring) {
+    const detail = `${expiring} certificates of domains and applications end soon and were not renewed`;
+    findings.push({ check, status: 'warning', detail: `${detail}: their field certificate.error says why` });
+  }
+  if (findings.length) return findings;
+  const served = own.filter(({ seconds }) => seconds !== null).map(({ id }) => id);
+  const waiting = others('waiting') ? `, ${others('waiting')} wait for their turn` : '';
+  const detail = `${served.join(', ') || 'none of the platform itself'}; ${others('good')} of others${waiting}`;
+  return [{ check, status: 'ok', detail }];
+}

@@ -1,0 +1,124 @@
+// The control database as it was before an upgrade. The last two are kept.
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { lstat, mkdir, readdir, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { Config } from '../../../core/config';
+import { openEmbedded } from '../../platform/embedded';
+import { backUpEmbedded, embeddedDataDirectory } from '../../platform/embedded/base_backup';
+import { CommandError } from '../command';
+
+const KEPT = 2;
+const DUMP = 'control.dump';
+
+export function pointsDirectory({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return path.join(dataDir, 'upgrades');
+}
+
+/** `2026-11-28T18-00-00Z-1.0.0`: when, and of which version. */
+export function pointName(at: string, version: string): string {
+  return `${at.slice(0, 19).replaceAll(':', '-')}Z-${version}`;
+}
+
+/** The moment that a name says, as people give it. */
+export function momentOf(name: string): string {
+  return name.replace(/^(\S{10}T\d\d)-(\d\d)-(\d\d)Z-.*$/, '$1:$2:$3Z');
+}
+
+/** Complete points of a version, newest first. */
+export async function pointsOf(config: Config, version: string): Promise<string[]> {
+  const names = await readdir(pointsDirectory(config)).catch(() => [] as string[]);
+  return names
+    .filter((name) => name.endsWith(`Z-${version}`))
+    .sort()
+    .reverse();
+}
+
+/**
+ * Makes a point. @returns a sentence where there is none, and the operator has to care
+ * @throws Error of the file system or of PostgreSQL
+ */
+export async function makePoint(config: Config, name: string): Promise<string | null> {
+  const directory = path.join(pointsDirectory(config), name);
+  if (existsSync(directory)) return null;
+  await mkdir(pointsDirectory(config), { recursive: true, mode: 0o700 });
+  const staging = `${directory}.new`;
+  await rm(staging, { recursive: true, force: true });
+  await mkdir(staging, { mode: 0o700 });
+  try {
+    const missing =
+      config.databaseUrl === null ? await backUp(config, staging) : await dump(config.databaseUrl, staging);
+    if (missing !== null) return missing;
+    await rename(staging, directory);
+    return null;
+  } finally {
+    await rm(staging, { recursive: true, force: true });
+  }
+}
+
+/** Removes what a killed upgrade has begun. */
+export async function discardPartialPoints(config: Config): Promise<void> {
+  const names = await readdir(pointsDirectory(config)).catch(() => [] as string[]);
+  for (const name of names.filter((one) => one.endsWith('.new')))
+    await rm(path.join(pointsDirectory(config), name), { recursive: true, force: true });
+}
+
+/** Removes all but the newest ones. */
+export async function prunePoints(config: Config): Promise<void> {
+  const names = await readdir(pointsDirectory(config)).catch(() => [] as string[]);
+  const points = names.filter((name) => /Z-\d+\.\d+\.\d+[^/]*$/.test(name) && !name.endsWith('.new'));
+  for (const name of points.sort().reverse().slice(KEPT))
+    await rm(path.join(pointsDirectory(config), name), { recursive: true, force: true });
+}
+
+async function backUp({ dataDir, postgresUser, pgBin }: Config, staging: string): Promise<string | null> {
+  const data = embeddedDataDirectory(dataDir);
+  if (data === null) return 'There is no database yet, and no backup of one.';
+  const engine = await openEmbedded({ dataDir, user: postgresUser, binaries: pgBin ?? undefined });
+  try {
+    await backUpEmbedded(engine.url, data, path.join(staging, path.basename(data)));
+    return null;
+  } finally {
+    await engine.close();
+  }
+}
+
+async function dump(databaseUrl: string, staging: string): Promise<string | null> {
+  const url = new URL(databaseUrl);
+  const [password, user] = [decodeURIComponent(url.password), decodeURIComponent(url.username)];
+  Object.assign(url, { password: '', username: '' });
+  const file = path.join(staging, DUMP);
+  const words = ['--format=custom', `--file=${file}`, `--dbname=${url.href}`];
+  // The password is in no list of arguments, which all users of the machine can read.
+  const env = { PATH: process.env.PATH, LC_ALL: 'C', PGUSER: user || undefined, PGPASSWORD: password || undefined };
+  const end = await new Promise<{ code: number | null; text: string; missing?: boolean }>((resolve) => {
+    const child = spawn('pg_dump', words, { env, stdio: ['ignore', 'ignore', 'pipe'] });
+    let text = '';
+    child.stderr.on('data', (chunk: Buffer) => (text = (text + chunk.toString()).slice(-4_000)));
+    child.on('error', () => resolve({ code: null, text: '', missing: true }));
+    child.on('close', (code) => resolve({ code, text }));
+  });
+  if (end.missing)
+    return 'The database was not backed up, since pg_dump is not installed: back up DATABASE_URL yourself.';
+  if (end.code === 0) return null;
+  const reason = end.text.trim().split('\n')[0] ?? '';
+  if (/version mismatch/.test(end.text))
+    return 'The database was not backed up, since pg_dump is older than its server: back up DATABASE_URL yourself.';
+  throw new CommandError(`pg_dump failed: ${reason}`);
+}
+
+/** Bytes that a point takes: those of the data, or nothing that is known. */
+export async function pointBytes(config: Config): Promise<number> {
+  const data = config.databaseUrl === null ? embeddedDataDirectory(config.dataDir) : null;
+  return data === null ? 0 : bytesIn(data);
+}
+
+async function bytesIn(directory: string): Promise<number> {
+  let sum = 0;
+  for (const entry of await readdir(directory, { withFileTypes: true }).catch(() => [])) {
+    const file = path.join(directory, entry.name);
+    if (entry.isDirectory()) sum += await bytesIn(file);
+    else sum += (await lstat(file).catch(() => null))?.size ?? 0;
+  }
+  return sum;
+}

@@ -1,0 +1,13 @@
+// The upgrade that is under way, or the last one, where a release is installed.
+import type { Finding } from '../finding';
+import { outcomeOf } from './carry_out';
+import { installationOrNull } from './installation';
+import { readJournal } from './journal';
+
+export function lastUpgrade(): Finding[] {
+  const installation = installationOrNull();
+  const journal = installation && (readJournal(installation, 'state') ?? readJournal(installation, 'last'));
+  if (!journal) return [];
+  const status = journal.outcome === 'done' || journal.outcome === 'running' ? 'ok' : 'warning';
+  return [{ check: 'upgrade', status, detail: outcomeOf(journal) }];
+}

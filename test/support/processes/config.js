@@ -1,0 +1,4 @@
+// Loaded into a program of a test before its entry: values of `withConfig`, in place of those that no operator sets.
+const { fixedValues } = require('../../../core/settings/fixed');
+
+Object.assign(fixedValues, JSON.parse(process.env.TEST_CONFIG ?? '{}'));

@@ -1,0 +1,80 @@
+// A bare Debian, as a new machine is: made by debootstrap once, and booted with systemd in a namespace.
+import { execFile, spawn } from 'node:child_process';
+import * as fs from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { ROOT } from '../runner/repository';
+
+const run = promisify(execFile);
+/** What install.sh asks for: a machine of tests need not reach a mirror twice. */
+const PACKAGES = ['systemd-sysv', 'dbus', 'git', 'bubblewrap', 'iproute2', 'nftables', 'e2fsprogs', 'ca-certificates'];
+const BOOT_MS = 60_000;
+
+/** Its files; not to be changed. A minute the first time. */
+export async function debianRoot(suite = 'bookworm'): Promise<string> {
+  const root = path.join(ROOT, '.cache/releases', `debian-${suite}`);
+  fs.mkdirSync(path.dirname(root), { recursive: true });
+  const make =
+    'set -e; [ ! -d "$1" ] || exit 0; rm -rf "$1.draft"; ' +
+    'debootstrap --variant=minbase "$2" "$3" "$1.draft"; mv "$1.draft" "$1"';
+  await run('flock', [`${root}.lock`, 'sh', '-c', make, 'make', root, `--include=${PACKAGES.join(',')}`, suite], {
+    maxBuffer: 2 ** 26,
+  });
+  return root;
+}
+
+export interface Machine {
+  /** A script of bash, as root. @throws Error with what it wrote, where it fails */
+  run(script: string): Promise<string>;
+  /** Where its files are on this machine. */
+  root: string;
+  remove(): Promise<void>;
+}
+
+/** A machine with the network of this one. What it writes is in memory, and gone with it. */
+export async function bootDebian(home: string, name: string): Promise<Machine> {
+  const lower = await debianRoot();
+  const [scratch, root] = [path.join(home, name), path.join(home, name, 'root')];
+  fs.mkdirSync(scratch, { recursive: true });
+  await run('mount', ['-t', 'tmpfs', 'tmpfs', scratch]);
+  for (const folder of ['upper', 'work', 'root']) fs.mkdirSync(path.join(scratch, folder));
+  const layers = `lowerdir=${lower},upperdir=${scratch}/upper,workdir=${scratch}/work`;
+  await run('mount', ['-t', 'overlay', 'overlay', '-o', layers, root]);
+  const words = ['--quiet', '--register=no', '--keep-unit', `--machine=${name}`, '-D', root, '--boot'];
+  const nspawn = spawn('systemd-nspawn', words, { stdio: ['ignore', 'ignore', 'inherit'] });
+  const ended = new Promise((resolve) => nspawn.on('close', resolve));
+  const remove = async (): Promise<void> => {
+    nspawn.kill('SIGKILL');
+    await ended;
+    for (const mount of [root, scratch]) await run('umount', ['--lazy', mount]);
+  };
+  try {
+    return { run: await shellOf(nspawn.pid as number), root, remove };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+/** A shell in the namespaces of its first process, when systemd has started everything. */
+async function shellOf(nspawn: number): Promise<Machine['run']> {
+  for (const end = Date.now() + BOOT_MS; ; await sleep(200)) {
+    const [leader] = fs.readFileSync(`/proc/${nspawn}/task/${nspawn}/children`, 'utf8').trim().split(' ');
+    const env = {
+      PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+      HOME: '/root',
+      LANG: 'C.UTF-8',
+    };
+    const shell = async (script: string): Promise<string> => {
+      const words = ['--target', String(leader), '--all', '--wdns=/root', 'bash', '-c', `exec 2>&1; set -e; ${script}`];
+      const ran = await run('nsenter', words, { env, maxBuffer: 2 ** 26 }).catch((error: { stdout: string }) => {
+        throw new Error(`${script}\n${error.stdout}`);
+      });
+      return ran.stdout;
+    };
+    const state = leader ? await shell('systemctl is-system-running || true').catch(() => '') : '';
+    if (/^(running|degraded)/.test(state)) return shell;
+    if (Date.now() > end) throw new Error(`systemd is ${state.trim() || 'not there'} after a minute`);
+  }
+}
