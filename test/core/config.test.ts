@@ -143,6 +143,11 @@ describe('a setting that was removed', () => {
         'from the settings.',
       `DATABASE_DIR ${said} It is \`databases\` in the data directory. Remove DATABASE_DIR from the settings.`,
     ]);
+    for (const name of ['CDN_GATEWAY', 'CDN_VARNISH_NODES', 'CDN_VARNISH_SECRET_FILE'])
+      expect(removedSettings({ [name]: '192.0.2.1:6081/6082' })).toEqual([
+        `${name} ${said} Each ingress caches for CDN zones itself, up to CDN_SIZE_GB. The Varnish servers can be ` +
+          `stopped. Remove ${name} from the settings.`,
+      ]);
     expect(removedSettings({ INGRESS_PROCESS: ' ' })).toEqual([]);
   });
 
