@@ -9,6 +9,7 @@ import { openCertificates } from '../../../drivers/certificates/open';
 import { operatorCertificate, type OperatorCertificate } from '../../../drivers/certificates/operator';
 import { newPrivateKey } from '../../../drivers/certificates/private_key';
 import { toRefusal } from '../../../drivers/certificates/acme_problem';
+import { AuthorityBusy } from '../../../drivers/certificates/failures';
 import { DriverError, driverContext } from '../../../core/driver';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'platform-api-certificates-'));
@@ -193,6 +194,18 @@ describe('an authority that misbehaves', () => {
       'invalid',
       'The certificate authority requires an external account binding, which the platform does not support: bind it.',
     ]);
+  });
+
+  const week = 'in the last 168h0m0s, retry after 2026-12-01 12:00:00 UTC: see https://example.com/limits/#busy';
+  test.each([
+    ['too many new orders (300) from this account in the last 3h0m0s', true],
+    ['Service busy; retry later.', true],
+    [`too many certificates (50) already issued for "busy.example" ${week}`, false],
+    [`too many certificates already issued for: registrations.busy.example: ${week}`, false],
+    [`too many certificates (5) already issued for this exact set of identifiers ${week}`, false],
+  ])('%s: all orders wait: %p', (detail, isOfAll) => {
+    const error = toRefusal({ type: 'urn:ietf:params:acme:error:rateLimited', detail }, 86_400_000);
+    expect(error instanceof AuthorityBusy).toBe(isOfAll);
   });
 
   test('its words are cut and cleaned', () => {
