@@ -167,12 +167,16 @@ describe('an authority that misbehaves', () => {
   });
 
   test('a clock that differs by hours is told in the same breath', async () => {
-    const { message } = await ask((request, response) => {
+    const error = await ask((request, response) => {
       const at = `http://${request.headers.host}/x`;
       if (request.url === '/dir') return response.end(JSON.stringify({ newNonce: at, newAccount: at }));
-      return response.writeHead(503, { Date: new Date(Date.now() + 10_800_000).toUTCString() }).end();
+      const headers = { Date: new Date(Date.now() + 10_800_000).toUTCString(), 'Retry-After': '90' };
+      return response.writeHead(503, headers).end();
     });
-    expect(message).toMatch(/\(status 503\).* The clock of this machine is 180 min behind that of the certificate/);
+    expect([error instanceof AuthorityBusy, error.retryAfterMs]).toEqual([true, 90_000]);
+    expect(error.message).toMatch(
+      /\(status 503\).* The clock of this machine is 180 min behind that of the certificate/,
+    );
   });
 
   test.each([
