@@ -128,6 +128,6 @@ function toDriverError(error: unknown, ctx: DriverContext): DriverError {
 function withAdvice(error: DriverError, aheadMs: number | null): DriverError {
   const advice = clockAdvice(aheadMs);
   if (!advice || error.message.includes(advice)) return error;
-  const advised = new DriverError(error.reason, `${error.message} ${advice}`, error.retryAfterMs);
-  return Object.assign(advised, { cause: error.cause });
+  // Of its kind still: one that concerns all orders says so.
+  return Object.assign(error, { message: `${error.message} ${advice}` });
 }

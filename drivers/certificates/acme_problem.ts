@@ -63,14 +63,19 @@ export function toRefusal(problem: AcmeProblem, retryAfterMs: number | null): Dr
   return new AcmeRefusal(kind, 'invalid', message, retryAfterMs ?? undefined);
 }
 
-/** Limits are those of a name, of a domain, or of the account; only the words tell. */
+/**
+ * Limits are those of a name, of a domain, or of the account; only the words tell. Those of the name itself do not: a
+ * customer chooses it, and would hold up the certificates of all others.
+ */
 function toBusy(detail: string, retryAfterMs: number): DriverError {
   const message = sentence('The certificate authority accepts no more requests at the moment', detail);
-  const Busy = OF_ACCOUNT.test(detail) ? AuthorityBusy : DriverError;
+  const Busy = OF_ACCOUNT.test(detail.replace(DOTTED, ' ')) ? AuthorityBusy : DriverError;
   return new Busy('transient', message, retryAfterMs);
 }
 
 const OF_ACCOUNT = /new orders|this account|registrations|too many requests|busy/i;
+/** Host names, and addresses of manuals. */
+const DOTTED = /\S*\.\S+/g;
 const ADDRESSED = new Set(['connection', 'unauthorized', 'incorrectResponse']);
 const IPV6_ADVICE = 'It came by IPv6: remove the AAAA record of the host name, or let it lead to the platform too.';
 

@@ -1,4 +1,5 @@
 // Limits the share of an application's open requests that one client may hold.
+import { isPublicAddress } from '../../core/protocols/addresses';
 import type { IngressLimits } from './limits';
 import type { ApplicationLoad } from './route_table';
 
@@ -10,6 +11,14 @@ export function isOverShare(load: ApplicationLoad, address: string, limits: Ingr
 
 export function openByClient(load: ApplicationLoad, address: string): number {
   return load.openByAddress.get(clientOf(address)) ?? 0;
+}
+
+/** Of all private addresses together, as of programs on this machine: each of them has as many as it likes. */
+export function openByPrivate(load: ApplicationLoad): number {
+  let sum = 0;
+  for (const [client, open] of load.openByAddress)
+    if (!isPublicAddress(client.includes(':') ? `${client}::` : client)) sum += open;
+  return sum;
 }
 
 export function countIn(load: ApplicationLoad, address: string): void {

@@ -4,7 +4,7 @@
 // restarts, its requests wait.
 import { connectionsMax } from '../../core/process/connection_gate';
 import { isPublicAddress } from '../../core/protocols/addresses';
-import { openByClient } from './client_share';
+import { openByClient, openByPrivate } from './client_share';
 import type { ProxiedRequest } from './http/proxied_request';
 import type { IngressLimits } from './limits';
 import type { RouteTable, Site } from './route_table';
@@ -59,15 +59,24 @@ export function isPlainHost({ served: { plainHosts } }: Service, host: string): 
   return plainHosts.includes(host) || plainHosts.includes(host.replace(/^[^.]+/, '*'));
 }
 
-/** Why one more request of the client cannot be taken; null where it can. Private addresses may be those of a proxy. */
+/** Of all requests; the rest is for public addresses. */
+const PRIVATE_SHARE = 0.75;
+
+/**
+ * Why one more request of the client cannot be taken; null where it can. A private address may be that of a proxy, or
+ * one of many that programs of a tenant have here.
+ */
 export function overload(
   { application }: Site,
   address: string,
   { serviceRequests, serviceAddressRequests }: IngressLimits,
 ): 'service_busy' | 'service_address_busy' | null {
   const total = Math.min(serviceRequests, Math.floor(connectionsMax() / 2));
-  const ofAddress = isPublicAddress(address) ? Math.min(serviceAddressRequests, total / 2) : total / 2;
+  const isPublic = isPublicAddress(address);
+  const ofAddress = isPublic ? Math.min(serviceAddressRequests, total / 2) : total / 2;
   if (application.open >= total) return 'service_busy';
+  const ofPrivate = total * PRIVATE_SHARE;
+  if (!isPublic && application.open >= ofPrivate && openByPrivate(application) >= ofPrivate) return 'service_busy';
   return openByClient(application, address) >= ofAddress ? 'service_address_busy' : null;
 }
 

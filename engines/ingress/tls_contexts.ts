@@ -23,6 +23,8 @@ const ABSENT_MS = 30_000;
 /** After a failed look-up, or for an unusable certificate. The previous certificate stays in use. */
 const FAILED_MS = 5_000;
 const NAMES = 20_000;
+/** Names with a certificate that are passed over for one without. */
+const SPARED = 50;
 const KEEP_EVERY_MS = 15_000;
 
 export function tlsContextCache(loadCertificate: IngressCallbacks['certificate']): TlsContextCache {
@@ -101,7 +103,12 @@ function isSelfSigned(chain: string): boolean {
   return leaf.checkIssued(leaf);
 }
 
-function dropOldest(store: TlsContextCache): void {
-  const oldest = store.entries.keys().next();
-  if (!oldest.done) store.entries.delete(oldest.value);
+/** Names without a certificate go first: strangers choose those below a wildcard, and would push out all others. */
+function dropOldest({ entries }: TlsContextCache): void {
+  for (let spared = 0; ; spared += 1) {
+    const [name, entry] = entries.entries().next().value as [string, Entry];
+    entries.delete(name);
+    if (!entry.found || spared >= SPARED) return;
+    entries.set(name, entry);
+  }
 }

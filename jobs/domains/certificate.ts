@@ -14,7 +14,7 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const COVER_MS = 5_000;
 /** Which part of the limits of an authority orders may use up: the last ones are left for what matters more. */
-const SHARES = { platform: 1, domain: 1, application: 0.8, cdn_zone: 0.8, preview: 0.5 };
+const SHARES = { platform: 1, domain: 0.95, application: 0.8, cdn_zone: 0.8, preview: 0.5 };
 
 const ZONE_LOST =
   'The certificate is renewed over DNS, but no zone above the name is delegated to this platform any more. Delegate ' +

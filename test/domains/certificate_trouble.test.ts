@@ -94,6 +94,21 @@ describe('trouble', () => {
     expect(await mails()).toEqual([]);
   });
 
+  test('nobody is told of those of previews', async () => {
+    const id = await bench.domains.newApplication('previewed');
+    await bench.service.sql(
+      `with made as (insert into previews (id, project_id, application_id, branch, hostname, created_by, created_at,
+          updated_at) select 'pvw_ending', project_id, id, 'main', 'pvw.example.net',
+          '{"type": "system", "id": null, "name": "Platform"}', now(), now() from applications where id = $1
+          returning id, hostname)
+        insert into certificates (id, preview_id, chain, key, issued_at, expires_at, next_at)
+          select hostname, id, 'PEM', 'x', now() - interval '80 days', now() + interval '10 days', null from made`,
+      [id],
+    );
+    await warn();
+    expect(await mails()).toEqual([]);
+  });
+
   test('figures name those of the platform, and count others', async () => {
     const { own, counts } = await certificateFigures(bench.service.platform.database);
     expect(own.map(({ id }) => id)).toEqual(['console.example.net']);

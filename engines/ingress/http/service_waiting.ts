@@ -1,5 +1,6 @@
 // Requests for a server of the platform that takes no connection, as while it restarts: nothing of them was sent, so
 // they wait for it. How long it is away counts, not how long each of them waits.
+import { addressBlock } from '../../../core/protocols/addresses';
 import { servicePage } from '../pages';
 import type { Service } from '../platform_services';
 import type { ProxiedRequest } from './proxied_request';
@@ -18,11 +19,21 @@ export function waitForService(
   const now = performance.now();
   service.awaySince ??= now;
   const isLong = now - service.awaySince > ingress.limits.serviceAwayMs;
-  if (isLong || service.waiting.size >= ingress.limits.serviceWaiting) return refuse(proxied, service);
+  if (isLong || !hasPlace(proxied, service)) return refuse(proxied, service);
   if (!proxied.hasWaited) service.waited += 1;
   proxied.hasWaited = true;
   service.waiting.add(proxied);
   service.timer ??= setTimeout(() => retry(service, send), RETRY_EVERY_MS);
+}
+
+/** Half of the places are for whoever comes first; of the others, one client gets no more than a tenth of all. */
+function hasPlace({ ingress, caller, hasWaited }: ProxiedRequest, { waiting }: Service): boolean {
+  const { serviceWaiting } = ingress.limits;
+  if (waiting.size >= serviceWaiting) return false;
+  if (hasWaited || waiting.size < serviceWaiting / 2) return true;
+  const block = addressBlock(caller.address);
+  const own = [...waiting].filter((one) => addressBlock(one.caller.address) === block);
+  return own.length < serviceWaiting / 10;
 }
 
 /** The server ended while it worked on the request. @param hasBegun to answer it */

@@ -12,6 +12,7 @@ interface Troubled {
   id: string;
   domain_id: string | null;
   application_id: string | null;
+  preview_id: string | null;
   cdn_zone_id: string | null;
   expires_at: string | null;
   reason: string | null;
@@ -22,7 +23,7 @@ const ENDS = `chain is not null and expires_at - now() < least(interval '14 days
 const MISSING = `chain is null and domain_id is null and application_id is null and preview_id is null
   and cdn_zone_id is null and reason is not null and not is_waiting and reason_since < now() - interval '1 hour'`;
 const TROUBLE = `((${ENDS}) or (${MISSING}))`;
-const COLUMNS = 'id, domain_id, application_id, cdn_zone_id, expires_at, reason';
+const COLUMNS = 'id, domain_id, application_id, preview_id, cdn_zone_id, expires_at, reason';
 
 const BEGIN = named(`update certificates set warned_at = now() where id in (select id from certificates
     where warned_at is null and ${TROUBLE} order by id limit $1 for update skip locked) returning ${COLUMNS}`);
@@ -49,8 +50,9 @@ export function warnOfCertificates(database: Session, batch: number, parts: Part
   });
 }
 
-function isOfPlatform({ domain_id, application_id, cdn_zone_id }: Troubled): boolean {
-  return domain_id === null && application_id === null && cdn_zone_id === null;
+/** Previews pass: nobody is told of theirs. */
+function isOfPlatform({ domain_id, application_id, preview_id, cdn_zone_id }: Troubled): boolean {
+  return [domain_id, application_id, preview_id, cdn_zone_id].every((owner) => owner === null);
 }
 
 const DOMAIN = named('select id, project_id, hostname, cdn_zone_id from domains where id = $1');

@@ -36,7 +36,11 @@ export function openCacheLease({ database, log }: { database: ControlDatabase; l
         caughtUpAt ??= now;
         // What still counts stays so while the purges are read: from this renewal on they wait for this cache.
         if (isCurrent()) currentUntil = begunAt + CURRENT_MS;
-        await catchUp();
+        await catchUp().catch(async (error: unknown) => {
+          // It keeps nothing by now: purges of all zones would wait for one that cannot be done.
+          if (!isCurrent()) await removeCache(database, id).catch(() => undefined);
+          throw error;
+        });
         caughtUpAt = now;
         if (!isClosed) currentUntil = begunAt + CURRENT_MS;
       };

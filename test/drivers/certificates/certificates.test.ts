@@ -9,6 +9,7 @@ import { openCertificates } from '../../../drivers/certificates/open';
 import { operatorCertificate, type OperatorCertificate } from '../../../drivers/certificates/operator';
 import { newPrivateKey } from '../../../drivers/certificates/private_key';
 import { toRefusal } from '../../../drivers/certificates/acme_problem';
+import { AuthorityBusy } from '../../../drivers/certificates/failures';
 import { DriverError, driverContext } from '../../../core/driver';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'platform-api-certificates-'));
@@ -166,12 +167,16 @@ describe('an authority that misbehaves', () => {
   });
 
   test('a clock that differs by hours is told in the same breath', async () => {
-    const { message } = await ask((request, response) => {
+    const error = await ask((request, response) => {
       const at = `http://${request.headers.host}/x`;
       if (request.url === '/dir') return response.end(JSON.stringify({ newNonce: at, newAccount: at }));
-      return response.writeHead(503, { Date: new Date(Date.now() + 10_800_000).toUTCString() }).end();
+      const headers = { Date: new Date(Date.now() + 10_800_000).toUTCString(), 'Retry-After': '90' };
+      return response.writeHead(503, headers).end();
     });
-    expect(message).toMatch(/\(status 503\).* The clock of this machine is 180 min behind that of the certificate/);
+    expect([error instanceof AuthorityBusy, error.retryAfterMs]).toEqual([true, 90_000]);
+    expect(error.message).toMatch(
+      /\(status 503\).* The clock of this machine is 180 min behind that of the certificate/,
+    );
   });
 
   test.each([
@@ -193,6 +198,18 @@ describe('an authority that misbehaves', () => {
       'invalid',
       'The certificate authority requires an external account binding, which the platform does not support: bind it.',
     ]);
+  });
+
+  const week = 'in the last 168h0m0s, retry after 2026-12-01 12:00:00 UTC: see https://example.com/limits/#busy';
+  test.each([
+    ['too many new orders (300) from this account in the last 3h0m0s', true],
+    ['Service busy; retry later.', true],
+    [`too many certificates (50) already issued for "busy.example" ${week}`, false],
+    [`too many certificates already issued for: registrations.busy.example: ${week}`, false],
+    [`too many certificates (5) already issued for this exact set of identifiers ${week}`, false],
+  ])('%s: all orders wait: %p', (detail, isOfAll) => {
+    const error = toRefusal({ type: 'urn:ietf:params:acme:error:rateLimited', detail }, 86_400_000);
+    expect(error instanceof AuthorityBusy).toBe(isOfAll);
   });
 
   test('its words are cut and cleaned', () => {

@@ -72,6 +72,20 @@ test('no more than a number of them wait', async () => {
   expect(statuses).toContain(200);
 });
 
+test('one client does not take the places of others', async () => {
+  const front = await openNames({ trustProxy: 1, limits: { serviceWaiting: 20, serviceAwayMs: 5_000 } });
+  const from = async (address: string): Promise<number> =>
+    (await ask(front, { host: HOST, headers: { 'x-forwarded-proto': 'https', 'x-forwarded-for': address } })).status;
+  await own.stop();
+  const greedy = Array.from({ length: 30 }, () => from('203.0.113.1'));
+  await sleep(300);
+  const others = ['198.51.100.1', '198.51.100.2', '198.51.100.3'].map(from);
+  await sleep(300);
+  await own.start();
+  expect(await Promise.all(others)).toEqual([200, 200, 200]);
+  expect((await Promise.all(greedy)).filter((status) => status === 200)).toHaveLength(10);
+});
+
 test('a request that it was working on is not sent again, unless it only reads', async () => {
   const front = await openNames();
   await own.stop();

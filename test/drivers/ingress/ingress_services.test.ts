@@ -192,3 +192,18 @@ test('a visitor with too many open requests gets 429, and all together 503', asy
   own.kill();
   expect((await Promise.all(open)).map(({ status }) => status)).toEqual(pending.map(() => 503));
 });
+
+test('private addresses leave some requests to public ones', async () => {
+  await own.stop();
+  await own.start(() => undefined); // never answers
+  const front = await openNames({ trustProxy: 1, limits: { serviceRequests: 8, serviceAwayMs: 200 } });
+  const from = (address: string): Promise<Answer> =>
+    ask(front, { host: HOST, headers: { 'x-forwarded-proto': 'https', 'x-forwarded-for': address } });
+  const open = ['10.0.0.1', '10.0.0.1', '10.0.0.2', 'fd00::1', 'fd00:1::1', '192.168.0.9'].map(from);
+  await until(() => own.asked.length === 6);
+  expect((await from('10.0.0.3')).status).toBe(503);
+  open.push(from('1.1.1.1'), from('2606:4700::1'));
+  await until(() => own.asked.length === 8);
+  own.kill();
+  expect((await Promise.all(open)).map(({ status }) => status)).toEqual(open.map(() => 503));
+});

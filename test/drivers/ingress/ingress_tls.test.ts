@@ -2,6 +2,7 @@
 import https from 'node:https';
 import tls from 'node:tls';
 import type { Certificate } from '../../../engines/ingress/ingress';
+import { contextOf, tlsContextCache } from '../../../engines/ingress/tls_contexts';
 import {
   ask,
   closeAll,
@@ -130,4 +131,18 @@ test('challenges are answered before everything else, on the plain port', async 
   expect(await ask(front, { path, host: 'new.example.org' })).toMatchObject({ status: 200, body: 'tok-1.thumb' });
   expect((await ask(front, { path: '/.well-known/acme-challenge/other', host: 'new.example.org' })).status).toBe(404);
   expect((await ask(front, { path: '/.well-known/acme-challenge/../x', host: 'new.example.org' })).status).toBe(404);
+});
+
+test('names without a certificate, which strangers choose, push out none that has one', async () => {
+  const asked: string[] = [];
+  const store = tlsContextCache(async (host) => {
+    asked.push(host);
+    return host === 'app.example.com' ? made : null;
+  });
+  const first = await contextOf(store, 'app.example.com');
+  for (let number = 0; number < 20_100; number += 1) await contextOf(store, `b${number}.s3.example.com`);
+  expect(store.entries.size).toBe(20_000);
+  asked.length = 0;
+  expect(await contextOf(store, 'app.example.com')).toBe(first);
+  expect(asked).toEqual([]);
 });
