@@ -163,7 +163,7 @@ export async function openWeb(
 ): Promise<Config> {
   const state = { draining: false };
   // With PORT=0 the base address is known only after listening, so the faces read the config when a request comes.
-  const faces = facesThatAnswer503();
+  const faces = facesThatAnswer503(() => platform.config.baseUrl);
   const http = await listenHttp(
     platform.config,
     {
