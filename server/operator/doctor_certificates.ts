@@ -42,7 +42,9 @@ async function stored(...[database]: Parameters<Parameters<typeof withDatabase>[
   }
   if (findings.length) return findings;
   const served = own.filter(({ seconds }) => seconds !== null).map(({ id }) => id);
-  const waiting = others('waiting') ? `, ${others('waiting')} wait for their turn` : '';
-  const detail = `${served.join(', ') || 'none of the platform itself'}; ${others('good')} of others${waiting}`;
+  const waiting = others('waiting') ? `, ${others('waiting')} more wait for a limit of the authority` : '';
+  const detail =
+    `valid for ${served.join(', ') || 'no name of the platform itself'}, and for ${others('good')} names of ` +
+    `applications and domains${waiting}`;
   return [{ check, status: 'ok', detail }];
 }
