@@ -2411,6 +2411,7 @@ export type IncidentListResolvers<ContextType = Context, ParentType extends Reso
 export type InstallationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Installation'] = ResolversParentTypes['Installation']> = {
   version?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   newer_release?: Resolver<Schema.Maybe<ResolversTypes['NewerRelease']>, ParentType, ContextType>;
+  missing_domain?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type NewerReleaseResolvers<ContextType = Context, ParentType extends ResolversParentTypes['NewerRelease'] = ResolversParentTypes['NewerRelease']> = {

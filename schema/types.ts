@@ -6873,6 +6873,11 @@ export type Installation = {
    * installation does not ask for one, and for users of other accounts than the first one.
    */
   newer_release?: Maybe<NewerRelease>;
+  /**
+   * What gives the installation a domain and certificates, as a sentence. `null` where it has a domain, and for users of
+   * other accounts than the first one.
+   */
+  missing_domain?: Maybe<Scalars['String']['output']>;
 };
 
 /** A release that is newer than the installation. */

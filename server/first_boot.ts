@@ -16,7 +16,7 @@ import { newFirstStartCode } from '../models/identity/first_start';
 import type { Session } from '../db/control_database';
 import { named } from '../db/statement';
 import { isDashboardBuilt } from './dashboard_folder';
-import { missingDomain } from './platform/own_domain';
+import { missingDomain } from '../core/catalog/missing_domain';
 import type { Platform } from './platform/platform';
 
 export interface FirstKey {

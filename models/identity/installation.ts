@@ -1,5 +1,6 @@
 // What the dashboard says of the installation itself: its version, and to who runs it, which one is newer.
 import semver from 'semver';
+import { missingDomain } from '../../core/catalog/missing_domain';
 import type { Context, Sql } from '../../core/context';
 import type { Release } from '../../core/releases/release_index';
 import { version } from '../../package.json';
@@ -13,22 +14,24 @@ const CLAIM = named(`update release_notices set next_at = now() + make_interval(
   where next_at <= now() returning id`);
 const RETRY = named(`update release_notices set next_at = now() + make_interval(secs => 3600 + random() * 3600)`);
 const NOTE = named('update release_notices set release = $1');
-const NEWER = named(`select n.release from release_notices n
+const OF_OWNER = named(`select n.release from release_notices n
   where $1 = (select id from accounts order by created_at, id limit 1)`);
 
 export interface Installation {
   version: string;
   newer_release: (NotedRelease & { command: string }) | null;
+  missing_domain: string | null;
 }
 
-/** The newer release is for the account that the first start has made: nobody else can do something about it. */
+/** What is to be done is told to the account that the first start has made: nobody else can do something about it. */
 export async function loadInstallation(ctx: Context): Promise<Installation> {
   const account = ctx.identity?.account_id ?? null;
-  const [row] = await ctx.sql.query<{ release: NotedRelease | null }>(NEWER, [account]);
+  const [row] = await ctx.sql.query<{ release: NotedRelease | null }>(OF_OWNER, [account]);
   const release = row?.release ?? null;
   const isNewer = release !== null && semver.gt(release.version, version);
   const command = isNewer ? `platform upgrade ${release.version}` : '';
-  return { version, newer_release: isNewer ? { ...release, command } : null };
+  const newer_release = isNewer ? { ...release, command } : null;
+  return { version, newer_release, missing_domain: row ? missingDomain(ctx.config) : null };
 }
 
 /** Whether it is time to ask for newer releases, and this process is to do it. */

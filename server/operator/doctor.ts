@@ -16,7 +16,7 @@ import { setupCommand } from '../../core/catalog/setup_command';
 import { hostFacts } from '../../drivers/host';
 import { probeHost } from '../../drivers/runtime/host_probe';
 import { FIRST_USER_ID } from '../../drivers/runtime/sandbox/user_ids';
-import { missingDomain } from '../platform/own_domain';
+import { missingDomain } from '../../core/catalog/missing_domain';
 import { sharedSiteWarning } from '../platform/shared_site';
 import { listenErrorReason } from '../http/listen';
 import type { Command } from './command';

@@ -1,5 +1,5 @@
 import { loadConfig } from '../../core/config';
-import { missingDomain } from '../../server/platform/own_domain';
+import { missingDomain } from '../../core/catalog/missing_domain';
 import { sharedSiteWarning } from '../../server/platform/shared_site';
 
 const warning = (BASE_URL: string, APPS_DOMAIN: string): string | null =>

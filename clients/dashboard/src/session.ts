@@ -32,6 +32,7 @@ const VIEWER = graphql(
       }
       installation {
         version
+        missing_domain
         newer_release {
           version
           security

@@ -1,4 +1,4 @@
-// At the foot of all pages: which version serves them, and which one is newer, for who runs the installation.
+// At the foot of all pages: which version serves them, and for who runs the installation, what is to be done.
 import { installation, type Installation } from '../session';
 import { Copyable } from './copy';
 
@@ -8,6 +8,11 @@ export function InstallationFoot() {
   return (
     <footer class="installation">
       <small>Platform {shown.version}</small>
+      {shown.missing_domain && (
+        <p>
+          <small>{shown.missing_domain}</small>
+        </p>
+      )}
       {shown.newer_release && <NewerRelease release={shown.newer_release} />}
     </footer>
   );

@@ -1,6 +1,6 @@
 // Whether the installation has a domain of its own, by `platform setup` or by settings of the operator.
-import { operatorCommand } from '../../core/catalog/setup_command';
-import type { Config } from '../../core/config';
+import type { Config } from '../config';
+import { operatorCommand } from './setup_command';
 
 /** The next step of an operator whose installation is reached by its address alone; null where it has a domain. */
 export function missingDomain({ baseUrl, appsDomain }: Pick<Config, 'baseUrl' | 'appsDomain'>): string | null {
