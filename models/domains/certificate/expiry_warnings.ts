@@ -27,7 +27,8 @@ const COLUMNS = 'id, domain_id, application_id, cdn_zone_id, expires_at, reason'
 const BEGIN = named(`update certificates set warned_at = now() where id in (select id from certificates
     where warned_at is null and ${NEEDS_WARNING} order by id limit $1 for update skip locked) returning ${COLUMNS}`);
 const END = named(`update certificates set warned_at = null where id in (select id from certificates
-    where warned_at is not null and not ${NEEDS_WARNING} order by id limit $1 for update skip locked) returning ${COLUMNS}`);
+    where warned_at is not null and not ${NEEDS_WARNING} order by id limit $1 for update skip locked)
+  returning ${COLUMNS}`);
 
 interface Parts {
   config: Config;
