@@ -1,3 +1,4 @@
+import { certificateOf } from '../../models/base/default_certificate';
 import { page } from '../../models/base/page';
 import { CdnZone } from '../../models/cdn/cdn_zone';
 import { metricsOfCdnZone } from '../../models/cdn/cdn_zone/metrics';
@@ -16,5 +17,8 @@ export const resolvers: Resolvers = {
       await (await CdnZone.forUpdate(ctx, id)).destroy(ctx);
       return true;
     },
+  },
+  CdnZone: {
+    certificate: (zone, _, ctx) => certificateOf(ctx, zone.hostname),
   },
 };
