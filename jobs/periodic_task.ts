@@ -1,7 +1,7 @@
 // Periodic tasks as rows with a due time: cleanup, and the search for orphans. Each task runs in one worker at a time:
 // the first that claims it.
 import { expireBackups, scheduleBackups } from '../models/databases/database_backup/work';
-import { warnOfCertificates } from '../models/domains/certificate/trouble';
+import { warnOfCertificates } from '../models/domains/certificate/expiry_warnings';
 import { sweepIncidents } from '../models/observers/notification/delivery';
 import { remindOfIncidents } from '../models/observers/observer/incident_moves';
 import { watchRegions } from '../models/observers/observer/region_watch';

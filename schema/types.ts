@@ -202,7 +202,7 @@ export type Query = {
   getError: Error;
   /** Lists the incidents of an observer, newest first. Incidents are kept for one year. */
   listObserverIncidents: IncidentList;
-  /** Returns the version of this installation, and for its owner the release that is newer. */
+  /** Returns the version of this installation, and for users of its first account the newest release. */
   installation: Installation;
   /** Lists the current instances of an application, newest first. */
   listApplicationInstances: InstanceList;
@@ -6869,8 +6869,8 @@ export type Installation = {
   /** Version of the program. */
   version: Scalars['String']['output'];
   /**
-   * The newest release that the index of releases has and that is newer. `null` where there is none, where the
-   * installation does not ask, and for users of other accounts than the first one.
+   * The newest release in the index of releases, if it is newer than this installation. `null` if there is none, if the
+   * installation does not ask for one, and for users of other accounts than the first one.
    */
   newer_release?: Maybe<NewerRelease>;
   /**
@@ -6884,7 +6884,7 @@ export type Installation = {
 export type NewerRelease = {
   version: Scalars['String']['output'];
   released_at: Scalars['DateTime']['output'];
-  /** What the release changes of security, in Markdown. `null` where it changes nothing. */
+  /** The section on security of the chapter of the release in the changelog, in Markdown. `null` if it has none. */
   security?: Maybe<Scalars['String']['output']>;
   /** The chapter of the release in the changelog, in Markdown. */
   changes: Scalars['String']['output'];

@@ -14,7 +14,7 @@ import { idempotencyRecords } from '../models/idempotency_record';
 import { DOWNLOAD_PATH } from '../models/databases/database_backup/download';
 import { UPLOAD_PATH } from '../models/deployments/source_upload/address';
 import { pendingMigrations } from '../db/migrate';
-import { certificateFigures } from '../models/domains/certificate/trouble';
+import { certificateFigures } from '../models/domains/certificate/expiry_warnings';
 import { checkFigures } from '../models/observers/observer/claim';
 import { buildCore, type Core } from '../resolvers';
 import { restHandler } from '../rest/app';
@@ -163,7 +163,7 @@ export async function openWeb(
 ): Promise<Config> {
   const state = { draining: false };
   // With PORT=0 the base address is known only after listening, so the faces read the config when a request comes.
-  const faces = facesThatAnswer503();
+  const faces = facesThatAnswer503(() => platform.config.baseUrl);
   const http = await listenHttp(
     platform.config,
     {

@@ -21,6 +21,8 @@ import { openClusterVolumes } from './platform/cluster';
 import { listen } from './platform/listener';
 import type { Platform } from './platform/platform';
 
+/** Background jobs that a process runs at the same time. */
+const JOBS_AT_ONCE = 4;
 const STAND_BY_MS = 2_000;
 const FACTS_WITHIN_MS = 5_000;
 const NAMESERVER_WITHIN_MS = 2_000;
@@ -55,11 +57,7 @@ export async function startWorker(platform: Platform, { whenTaken }: WorkerOptio
   const volumes = await opening;
   const operators = operatorCertificate(platform.config, () => {});
   const drivers = { volumes, host: null, ...certificates(platform.config) };
-  const loop = start(
-    platform,
-    { ...drivers, ...(operators && { operatorCertificate: operators }) },
-    platform.config.workerConcurrency,
-  );
+  const loop = start(platform, { ...drivers, ...(operators && { operatorCertificate: operators }) }, JOBS_AT_ONCE);
   const observers = startObservers(platform);
   const stopReleaseNotice = startReleaseNotice(platform);
   return {

@@ -11,28 +11,16 @@ export interface FixedValues {
   readonly dnsRoots: readonly string[];
   /** UDP responses to one network of clients without a DNS cookie. */
   readonly dnsResponsesPerSecond: number;
-  /** Of small objects that were requested recently, in memory. */
-  readonly cdnMemoryMb: number;
-  /** Larger objects are passed through. */
-  readonly cdnObjectMb: number;
   /** Port of the mail servers of recipients. */
   readonly mailDirectPort: number;
   /** Of a message, encoded as it is sent. */
   readonly mailSizeMb: number;
-  /** For which delivery is tried again while the server of a recipient cannot take a message. */
-  readonly mailRetryHours: number;
-  /** That the sink keeps; older ones are deleted. */
-  readonly mailSinkMessages: number;
   /** After which a build or a run is stopped. */
   readonly buildOutputMb: number;
   /** That the response to a password rotation waits for the database server to apply it. */
   readonly operationWaitSeconds: number;
   /** Without a request from any probe of a region, after which the region no longer counts. */
   readonly probeLostSeconds: number;
-  /** Observer checks that one process runs at the same time. */
-  readonly checkConcurrency: number;
-  /** Background jobs that a process runs at the same time. */
-  readonly workerConcurrency: number;
 }
 
 export const fixedValues: FixedValues = {
@@ -40,15 +28,9 @@ export const fixedValues: FixedValues = {
   dnsProcess: 'separate',
   dnsRoots: [],
   dnsResponsesPerSecond: 1_000,
-  cdnMemoryMb: 64,
-  cdnObjectMb: 1_024,
   mailDirectPort: 25,
   mailSizeMb: 50,
-  mailRetryHours: 72,
-  mailSinkMessages: 1_000,
   buildOutputMb: 16,
   operationWaitSeconds: 20,
   probeLostSeconds: 60,
-  checkConcurrency: 2_000,
-  workerConcurrency: 4,
 };

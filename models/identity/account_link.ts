@@ -1,5 +1,6 @@
 // Links that people get by mail: to set a new password, or to confirm an address. Only the SHA-256 of a token is
 // stored; each is used once.
+import { operatorCommand } from '../../core/catalog/setup_command';
 import type { Config } from '../../core/config';
 import type { Context, Sql } from '../../core/context';
 import { problem } from '../../core/errors';
@@ -143,7 +144,10 @@ async function newLink(sql: Sql, userId: string, purpose: Purpose, minutes: numb
 function requireMail({ config }: Context): void {
   if (config.smtpPorts.length) return;
   const what = 'This installation sends no mail: the operator has set SMTP_PORTS to 0.';
-  throw problem('engine_unavailable', `${what} The operator sets passwords with \`npx platform user password\`.`);
+  throw problem(
+    'engine_unavailable',
+    `${what} The operator sets passwords with \`${operatorCommand()} user password\`.`,
+  );
 }
 
 function noLink(): Error {

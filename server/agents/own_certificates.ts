@@ -3,7 +3,7 @@
 import type { Config } from '../../core/config';
 import { platformNames } from '../../core/platform_names';
 import { hasDefaultCertificates, isCertifiable } from '../../models/base/default_certificate';
-import { wantDefaultCertificates, wantOwnCertificates } from '../../models/domains/certificate/wanted';
+import { ensureDefaultCertificates, ensureOwnCertificates } from '../../models/domains/certificate/desired';
 import { listen } from '../platform/listener';
 import type { Platform } from '../platform/platform';
 
@@ -11,15 +11,15 @@ import type { Platform } from '../platform/platform';
 export async function openOwnCertificates(platform: Platform): Promise<() => Promise<void>> {
   const { config, database, databaseUrl, log } = platform;
   const names = ownCertificateNames(config);
-  await wantOwnCertificates(database, names);
-  await wantDefaultCertificates(database, config);
+  await ensureOwnCertificates(database, names);
+  await ensureDefaultCertificates(database, config);
   const listener = listen(
     databaseUrl,
     {
       // With a custom domain that is gone went the certificate of its name.
       certificates: (name) => {
         if (!names.includes(name)) return;
-        wantOwnCertificates(database, names).catch((error: unknown) =>
+        ensureOwnCertificates(database, names).catch((error: unknown) =>
           log.warn({ err: error }, 'the certificate of a name of the platform could not be ordered'),
         );
       },

@@ -15,7 +15,7 @@ import {
   openMetrics,
 } from '../http/admin';
 import { adminRoutes } from '../http/ai_usage_ingest';
-import { certificateFigures } from '../../models/domains/certificate/trouble';
+import { certificateFigures } from '../../models/domains/certificate/expiry_warnings';
 import { checkFigures } from '../../models/observers/observer/claim';
 import { poolSizeThatFits } from '../platform/connection_budget';
 import { mailPages } from '../http/mail_pages';

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { version } from '../../package.json';
 import type { CheckCounts } from '../agents/observers/check_loop';
-import type { certificateFigures } from '../../models/domains/certificate/trouble';
+import type { certificateFigures } from '../../models/domains/certificate/expiry_warnings';
 import type { CheckFigures } from '../../models/observers/observer/claim';
 import { limits } from '../../core/limits';
 import { StartupError } from '../../core/startup_error';

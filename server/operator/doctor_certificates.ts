@@ -2,7 +2,7 @@
 import type { Config } from '../../core/config';
 import { driverContext } from '../../core/driver';
 import { openCertificates } from '../../drivers/certificates/open';
-import { certificateFigures, troubleText } from '../../models/domains/certificate/trouble';
+import { certificateFigures, expiryWarning } from '../../models/domains/certificate/expiry_warnings';
 import { isMade, withDatabase } from './doctor_database';
 import type { Finding } from './finding';
 
@@ -31,10 +31,10 @@ async function authority(driver: ReturnType<typeof openCertificates>, directory:
 async function stored(...[database]: Parameters<Parameters<typeof withDatabase>[1]>): Promise<Finding[]> {
   const check = 'certificates';
   const { own, counts } = await certificateFigures(database);
-  const troubled = own.filter(({ is_troubled }) => is_troubled);
+  const warned = own.filter(({ needs_warning }) => needs_warning);
   const others = (state: string): number =>
     counts.filter((one) => one.kind !== 'platform' && one.state === state).reduce((sum, { count }) => sum + count, 0);
-  const findings = troubled.map((row): Finding => ({ check, status: 'warning', detail: troubleText(row) }));
+  const findings = warned.map((row): Finding => ({ check, status: 'warning', detail: expiryWarning(row) }));
   const expiring = others('expiring');
   if (expiring) {
     const detail = `${expiring} certificates of domains and applications end soon and were not renewed`;
@@ -42,7 +42,9 @@ async function stored(...[database]: Parameters<Parameters<typeof withDatabase>[
   }
   if (findings.length) return findings;
   const served = own.filter(({ seconds }) => seconds !== null).map(({ id }) => id);
-  const waiting = others('waiting') ? `, ${others('waiting')} wait for their turn` : '';
-  const detail = `${served.join(', ') || 'none of the platform itself'}; ${others('good')} of others${waiting}`;
+  const waiting = others('waiting') ? `, ${others('waiting')} more wait for a limit of the authority` : '';
+  const detail =
+    `valid for ${served.join(', ') || 'no name of the platform itself'}, and for ${others('good')} names of ` +
+    `projects${waiting}`;
   return [{ check, status: 'ok', detail }];
 }

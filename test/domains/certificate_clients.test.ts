@@ -125,6 +125,6 @@ test('metrics and doctor name the certificates of the platform, and count others
   expect(found).toContainEqual({
     check: 'certificates',
     status: 'ok',
-    detail: '*.apps.example.com, console.example.com, smtp.example.com; 2 of others',
+    detail: 'valid for *.apps.example.com, console.example.com, smtp.example.com, and for 2 names of projects',
   });
 });

@@ -2,7 +2,7 @@
 // gone with it.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { wantOwnCertificates } from '../../models/domains/certificate/wanted';
+import { ensureOwnCertificates } from '../../models/domains/certificate/desired';
 import { openCertificateBench, type CertificateBench } from '../support/ingress/certificates';
 import { hasPebble, openPebble, type Pebble } from '../support/ingress/pebble';
 import { waitFor } from '../support/wait_for';
@@ -143,7 +143,7 @@ withPebble('with an authority (needs pebble and openssl)', () => {
     );
     expect(certificate.error).toMatch(/Room is expected at \d{4}-\d\d-\d\d \d\d:\d\d UTC\.$/);
     expect(url).toBe(`http://${hostname}`);
-    await wantOwnCertificates(bench.service.platform.database, ['console.example.net']);
+    await ensureOwnCertificates(bench.service.platform.database, ['console.example.net']);
     bench.dns.set('console.example.net', 'A', ['127.0.0.1']);
     bench.route('console.example.net');
     await waitFor('the name of the platform', async () => bench.served('console.example.net'), 20_000);
@@ -199,7 +199,7 @@ withPebble('with an authority (needs pebble and openssl)', () => {
   });
 
   test('names that the settings no longer have are dropped, with their certificates', async () => {
-    await wantOwnCertificates(bench.service.platform.database, []);
+    await ensureOwnCertificates(bench.service.platform.database, []);
     expect(await bench.service.sql(`select 1 from certificates where id = 'console.example.net'`)).toEqual([]);
     expect(await bench.served('console.example.net')).toBeNull();
   });
@@ -217,7 +217,7 @@ withPebble('with an authority (needs pebble and openssl)', () => {
     const name = '*.apps.example.net';
     const zone = (await bench.service.call('POST', '/v2/dns_zones', { body: { name: 'example.net' } })).body;
     expect(zone.status).toBe('pending');
-    await wantOwnCertificates(bench.service.platform.database, [name]);
+    await ensureOwnCertificates(bench.service.platform.database, [name]);
     work();
     await waitFor('the step', async () => (await bench.pause(name)) > 60, 20_000);
     expect(await bench.service.sql('select chain, reason, unfinished from certificates where id = $1', [name])).toEqual(

@@ -6,11 +6,12 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import * as fs from 'node:fs';
+import { createRequire } from 'node:module';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { parseArgs } from 'node:util';
 import { partsOf, provenanceOf } from './documents.mjs';
-import { changesOf, publicKeyOf, writeIndex } from './release_index.mjs';
+import { publicKeyOf, writeIndex } from './release_index.mjs';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 // `npm pack` writes down the modes of files.
@@ -82,12 +83,13 @@ function release() {
   const sums = made.map((file) => `${subjectOf(file).sha256}  ${path.basename(file)}\n`);
   fs.writeFileSync(path.join(target, 'SHA256SUMS'), sums.join(''));
   made.push(path.join(target, 'SHA256SUMS'));
-  if (key) made.push(writeIndex(target, key, releaseOf(archive)));
+  if (key) made.push(writeIndex(target, key, releaseOf(archive, source)));
   for (const file of made) console.log(path.relative(process.cwd(), file));
 }
 
 /** As the index says it. */
-function releaseOf(archive) {
+function releaseOf(archive, source) {
+  const { changesOf } = createRequire(import.meta.url)(path.join(source, 'dist/core/releases/changelog.js'));
   const { name: file, sha256 } = subjectOf(archive);
   const changelog = fs.readFileSync(path.join(ROOT, 'CHANGELOG.md'), 'utf8');
   const archives = { [arch]: { name: file, size: fs.statSync(archive).size, sha256 } };

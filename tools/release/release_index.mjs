@@ -6,7 +6,6 @@ import * as path from 'node:path';
 const INDEX = 'releases.json';
 /** Signed anew by then, also without a release: a copy that somebody withholds the newer ones with ends. */
 const VALID_DAYS = 180;
-const CHANGES_MAX = 20_000;
 
 /** @returns the public key of a file with a private one of Ed25519, PEM; null without a file */
 export function publicKeyOf(file) {
@@ -32,21 +31,4 @@ export function writeIndex(folder, keyFile, release, now = new Date()) {
   fs.writeFileSync(`${file}.new`, `${JSON.stringify({ signed, signature })}\n`);
   fs.renameSync(`${file}.new`, file);
   return file;
-}
-
-/** What the changelog says of a version: its chapter, and of that the part on security. */
-export function changesOf(changelog, version) {
-  const chapter = chapterOf(changelog, 2, (title) => title.replace(/^\[?v?/, '').startsWith(version));
-  const security = chapter && chapterOf(chapter, 3, (title) => title === 'Security');
-  return { changes: (chapter ?? '').slice(0, CHANGES_MAX), security: security?.slice(0, CHANGES_MAX) || null };
-}
-
-function chapterOf(text, level, isIt) {
-  const lines = text.split('\n');
-  const marks = '#'.repeat(level);
-  const start = lines.findIndex((line) => line.startsWith(`${marks} `) && isIt(line.slice(level + 1).trim()));
-  if (start < 0) return null;
-  const rest = lines.slice(start + 1);
-  const end = rest.findIndex((line) => new RegExp(`^#{1,${level}} `).test(line));
-  return rest.slice(0, end < 0 ? undefined : end).join('\n').trim();
 }

@@ -25,6 +25,10 @@ import { openStoredZones } from './stored_zones';
 const BYTES_PER_GB = 1_000_000_000;
 const BYTES_PER_MB = 1_000_000;
 const COUNT_EVERY_MS = 10_000;
+/** Of small objects that were requested recently. */
+const MEMORY_BYTES_MAX = 64 * BYTES_PER_MB;
+/** Larger objects are passed through. */
+const OBJECT_BYTES_MAX = 1_024 * BYTES_PER_MB;
 const OBJECTS_DIRECTORY = 'objects';
 const ZONES_FILE = 'zones';
 const FURTHER_DIRECTORY = 'ingresses';
@@ -96,13 +100,13 @@ export function storedZonesOf({ config, secrets, log }: Omit<Parts, 'outbound'>)
 }
 
 /** Where the cache of the host is, and how large it may get. */
-export function cdnLimits({ cdnDir, cdnSizeGb, cdnObjects, cdnMemoryMb, cdnObjectMb }: Config): EmbeddedCdnLimits {
+export function cdnLimits({ cdnDir, cdnSizeGb, cdnObjects }: Config): EmbeddedCdnLimits {
   return {
     directory: join(cdnDir, OBJECTS_DIRECTORY),
     bytesMax: cdnSizeGb * BYTES_PER_GB,
     objectsMax: cdnObjects,
-    memoryBytesMax: cdnMemoryMb * BYTES_PER_MB,
-    objectBytesMax: cdnObjectMb * BYTES_PER_MB,
+    memoryBytesMax: MEMORY_BYTES_MAX,
+    objectBytesMax: OBJECT_BYTES_MAX,
   };
 }
 

@@ -44,7 +44,7 @@ export async function openMailAgent(platform: Platform): Promise<Mail | null> {
   const { config, database, databaseUrl, secrets, log } = platform;
   if (!config.smtpPorts.length) return null;
   const store = openMailStore(mailDirectory(config));
-  const acceptances = openAcceptances(database, config);
+  const acceptances = openAcceptances(database);
   const tls = await mailCertificate(platform);
   const submission = await listenForMail(platform, { store, acceptances, tls });
   const bounces = await openBounces(platform, tls);
@@ -123,6 +123,8 @@ function routesOf(config: Config): (destination: string) => Promise<Route> {
 
 const EVERY_MS = 10 * 60_000;
 const FILES_AT_ONCE = 1000;
+/** That the sink keeps; older ones are deleted. */
+const SINK_MESSAGES_MAX = 1_000;
 
 interface Parts {
   config: Config;
@@ -139,9 +141,9 @@ function startMailUpkeep(parts: Parts): Pick<RepeatedWork, 'stop'> {
   return upkeep;
 }
 
-async function maintain({ config, database, store }: Parts): Promise<void> {
+async function maintain({ database, store }: Parts): Promise<void> {
   await store.remove(await pruneMessages(database));
-  await store.remove(await pruneSink(database, config.mailSinkMessages));
+  await store.remove(await pruneSink(database, SINK_MESSAGES_MAX));
   const old = await store.old();
   for (let at = 0; at < old.length; at += FILES_AT_ONCE)
     await store.remove(await filesWithoutMessage(database, old.slice(at, at + FILES_AT_ONCE)));

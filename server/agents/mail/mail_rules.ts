@@ -1,5 +1,4 @@
 // The submission policy of the mail server, read from the database.
-import type { Config } from '../../../core/config';
 import { mintId } from '../../../core/ids';
 import type { Logger } from '../../../core/log/log';
 import type { ControlDatabase } from '../../../db/control_database';
@@ -12,14 +11,14 @@ import type { MailStore } from './mail_store';
 
 const ACCEPTED_AT_ONCE = 200;
 const ASKED_AT_ONCE = 1000;
+/** For which delivery is tried again while the server of a recipient cannot take a message. */
+const RETRY_HOURS = 72;
 
 export type Acceptances = Batch<AcceptedMessage, Acceptance>;
 
 /** Rows of many messages go in one transaction. */
-export function openAcceptances(database: ControlDatabase, { mailRetryHours }: Config): Acceptances {
-  return openBatch(ACCEPTED_AT_ONCE, (messages: AcceptedMessage[]) =>
-    acceptMessages(database, messages, mailRetryHours),
-  );
+export function openAcceptances(database: ControlDatabase): Acceptances {
+  return openBatch(ACCEPTED_AT_ONCE, (messages: AcceptedMessage[]) => acceptMessages(database, messages, RETRY_HOURS));
 }
 
 interface RuleParts {

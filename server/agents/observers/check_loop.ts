@@ -68,6 +68,8 @@ interface CheckLoopParts {
   log: Logger;
 }
 
+/** Checks that one process runs at the same time. */
+export const CHECKS_AT_ONCE = 2_000;
 const CLAIM_MAX = 250;
 const BATCH_MAX = 250;
 const GATHER_MS = 50;

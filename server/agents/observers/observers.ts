@@ -9,7 +9,7 @@ import { platformMailId, queuePlatformMail } from '../../../models/base/mail_out
 import { openWakeSignal } from '../../../jobs/wake_signal';
 import { localRegion } from '../../../models/observers/observer/regions';
 import { CHECKS } from '../../../models/observers/observer/schedule';
-import { startCheckLoop, type CheckCounts } from './check_loop';
+import { CHECKS_AT_ONCE, startCheckLoop, type CheckCounts } from './check_loop';
 import { openCheckStore } from './check_store';
 import { startDeliveryLoop, type DeliveryParts } from './delivery_loop';
 import { openNetworkGuard, referencesOf } from '../network_guard';
@@ -33,7 +33,7 @@ export function startObservers(platform: Platform): Observers {
     ...{ store: openCheckStore(database, secrets, localRegion(config)), wakeSignal, pollMs: POLL_MS, log },
     monitor: openMonitor(outboundOf(config)),
     guard: openNetworkGuard({ references: referencesOf(config.checkReferences) }),
-    concurrency: config.checkConcurrency,
+    concurrency: CHECKS_AT_ONCE,
   });
   return {
     counts: () => checks.counts(),

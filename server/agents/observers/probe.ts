@@ -7,7 +7,7 @@ import { driverContext } from '../../../core/driver';
 import { openMonitor } from '../../../drivers/monitor/open';
 import { openWakeSignal } from '../../../jobs/wake_signal';
 import { outboundOf } from '../../platform/outbound';
-import { startCheckLoop } from './check_loop';
+import { CHECKS_AT_ONCE, startCheckLoop } from './check_loop';
 import { openNetworkGuard, referencesOf } from '../network_guard';
 import { openProbeStore, type ProbeRefused } from './probe_store';
 
@@ -38,7 +38,7 @@ export async function startProbe(
     ...{ store, log, pollMs: POLL_MS, wakeSignal: openWakeSignal() },
     monitor: openMonitor(outboundOf(config)),
     guard: openNetworkGuard({ references: referencesOf(config.checkReferences) }),
-    concurrency: config.checkConcurrency,
+    concurrency: CHECKS_AT_ONCE,
   });
   return { region, failed, close: () => loop.stop() };
 }

@@ -23,9 +23,11 @@ function NewerRelease({ release }: { release: NonNullable<Installation['newer_re
   return (
     <details>
       <summary>
-        Version {version} is available{security === null ? '' : ', and it changes something about security'}
+        Version {version} is available{security === null ? '' : ', with changes to security'}
       </summary>
-      <p>To upgrade, run this command as root on the machine of the platform. It goes back by itself where it fails.</p>
+      <p>
+        To upgrade, run this command as root on the machine of the platform. An upgrade that fails is undone by itself.
+      </p>
       <Copyable text={command} label="command" />
       {changes && <pre class="changes">{changes}</pre>}
     </details>

@@ -1,6 +1,6 @@
 // Certificates that nobody manages to renew: told once while there is time, with an end.
-import { certificateFigures, warnOfCertificates } from '../../models/domains/certificate/trouble';
-import { wantOwnCertificates } from '../../models/domains/certificate/wanted';
+import { certificateFigures, warnOfCertificates } from '../../models/domains/certificate/expiry_warnings';
+import { ensureOwnCertificates } from '../../models/domains/certificate/desired';
 import { waitingMails } from '../../models/base/mail_outbox';
 import { openCertificateBench, type CertificateBench } from '../support/ingress/certificates';
 
@@ -29,7 +29,7 @@ describe('trouble', () => {
   beforeAll(async () => {
     await bench.service.sql('delete from certificates');
     await mails();
-    await wantOwnCertificates(bench.service.platform.database, ['console.example.net']);
+    await ensureOwnCertificates(bench.service.platform.database, ['console.example.net']);
     await bench.service.sql('update certificates set next_at = null');
   });
 
