@@ -72,7 +72,7 @@ export async function inspectArchive(file: string): Promise<ArchiveFacts> {
     await pipeline(createReadStream(file), createGunzip(), reader);
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    throw new CommandError(`the archive cannot be read: ${(error as Error).message.toLowerCase()}`);
+    throw new CommandError(`the archive cannot be read (${(error as Error).message.toLowerCase()}): download it again`);
   }
   return factsOf(found);
 }
@@ -117,7 +117,7 @@ function factsOf({ small, migrations, bytes, root }: Found): ArchiveFacts {
   const [, named, arch = ''] = /^platform-(.+)-linux-(\w+)$/.exec(root ?? '') ?? [];
   const manifest = parsed(small.get('app/package.json'));
   if (named === undefined || named !== version || manifest?.version !== version || !migrations.length)
-    throw new CommandError('the archive is no release of the platform');
+    throw new CommandError('the archive is no release of the platform: download it again');
   const upgradesFrom = typeof manifest.upgradesFrom === 'string' ? manifest.upgradesFrom : null;
   const mark = small.get('RELEASE')?.trim() ?? '';
   return {
