@@ -71,15 +71,30 @@ asRoot('cut short, no archive, no checksums, no file', async () => {
 });
 
 asRoot.each([
-  ['a link out of it', NEXT, 'ln -s /etc/passwd app/out', /leads out of it\.$/],
-  ['a link above it', NEXT, 'ln -s ../../../etc app/out', /leads out of it\.$/],
-  ['a device', NEXT, 'mknod app/null c 1 3', /app\/null is a character-device\.$/],
-  ['no version', NEXT, 'rm VERSION', /The archive is no release of the platform: download it again\.$/],
+  [
+    'a link out of it',
+    NEXT,
+    'ln -s /etc/passwd app/out',
+    /app\/out leads out of it\): download one from where releases are\.$/,
+  ],
+  [
+    'a link above it',
+    NEXT,
+    'ln -s ../../../etc app/out',
+    /app\/out leads out of it\): download one from where releases are\.$/,
+  ],
+  ['a device', NEXT, 'mknod app/null c 1 3', /\(.*app\/null is a character-device\): download one/],
+  [
+    'no version',
+    NEXT,
+    'rm VERSION',
+    /The archive is no release of the platform \(its name, .* do not fit\): download one/,
+  ],
   [
     'another version inside',
     NEXT,
     'echo 9.9.9 >VERSION',
-    /The archive is no release of the platform: download it again\.$/,
+    /The archive is no release of the platform \(its name, .* do not fit\): download one/,
   ],
   ['the same version', version, '', /1\.0\.0 runs already\.$/],
   ['an older one', '0.9.0', '', /0\.9\.0 is older than 1\.0\.0, which runs: `platform rollback` goes back\.$/],
