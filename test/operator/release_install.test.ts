@@ -12,7 +12,7 @@ import { hasProgram } from '../support/runner/has_program';
 import { named, needs } from '../support/runner/programs';
 import { migrationNames } from '../support/releases/schema_changes';
 
-jest.setTimeout(900_000);
+jest.setTimeout(1_800_000);
 const NEXT = '1000.0.0';
 const PROGRAMS = ['debootstrap', 'systemd-nspawn', 'nsenter', 'flock', 'git'];
 const needing = needs(...PROGRAMS);
