@@ -10,17 +10,17 @@ import { promisify } from 'node:util';
 import { createEmptyDatabase } from '../support/databases/database';
 import { freePort } from '../support/processes/free_port';
 import { until } from '../support/processes/start_cases';
-import { debianRoot } from '../support/releases/debian';
+import { debianRoot, obstacleToDebian } from '../support/releases/debian';
 import { archiveName, releaseOfToday } from '../support/releases/release';
+import { hasProgram } from '../support/runner/has_program';
 import { named, needs } from '../support/runner/programs';
 import { ROOT } from '../support/runner/repository';
 
 jest.setTimeout(900_000);
 const run = promisify(execFile);
-const { test: it } =
-  process.getuid?.() === 0
-    ? needs('buildah', 'debootstrap', 'flock', 'git')
-    : { test: named(test.skip, ' (needs: root)') as jest.It };
+const PROGRAMS = ['buildah', 'debootstrap', 'flock', 'git'];
+const obstacle = process.getuid?.() !== 0 ? 'root' : PROGRAMS.every(hasProgram) ? obstacleToDebian() : null;
+const it = obstacle === null ? needs(...PROGRAMS).test : (named(test.skip, ` (needs: ${obstacle})`) as jest.It);
 
 let home: string;
 beforeAll(() => (home = mkdtempSync(path.join(tmpdir(), 'image-'))));

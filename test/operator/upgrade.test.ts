@@ -1,18 +1,16 @@
 /** @tier heavy @quarter 2 @covers server/operator/upgrade.ts server/operator/upgrade tools/release/install.sh */
-// Upgrades and rollbacks of an installation, killed at each of their steps.
+// Upgrades and rollbacks of an installation, killed at steps that change something.
+import { mkdtempSync } from 'node:fs';
 import path from 'node:path';
 import { version } from '../../package.json';
-import { STEPS } from '../../server/operator/upgrade/carry_out';
-import { FIRST_CHANGE } from '../../server/operator/upgrade/step';
-import { installRelease, type Installed } from '../support/processes/installed';
+import { installRelease, type Installed, type Journal } from '../support/processes/installed';
 import { named } from '../support/runner/programs';
 import { hasProgram } from '../support/runner/has_program';
 import { ROOT } from '../support/runner/repository';
 
 jest.setTimeout(900_000);
-/** Steps that take a while. */
-const IN_THE_MIDDLE = ['unpack', 'backup', 'switch'];
-const [NEXT, THIRD] = ['1.0.1', '1.0.2'];
+const [NEXT, THIRD, FAILING] = ['1.0.1', '1.0.2', '1.0.3'];
+const START_THAT_FAILS = `sed -i '1i if (!process.argv.includes("--help")) process.exit(1);' app/dist/server/main.js`;
 const canRun = process.getuid?.() === 0 && ['unshare', 'nsenter', 'flock', 'tar'].every(hasProgram);
 const asRoot = (canRun ? test : named(test.skip, ' (needs: root)')) as jest.It;
 
@@ -43,71 +41,105 @@ asRoot('goes to the newer release with a backup, says what it did, and goes back
   expect((await machine.run('platform rollback')).err).toContain(`no release before ${version} is installed here`);
 });
 
+interface Killed {
+  step: string;
+  afterMs?: number;
+  direction?: 'forward' | 'back';
+}
+
+/** Gives the command, kills what carries it out once, and waits for its end. */
+async function killedOnce(command: string, { step, afterMs = 0, direction = 'forward' }: Killed): Promise<Journal> {
+  const mark = path.join(mkdtempSync(path.join(machine.directory, 'killed-')), step);
+  const env = {
+    NODE_OPTIONS: `--require ${ROOT}/test/support/processes/kill_at_step.js`,
+    ...{ KILL_AT: step, KILL_AFTER_MS: String(afterMs), KILL_DIRECTION: direction, KILLED: mark },
+  };
+  await machine.run(`platform ${command}`, env);
+  const last = await machine.waitUntilEnded();
+  expect((await machine.run(`cat ${mark}`)).out).toBe(step);
+  return last;
+}
+
+/** One version is there, serves, and nothing is left of what was killed. */
+async function expectWhole(expected: string, others: string[]): Promise<void> {
+  await machine.waitUntilServed(expected);
+  expect(await machine.current()).toBe(expected);
+  const { out } = await machine.run('ls -A /opt/platform/.upgrade; ls /opt/platform');
+  expect(out.split('\n').filter(Boolean).sort()).toEqual(
+    ['last.json', 'lock', 'with', 'current', 'node_modules', expected, ...others].sort(),
+  );
+  const data = '/var/lib/platform-api';
+  expect((await machine.run(`ls -A ${data}/upgrades ${data}/postgres`)).out).not.toMatch(/\.new/);
+}
+
+asRoot.each<Killed>([{ step: 'unpack', afterMs: 150 }, { step: 'doctor' }, { step: 'backup', afterMs: 150 }])(
+  'an upgrade that is killed at $step is undone',
+  async (killed) => {
+    await machine.run(`rm -rf /opt/platform/${NEXT}`);
+    const { outcome, notes, reason } = await killedOnce(`upgrade ${archive}`, killed);
+    expect([outcome, notes, reason]).toEqual(['undone', [], expect.stringMatching(/^it was cut off while it was to /)]);
+    await expectWhole(version, []);
+  },
+);
+
+// Each goes on, so that the way back is that of the next one.
+asRoot.each<[Killed, Killed]>([
+  [{ step: 'fetch' }, { step: 'target' }],
+  [{ step: 'switch' }, { step: 'switch', afterMs: 150 }],
+  [{ step: 'restart', afterMs: 500 }, { step: 'watch' }],
+])('an upgrade killed at $0.step and a rollback killed at $1.step end as they should', async (up, down) => {
+  const there = await killedOnce(`upgrade ${archive}`, up);
+  expect([there.outcome, there.notes, there.reason]).toEqual(['done', [], null]);
+  await expectWhole(NEXT, [version]);
+  const back = await killedOnce('rollback', down);
+  expect([back.outcome, back.notes, back.reason]).toEqual(['done', [], null]);
+  await expectWhole(version, [NEXT]);
+});
+
+asRoot('an upgrade killed at its end is done, and a rollback killed before its first change is not made', async () => {
+  expect((await killedOnce(`upgrade ${archive}`, { step: 'tidy' })).outcome).toBe('done');
+  await expectWhole(NEXT, [version]);
+  expect((await killedOnce('rollback', { step: 'measure' })).outcome).toBe('undone');
+  await expectWhole(NEXT, [version]);
+});
+
+asRoot.each([0, 100])('a restore killed %d ms into it ends with the backup', async (afterMs) => {
+  if ((await machine.current()) === version) await machine.run(`platform upgrade ${archive}`);
+  await machine.run(`platform project create --user owner@example.com --name Killed${afterMs}`);
+  const back = await killedOnce(`rollback --lose-changes-since ${await newestBackup()}`, { step: 'restore', afterMs });
+  expect([back.outcome, back.notes, back.reason]).toEqual(['done', [], null]);
+  await expectWhole(version, [NEXT]);
+  expect((await machine.run('platform project list')).out).not.toContain(`Killed${afterMs}`);
+});
+
+asRoot('an upgrade killed on its way back goes on with it', async () => {
+  const failing = await machine.archive(FAILING, START_THAT_FAILS);
+  const { outcome, notes, reason } = await killedOnce(`upgrade ${failing}`, { step: 'watch', direction: 'back' });
+  expect([outcome, notes]).toEqual(['undone', []]);
+  expect(reason).toContain(`${FAILING} ends again and again`);
+  await expectWhole(version, [NEXT]);
+});
+
 asRoot('keeps the last two backups and the release before, and restores a backup where told what is lost', async () => {
   await machine.run(`platform upgrade ${archive}`);
   await machine.run(`platform project create --user owner@example.com --name Since`);
   const third = await machine.archive(THIRD);
   expect((await machine.run(`platform upgrade ${third}`)).code).toBe(0);
-  const listed = await machine.run('ls /opt/platform; ls /var/lib/platform-api/upgrades');
-  expect(listed.out.split('\n')).toEqual(
-    expect.arrayContaining([
-      NEXT,
-      THIRD,
-      'current',
-      expect.stringMatching(/Z-1\.0\.0$/),
-      expect.stringMatching(/Z-1\.0\.1$/),
-    ]),
-  );
+  await expectWhole(THIRD, [NEXT]);
+  expect((await machine.run('ls /var/lib/platform-api/upgrades')).out.trim().split('\n')).toEqual([
+    expect.stringMatching(/Z-1\.0\.0$/),
+    expect.stringMatching(/Z-1\.0\.1$/),
+  ]);
   await machine.run(`platform project create --user owner@example.com --name Lost`);
-  const asked = await machine.run('platform rollback --lose-changes-since yesterday');
-  const [, moment] = /backups of 1\.0\.1 of (\S+): name/.exec(asked.err) ?? [];
-  const back = await machine.run(`platform rollback --lose-changes-since ${moment}`);
+  const back = await machine.run(`platform rollback --lose-changes-since ${await newestBackup()}`);
   expect(back.err).toContain(`The rollback from ${THIRD} to ${NEXT} is done.`);
   const { out } = await machine.run('platform project list');
   expect([out.includes('Since'), out.includes('Lost')]).toEqual([true, false]);
-  await machine.run(
-    `systemctl stop platform.service; cd /opt/platform && ln -sfn ${version} current && rm -r ${THIRD}`,
-  );
-  await machine.run(`platform version; ls /opt/platform`);
 });
 
-describe.each(['upgrade', 'rollback'] as const)('%s', (kind) => {
-  asRoot.each(STEPS[kind].map(({ name }) => name))(
-    'is killed at %s: it ends or is undone, and one version serves',
-    async (step) => {
-      const [from, to] = await prepare(kind);
-      for (const after of IN_THE_MIDDLE.includes(step) ? ['0', '150'] : ['0']) {
-        if ((await machine.current()) !== from) await prepare(kind);
-        const killed = path.join(machine.directory, `killed-${kind}-${step}-${after}`);
-        const env = {
-          NODE_OPTIONS: `--require ${ROOT}/test/support/processes/kill_at_step.js`,
-          ...{ KILL_AT: step, KILL_AFTER_MS: after, KILLED: killed },
-        };
-        const words = kind === 'upgrade' ? `upgrade ${archive}` : 'rollback';
-        await machine.run(`platform ${words}`, env);
-        const last = await machine.waitUntilEnded();
-        expect((await machine.run(`cat ${killed}`)).out).toBe(step);
-        const steps = STEPS[kind].map(({ name }) => name);
-        const isBefore = steps.indexOf(step) < steps.indexOf(FIRST_CHANGE);
-        const expected = isBefore && step !== steps[0] && last.outcome !== 'done' ? 'undone' : 'done';
-        expect([last.outcome, last.notes, expected === 'done' ? last.reason : null]).toEqual([expected, [], null]);
-        await machine.waitUntilServed(expected === 'done' ? (to as string) : (from as string));
-        expect(await machine.current()).toBe(expected === 'done' ? to : from);
-        const left = await machine.run('ls -A /opt/platform/.upgrade /var/lib/platform-api/upgrades');
-        expect(left.out).not.toMatch(/archive|unpacking|\.new/);
-      }
-    },
-  );
-});
-
-/** @returns versions: that which runs, and that to which it shall go */
-async function prepare(kind: 'upgrade' | 'rollback'): Promise<[string, string]> {
-  const [from, to] = kind === 'upgrade' ? [version, NEXT] : [NEXT, version];
-  if ((await machine.current()) !== from || (await machine.served()) !== from) {
-    const words = kind === 'upgrade' ? 'rollback' : `upgrade ${archive}`;
-    const { err } = await machine.run(`systemctl start platform.service; platform ${words}`);
-    if ((await machine.current()) !== from) throw new Error(err);
-  }
-  await machine.waitUntilServed(from);
-  return [from, to];
+/** As the command itself names it. */
+async function newestBackup(): Promise<string> {
+  const { err } = await machine.run('platform rollback --lose-changes-since yesterday');
+  const [, moment] = /backups of \S+ of (\S+?Z)(?: and \S+)?: name/.exec(err) ?? [];
+  return moment as string;
 }

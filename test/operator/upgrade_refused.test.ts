@@ -49,7 +49,7 @@ const flip = (at: number) => (file: string) => {
   writeFileSync(file, bytes);
 };
 
-asRoot.each([0.0, 0.3, 0.7, 0.999])('one changed bit at %d of the archive', async (at) => {
+asRoot.each([0.0, 0.7])('one changed bit at %d of the archive', async (at) => {
   const file = await changed(`bit ${at}`, flip(at), 'old');
   expect(await refused(file)).toMatch(
     /was not made, and .* serves as before: .* is not what SHA256SUMS says: download/,
@@ -58,9 +58,9 @@ asRoot.each([0.0, 0.3, 0.7, 0.999])('one changed bit at %d of the archive', asyn
 
 asRoot('cut short, no archive, no checksums, no file', async () => {
   const cut = await changed('cut', (file) => truncateSync(file, 1_000_000), 'own');
-  expect(await refused(cut)).toMatch(/The archive cannot be read: unexpected end of file\.$/);
+  expect(await refused(cut)).toMatch(/The archive cannot be read \(unexpected end of file\): download it again\.$/);
   const text = await changed('text', (file) => writeFileSync(file, 'no archive'.repeat(1_000)), 'own');
-  expect(await refused(text)).toMatch(/The archive cannot be read: incorrect header check\.$/);
+  expect(await refused(text)).toMatch(/The archive cannot be read \(incorrect header check\): download it again\.$/);
   const alone = path.join(machine.directory, 'alone.tar.gz');
   copyFileSync(good, alone);
   expect(await refused(alone)).toMatch(/There is no SHA256SUMS beside |has no line for alone\.tar\.gz/);
@@ -71,11 +71,31 @@ asRoot('cut short, no archive, no checksums, no file', async () => {
 });
 
 asRoot.each([
-  ['a link out of it', NEXT, 'ln -s /etc/passwd app/out', /leads out of it\.$/],
-  ['a link above it', NEXT, 'ln -s ../../../etc app/out', /leads out of it\.$/],
-  ['a device', NEXT, 'mknod app/null c 1 3', /app\/null is a character-device\.$/],
-  ['no version', NEXT, 'rm VERSION', /The archive is no release of the platform\.$/],
-  ['another version inside', NEXT, 'echo 9.9.9 >VERSION', /The archive is no release of the platform\.$/],
+  [
+    'a link out of it',
+    NEXT,
+    'ln -s /etc/passwd app/out',
+    /app\/out leads out of it\): download one from where releases are\.$/,
+  ],
+  [
+    'a link above it',
+    NEXT,
+    'ln -s ../../../etc app/out',
+    /app\/out leads out of it\): download one from where releases are\.$/,
+  ],
+  ['a device', NEXT, 'mknod app/null c 1 3', /\(.*app\/null is a character-device\): download one/],
+  [
+    'no version',
+    NEXT,
+    'rm VERSION',
+    /The archive is no release of the platform \(its name, .* do not fit\): download one/,
+  ],
+  [
+    'another version inside',
+    NEXT,
+    'echo 9.9.9 >VERSION',
+    /The archive is no release of the platform \(its name, .* do not fit\): download one/,
+  ],
   ['the same version', version, '', /1\.0\.0 runs already\.$/],
   ['an older one', '0.9.0', '', /0\.9\.0 is older than 1\.0\.0, which runs: `platform rollback` goes back\.$/],
   [
@@ -105,8 +125,8 @@ asRoot.each([
 asRoot('another architecture, and a name of another release', async () => {
   const other = process.arch === 'x64' ? 'arm64' : 'x64';
   const archive = await machine.archive(NEXT, '', `platform-${NEXT}-linux-${other}`);
-  expect(await refused(archive)).toMatch(`This release is for ${other}, and the machine is ${process.arch}.`);
-  expect(await refused(await machine.archive(NEXT, '', 'other'))).toMatch('The archive is no release of the platform.');
+  expect(await refused(archive)).toMatch(`This release is for ${other}: download that for ${process.arch}, which`);
+  expect(await refused(await machine.archive(NEXT, '', 'other'))).toMatch('is no release of the platform');
 });
 
 /** A line before the others of the program; it still says which settings there are. */
@@ -132,12 +152,12 @@ asRoot.each([
   [
     'a start that never becomes ready',
     first('setInterval(() => {}, 1000); return;'),
-    /1\.0\.1 is not ready after 90 seconds/,
+    /1\.0\.1 is not ready after 90 seconds: `journalctl -u platform` says more\.$/m,
   ],
   [
     'a release that has lost its object storage',
     `sed -i 's/if (config.s3Port === 0 ||/if (true ||/' app/dist/server/agents/object_storage/object_storage.js`,
-    /Object storage does not answer any more after 90 seconds/,
+    /Object storage does not answer any more after 90 seconds: /,
   ],
 ])('goes back by itself from %s', async (_, edit, sentence) => {
   const { code, err } = await machine.run(`platform upgrade ${await machine.archive(NEXT, edit)}`);
@@ -154,13 +174,13 @@ asRoot('a disk that is full while it unpacks, or at the backup', async () => {
   );
   await machine.run('umount /opt/platform/.upgrade');
   await machine.run(`mkdir -p /var/lib/platform-api/upgrades && ${small('/var/lib/platform-api/upgrades', 4)}`);
-  expect(await refused(good)).toMatch(/ENOSPC: no space left on device/);
+  expect(await refused(good)).toMatch(/ENOSPC: no space left on device, .*: make room first\.$/);
   await machine.run('umount /var/lib/platform-api/upgrades');
 });
 
 asRoot('two at once, and without rights', async () => {
   const first = machine.run(`platform upgrade ${good}`);
-  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  while (!(await machine.journal('state'))) await new Promise((resolve) => setTimeout(resolve, 100));
   const second = await machine.run(`platform upgrade ${good}`);
   expect(second.err).toContain('an upgrade or rollback is under way: `platform upgrade --status` shows it');
   expect((await first).code).toBe(0);

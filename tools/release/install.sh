@@ -104,8 +104,9 @@ version=$(cat "$here/VERSION")
 "$here/bin/node" --version >/dev/null 2>&1 || fail "this release is for another processor than $(uname -m)"
 
 # What the service runs is replaced by `platform upgrade` alone, which backs up, watches, and goes back where it fails.
+# Releases that have no such command have no unit for it.
 installed=$(readlink "$PREFIX/current" 2>/dev/null || true)
-if [ -n "$systemd" ] && [ -z "$units" ] && [ -n "$installed" ] && [ "$installed" != "$version" ]; then
+if [ -n "$systemd" ] && [ -z "$units" ] && [ -e "$UPGRADE_UNIT" ] && [ "${installed:-$version}" != "$version" ]; then
   fail "platform $installed is installed: to go to $version, give \`platform upgrade\` the archive of this release"
 fi
 

@@ -72,7 +72,7 @@ export async function inspectArchive(file: string): Promise<ArchiveFacts> {
     await pipeline(createReadStream(file), createGunzip(), reader);
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    throw new CommandError(`the archive cannot be read: ${(error as Error).message.toLowerCase()}`);
+    throw new CommandError(`the archive cannot be read (${(error as Error).message.toLowerCase()}): download it again`);
   }
   return factsOf(found);
 }
@@ -91,25 +91,24 @@ function noteEntry(found: Found, { name, type, size = 0, linkname }: Header): vo
   found.root ??= root;
   const isInside =
     !path.posix.isAbsolute(name) && !name.includes('\0') && root === found.root && !/^\.{0,2}$/.test(root);
-  if (!isInside) throw new CommandError(`the archive is no release: it has the path ${printable(name)}`);
+  if (!isInside) throw noRelease(`it has the path ${printable(name)}`);
   if (type === 'symlink' || type === 'link') requireInnerLink(clean, root, type, linkname ?? '');
   else if (!['file', 'directory', 'contiguous-file'].includes(String(type)))
-    throw new CommandError(`the archive is no release: ${printable(name)} is a ${String(type)}`);
+    throw noRelease(`${printable(name)} is a ${String(type)}`);
   found.bytes += Math.ceil(size / BLOCK) * BLOCK;
   found.entries += 1;
-  if (found.bytes > UNPACKED_BYTES_MAX || found.entries > ENTRIES_MAX)
-    throw new CommandError('the archive is no release: it is larger than any');
+  if (found.bytes > UNPACKED_BYTES_MAX || found.entries > ENTRIES_MAX) throw noRelease('it is larger than any');
   const [, migration] = /^[^/]+\/app\/dist\/migrations\/(\d{4}_\w+)\.js$/.exec(clean) ?? [];
   if (migration) found.migrations.push(migration);
   if (/^[^/]+\/(VERSION|RELEASE|app\/package\.json)$/.test(clean) && size > SMALL_BYTES_MAX)
-    throw new CommandError(`the archive is no release: ${printable(name)} is too large`);
+    throw noRelease(`${printable(name)} is too large`);
 }
 
 /** A link that stays in the directory of the release, whatever comes after it in the archive. */
 function requireInnerLink(name: string, root: string, type: 'symlink' | 'link', target: string): void {
   const to = type === 'link' ? path.posix.normalize(target) : path.posix.join(path.posix.dirname(name), target);
   if (path.posix.isAbsolute(target) || (to !== root && !to.startsWith(`${root}/`)))
-    throw new CommandError(`the archive is no release: ${printable(name)} leads out of it`);
+    throw noRelease(`${printable(name)} leads out of it`);
 }
 
 function factsOf({ small, migrations, bytes, root }: Found): ArchiveFacts {
@@ -117,7 +116,7 @@ function factsOf({ small, migrations, bytes, root }: Found): ArchiveFacts {
   const [, named, arch = ''] = /^platform-(.+)-linux-(\w+)$/.exec(root ?? '') ?? [];
   const manifest = parsed(small.get('app/package.json'));
   if (named === undefined || named !== version || manifest?.version !== version || !migrations.length)
-    throw new CommandError('the archive is no release of the platform');
+    throw noRelease('its name, its version and what is in it do not fit');
   const upgradesFrom = typeof manifest.upgradesFrom === 'string' ? manifest.upgradesFrom : null;
   const mark = small.get('RELEASE')?.trim() ?? '';
   return {
@@ -137,6 +136,10 @@ function parsed(text: string | undefined): Record<string, unknown> | null {
   } catch {
     return null;
   }
+}
+
+function noRelease(why: string): CommandError {
+  return new CommandError(`the archive is no release of the platform (${why}): download one from where releases are`);
 }
 
 function printable(name: string): string {

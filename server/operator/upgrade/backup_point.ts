@@ -10,6 +10,7 @@ import { CommandError } from '../command';
 
 const KEPT = 2;
 const DUMP = 'control.dump';
+const REPLACED = 'replaced-';
 
 export function pointsDirectory({ dataDir }: Pick<Config, 'dataDir'>): string {
   return path.join(dataDir, 'upgrades');
@@ -68,6 +69,17 @@ export async function prunePoints(config: Config): Promise<void> {
   const names = await readdir(pointsDirectory(config)).catch(() => [] as string[]);
   const points = names.filter((name) => /Z-\d+\.\d+\.\d+[^/]*$/.test(name) && !name.endsWith('.new'));
   for (const name of points.sort().reverse().slice(KEPT))
+    await rm(path.join(pointsDirectory(config), name), { recursive: true, force: true });
+}
+
+/** Where a rollback keeps the database that it replaces, until an upgrade has gone well. */
+export function replacedDirectory(config: Config, startedAt: string): string {
+  return path.join(pointsDirectory(config), `${REPLACED}${startedAt.slice(0, 19).replaceAll(':', '-')}`);
+}
+
+export async function discardReplaced(config: Config): Promise<void> {
+  const names = await readdir(pointsDirectory(config)).catch(() => [] as string[]);
+  for (const name of names.filter((one) => one.startsWith(REPLACED)))
     await rm(path.join(pointsDirectory(config), name), { recursive: true, force: true });
 }
 

@@ -1,6 +1,7 @@
 // Carries out what the journal says, from where it stands: this is what the unit platform-upgrade.service runs, after a
 // power cut too.
 import type { Config } from '../../../core/config';
+import { prunePoints } from './backup_point';
 import { backupStep, checkStep, clearStaging, doctorStep, fetchStep, measureStep, unpackStep } from './prepare_steps';
 import { restartStep, restoreStep, switchStep, targetStep, tidyStep, watchStep } from './change_steps';
 import type { Installation } from './installation';
@@ -31,10 +32,11 @@ export async function carryOut(
   const at = Math.max(0, stepIndex(steps, journal.step));
   const wasCutOff = journal.step !== steps[0]?.name;
   if (wasCutOff && journal.direction === 'forward' && at < stepIndex(steps, FIRST_CHANGE))
-    await turnBack(job, `it was cut off while it was to ${steps[at]?.title}`);
+    await turnBack(job, `it was cut off while it was to ${steps[at]?.title}: begin it again`);
   if (journal.direction === 'forward') await goForward(job, steps.slice(at), print);
   if (journal.direction === 'back') await goBack(job, steps, print);
   await clearStaging(job);
+  await prunePoints(config);
   journal.ended_at = new Date().toISOString();
   await endJournal(installation, journal);
   print(outcomeOf(journal));
@@ -58,7 +60,8 @@ async function goForward(job: Job, steps: readonly Step[], print: (line: string)
 
 async function turnBack(job: Job, reason: string): Promise<void> {
   Object.assign(job.journal, { direction: 'back', reason });
-  await job.save();
+  // A disk without room for the journal has some again when the steps are undone.
+  await job.save().catch(() => undefined);
 }
 
 /** From the step that failed to the first one. A step that cannot be undone does not keep the others. */
@@ -94,7 +97,8 @@ export function outcomeOf({ kind, from, to, outcome, reason }: Journal): string 
 }
 
 function reasonOf(error: unknown): string {
-  return error instanceof Error ? (error.message.split('\n')[0] as string) : String(error);
+  const text = error instanceof Error ? (error.message.split('\n')[0] as string) : String(error);
+  return /no space left on device|quota exceeded/i.test(text) ? `${text}: make room first` : text;
 }
 
 function sentence(text: string): string {

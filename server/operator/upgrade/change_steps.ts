@@ -1,11 +1,11 @@
 // The steps that change what runs, and what undoes them.
 import { existsSync, readdirSync } from 'node:fs';
-import { readdir, rename, rm } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { restoreEmbedded } from '../../platform/embedded/base_backup';
+import { discardPartialRestore, restoreEmbedded } from '../../platform/embedded/base_backup';
 import { CommandError } from '../command';
-import { pointName, pointsDirectory, prunePoints } from './backup_point';
+import { discardReplaced, pointName, pointsDirectory, replacedDirectory } from './backup_point';
 import { healthyParts, isReady } from './health';
 import {
   currentVersion,
@@ -15,7 +15,6 @@ import {
   replaceLink,
   versionBefore,
 } from './installation';
-import { clearStaging } from './prepare_steps';
 import { doctorOf, runReleaseProgram } from './programs';
 import { lastLine, restartService, serviceState, stopService } from './service_unit';
 import { targetOf, type Job, type Step } from './step';
@@ -85,6 +84,7 @@ export const restoreStep: Step = {
   async undo(job) {
     if (job.journal.restores === null) return;
     const { data, replaced } = restoredPlaces(job);
+    await discardPartialRestore(data);
     if (!existsSync(replaced)) return;
     await stopService();
     await waitUntilGone(path.join(data, 'postmaster.pid'));
@@ -99,7 +99,7 @@ function restoredPlaces(job: Job): { backup: string; data: string; replaced: str
   const points = pointsDirectory(job.config);
   const point = path.join(points, pointName(job.journal.restores as string, targetOf(job)));
   const name = readdirSync(point).find((one) => /^data-\d+$/.test(one)) as string;
-  const replaced = path.join(points, `replaced-${job.journal.started_at.slice(0, 19).replaceAll(':', '-')}`);
+  const replaced = replacedDirectory(job.config, job.journal.started_at);
   return { backup: path.join(point, name), data: path.join(dataDir, 'postgres', name), replaced };
 }
 
@@ -130,19 +130,13 @@ export const tidyStep: Step = {
   isDone: () => false,
   async run(job) {
     const { installation, journal, config } = job;
-    await prunePoints(config);
+    await discardReplaced(config);
     const kept = [journal.from, targetOf(job), currentVersion(installation)];
     const old = installedVersions(installation).filter((version) => !kept.includes(version));
-    const replaced = (await readdir(installation.staging)).filter((name) => name.startsWith('replaced-'));
-    const directories = [
-      ...old.map((version) => releaseDirectory(installation, version)),
-      ...replaced.map((name) => path.join(installation.staging, name)),
-    ];
-    for (const directory of directories) {
+    for (const directory of old.map((version) => releaseDirectory(installation, version))) {
       if (isReleaseInUse(directory)) journal.notes.push(`${path.basename(directory)} stays: programs of it still run.`);
       else await rm(directory, { recursive: true, force: true });
     }
-    await clearStaging(job);
   },
 };
 
@@ -173,8 +167,7 @@ async function waitUntilWell(job: Job, version: string): Promise<void> {
     if (Date.now() - settling.since >= SETTLED_AFTER_MS) return;
     await sleep(SETTLING_POLL_MS);
   }
-  const line = await lastLine();
-  throw new CommandError(`${missing.join(', ')} after ${WELL_WITHIN_MS / 1000} seconds${line ? ` (${line})` : ''}`);
+  throw new CommandError(`${missing.join(', ')} after ${WELL_WITHIN_MS / 1000} seconds: ${await whatItSaid()}`);
 }
 
 function isOf(command: readonly string[], directory: string): boolean {
@@ -182,6 +175,9 @@ function isOf(command: readonly string[], directory: string): boolean {
 }
 
 async function ended(version: string): Promise<CommandError> {
-  const line = await lastLine();
-  return new CommandError(`${version} ends again and again${line ? `: ${line.replace(/^platform-api: /, '')}` : ''}`);
+  return new CommandError(`${version} ends again and again: ${await whatItSaid()}`);
+}
+
+async function whatItSaid(): Promise<string> {
+  return (await lastLine()).replace(/^platform-api: /, '') || '`journalctl -u platform` says more';
 }

@@ -1,8 +1,9 @@
 // The steps before the switch. What runs is not touched by them.
 import { constants, existsSync, statSync } from 'node:fs';
-import { copyFile, mkdir, rename, rm, statfs } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, rename, rm, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import semver from 'semver';
+import type { Config } from '../../../core/config';
 import { settings } from '../../../core/settings';
 import { migrationNames, unbearableMigrations } from '../../../db/migrate';
 import { MIGRATIONS } from '../../platform/platform';
@@ -11,12 +12,15 @@ import { inspectArchive, sha256Of, sumBeside, type ArchiveFacts } from './archiv
 import { discardPartialPoints, makePoint, pointBytes, pointName, pointsDirectory } from './backup_point';
 import { downloadRelease } from './download';
 import { healthyParts } from './health';
-import { releaseDirectory, releaseMark, type Installation } from './installation';
+import { isReleaseInUse, releaseDirectory, releaseMark, type Installation } from './installation';
+import type { Journal } from './journal';
 import { doctorOf, runReleaseProgram, settingNamesOf } from './programs';
 import { targetOf, type Job, type Step } from './step';
 
 /** What a machine needs beside the release to go on. */
 const SPARE_BYTES = 64 * 2 ** 20;
+
+const LEFT_OVER = /^(?:archive\.tar\.gz|unpacking|replaced-\d+|\.state\.json\..*)$/;
 
 const archiveOf = ({ staging }: Installation): string => path.join(staging, 'archive.tar.gz');
 
@@ -130,17 +134,27 @@ export const backupStep: Step = {
   title: 'back up the control database',
   isDone: ({ journal }) => journal.point !== null,
   async run({ journal, config }) {
-    const name = pointName(journal.started_at, journal.from);
-    const missing = await makePoint(config, name);
+    const point = pointOf(config, journal);
+    const missing = await makePoint(config, path.basename(point));
     if (missing !== null) journal.notes.push(missing);
-    else journal.point = path.join(pointsDirectory(config), name);
+    else journal.point = point;
   },
-  undo: ({ config }) => discardPartialPoints(config),
+  async undo({ config, journal }) {
+    await discardPartialPoints(config);
+    // Once the other release has run, people may need it.
+    if (['backup', 'measure'].includes(journal.step))
+      await rm(pointOf(config, journal), { recursive: true, force: true });
+  },
 };
+
+function pointOf(config: Config, { started_at, from }: Journal): string {
+  return path.join(pointsDirectory(config), pointName(started_at, from));
+}
 
 /** @throws CommandError where a release is not for this machine, or not after the one that runs */
 function requireFit({ version, arch, upgradesFrom, migrations }: ArchiveFacts, from: string): void {
-  if (arch !== process.arch) throw new CommandError(`this release is for ${arch}, and the machine is ${process.arch}`);
+  if (arch !== process.arch)
+    throw new CommandError(`this release is for ${arch}: download that for ${process.arch}, which the machine is`);
   if (semver.eq(version, from)) throw new CommandError(`${version} runs already`);
   if (semver.lt(version, from))
     throw new CommandError(`${version} is older than ${from}, which runs: \`platform rollback\` goes back`);
@@ -169,8 +183,11 @@ function megabytes(bytes: number): number {
   return Math.ceil(bytes / 2 ** 20);
 }
 
-/** Undoes nothing by itself: what is left of the archive goes when the upgrade has ended. */
-export async function clearStaging({ installation }: Job): Promise<void> {
-  await rm(archiveOf(installation), { force: true });
-  await rm(path.join(installation.staging, 'unpacking'), { recursive: true, force: true });
+/** What is left of this upgrade and of those that were killed; a release that was replaced, once nothing runs of it. */
+export async function clearStaging({ installation: { staging } }: Job): Promise<void> {
+  for (const name of await readdir(staging)) {
+    if (!LEFT_OVER.test(name)) continue;
+    const place = path.join(staging, name);
+    if (!isReleaseInUse(place)) await rm(place, { recursive: true, force: true });
+  }
 }

@@ -55,12 +55,17 @@ export async function backUpEmbedded(url: string, data: string, target: string):
  */
 export async function restoreEmbedded(backup: string, data: string, replaced: string): Promise<void> {
   const staging = `${data}.new`;
-  await rm(staging, { recursive: true, force: true });
+  await discardPartialRestore(data);
   await copyAll(backup, staging);
   await takeOwnershipFrom(backup, staging);
   if (fs.existsSync(replaced)) await rm(data, { recursive: true, force: true });
   else await rename(data, replaced);
   await rename(staging, data);
+}
+
+/** Removes what a restore has begun that was cut off. */
+export async function discardPartialRestore(data: string): Promise<void> {
+  await rm(`${data}.new`, { recursive: true, force: true });
 }
 
 async function copyTree(from: string, to: string, place: string): Promise<void> {

@@ -49,16 +49,8 @@ export async function installRelease(): Promise<Installed> {
   const scratch = path.join(directory, 'machine');
   mkdirSync(scratch);
   const script = path.join(SUPPORT, 'upgrade_namespace.sh');
-  const words = [
-    '--mount',
-    '--propagation',
-    'slave',
-    'bash',
-    script,
-    scratch,
-    ROOT,
-    path.join(SUPPORT, 'systemctl.sh'),
-  ];
+  const apart = ['--mount', '--propagation', 'slave', '--pid', '--fork', '--kill-child', '--mount-proc'];
+  const words = [...apart, 'bash', script, scratch, ROOT, path.join(SUPPORT, 'systemctl.sh')];
   const holder = spawn('unshare', words, { stdio: ['ignore', 'pipe', 'inherit'] });
   await new Promise((resolve) => holder.stdout.once('data', resolve));
   const port = await freePort();
@@ -94,9 +86,10 @@ interface Ports {
 function machineOf(directory: string, holder: ChildProcess, { port, adminPort }: Ports): Installed {
   const base = `http://127.0.0.1:${port}`;
   const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+  const first = readFileSync(`/proc/${holder.pid}/task/${holder.pid}/children`, 'utf8').trim();
   const runScript: Installed['run'] = (script, env = {}) =>
     new Promise((resolve) => {
-      const words = ['--target', String(holder.pid), '--mount', `--wdns=${directory}`, 'bash', '-c', script];
+      const words = ['--target', first, '--mount', '--pid', `--wdns=${directory}`, 'bash', '-c', script];
       execFile('nsenter', words, { env: { PATH, HOME: '/root', ...env }, maxBuffer: 2 ** 26 }, (error, out, err) =>
         resolve({ code: error ? Number(error.code ?? -1) : 0, out, err }),
       );
@@ -126,7 +119,8 @@ function machineOf(directory: string, holder: ChildProcess, { port, adminPort }:
       return (await journal('last')) as Journal;
     },
     async close() {
-      await runScript('systemctl stop platform.service; pkill -F /var/lib/platform-api/runtime/ingress/pid');
+      await runScript('systemctl stop platform.service');
+      // With all its processes.
       holder.kill('SIGKILL');
       await sleep(500);
       rmSync(directory, { recursive: true, force: true });

@@ -1,15 +1,15 @@
 // Required by the program of an upgrade: ends it with SIGKILL when its journal names the step KILL_AT, after
-// KILL_AFTER_MS. Once: the file KILLED is there then.
+// KILL_AFTER_MS, on its way KILL_DIRECTION. Once: the file KILLED is there then.
 const fs = require('node:fs');
 const files = require('node:fs/promises');
 
-const { KILL_AT, KILL_AFTER_MS = '0', KILLED } = process.env;
+const { KILL_AT, KILL_AFTER_MS = '0', KILL_DIRECTION = 'forward', KILLED } = process.env;
 const { rename } = files;
 files.rename = async (from, to) => {
   await rename(from, to);
   if (!KILL_AT || !String(to).endsWith('/state.json') || fs.existsSync(KILLED)) return;
   const { step, direction } = JSON.parse(fs.readFileSync(to, 'utf8'));
-  if (step !== KILL_AT || direction !== 'forward') return;
+  if (step !== KILL_AT || direction !== KILL_DIRECTION) return;
   fs.writeFileSync(KILLED, step);
   const kill = () => process.kill(process.pid, 'SIGKILL');
   if (Number(KILL_AFTER_MS)) setTimeout(kill, Number(KILL_AFTER_MS));

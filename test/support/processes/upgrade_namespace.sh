@@ -1,5 +1,6 @@
-# A machine of its own for upgrades: directories in which an installation writes are over those of this one, and a
-# script stands in for systemd. Arguments: a scratch directory, and the repository for node_modules.
+# A machine of its own for upgrades: directories in which an installation writes are over those of this one, it sees its
+# own processes alone, and a script stands in for systemd. Arguments: a scratch directory, the repository for
+# node_modules, and that script.
 set -e
 mount -t tmpfs tmpfs "$1"
 chmod 755 "$1"
@@ -15,4 +16,5 @@ cp "$3" /usr/local/bin/systemctl
 printf '#!/bin/sh\ntail -n 20 /run/stand-in/platform.log 2>/dev/null\n' >/usr/local/bin/journalctl
 chmod 755 /usr/local/bin/systemctl /usr/local/bin/journalctl
 echo ready
-exec sleep infinity
+# The first process: a shell takes away what has ended and has no parent.
+while :; do sleep 3600; done

@@ -57,7 +57,7 @@ function build(directory: string): void {
 function installPackages(directory: string): void {
   const lock = (folder: string): string => fs.readFileSync(path.join(folder, 'package-lock.json'), 'utf8');
   if (lock(directory) === lock(ROOT)) fs.symlinkSync(path.join(ROOT, 'node_modules'), `${directory}/node_modules`);
-  else run(directory, 'npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund');
+  else run(directory, 'npm', 'ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund');
 }
 
 function run(cwd: string, program: string, ...words: string[]): void {

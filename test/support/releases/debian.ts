@@ -1,5 +1,5 @@
 // A bare Debian, as a new machine is: made by debootstrap once, and booted with systemd in a namespace.
-import { execFile, spawn } from 'node:child_process';
+import { execFile, spawn, spawnSync } from 'node:child_process';
 import * as fs from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,16 +11,50 @@ const run = promisify(execFile);
 const PACKAGES = ['systemd-sysv', 'dbus', 'git', 'bubblewrap', 'iproute2', 'nftables', 'e2fsprogs', 'ca-certificates'];
 const BOOT_MS = 60_000;
 
+const MIRROR = 'http://deb.debian.org/debian';
+/** Layers, and a program of this machine in a container: what `bootDebian` does, without a Debian. */
+const TRIAL = `
+trial=$(mktemp -d)
+trap 'umount -l "$trial/root" "$trial"; rmdir "$trial"' EXIT
+mount -t tmpfs tmpfs "$trial" && cd "$trial"
+mkdir -p lower/usr lower/etc upper work root
+ln -s usr/bin usr/sbin usr/lib usr/lib64 lower/
+touch lower/etc/os-release
+mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work root
+systemd-nspawn --quiet --register=no --keep-unit --machine="trial-$$" -D root --bind-ro=/usr true
+`;
+
+/** What this machine lacks, though it has the programs, to boot one; null where it can. */
+export function obstacleToBoot(): string | null {
+  const isGood = spawnSync('bash', ['-ec', TRIAL], { stdio: 'ignore', timeout: BOOT_MS }).status === 0;
+  return isGood ? obstacleToDebian() : 'the right to boot containers';
+}
+
+/** The same, to make its files. */
+export function obstacleToDebian(suite = 'bookworm'): string | null {
+  if (fs.existsSync(rootOf(suite))) return null;
+  const words = ['--quiet', '--spider', '--tries=1', '--timeout=20', `${MIRROR}/dists/${suite}/Release`];
+  return spawnSync('wget', words, { stdio: 'ignore' }).status === 0 ? null : `the way to ${MIRROR}`;
+}
+
+function rootOf(suite: string): string {
+  return path.join(ROOT, '.cache/releases', `debian-${suite}`);
+}
+
 /** Its files; not to be changed. A minute the first time. */
 export async function debianRoot(suite = 'bookworm'): Promise<string> {
-  const root = path.join(ROOT, '.cache/releases', `debian-${suite}`);
+  const root = rootOf(suite);
   fs.mkdirSync(path.dirname(root), { recursive: true });
   const make =
     'set -e; [ ! -d "$1" ] || exit 0; rm -rf "$1.draft"; ' +
-    'debootstrap --variant=minbase "$2" "$3" "$1.draft"; mv "$1.draft" "$1"';
-  await run('flock', [`${root}.lock`, 'sh', '-c', make, 'make', root, `--include=${PACKAGES.join(',')}`, suite], {
-    maxBuffer: 2 ** 26,
-  });
+    'debootstrap --variant=minbase "$2" "$3" "$1.draft" "$4"; mv "$1.draft" "$1"';
+  await run(
+    'flock',
+    [`${root}.lock`, 'sh', '-c', make, 'make', root, `--include=${PACKAGES.join(',')}`, suite, MIRROR],
+    {
+      maxBuffer: 2 ** 26,
+    },
+  );
   return root;
 }
 

@@ -51,7 +51,7 @@ export async function makeRelease(commit: string, directory: string, env: NodeJS
   await run('git', ['checkout', '--quiet', '--detach', commit], inClone);
   const lockOf = (folder: string): string => fs.readFileSync(path.join(folder, 'package-lock.json'), 'utf8');
   if (lockOf(clone) === lockOf(ROOT)) fs.symlinkSync(path.join(ROOT, 'node_modules'), `${clone}/node_modules`);
-  else await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], inClone);
+  else await run('npm', ['ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund'], inClone);
   const out = path.join(draft, 'out');
   await run(process.execPath, ['tools/release/release.mjs', `--out=${out}`], inClone);
   fs.renameSync(out, directory);
