@@ -10,7 +10,7 @@ import { readFirstStart } from '../first_boot';
 import { parseDomain } from '../setup/domain';
 import { followAddress, moveDefaultNames } from '../setup/follow_names';
 import { canonicalAddress, PUBLIC_RESOLVERS } from '../setup/lookup';
-import { lastingPublicAddresses, ownAddresses } from '../setup/own_addresses';
+import { lastingPublicAddresses, nameServerAddresses, ownAddresses } from '../setup/own_addresses';
 import { DEFAULT_DIRECTORY, setupPlanOf, USUAL_PORTS, type Choice } from '../setup/plan';
 import { proofOf } from '../platform/setup_proof';
 import { serviceUnit } from '../setup/service_unit';
@@ -112,15 +112,16 @@ function choiceOf(input: Input, config: Config): Choice {
   const address = email === null ? null : formats.email(email);
   if (email !== null && !address) throw new UsageError(`--email ${email} is not an e-mail address`);
   const caFile = input.text('acme-ca');
+  const addresses = addressesOf(input.text('ip'));
   return {
     domain: parseDomain(input.text('domain') ?? '', '--domain'),
     ...(appsDomain !== undefined && { appsDomain: parseDomain(appsDomain, '--apps-domain') }),
     email: address?.value ?? null,
-    addresses: addressesOf(input.text('ip')),
+    addresses,
     acmeDirectory: directory,
     acmeCaFile: caFile === undefined ? config.acmeCaFile : path.resolve(caFile),
     nameServer: input.has('name-server'),
-    listen: ownAddresses(),
+    listen: nameServerAddresses(addresses),
     ports: USUAL_PORTS,
   };
 }

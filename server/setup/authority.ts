@@ -3,6 +3,7 @@ import http from 'node:http';
 import https from 'node:https';
 import { readFileSync } from 'node:fs';
 import { rootCertificates } from 'node:tls';
+import { version } from '../../package.json';
 import { SetupError } from './setup_error';
 
 export interface Directory {
@@ -24,6 +25,8 @@ const WITHIN_MS = 10_000;
 const TIME_WITHIN_MS = 3_000;
 const BYTES_MAX = 1 << 18;
 const CLOCK_TOLERANCE_MS = 60_000;
+/** RFC 8555 section 6.1 demands one, and authorities refuse requests without it. */
+const AGENT = `platform-api/${version}`;
 /** Of those that check a certificate's dates. */
 const DATE_ERRORS = new Set(['CERT_NOT_YET_VALID', 'CERT_HAS_EXPIRED']);
 
@@ -118,7 +121,8 @@ function parseJson(text: string): Record<string, unknown> | null {
 function request(url: string, options: https.RequestOptions, withinMs: number): Promise<Reply> {
   const client = url.startsWith('https:') ? https : http;
   return new Promise((resolve, reject) => {
-    const asked = client.get(url, { ...options, agent: false, signal: AbortSignal.timeout(withinMs) }, (response) => {
+    const sent = { ...options, headers: { 'User-Agent': AGENT }, agent: false, signal: AbortSignal.timeout(withinMs) };
+    const asked = client.get(url, sent, (response) => {
       let text = '';
       response.on('data', (chunk: Buffer) => {
         text += chunk.toString();

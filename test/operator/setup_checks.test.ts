@@ -29,7 +29,10 @@ beforeEach(async () => {
     meta: { termsOfService: 'https://ca.example/terms', caaIdentities: ['ca.example'] },
   };
   answer = (response) => response.end(JSON.stringify(directory));
-  authority = http.createServer((_, response) => answer(response));
+  // As Pebble does, which refuses what RFC 8555 section 6.1 forbids.
+  authority = http.createServer((request, response) =>
+    request.headers['user-agent'] ? answer(response) : response.writeHead(400).end(),
+  );
   choice = {
     ...{ domain: 'example.com', email: null, addresses: [HERE], acmeDirectory: await listen(authority) },
     ...{ acmeCaFile: null, nameServer: false, listen: [HERE] },

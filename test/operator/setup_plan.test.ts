@@ -1,7 +1,9 @@
 /** @user any */
 // What `platform setup` makes of the words of its operator: the domain, names, records, and the text of the settings.
+import os from 'node:os';
 import { loadConfig } from '../../core/config';
 import { parseDomain } from '../../server/setup/domain';
+import { nameServerAddresses, ownAddresses } from '../../server/setup/own_addresses';
 import { setupPlanOf, type Choice } from '../../server/setup/plan';
 import { recordTable, zoneLines } from '../../server/setup/record_text';
 import { conflictsWith, readSettings, withSettings } from '../../server/setup/settings_text';
@@ -83,6 +85,21 @@ test('what is off needs no name, and an own name server is delegated to', () => 
   expect(recordTable(plan.records, 'example.com')).toContain('  *.apps.example.net.  A');
   expect(plan.settings).toMatchObject({ DNS_DOMAIN: 'dns.example.com', DNS_LISTEN: '192.0.2.1' });
   expect(plan.settings.S3_URL).toBeUndefined();
+});
+
+test('a name server listens at the addresses of its records, behind NAT at all, and never at one of the link alone', () => {
+  const usual = { netmask: '', mac: '', internal: false, cidr: null };
+  const inet6 = (address: string) => ({ ...usual, address, family: 'IPv6' as const, scopeid: 0 });
+  const inet = (address: string) => ({ ...usual, address, family: 'IPv4' as const });
+  const eth0 = [inet('192.0.2.1'), inet6('2001:db8::1'), inet6('fe80::fc:ff:fe00:1'), inet('169.254.7.1')];
+  const spy = jest.spyOn(os, 'networkInterfaces').mockReturnValue({ eth0, docker0: [inet('172.17.0.1')] });
+  try {
+    expect(ownAddresses()).toEqual(['192.0.2.1', '2001:db8::1', '172.17.0.1']);
+    expect(nameServerAddresses(['192.0.2.1', '2001:db8::1'])).toEqual(['192.0.2.1', '2001:db8::1']);
+    expect(nameServerAddresses(['198.51.100.7'])).toEqual(['192.0.2.1', '2001:db8::1', '172.17.0.1']);
+  } finally {
+    spy.mockRestore();
+  }
 });
 
 test('applications cannot have the domain of the dashboard', () => {

@@ -72,6 +72,20 @@ setting() {
   echo "${value:-$2}"
 }
 
+# remove_networks DATA: those of projects, which the kernel would keep until the machine starts anew. Their names are
+# made of their directory (drivers/network/network_directory.ts).
+remove_networks() {
+  directory=$(realpath -e "$1/runtime/networks" 2>/dev/null) || return 0
+  tag=$(printf %s "$directory" | sha256sum | cut -c 1-6)
+  ip netns list 2>/dev/null | awk -v of="platform-$tag-" 'index($1, of) == 1 { print $1 }' | while read -r network; do
+    ip netns delete "$network" || true
+  done
+  ip -o link 2>/dev/null | sed -n "s/^[0-9]*: \(pl$tag[^@:]*\).*/\1/p" | while read -r link; do
+    ip link delete "$link" 2>/dev/null || true
+  done
+  nft delete table inet "platform_$tag" 2>/dev/null || true
+}
+
 remove() {
   data=$(setting PLATFORM_DATA_DIR "$DATA")
   [ -z "$purge" ] || [ "$purge" = "$data" ] || fail "the data are in $data, not in $purge: nothing was removed"
@@ -79,6 +93,7 @@ remove() {
     systemctl disable --quiet --now platform.service platform-upgrade.service
     # Applications outlive the service: here they end with it.
     systemctl kill --kill-whom=all --signal=SIGKILL platform.service 2>/dev/null || true
+    remove_networks "$data"
   fi
   rm -f "$UNIT" "$UPGRADE_UNIT" /usr/local/bin/platform /usr/local/bin/svc
   [ -z "$systemd" ] || systemctl daemon-reload
@@ -88,6 +103,7 @@ remove() {
       umount -l "$mount" || true
     done
     rm -rf "$data" "$CONFIG"
+    userdel platform 2>/dev/null || true
     echo "Removed, with its data in $data and its settings in $CONFIG."
   else
     echo "Removed. Its data are still in $data, its settings in $CONFIG."

@@ -47,6 +47,8 @@ export function http2Visitors(server: Server, limits: IngressLimits): Http2Visit
         serveStream(stream, headers, raw, { origin, server, limits }),
       );
     },
+    // Streams on their way get REFUSED_STREAM, after which clients ask again by themselves (RFC 9113 section 8.7): Node
+    // offers no notice that would serve them.
     close: () => sessions.forEach((session) => session.close()),
   };
 }
