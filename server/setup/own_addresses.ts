@@ -23,7 +23,7 @@ export function lastingPublicAddresses(): string[] {
 }
 
 /**
- * Where the name server listens: at those of the records; behind NAT, at all. One that is gone tomorrow would silence it.
+ * Where the name server listens: at those of the records; behind NAT, at all. One that is gone tomorrow silences it.
  * @param published addresses of the records
  */
 export function nameServerAddresses(published: readonly string[]): string[] {

@@ -87,7 +87,7 @@ test('what is off needs no name, and an own name server is delegated to', () => 
   expect(plan.settings.S3_URL).toBeUndefined();
 });
 
-test('a name server listens at the addresses of its records, behind NAT at all, and never at one of the link alone', () => {
+test('a name server listens at the addresses of its records, behind NAT at all, never at one of the link', () => {
   const usual = { netmask: '', mac: '', internal: false, cidr: null };
   const inet6 = (address: string) => ({ ...usual, address, family: 'IPv6' as const, scopeid: 0 });
   const inet = (address: string) => ({ ...usual, address, family: 'IPv4' as const });
