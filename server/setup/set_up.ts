@@ -133,9 +133,7 @@ function reportPlan({ records, domain, addresses }: Plan, now: Config, report: P
   report(`Records of ${domain}, for the form of its DNS provider:\n\n${recordTable(records, domain)}\n`);
   report(`The same as lines of a zone file:\n\n${zoneLines(records)}\n`);
   if (!addresses.length)
-    report(
-      'No interface of this machine has a public address: it is that of the router in front, and --ip names it.\n',
-    );
+    report('This machine has no public address of its own. Name the address of the router in front with --ip.\n');
   const shared = sharedSiteWarning(now);
   if (shared) report(`${shared} --apps-domain names it.\n`);
 }
@@ -209,7 +207,7 @@ async function checkReach(names: NameCheck[], reach: Reach, plan: Plan, { interf
   report(
     plan.addresses.length && plan.addresses.every((address) => interfaces.includes(address))
       ? 'All names lead to this machine.'
-      : 'All names lead to one address; whether it is reached from outside, the certificate authority will find out.',
+      : 'All names lead to the addresses given; whether they are reached from outside, the certificate authority finds out.',
   );
 }
 

@@ -46,7 +46,7 @@ export async function switchOver(parts: SwitchOver): Promise<void> {
   try {
     // Before the restart, which orders certificates of the names that it finds.
     const moved = await parts.move(now);
-    if (moved) report(`Names below ${now.appsDomain} have now: ${moved} of applications, previews and CDN zones.`);
+    if (moved) report(`${moved} applications, previews and CDN zones have names below ${now.appsDomain} now.`);
     report('The settings are written. Restarting the service; applications serve on.');
     await service.restart();
     await waitUntil(() => apiProblem(now), READY_WITHIN_MS, parts.signal, 'The service did not become ready');

@@ -95,7 +95,7 @@ test('an authority that refuses: the settings of before are in force again, with
   );
   expect([text(), existsSync(before()), service.restarts - started]).toEqual([own, false, 2]);
   expect(await apiProblem(loadConfig(readSettings(own)))).toBeNull();
-  expect(reported).toContain('Names below apps.example.com have now: 1 of applications, previews and CDN zones.');
+  expect(reported).toContain('1 applications, previews and CDN zones have names below apps.example.com now.');
   expect(await call('GET', `/v2/applications/${made.id}`)).toMatchObject({ default_hostname: made.default_hostname });
 });
 
