@@ -80,8 +80,11 @@ export interface IngressCallbacks {
   isServedElsewhere?(host: string): boolean;
   /** Certificate for a host name, or null. Called once per name; the result is cached until `forgetCertificate`. */
   certificate(host: string): Promise<Certificate | null>;
-  /** Response to an ACME HTTP-01 challenge (RFC 8555 section 8.3); null for an unknown token. */
-  challenge(token: string): Promise<string | null>;
+  /**
+   * Response to an ACME HTTP-01 challenge (RFC 8555 section 8.3). null for an unknown token, which the application may
+   * answer; an empty text where the host name is the platform's and nobody else may prove it.
+   */
+  challenge(token: string, host: string): Promise<string | null>;
   line(line: AccessLine): void;
   /** A server of the platform takes connections again; absent: nobody asks. */
   serviceIsBack?(absence: ServiceAbsence): void;

@@ -104,9 +104,14 @@ function openCallbacks(
     (await findServedCertificate(database, secrets, host)) ??
     operators?.lastResort(host) ??
     null;
-  const challenge = async (token: string): Promise<string | null> =>
-    proofOf(secrets, token) ?? (await findChallenge(database, token));
+  const challenge = async (token: string, host: string): Promise<string | null> =>
+    proofOf(secrets, token) ?? (await findChallenge(database, token)) ?? (isDefaultName(config, host) ? '' : null);
   return { certificate, challenge, line };
+}
+
+/** Orders of tenants for such names would use up the limits of the whole domain at an authority. */
+function isDefaultName({ appsDomain, cdnDomain }: Platform['config'], host: string): boolean {
+  return [appsDomain, cdnDomain].some((domain) => host.endsWith(`.${domain}`));
 }
 
 async function openHere(

@@ -168,10 +168,12 @@ function addressOf(request: IncomingMessage): RequestAddress | null {
 async function answerChallenge(ingress: IngressState, inbound: NodeRequest, address: RequestAddress): Promise<void> {
   const { response } = inbound;
   const token = address.target.slice(CHALLENGE_PATH.length).split('?', 1)[0] as string;
-  const answer = TOKEN.test(token) ? await ingress.parts.challenge(token).catch(() => null) : null;
+  const host = normalizeHost(address.authority);
+  const answer = TOKEN.test(token) ? await ingress.parts.challenge(token, host).catch(() => null) : null;
   if (response.destroyed) return;
   // An application may obtain certificates itself.
   if (answer === null) return routeRequest(ingress, inbound, address);
+  if (answer === '') return rejectRequest(inbound, fixedPage('unknown_host'));
   response.writeHead(200, {
     'Content-Type': 'text/plain',
     'Content-Length': Buffer.byteLength(answer),

@@ -164,7 +164,8 @@ async function connected(options: IngressProcessOptions): Promise<Connection | n
 function handlersOf({ callbacks, onReport, log }: IngressProcessOptions): Handlers {
   return {
     certificate: (host: string) => callbacks.certificate(host),
-    challenge: (token: string) => callbacks.challenge(token),
+    // A process of an earlier version sends the token alone.
+    challenge: (token: string, host = '') => callbacks.challenge(token, host),
     report: (report: Report) => onReport(report),
     log: (message: string, error: string | null) => log(message, error ?? undefined),
   };

@@ -101,14 +101,14 @@ export function contentOf({ ingress, zones }: Served): Content {
 
 /** Asks the control plane; fails where none is there. */
 export function callbacksOf(controller: () => Channel | null): Callbacks {
-  const ask = async (name: string, value: string): Promise<unknown> => {
+  const ask = async (name: string, ...values: string[]): Promise<unknown> => {
     const channel = controller();
     if (!channel) throw new Error('There is no control plane.');
-    return withinTime(channel.call(name, value));
+    return withinTime(channel.call(name, ...values));
   };
   return {
     certificate: async (host) => (await ask('certificate', host)) as Certificate | null,
-    challenge: async (token) => (await ask('challenge', token)) as string | null,
+    challenge: async (token, host) => (await ask('challenge', token, host)) as string | null,
     log(message, error) {
       const text = error === undefined ? null : String(error);
       process.stderr.write(`${new Date().toISOString()} ${message} ${text ?? ''}\n`);

@@ -133,6 +133,14 @@ test('challenges are answered before everything else, on the plain port', async 
   expect((await ask(front, { path: '/.well-known/acme-challenge/../x', host: 'new.example.org' })).status).toBe(404);
 });
 
+test('what nobody but the platform may prove is not asked of the application', async () => {
+  const front = await withTls();
+  const path = '/.well-known/acme-challenge/of-a-tenant';
+  expect((await ask(front, { path, host: 'app.example.com' })).status).toBe(200);
+  front.tokens.set('of-a-tenant', '');
+  expect((await ask(front, { path, host: 'app.example.com' })).status).toBe(404);
+});
+
 test('names without a certificate, which strangers choose, push out none that has one', async () => {
   const asked: string[] = [];
   const store = tlsContextCache(async (host) => {
