@@ -73,7 +73,7 @@ export function instructionsFor(target: Target, ingress: Ingress, findings: Find
   return records.map((wanted) => {
     const isKept = zone?.isServed === true && zone.present.includes(managedKey(wanted));
     if (isKept) return { ...wanted, priority: null, status: 'verified', observed_values: [wanted.value] };
-    const observed_values = findings ? observedFor(wanted, findings) : [];
+    const observed_values = findings ? observedFor(wanted, ingress, findings) : [];
     const verified = findings !== null && isThere(wanted, target, ingress, findings);
     return {
       ...wanted,
@@ -153,16 +153,17 @@ function challengeTarget({ verification_token }: Target, ingress: Ingress): stri
   return `${verification_token}.acme.${ingress.host}`;
 }
 
-function observedFor({ purpose, type }: RequiredRecord, findings: Findings): string[] {
+function observedFor({ purpose, type }: RequiredRecord, ingress: Ingress, findings: Findings): string[] {
   if (purpose === 'ownership') return findings.txt;
-  if (purpose === 'certificate') return findings.acme;
+  // The wildcard record that routes answers for this name too, where it has none of its own.
+  if (purpose === 'certificate') return findings.acme.filter((value) => value !== ingress.host);
   if (type === 'A') return findings.a;
   if (type === 'AAAA') return findings.aaaa;
   return findings.cname.length ? findings.cname : [...findings.a, ...findings.aaaa];
 }
 
 function isThere(wanted: RequiredRecord, target: Target, ingress: Ingress, findings: Findings): boolean {
-  const observed = observedFor(wanted, findings);
+  const observed = observedFor(wanted, ingress, findings);
   if (wanted.purpose !== 'routing') return observed.includes(wanted.value);
   if (wanted.type === 'CNAME' || wanted.type === 'ALIAS') return isRouted(target, ingress, findings);
   return (
