@@ -42,6 +42,7 @@ test('the dashboard functions are those of the documentation', () => {
     'createProjectKey',
     'disableTwoFactor',
     'enrolTwoFactor',
+    'installation',
     'inviteMember',
     'listInvitations',
     'listLinkedLogins',
