@@ -184,7 +184,7 @@ test('nothing is sealed in a row but by the list of columns', () => {
   expect(sealing.filter((file) => !readSource(file).includes('sealedColumns.'))).toEqual([
     'models/base/reencrypt.ts',
     // Copies on a disk, which are made again from the database.
-    'server/agents/nameserver.ts',
     'server/agents/cdn/stored_zones.ts',
+    'server/agents/nameserver.ts',
   ]);
 });
