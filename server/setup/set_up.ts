@@ -207,7 +207,7 @@ async function checkReach(names: NameCheck[], reach: Reach, plan: Plan, { interf
   report(
     plan.addresses.length && plan.addresses.every((address) => interfaces.includes(address))
       ? 'All names lead to this machine.'
-      : 'All names lead to the addresses given; whether they are reached from outside, the certificate authority finds out.',
+      : 'All names lead to the addresses given; the certificate authority finds out whether they are reached.',
   );
 }
 
