@@ -91,7 +91,7 @@ test('a machine behind a router is told so, and believes its names', async () =>
   choice = { ...choice, addresses: [] };
   expect(await check()).toBe('checked');
   expect(reported.join('\n')).toContain('platform  A     <address of this machine>');
-  expect(reported.join('\n')).toContain('it is that of the router in front, and --ip names it');
+  expect(reported.join('\n')).toContain('Name the address of the router in front with --ip');
 });
 
 test('records are waited for', async () => {
@@ -230,7 +230,7 @@ describe('what answers at the names', () => {
   });
   test('is nothing, at an address that is not of an interface: a router may not lead back', async () => {
     expect(await check({ listenOn: HERE })).toBe('checked');
-    expect(reported.at(-1)).toContain('the certificate authority will find out');
+    expect(reported.at(-1)).toContain('the certificate authority finds out');
   });
   test('is nothing, at an address of this machine', async () => {
     const closed = check({ listenOn: HERE, interfaces: [ELSEWHERE] });
