@@ -70,9 +70,9 @@ export async function siteOfBuild(files: SourceFiles, directories: string[], hin
   const command = [
     ...(await findInFurther(files, directories)),
     `others=$(${others})`,
-    `printf '%s\\n' ${shellWord(none)} >&2`,
-    `[ -z "$others" ] || printf 'These folders have an index.html: %s.\\n' "$others" >&2`,
-    ...(hint === null ? [] : [`printf '%s\\n' ${shellWord(hint)} >&2`]),
+    '[ -z "$others" ] || others=" These folders have an index.html: $others."',
+    // In one line: the last one is the reason of the deployment.
+    `printf '%s%s%s\\n' ${shellWord(none)} "$others" ${shellWord(hint === null ? '' : ` ${hint}`)} >&2`,
     'exit 1',
   ].join('\n');
   return { site: [{ name: 'Static site', command }, serverStep(directories)], processes: { web: webOf(directories) } };

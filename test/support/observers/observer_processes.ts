@@ -7,6 +7,8 @@ function start(entry: string, settings: Record<string, string>): ChildProcess {
   const args = [
     '--require',
     path.join(__dirname, '../runner/typescript.js'),
+    '--require',
+    path.join(__dirname, '../processes/config.js'),
     path.join(__dirname, '../../../server', entry),
   ];
   return spawn(process.execPath, args, {
