@@ -4,10 +4,6 @@
 # ADDRESS/PREFIX, KUBECONFIG, IMAGES (an archive), PEERS ("SUBNET via ADDRESS" for each other node, with commas).
 set -eu
 mount -t proc proc /proc
-# Disks that other programs have mounted now: a copy would keep them in use.
-sed -n 's|^\([^ ]* \)\{4\}\([^ ]*\) .* - [^ ]* /dev/loop.*|\2|p' /proc/self/mountinfo | while read -r place; do
-  umount -l "$place" || :
-done
 # kubelet and containerd have fixed places there for sockets, logs and network namespaces.
 for place in /run /var/lib /var/log; do mount -t tmpfs tmpfs "$place"; done
 

@@ -6,6 +6,7 @@ import type { ClusterPrograms } from './build';
 import { makeControlGroup } from './host';
 import { PAUSE_IMAGE } from './image';
 import { nodeNetwork, type ClusterNetwork, type NodeNetwork } from './network';
+import { WITHOUT_DISKS } from '../support/runner/repository';
 import { runProgram, startProcess, untilExited, waitUntil } from './processes';
 
 export interface ClusterNode {
@@ -42,7 +43,7 @@ export async function startNode(parts: NodeParts, number: number): Promise<Clust
   const log = path.join(home, 'node.log');
   const child = startProcess(
     log,
-    ['unshare', '--pid', '--net', '--mount', '--fork', '--kill-child', '/bin/sh', NODE_SCRIPT],
+    ['unshare', '--pid', '--net', '--mount', '--fork', '--kill-child', 'sh', WITHOUT_DISKS, 'sh', NODE_SCRIPT],
     environmentOf(parts, own, home, number),
   );
   await plugIn(network, own, child, log);

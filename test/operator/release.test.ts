@@ -10,7 +10,7 @@ import { version } from '../../package.json';
 import { freePort } from '../support/processes/free_port';
 import { archiveName, releaseOfToday } from '../support/releases/release';
 import { needs } from '../support/runner/programs';
-import { ROOT } from '../support/runner/repository';
+import { ROOT, WITHOUT_DISKS } from '../support/runner/repository';
 
 jest.setTimeout(600_000);
 const run = promisify(execFile);
@@ -34,7 +34,8 @@ afterAll(() => rmSync(home, { recursive: true, force: true }));
 
 function fresh(script: string): ChildProcess {
   const scratch = mkdtempSync(path.join(home, 'fresh-'));
-  const words = ['--mount', '--propagation', 'slave', 'bash', '-c', FRESH + script, 'fresh', scratch];
+  const apart = ['--mount', '--propagation', 'slave', 'sh', WITHOUT_DISKS];
+  const words = [...apart, 'bash', '-c', FRESH + script, 'fresh', scratch];
   return spawn('unshare', words, { cwd: home, env: { HOME: '/root' } });
 }
 

@@ -8,6 +8,7 @@ import path from 'node:path';
 import { driverContext } from '../../../core/driver';
 import { loopImageVolumes } from '../../../drivers/volume/loop_image';
 import { fingerprintOf } from '../../conformance/child';
+import { WITHOUT_DISKS } from '../../support/runner/repository';
 
 const sizeUnitBytes = 2 ** 20;
 const directory = mkdtempSync(path.join(os.tmpdir(), 'volumes-'));
@@ -73,8 +74,9 @@ async function ensure(r: typeof small) {
 /** A process with mounts of its own that works in the volume, as an instance does. */
 async function startSandbox(data: string): Promise<ChildProcess> {
   const script = 'cd "$1" && echo ready && exec sleep 600';
-  const args = ['--mount', '--propagation', 'private', 'sh', '-c', script, 'sandbox', data];
-  const child = spawn('unshare', args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const args = ['--mount', '--propagation', 'private', 'sh', WITHOUT_DISKS, 'sh', '-c', script, 'sandbox', data];
+  const env = { ...process.env, KEEP: path.dirname(data) };
+  const child = spawn('unshare', args, { stdio: ['ignore', 'pipe', 'inherit'], env });
   await once(child.stdout, 'data');
   return child;
 }

@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { WITHOUT_DISKS } from '../runner/repository';
 
 const SCRIPT = 'mount --bind "$1" "$(readlink -f /etc/resolv.conf)" && exec opendkim-testmsg';
 
@@ -13,7 +14,7 @@ export async function judgeByOpendkim(raw: string, dnsHost: string): Promise<str
   try {
     const resolvers = path.join(directory, 'resolv.conf');
     writeFileSync(resolvers, `nameserver ${dnsHost}\noptions timeout:2 attempts:2\n`);
-    const child = spawn('unshare', ['--mount', 'sh', '-c', SCRIPT, 'sh', resolvers]);
+    const child = spawn('unshare', ['--mount', 'sh', WITHOUT_DISKS, 'sh', '-c', SCRIPT, 'sh', resolvers]);
     let text = '';
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (text += String(chunk)));
     child.stdin.on('error', () => {});

@@ -2,13 +2,12 @@
 // its own (a network namespace), which sees the device and the sources at other places. Nothing of this host changes.
 import { spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
-import path from 'node:path';
 import type { NetworkTrial } from './network_trial';
 import { kill } from '../processes/processes';
+import { ROOT, WITHOUT_DISKS } from '../runner/repository';
 
 /** It has no name on this host, as in many containers. */
 const USER = '64321';
-const ROOT = path.resolve(__dirname, '../../..');
 
 export interface UserTrial extends Pick<NetworkTrial, 'reach' | 'shell' | 'close'> {
   /** A server of the host, for strangers to say that they reached it. @returns its port */
@@ -17,7 +16,6 @@ export interface UserTrial extends Pick<NetworkTrial, 'reach' | 'shell' | 'close
 
 // $1 directory, $2 sources, $3 Node.js, $4 program. Disks of other suites would stay mounted here as long as it runs.
 const ENTER = `set -e
-for point in $(awk '$1 ~ "^/dev/loop" { print $2 }' /proc/mounts); do umount "$point" || :; done
 mount -t tmpfs -o mode=755 tmpfs "$1"
 mknod "$1/tun" c 10 200
 chmod 666 "$1/tun"
@@ -51,7 +49,7 @@ interface Answer {
 /** @param host name of the network namespace that is its host */
 export async function openUserTrial(host: string, openings: object): Promise<UserTrial> {
   const directory = mkdtempSync('/tmp/platform-user-');
-  const command = ['sh', '-c', ENTER, 'enter', directory, ROOT, process.execPath, PROGRAM];
+  const command = ['sh', WITHOUT_DISKS, 'sh', '-c', ENTER, 'enter', directory, ROOT, process.execPath, PROGRAM];
   const child = spawn('ip', ['netns', 'exec', host, 'unshare', '-m', ...command], {
     env: { PATH: process.env.PATH, LANG: 'C.UTF-8' },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { version } from '../../../package.json';
-import { ROOT } from '../runner/repository';
+import { ROOT, WITHOUT_DISKS } from '../runner/repository';
 import { freePort } from './free_port';
 
 const run = promisify(execFile);
@@ -50,7 +50,7 @@ export async function installRelease(): Promise<Installed> {
   mkdirSync(scratch);
   const script = path.join(SUPPORT, 'upgrade_namespace.sh');
   const apart = ['--mount', '--propagation', 'slave', '--pid', '--fork', '--kill-child', '--mount-proc'];
-  const words = [...apart, 'bash', script, scratch, ROOT, path.join(SUPPORT, 'systemctl.sh')];
+  const words = [...apart, 'sh', WITHOUT_DISKS, 'bash', script, scratch, ROOT, path.join(SUPPORT, 'systemctl.sh')];
   const holder = spawn('unshare', words, { stdio: ['ignore', 'pipe', 'inherit'] });
   await new Promise((resolve) => holder.stdout.once('data', resolve));
   const port = await freePort();

@@ -3,6 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
 export const ROOT = path.resolve(__dirname, '../../..');
+/** `sh WITHOUT_DISKS COMMAND...` in a mount namespace of its own keeps no disk of another test in use. */
+export const WITHOUT_DISKS = path.join(ROOT, 'test/support/processes/without_disks.sh');
 
 /** Names that .gitignore leaves out, anywhere in the tree. */
 const ignored = new Set([
