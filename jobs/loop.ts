@@ -166,16 +166,15 @@ async function startStep(state: State, job: Job): Promise<boolean> {
 /** The row that is due for longest, of the accounts whose turn it is. */
 async function claimNext(state: State, job: Job): Promise<Claim | undefined> {
   const { running, options, turns, probedAt } = state;
-  if (running.size < options.concurrency) {
-    const claims = await claimInTurns(turns, job.table, { limit: 1, busy: [] }, (_, passOver) =>
-      claim(state, job, passOver),
-    );
-    return claims[0];
+  const isFull = running.size >= options.concurrency;
+  if (isFull) {
+    const at = performance.now();
+    if (at - (probedAt.get(job.table) ?? -Infinity) < PROBE_EVERY_MS) return undefined;
+    probedAt.set(job.table, at);
   }
-  const at = performance.now();
-  if (at - (probedAt.get(job.table) ?? -Infinity) < PROBE_EVERY_MS) return undefined;
-  probedAt.set(job.table, at);
-  return (await claim(state, job, [...new Set([...running.keys()].map((step) => step.claim.account))]))[0];
+  const busy = isFull ? [...new Set([...running.keys()].map((step) => step.claim.account))] : [];
+  const claims = await claimInTurns(turns, job.table, { limit: 1, busy }, (_, passOver) => claim(state, job, passOver));
+  return claims[0];
 }
 
 async function claim(state: State, { table, project, deadlineMs = DEADLINE_MS }: Job, others: string[]) {

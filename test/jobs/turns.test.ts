@@ -65,6 +65,16 @@ test('accounts with many due rows take turns, and one that comes later joins', a
   expect(joined.at(-1)).toBeLessThan(late + 12);
 });
 
+test('a row that is taken up while every place is taken counts as a turn', async () => {
+  await dueVolumes('prj_1', 30, 60);
+  await dueVolumes('prj_3', 30, 10);
+  const steps: string[] = [];
+  start(async (row) => (steps.push(accountOf(row)), await sleep(90), ready), {}, { concurrency: 1 });
+  await until('half are available', async () => steps.length >= 30);
+  const count = (account: string): number => steps.slice(0, 30).filter((one) => one === account).length;
+  expect([count('acc_1'), count('acc_2')]).toEqual([15, 15]);
+});
+
 test('slow steps of one account in every slot keep no other waiting', async () => {
   const mine = await dueVolumes('prj_1', 10, 60);
   let release = (): void => {};
