@@ -54,6 +54,8 @@ test('a tail goes on when the service is there again: no line is missing, and no
 }, 90_000);
 
 const volumes = (): string => `/projects/${service.project}/resources/volumes`;
+/** A list with a state that passes is asked again and again. */
+const settleVolumes = () => service.sql(`update volumes set status = 'available'`);
 const createVolume = (name: string) => service.call('POST', '/v2/volumes', { body: { name, size_gb: 1 } });
 
 test('a page of the schema shows what was made before, while and after the service was away', async () => {
@@ -78,6 +80,27 @@ test('a page of the schema shows what was made before, while and after the servi
   expect(await page.locator('main .notice.bad').count()).toBe(0);
   await stopAgain();
 }, 90_000);
+
+test('a page shows what is made elsewhere by a browser whose clock is ahead', async () => {
+  const { page } = window;
+  await settleVolumes();
+  await page.addInitScript('const now = Date.now; Date.now = () => now() + 600_000;');
+  await visit(page, volumes());
+  await createVolume('of-now');
+  await page.locator('tbody th', { hasText: 'of-now' }).waitFor();
+}, 60_000);
+
+test('a page that the API does not answer asks again by itself', async () => {
+  const { page } = window;
+  await settleVolumes();
+  await visit(page, volumes());
+  await page.evaluate('globalThis.ask = fetch; globalThis.fetch = () => Promise.reject(new TypeError("no network"))');
+  await createVolume('unseen');
+  await page.getByText('The server does not answer').first().waitFor();
+  await page.evaluate('globalThis.fetch = globalThis.ask');
+  await page.locator('tbody th', { hasText: 'unseen' }).waitFor();
+  expect(await page.locator('main .notice.bad').count()).toBe(0);
+}, 60_000);
 
 test('a session that ends while a log is followed leads to signing in', async () => {
   const { page } = window;

@@ -88,6 +88,8 @@ export async function openWindow(service: Pick<TestService, 'url'>, options: obj
   });
   const page = await context.newPage();
   page.setDefaultTimeout(15_000);
+  page.goto = untilNetworkStays(page.goto.bind(page));
+  page.reload = untilNetworkStays(page.reload.bind(page));
   const [complaints, origins]: [string[], Set<string>] = [[], new Set()];
   page.on('console', (message) => {
     if (['error', 'warning'].includes(message.type()) && !message.text().includes(NETWORK_CHANGED))
@@ -96,6 +98,20 @@ export async function openWindow(service: Pick<TestService, 'url'>, options: obj
   page.on('pageerror', (error) => complaints.push(error.message));
   page.on('request', (request) => origins.add(new URL(request.url()).origin));
   return { page, complaints, origins };
+}
+
+function untilNetworkStays<Given extends unknown[], Found>(
+  go: (...given: Given) => Promise<Found>,
+): (...given: Given) => Promise<Found> {
+  return async (...given) => {
+    for (let left = 5; ; left -= 1) {
+      try {
+        return await go(...given);
+      } catch (error) {
+        if (!left || !String(error).includes(NETWORK_CHANGED)) throw error;
+      }
+    }
+  };
 }
 
 export async function closeBrowser(): Promise<void> {

@@ -80,6 +80,18 @@ async function isSignedOut(code: string): Promise<boolean> {
   return toApiError(errors?.[0] ?? { message: '' }).code === 'session_required';
 }
 
+/** The header counts in seconds, and answers take a while. */
+const CLOCK_STEP_MS = 5_000;
+let clockAheadMs = 0;
+
+/** By the clock of the API, to a second or two: that of a browser may be wrong by minutes. */
+export const timeOfApi = (): number => Date.now() + clockAheadMs;
+
+function compareClocks(date: string | null): void {
+  const ahead = date ? Date.parse(date) - Date.now() : 0;
+  clockAheadMs = Math.abs(ahead) > CLOCK_STEP_MS ? ahead : 0;
+}
+
 async function post(query: string, variables: unknown, { headers, signal }: Sent): Promise<Answer> {
   const types = { 'Content-Type': 'application/json', Accept: 'application/json' };
   const body = JSON.stringify({ query, variables });
@@ -90,6 +102,7 @@ async function post(query: string, variables: unknown, { headers, signal }: Sent
       body,
       signal: signal ?? null,
     });
+    compareClocks(response.headers.get('date'));
     return { ...((await response.json()) as Answer), etag: response.headers.get('etag') };
   } catch (error) {
     if (signal?.aborted) throw error;

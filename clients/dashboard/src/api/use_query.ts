@@ -45,7 +45,19 @@ export function useQuery<Data, Variables>(
     const timer = setInterval(() => void (document.hidden || load()), pollMs);
     return () => clearInterval(timer);
   }, [load, pollMs]);
+  useAgain(state.error, load);
   return { data: state.data, error: state.key === key ? state.error : null, reload: load };
+}
+
+const AGAIN_MS = 2_000;
+
+/** Reads again what failed for a reason that passes: a connection that is lost, an API that restarts. */
+export function useAgain(error: ApiError | null, load: () => Promise<void>): void {
+  useEffect(() => {
+    if (error?.code !== 'unreachable' && error?.status !== 503) return undefined;
+    const timer = setInterval(() => void (document.hidden || load()), AGAIN_MS);
+    return () => clearInterval(timer);
+  }, [error, load]);
 }
 
 /** What is no error of the API is a mistake of the page, which the console shows. */

@@ -1,6 +1,7 @@
 // What the pages of lists and documents have in common: where they are, what they offer, how they stay current.
 import type { ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
+import { timeOfApi } from '../../api/client';
 import { useStream } from '../../api/follow';
 import { graphql } from '../../api/graphql';
 import { hrefOf, placesAbove, rootOf, type Operation, type Place } from '../../api/resources/table';
@@ -21,7 +22,7 @@ const CHANGES = graphql(`
 
 /** Calls back when something has happened in the project of the page. */
 export function useChanges(projectId: string | undefined, changed: () => void): void {
-  const opened = useRef(Date.now());
+  const opened = useRef(timeOfApi());
   useStream(CHANGES, projectId ? { id: projectId } : null, (rows) => {
     // The stream begins with entries that are older than the page.
     if (rows.some(({ created_at }) => Date.parse(created_at) > opened.current)) changed();

@@ -3,7 +3,7 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError } from '../../api/client';
 import { queryText, run, type ListPage, type Row } from '../../api/resources/query';
 import { knownArguments, type Operation, type Place, type ResourceTable } from '../../api/resources/table';
-import { asApiError } from '../../api/use_query';
+import { asApiError, useAgain } from '../../api/use_query';
 
 export interface Read<Answer> {
   answer: Answer | null;
@@ -46,6 +46,7 @@ export function useRead<Answer>(
     void reload();
     return () => last.current?.abort();
   }, [reload]);
+  useAgain(state.error, reload);
   const isCurrent = state.key === key;
   return { answer: isCurrent ? state.answer : null, etag: state.etag, error: isCurrent ? state.error : null, reload };
 }
