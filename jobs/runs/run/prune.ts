@@ -3,7 +3,7 @@ import path from 'node:path';
 import { pruneReleases } from '../../../models/deployments/release';
 import { unusedArtifacts } from '../../../models/deployments/retention';
 import { artifactOfDeployment } from '../../../models/runs/run/work';
-import { pruneReleaseImages } from '../../deployments/deployment/release_image';
+import { pruneReleaseImages } from '../../deployments/deployment/publish';
 import { removeDirectory } from '../../deployments/deployment/row';
 import { type JobContext, requireHost } from '../../job';
 import type { RunRow } from './row';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 1 @covers drivers/release_image jobs/deployments/deployment/release_image.ts */
+/** @tier heavy @quarter 1 @covers drivers/release_image jobs/deployments/deployment/publish.ts */
 // The control plane is killed with -9 while it publishes releases, at moments that lie all over the work: each
 // deployment goes on, its image is whole, and the registry holds none that no release names.
 import { randomBytes } from 'node:crypto';
