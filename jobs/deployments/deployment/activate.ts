@@ -5,14 +5,14 @@ import { activate, wakeStackAndQueue } from '../../../models/deployments/deploym
 import { settled, type Outcome } from '../../job';
 import { publishRoutes, publishRoutesBeforeCommit } from '../../applications/application/reconcile_stack';
 import type { StepContext } from '../../workflow';
-import { requireRelease, type DeploymentRow } from './row';
+import { requireReleaseId, type DeploymentRow } from './row';
 
 export async function activateRelease(row: DeploymentRow, ctx: StepContext): Promise<Outcome> {
   let ended = (): void => undefined;
   const publish = async (sql: Sql): Promise<void> => {
     ended = await publishRoutesBeforeCommit(row.application_id, ctx, sql);
   };
-  const switched = await activate(ctx.sql, row, requireRelease(row), publish).finally(() => ended());
+  const switched = await activate(ctx.sql, row, requireReleaseId(row), publish).finally(() => ended());
   if (!switched) throw new DriverError('transient', 'The deployment was changed while it was activated.');
   await publishRoutes(row.application_id, ctx);
   await ctx.appendLog(`Deployment ${row.number} is active.`);

@@ -11,7 +11,7 @@ import {
 } from '../../../models/runs/run/release_run';
 import { progressing, requireHost, type JobContext, type Outcome } from '../../job';
 import { StepFailure, type StepContext } from '../../workflow';
-import { appendDeploymentLog, requireRelease, taskUnitId, timeLeftMs, type DeploymentRow } from './row';
+import { appendDeploymentLog, requireReleaseId, taskUnitId, timeLeftMs, type DeploymentRow } from './row';
 import {
   describeTaskFailure,
   removeTask,
@@ -29,7 +29,7 @@ const OVERDUE_MS = 30_000;
 const UNFINISHED: ReadonlySet<string> = new Set(['queued', 'starting', 'running']);
 
 export async function runReleaseCommand(row: DeploymentRow, ctx: StepContext): Promise<Outcome> {
-  const releaseId = requireRelease(row);
+  const releaseId = requireReleaseId(row);
   const found = await loadReleaseCommand(ctx.sql, ctx.secrets, releaseId, row.plan?.release_command ?? null);
   if (!found) return released(row, ctx);
   if (await hasUnitOfDeployment(row, ctx)) return waitForUnit(row, found, ctx);

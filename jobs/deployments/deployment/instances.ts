@@ -15,7 +15,7 @@ import { ensureWorkload } from '../../../models/applications/workload';
 import { WEB } from '../../applications/instance/row';
 import { progressing, requireHost, type JobContext, type Outcome } from '../../job';
 import { StepFailure, type StepContext } from '../../workflow';
-import { artifactDirectory, requireRelease, type DeploymentRow, type Progress } from './row';
+import { artifactDirectory, requireReleaseId, type DeploymentRow, type Progress } from './row';
 
 /** Changes of instances wake the deployment; this interval covers lost notifications. */
 const RECHECK_MS = 1_000;
@@ -24,7 +24,7 @@ const EXITS_MAX = 2;
 const LINES_MAX = 20;
 
 export async function startInstances(row: DeploymentRow, ctx: StepContext): Promise<Outcome | 'done'> {
-  const desired = await desiredOfRelease(ctx.sql, requireRelease(row), row.preview_id);
+  const desired = await desiredOfRelease(ctx.sql, requireReleaseId(row), row.preview_id);
   const candidates = (await presentInstances(ctx.sql, row)).filter(
     ({ release_id, status }) => release_id === row.release_id && status !== 'stopping',
   );

@@ -59,7 +59,7 @@ export function requirePlan({ id, plan }: DeploymentRow): StoredPlan {
 }
 
 /** The same. */
-export function requireRelease({ id, release_id }: DeploymentRow): string {
+export function requireReleaseId({ id, release_id }: DeploymentRow): string {
   if (release_id === null) throw new Error(`the deployment ${id} has no release`);
   return release_id;
 }

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers jobs/workflow.ts jobs/deployments drivers/builder drivers/image drivers/release_image */
+/** @tier heavy @quarter 4 @covers jobs/workflow.ts jobs/deployments drivers/builder drivers/image */
 // Each step of a deployment in turn: the control plane is killed with -9 in it and at its end, the step fails, and the
 // deployment is canceled in it. The list itself is looped over, so a new step is tested here.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -160,6 +160,22 @@ describeHere('the steps of a deployment', () => {
         status: 'canceled',
         status_reason: expect.stringMatching(/^Canceled by .*\.$/),
       });
+    },
+    WITHIN_MS,
+  );
+
+  test(
+    'a step that is not over when the time of its deployment is, is stopped',
+    async () => {
+      await plant.stop();
+      await plant.start({ BUILD_TIMEOUT_SECONDS: '15' });
+      const ends = ['fetch', 'pull'].map(async (step) => {
+        const application = await applicationFor(step);
+        const id = await deployWith(application, { step, act: 'wait' });
+        return application.ended(id, WITHIN_MS);
+      });
+      const status_reason = 'The deployment did not finish within 15 seconds, so it was stopped.';
+      for (const ended of await Promise.all(ends)) expect(ended).toMatchObject({ status: 'failed', status_reason });
     },
     WITHIN_MS,
   );
