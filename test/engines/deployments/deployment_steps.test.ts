@@ -24,8 +24,7 @@ const KILLS = NAMES.flatMap((step) => WHEN.map((when) => [when, step] as const))
 const WITHIN_MS = 120_000;
 const SERVE = 'busybox httpd -f -p "$PORT" -h .';
 
-/* oxlint-disable typescript/no-explicit-any -- answers of the program as it is */
-type Application = Omit<TestApplication, 'push'> & { push?: TestApplication['push'] };
+type Application = Omit<TestApplication, 'push'>;
 type Kind = 'commit' | 'dockerfile' | 'image';
 
 /** What is deployed to get to the step. */
