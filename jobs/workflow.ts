@@ -32,19 +32,20 @@ export interface StepContext extends JobContext {
 
 export interface Workflow<Row extends LoopRow, Step extends WorkflowStep<Row> = WorkflowStep<Row>> {
   readonly steps: readonly Step[];
-  /** Milliseconds, negative when the time is over. */
-  timeLeftMs(row: Row, ctx: JobContext): number;
-  /** Sentences for users: why work was stopped, and what to do when a step was given up after its last attempt. */
-  timeoutReason(ctx: JobContext): string;
-  readonly retryAdvice: string;
-  isCanceled(row: Row, ctx: JobContext): Promise<boolean>;
+  /** For all of the work; absent where its engine ends what takes too long. `leftMs` is negative when it is over. */
+  time?: { leftMs(row: Row, ctx: JobContext): number; overReason(ctx: JobContext): string };
+  /** A sentence for users: what to do when a step was given up after its last attempt. */
+  retryAdvice?: string;
+  /** Absent where a cancellation is a part of the steps. */
+  isCanceled?(row: Row, ctx: JobContext): Promise<boolean>;
   /** What is due before the step; null where that is nothing. */
   enter?(step: Step, row: Row, ctx: JobContext): Promise<Outcome | null>;
-  appendLog(row: Row, step: Step, message: string, level: LogLevel, ctx: JobContext): Promise<void>;
+  /** Absent where users see no log of the work. */
+  appendLog?(row: Row, step: Step, message: string, level: LogLevel, ctx: JobContext): Promise<void>;
   /** The message of an error whose sentence needs no other around it; null of any other error. */
   finalReason(error: unknown): string | null;
   /** After the reason was logged. */
-  fail(reason: string): Outcome;
+  fail(reason: string, row: Row): Outcome;
 }
 
 /** The work has failed; the message is a sentence for users. */
@@ -76,10 +77,11 @@ async function runWorkflowStep<Row extends LoopRow, Step extends WorkflowStep<Ro
   row: Row,
   ctx: JobContext,
 ): Promise<Outcome | 'done'> {
-  const isCanceled = (): Promise<boolean> => workflow.isCanceled(row, ctx).catch(() => false);
+  const isCanceled = async (): Promise<boolean> => (await workflow.isCanceled?.(row, ctx).catch(() => false)) ?? false;
   const stop = new AbortController();
   const poll = setInterval(() => void isCanceled().then((canceled) => canceled && stop.abort()), POLL_MS);
-  const leftMs = step.ownTimeLimit ? null : workflow.timeLeftMs(row, ctx);
+  const time = step.ownTimeLimit ? undefined : workflow.time;
+  const leftMs = time?.leftMs(row, ctx) ?? null;
   const timer = leftMs === null ? undefined : setTimeout(() => stop.abort(), Math.max(0, leftMs));
   try {
     const inner = stepContext(workflow, step, row, ctx, { stop, leftMs });
@@ -88,11 +90,12 @@ async function runWorkflowStep<Row extends LoopRow, Step extends WorkflowStep<Ro
   } catch (error) {
     if (ctx.signal.aborted) throw error;
     if (await isCanceled()) return progressing(0);
-    const isOver = leftMs !== null && workflow.timeLeftMs(row, ctx) <= 0;
-    const reason = isOver ? workflow.timeoutReason(ctx) : failureReason(workflow, step, row, error);
+    const isOver = time !== undefined && time.leftMs(row, ctx) <= 0;
+    const reason = isOver ? time.overReason(ctx) : failureReason(workflow, step, row, error);
     if (reason === null) throw error;
-    await workflow.appendLog(row, step, reason, 'error', ctx);
-    return workflow.fail(reason);
+    if (error instanceof DriverError) ctx.log.warn({ err: error, step: step.name }, 'a step failed');
+    await workflow.appendLog?.(row, step, reason, 'error', ctx);
+    return workflow.fail(reason, row);
   } finally {
     clearInterval(poll);
     clearTimeout(timer);
@@ -111,18 +114,18 @@ function stepContext<Row extends LoopRow, Step extends WorkflowStep<Row>>(
     log: ctx.log.child({ step: step.name }),
     signal: AbortSignal.any([ctx.signal, stop.signal]),
     deadline: leftMs === null ? ctx.deadline : Math.min(ctx.deadline, Date.now() + leftMs),
-    appendLog: (message, level = 'info') => workflow.appendLog(row, step, message, level, ctx),
+    appendLog: async (message, level = 'info') => workflow.appendLog?.(row, step, message, level, ctx),
     requireTimeLeft() {
-      const left = workflow.timeLeftMs(row, ctx);
+      const left = workflow.time?.leftMs(row, ctx) ?? Infinity;
       if (left > 0) return left;
-      throw new StepFailure(workflow.timeoutReason(ctx));
+      throw new StepFailure(workflow.time?.overReason(ctx) ?? '');
     },
   };
 }
 
 /** Why the work can't go on, for users; null for errors to be retried, and for bugs of the platform. */
 function failureReason<Row extends LoopRow, Step extends WorkflowStep<Row>>(
-  { finalReason, retryAdvice }: Workflow<Row, Step>,
+  { finalReason, retryAdvice = '' }: Workflow<Row, Step>,
   { task, attemptsMax = Infinity }: Step,
   { attempts }: Row,
   error: unknown,
@@ -131,5 +134,5 @@ function failureReason<Row extends LoopRow, Step extends WorkflowStep<Row>>(
   const own = finalReason(error);
   if (own !== null || !(error instanceof DriverError)) return own;
   if (FINAL.has(error.reason)) return `The host cannot ${task}. ${toSentence(error.message)}`;
-  return error.reason === 'transient' && attempts >= attemptsMax ? `${error.message} ${retryAdvice}` : null;
+  return error.reason === 'transient' && attempts >= attemptsMax ? `${error.message} ${retryAdvice}`.trimEnd() : null;
 }

@@ -59,9 +59,11 @@ function advance(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
 
 const workflow: Workflow<DeploymentRow, DeploymentStep> = {
   steps,
-  timeLeftMs,
-  timeoutReason: ({ config }) =>
-    `The deployment did not finish within ${formatDuration(config.buildTimeoutSeconds)}, so it was stopped.`,
+  time: {
+    leftMs: timeLeftMs,
+    overReason: ({ config }) =>
+      `The deployment did not finish within ${formatDuration(config.buildTimeoutSeconds)}, so it was stopped.`,
+  },
   retryAdvice: 'Deploy again later.',
   isCanceled: ({ id }, { sql }) => isCanceled(sql, id),
   enter: ({ status }, row, ctx) => (status === row.status ? Promise.resolve(null) : leaveBuild(row, ctx)),

@@ -27,10 +27,11 @@ for (const [workflow, { steps, ownerOf }] of Object.entries(workflows))
       }
       if (order.act === 'wait') {
         met();
-        await sleep(600_000, undefined, { signal: ctx.signal });
+        await sleep(order.afterMs ?? 600_000, undefined, { signal: ctx.signal });
+        return run(row, ctx);
       }
       const outcome = await run(row, ctx);
-      const isOver = outcome === 'done' || outcome.kind === 'settled';
+      const isOver = outcome === 'done' || (outcome.kind === 'settled' && !outcome.nextMs);
       if (isOver || step.isDone({ ...row, ...outcome.columns }, ctx)) kill();
       return outcome;
     };

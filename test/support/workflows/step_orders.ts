@@ -7,7 +7,7 @@ import { waitFor } from '../wait_for';
 export interface StepOrder {
   workflow: string;
   step: string;
-  /** `kill_within`: after so many milliseconds of it, at its end at the latest. */
+  /** `kill_within`: after so many milliseconds of it, at its end at the latest. `wait`: for so long, else for ever. */
   act: 'kill_within' | 'kill_after' | 'fail' | 'wait';
   afterMs?: number;
 }
