@@ -22,6 +22,7 @@ export interface StepOrders {
 
 export function openStepOrders(): StepOrders {
   const directory = mkdtempSync(path.join(tmpdir(), 'step-orders-'));
+  afterAll(() => rmSync(directory, { recursive: true, force: true }));
   const file = (owner: string, end: string): string => path.join(directory, `${owner}.${end}`);
   return {
     settings: { STEP_ORDERS: directory },
