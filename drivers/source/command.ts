@@ -211,13 +211,18 @@ function gitEnvironment({ gitDir, config = [], env = {} }: GitOptions): NodeJS.P
 }
 
 function watchSize({ folder, limitBytes }: NonNullable<GitOptions['sizeLimit']>, ends: Termination): () => void {
-  let timer: NodeJS.Timeout;
+  let timer: NodeJS.Timeout | null = setTimeout(() => void poll(), watchEveryMs);
   const poll = async () => {
-    if ((await measureDirectory(folder)) > limitBytes) return ends.kill('too_large');
+    const bytes = await measureDirectory(folder);
+    // It may have been stopped meanwhile, and the process may have gone.
+    if (timer === null) return;
+    if (bytes > limitBytes) return ends.kill('too_large');
     timer = setTimeout(() => void poll(), watchEveryMs);
   };
-  timer = setTimeout(() => void poll(), watchEveryMs);
-  return () => clearTimeout(timer);
+  return () => {
+    if (timer) clearTimeout(timer);
+    timer = null;
+  };
 }
 
 function collectOutput(

@@ -1,20 +1,21 @@
 // Deployments: a version of the source is built, released, and put into service beside the one before, which serves
-// until the new one is healthy. Each step is short, or stops early when the deployment is canceled; after a crash, the
-// row and the units of the runtime show the progress.
-import { toSentence } from '../../core/sentence';
+// until the new one is healthy. deployment/steps.ts lists what happens; after a crash, the row and the units of the
+// runtime show the progress.
 import { BuildError } from '../../drivers/builder';
-import { DriverError } from '../../core/driver';
+import { ImageError } from '../../drivers/image';
+import { ReleaseImageError } from '../../drivers/release_image/failure';
 import { SourceError } from '../../drivers/source';
-import { beginDeployment } from '../../models/deployments/deployment_work';
+import { beginDeployment, isCanceled, wakeStackAndQueue } from '../../models/deployments/deployment_work';
 import { Deployment } from '../../models/deployments/deployment';
 import { releaseAllLeases } from '../../db/lease';
 import { artifactLeftovers } from '../applications/application/leftovers';
-import { buildDeployment } from './deployment/build';
-import { deployRelease } from './deployment/deploy';
 import { cleanUpFailed, pruneOlderVersions, tearDownDeployment } from './deployment/cleanup';
-import { imageLeftovers } from './deployment/release_image';
-import { DeploymentFailure, appendDeploymentLog, type DeploymentRow } from './deployment/row';
+import { imageLeftovers } from './deployment/publish';
+import { appendDeploymentLog, formatDuration, timeLeftMs, type DeploymentRow } from './deployment/row';
+import { steps, type DeploymentStep } from './deployment/steps';
+import { removeTask } from './deployment/task';
 import { failed, progressing, settled, type Job, type JobContext, type Outcome } from '../job';
+import { runWorkflow, type Workflow } from '../workflow';
 
 const MINUTE_MS = 60_000;
 /** Queued deployments are woken when others end; this interval covers lost notifications. */
@@ -23,8 +24,8 @@ const CLEAR_AWAY_MS = 1_000;
 
 const phases: Record<DeploymentRow['status'], (row: DeploymentRow, ctx: JobContext) => Promise<Outcome>> = {
   queued: begin,
-  building: (row, ctx) => failOnError(row, ctx, buildDeployment),
-  deploying: (row, ctx) => failOnError(row, ctx, deployRelease),
+  building: advance,
+  deploying: advance,
   active: pruneOlderVersions,
   superseded: pruneOlderVersions,
   failed: cleanUpFailed,
@@ -52,27 +53,32 @@ async function begin(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
   return turn === 'begun' ? progressing(0) : settled({}, WAIT_MS);
 }
 
-async function failOnError(
-  row: DeploymentRow,
-  ctx: JobContext,
-  phase: (row: DeploymentRow, ctx: JobContext) => Promise<Outcome>,
-): Promise<Outcome> {
-  try {
-    return await phase(row, ctx);
-  } catch (error) {
-    const reason = failureReason(error);
-    if (reason === null || ctx.signal.aborted) throw error;
-    await appendDeploymentLog(row, ctx, row.status === 'building' ? 'build' : 'deploy', reason, 'error');
-    return failed(reason, { finished_at: new Date().toISOString() }, 0);
-  }
+function advance(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
+  return runWorkflow(workflow, row, ctx);
 }
 
-/** Why the deployment can't go on, for users; null for retryable errors and for bugs of the platform. */
-function failureReason(error: unknown): string | null {
-  if (error instanceof DeploymentFailure || error instanceof BuildError || error instanceof SourceError)
-    return error.message;
-  if (!(error instanceof DriverError) || !FINAL.has(error.reason)) return null;
-  return `The host cannot run the deployment. ${toSentence(error.message)}`;
-}
+const workflow: Workflow<DeploymentRow, DeploymentStep> = {
+  steps,
+  time: {
+    leftMs: timeLeftMs,
+    overReason: ({ config }) =>
+      `The deployment did not finish within ${formatDuration(config.buildTimeoutSeconds)}, so it was stopped.`,
+  },
+  retryAdvice: 'Deploy again later.',
+  isCanceled: ({ id }, { sql }) => isCanceled(sql, id),
+  enter: ({ status }, row, ctx) => (status === row.status ? Promise.resolve(null) : leaveBuild(row, ctx)),
+  appendLog: (row, { status }, message, level, ctx) =>
+    appendDeploymentLog(row, ctx, status === 'building' ? 'build' : 'deploy', message, level),
+  finalReason: (error) => (FINAL_ERRORS.some((type) => error instanceof type) ? (error as Error).message : null),
+  fail: (reason) => failed(reason, { finished_at: new Date().toISOString() }, 0),
+};
 
-const FINAL: ReadonlySet<string> = new Set(['invalid', 'unsupported', 'conflict', 'capacity']);
+/** Errors whose message says all of it. */
+const FINAL_ERRORS = [BuildError, SourceError, ImageError, ReleaseImageError];
+
+/** Others may build in its place. */
+async function leaveBuild(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
+  await removeTask(row, 'build', ctx);
+  await wakeStackAndQueue(ctx.sql, row);
+  return progressing(0, { status: 'deploying' });
+}

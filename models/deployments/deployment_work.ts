@@ -215,11 +215,11 @@ async function wakeStack(sql: Sql, { application_id, preview_id }: DeploymentKey
   await wakeRows(sql, { table, where: 'id = $1', values: [preview_id ?? application_id] });
 }
 
-const STILL_DESIRED = named('select 1 from deployments where id = $1 and status = $2 and deleted_at is null');
+const WANTED = named(`select 1 from deployments where id = $1 and status <> 'canceled' and deleted_at is null`);
 
-/** Whether the deployment still has the status that it had when the step began. */
-export async function hasStatus(sql: Sql, id: string, status: string): Promise<boolean> {
-  return (await sql.query(STILL_DESIRED, [id, status])).length > 0;
+/** Whether the deployment was canceled or deleted. */
+export async function isCanceled(sql: Sql, id: string): Promise<boolean> {
+  return (await sql.query(WANTED, [id])).length === 0;
 }
 
 const INSTANCES = named('select id, release_id, status from instances where deployment_id = $1');

@@ -78,8 +78,8 @@ const FULL = 'The disk of the host is full. An operator has to free space.';
       await nothingOrphaned(service);
     }
     expect(reasons).toEqual([
-      `The host cannot run the deployment. ${FULL}`,
-      `The host cannot run the deployment. ${FULL}`,
+      `The host cannot fetch the source. ${FULL}`,
+      `The host cannot fetch the source. ${FULL}`,
       expect.stringMatching(new RegExp(`web: ${FULL}$`, 'i')),
     ]);
     const { lost } = await traffic.stop();

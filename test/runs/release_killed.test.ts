@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 1 @covers jobs/deployments/deployment/release_command.ts models/runs/run/release_run.ts */
+/** @tier heavy @quarter 1 @covers jobs/deployments/deployment/command.ts models/runs/run/release_run.ts */
 /** @user any */
 // Release commands whose control plane is killed with -9, that meet a limit, and that an earlier version started.
 import path from 'node:path';

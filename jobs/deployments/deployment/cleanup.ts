@@ -7,9 +7,9 @@ import { retireInstances } from '../../../models/applications/stack';
 import { retireWorkloadsOfDeployment } from '../../../models/applications/workload';
 import { gone, progressing, settled, type JobContext, type Outcome, requireHost } from '../../job';
 import { artifactDirectory, removeDirectory, type DeploymentRow } from './row';
-import { pruneImageLayers } from './image';
-import { stopReleaseCommand } from './release_command';
-import { pruneReleaseImages } from './release_image';
+import { pruneImageLayers } from './pull';
+import { stopReleaseCommand } from './command';
+import { pruneReleaseImages } from './publish';
 import { removeTask } from './task';
 
 const STILL_STOPPING_MS = 1_000;

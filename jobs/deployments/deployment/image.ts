@@ -1,106 +1,52 @@
-// An image as the source: it is pulled when the deployment begins, and the pulled digest is deployed even if the tag
-// moves meanwhile.
-import { mkdir } from 'node:fs/promises';
+// The image that a build of a Dockerfile has left: it becomes the files of the deployment in the place of the source.
 import path from 'node:path';
-import { commandLineOf, type PulledImage } from '../../../core/protocols/image_settings';
-import { asDriverErrors, DriverError } from '../../../core/driver';
-import type { UserRange } from '../../../drivers/image';
-import { ImageError } from '../../../drivers/image';
+import { DriverError } from '../../../core/driver';
+import { BUILT_IMAGE } from '../../../drivers/builder/dockerfile/dockerfile_script';
+import { manifestReferenceOf, parseImageReference } from '../../../core/protocols/image_reference';
+import { registryOfImage } from '../../../models/registries/registry/of_image';
 import { addProcessTypes } from '../../../models/deployments/deployment_work';
-import { findPlanning, type Planning } from '../../../models/deployments/deployment_plan';
-import { keptLayers } from '../../../models/deployments/retention';
-import { progressing, type JobContext, type Outcome, requireHost } from '../../job';
-import {
-  abortWhenCanceled,
-  appendDeploymentLog,
-  artifactDirectory,
-  cacheDirectory,
-  DeploymentFailure,
-  removeDirectory,
-  type DeploymentRow,
-  type StoredPlan,
-} from './row';
-import { rangeDirectory } from '../../applications/application/user_range';
-import { requireCommands } from './commands';
-import { imageAccess } from './image_access';
+import { progressing, requireHost, type Outcome } from '../../job';
+import { StepFailure, type StepContext } from '../../workflow';
+import { requireCommands, requirePlanning } from './plan';
+import { imagePlan, imageRange, layersDirectory } from './pull';
+import { artifactDirectory, cacheDirectory, removeDirectory, requirePlan, type DeploymentRow } from './row';
+import { removeTask } from './task';
 
-/** Retries of an unreachable registry: about one minute. */
-const ATTEMPTS_MAX = 8;
-
-export async function pullSource(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
-  const planning = await findPlanning(ctx.sql, row.application_id);
-  const reference = row.image ?? row.source.image;
-  if (!planning || reference === null) throw new DriverError('transient', 'The application was deleted.');
-  await removeDirectory(artifactDirectory(row, ctx));
-  if (row.clear_cache && row.attempts === 0) await removeDirectory(layersDirectory(row, ctx));
-  if (row.attempts === 0) await appendDeploymentLog(row, ctx, 'deploy', `-----> Pulling ${reference}`);
-  const image = await pullImage(row, reference, planning, ctx);
-  const plan = imagePlan(image);
+export async function takeBuiltImage(row: DeploymentRow, ctx: StepContext): Promise<Outcome> {
+  // Nothing writes to its cache any more.
+  await removeTask(row, 'build', ctx);
+  const planning = await requirePlanning(row, ctx);
+  const directory = artifactDirectory(row, ctx);
+  const layout = path.join(cacheDirectory(row, ctx), BUILT_IMAGE);
+  const range = await imageRange(row, planning, ctx);
+  const request = { layout, layers: layersDirectory(row, ctx), directory, range, tell: () => Promise.resolve() };
+  await removeDirectory(directory);
+  const image = await requireHost(ctx).images.load(request, ctx);
+  const { kind, summary } = requirePlan(row);
+  const plan = { ...imagePlan(image), kind, summary };
   await addProcessTypes(ctx.sql, row, Object.keys(plan.processes));
   requireCommands(plan, planning);
-  await appendDeploymentLog(row, ctx, 'deploy', `Digest: ${image.reference.slice(image.reference.indexOf('@') + 1)}`);
-  return progressing(0, { image: image.reference, plan });
+  await pushBuiltImage(row, layout, planning.settings.build.image ?? null, ctx);
+  return progressing(0, { plan });
 }
 
-async function pullImage(
+/** Runs before the release: the registry holds only images that ran or were about to. Previews may be by strangers. */
+async function pushBuiltImage(
   row: DeploymentRow,
-  reference: string,
-  planning: Planning,
-  ctx: JobContext,
-): Promise<PulledImage> {
-  const { images } = requireHost(ctx);
-  try {
-    const access = await imageAccess(row, reference, planning, ctx);
-    const request = {
-      ...{ reference, access, layers: layersDirectory(row, ctx), directory: artifactDirectory(row, ctx) },
-      range: await imageRange(row, planning, ctx),
-      tell: (line: string) => appendDeploymentLog(row, ctx, 'deploy', line),
-    };
-    return await abortWhenCanceled(row, ctx, (inner) => images.pull(request, inner));
-  } catch (error) {
-    if (error instanceof ImageError) throw new DeploymentFailure(error.message);
-    const isOver = error instanceof DriverError && error.reason === 'transient' && row.attempts >= ATTEMPTS_MAX;
-    if (isOver && !ctx.signal.aborted) throw new DeploymentFailure(`${error.message} Deploy again later.`);
-    throw error;
-  }
-}
-
-/** The user ids of the images of an application. */
-export async function imageRange(
-  { application_id }: Pick<DeploymentRow, 'application_id'>,
-  { tenant }: Pick<Planning, 'tenant'>,
-  ctx: JobContext,
-): Promise<UserRange | null> {
-  const directory = rangeDirectory(application_id, ctx);
-  await asDriverErrors(() => mkdir(directory, { recursive: true, mode: 0o711 }));
-  return requireHost(ctx).runtime.userRange(directory, tenant);
-}
-
-/** The run settings of an image (command, port, health check), as a build plan. */
-export function imagePlan(image: PulledImage): StoredPlan {
-  const command = commandLineOf(image.settings);
-  return {
-    kind: 'image',
-    summary: 'Image',
-    steps: [],
-    processes: command === '' ? {} : { web: command },
-    release_command: null,
-    env: {},
-    image,
-  };
-}
-
-/** Not inside the build cache, which the tenant can write to. */
-export function layersDirectory(
-  row: Pick<DeploymentRow, 'application_id' | 'preview_id' | 'branch'>,
-  ctx: JobContext,
-): string {
-  return `${cacheDirectory(row, ctx)}.layers`;
-}
-
-/** Removes unpacked layers that no deployment needs which is kept. */
-export async function pruneImageLayers(row: DeploymentRow, ctx: JobContext): Promise<void> {
-  if (!row.plan?.image) return;
-  const kept = await keptLayers(ctx.sql, row.application_id, row.preview_id);
-  await requireHost(ctx).images.pruneLayers(path.resolve(layersDirectory(row, ctx)), kept);
+  layout: string,
+  image: string | null,
+  ctx: StepContext,
+): Promise<void> {
+  if (image === null || row.preview_id !== null) return;
+  const { images, registry } = requireHost(ctx);
+  const reference = parseImageReference(image);
+  const { host, repository, digest } = reference;
+  if (!registry) throw new DriverError('transient', 'The container registry of this installation is not running.');
+  if (host !== ctx.config.registryHost || !(await registryOfImage(ctx.sql, row.project_id, repository)))
+    throw new StepFailure(`build.image is ${image}, but this project has no registry of that name.`);
+  if (digest !== null) throw new StepFailure('build.image names a digest. Name a tag, or none.');
+  await ctx.appendLog(`-----> Pushing ${image}`);
+  const access = await registry.pushAccess(repository);
+  const request = { layout, repository, tag: manifestReferenceOf(reference), access };
+  await images.push(request, ctx);
 }

@@ -1,12 +1,10 @@
-// Shared by the phases of a deployment: its row, its directories on the host, its log messages, and its end.
+// Shared by the steps of a deployment: its row, its directories on the host, its log messages, and its time.
 import path from 'node:path';
 import type { PulledImage } from '../../../core/protocols/image_settings';
 import type { LogLevel, LogStep } from '../../../core/log/log_line';
 import type { BuildPlan } from '../../../drivers/builder';
-import { DriverError, type DriverContext } from '../../../core/driver';
 import { removeTree } from '../../../core/process/remove_tree';
 import type { DeployedSource } from '../../../models/applications/application/source';
-import { hasStatus } from '../../../models/deployments/deployment_work';
 import { appendLogLines } from '../../../models/applications/log_line';
 import { type JobContext, type LoopRow, requireHost } from '../../job';
 import type { DeploymentStatus } from '../../../schema/types';
@@ -32,7 +30,7 @@ export interface DeploymentRow extends LoopRow {
   release_id: string | null;
   started_at: string | null;
   finished_at: string | null;
-  /** Progress of the deployment within its status. */
+  /** What its steps have reached, see steps.ts. */
   observed: Progress | null;
 }
 
@@ -51,13 +49,19 @@ export interface Progress {
   built?: boolean;
   /** The release whose image is in the registry of the platform. */
   published?: string;
-  releasing?: boolean;
   released?: boolean;
 }
 
-/** The deployment has failed; the message is a sentence for users. */
-export class DeploymentFailure extends Error {
-  override readonly name = 'DeploymentFailure';
+/** What a step before has left. @throws Error where it was left out */
+export function requirePlan({ id, plan }: DeploymentRow): StoredPlan {
+  if (!plan) throw new Error(`the deployment ${id} has no plan`);
+  return plan;
+}
+
+/** The same. */
+export function requireReleaseId({ id, release_id }: DeploymentRow): string {
+  if (release_id === null) throw new Error(`the deployment ${id} has no release`);
+  return release_id;
 }
 
 /** The files that the deployment runs. */
@@ -101,15 +105,7 @@ export function appendDeploymentLog(
   ]);
 }
 
-/** Milliseconds that the deployment may still take. @throws DeploymentFailure when there are none */
-export function requireTimeLeft(row: DeploymentRow, ctx: JobContext): number {
-  const left = timeLeftMs(row, ctx);
-  if (left > 0) return left;
-  const allowed = formatDuration(ctx.config.buildTimeoutSeconds);
-  throw new DeploymentFailure(`The deployment did not finish within ${allowed}, so it was stopped.`);
-}
-
-/** Negative where it has taken too long. */
+/** Milliseconds that the deployment may still take; negative where it has taken too long. */
 export function timeLeftMs(row: Pick<DeploymentRow, 'started_at'>, ctx: JobContext): number {
   const startedAt = row.started_at === null ? Date.now() : Date.parse(row.started_at);
   return startedAt + ctx.config.buildTimeoutSeconds * 1000 - Date.now();
@@ -119,38 +115,6 @@ export function timeLeftMs(row: Pick<DeploymentRow, 'started_at'>, ctx: JobConte
 export function formatDuration(seconds: number): string {
   const [count, unit] = seconds >= 120 && seconds % 60 === 0 ? [seconds / 60, 'minute'] : [seconds, 'second'];
   return `${count} ${unit}${count === 1 ? '' : 's'}`;
-}
-
-const POLL_MS = 1_000;
-
-/**
- * Work that may take minutes: it ends early when the deployment is canceled or its time is over.
- * @throws what `work` throws; DriverError `transient` where it was ended early
- */
-export async function abortWhenCanceled<T>(
-  row: DeploymentRow,
-  ctx: JobContext,
-  work: (inner: DriverContext) => Promise<T>,
-): Promise<T> {
-  const left = requireTimeLeft(row, ctx);
-  const stop = new AbortController();
-  const signal = AbortSignal.any([ctx.signal, stop.signal, AbortSignal.timeout(left)]);
-  const poll = setInterval(
-    () =>
-      void hasStatus(ctx.sql, row.id, row.status).then(
-        (still) => void (still || stop.abort()),
-        () => {},
-      ),
-    POLL_MS,
-  );
-  try {
-    return await work({ signal, deadline: Math.min(ctx.deadline, Date.now() + left) });
-  } catch (error) {
-    if (signal.aborted) throw new DriverError('transient', 'The step was stopped.');
-    throw error;
-  } finally {
-    clearInterval(poll);
-  }
 }
 
 /** The user info of a URL may hold credentials, which must not appear in logs or labels. */

@@ -8,15 +8,8 @@ import { FILES_PER_MB, type Killed, type LogChunk, type UnitSpec, type UnitState
 import { hasVersionInService } from '../../../models/deployments/deployment_work';
 import { type JobContext, requireHost } from '../../job';
 import { shipLastLines } from '../../unit_log';
-import {
-  artifactDirectory,
-  DeploymentFailure,
-  formatDuration,
-  timeLeftMs,
-  taskUnitId,
-  abortWhenCanceled,
-  type DeploymentRow,
-} from './row';
+import { StepFailure } from '../../workflow';
+import { artifactDirectory, formatDuration, taskUnitId, timeLeftMs, type DeploymentRow } from './row';
 
 export interface Task {
   step: 'build' | 'release';
@@ -29,7 +22,7 @@ export interface Task {
 
 export type Ended = Pick<Extract<UnitState, { state: 'exited' }>, 'code' | 'signal' | 'killed'>;
 
-/** @throws DeploymentFailure where the command failed */
+/** @throws StepFailure where the command failed */
 export async function runDeploymentTask(
   row: DeploymentRow,
   task: Task,
@@ -40,7 +33,7 @@ export async function runDeploymentTask(
   const handle = await runtime.find(id);
   if (!handle) {
     const spec = await task.spec();
-    await abortWhenCanceled(row, ctx, (inner) => runtime.start({ ...spec, id, kind: 'task' }, inner));
+    await runtime.start({ ...spec, id, kind: 'task' }, ctx);
     return 'running';
   }
   const state = await runtime.inspect(handle);
@@ -51,7 +44,7 @@ export async function runDeploymentTask(
   const failure = await readFailure(row, task, id, ctx);
   const printed = end.killed === null ? failure.reason() : null;
   const reason = await withLineEndHint(row, printed ?? describeTaskFailure(task.step, end, failure, ctx), ctx);
-  throw new DeploymentFailure(task.step === 'release' ? await withConsequence(row, reason, ctx) : reason);
+  throw new StepFailure(task.step === 'release' ? await withConsequence(row, reason, ctx) : reason);
 }
 
 /** With what is wrong with a script that the reason of a failure names. */

@@ -1,4 +1,5 @@
 // Where the command of a run runs: on this host as a unit, or on a cluster as a task.
+import { DriverError } from '../../../core/driver';
 import type { TaskState } from '../../../drivers/workload/task';
 import { isOnCluster } from '../../../models/deployments/deployment_work';
 import { requireHost, type JobContext } from '../../job';
@@ -26,4 +27,19 @@ export async function engineOf(row: RunRow, ctx: JobContext): Promise<RunEngine>
   const { tasks, runtime } = requireHost(ctx);
   if (!tasks || !(await isOnCluster(ctx.sql, row.deployment_id)) || (await runtime.find(row.id))) return hostEngine;
   return clusterEngine(tasks);
+}
+
+/** A cluster that is away runs on what it has: nothing is given up because of it. */
+export async function inspectRun(
+  engine: RunEngine,
+  row: RunRow,
+  ctx: JobContext,
+): Promise<TaskState | null | 'unknown'> {
+  try {
+    return await engine.inspect(row, ctx);
+  } catch (error) {
+    if (!(error instanceof DriverError) || error.reason !== 'transient' || row.status !== 'running') throw error;
+    ctx.log.warn({ err: error, run: row.id }, 'the state of a run could not be read; it is tried again');
+    return 'unknown';
+  }
 }

@@ -2,3 +2,4 @@
 const { fixedValues } = require('../../../core/settings/fixed');
 
 Object.assign(fixedValues, JSON.parse(process.env.TEST_CONFIG ?? '{}'));
+if (process.env.STEP_ORDERS) require('../workflows/ordered_steps');

@@ -10,7 +10,7 @@ const LONG = [
   'engines/registries/release_images',
   'engines/databases/conformance_postgresql',
   'engines/databases/conformance_redis',
-  'engines/registries/release_images_killed',
+  'engines/deployments/deployment_steps',
   'engines/deployments/tenant_networks',
   'dashboard/every_page',
   'engines/tools/openapi_checkers',

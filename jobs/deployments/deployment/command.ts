@@ -10,14 +10,8 @@ import {
   type ReleaseRun,
 } from '../../../models/runs/run/release_run';
 import { progressing, requireHost, type JobContext, type Outcome } from '../../job';
-import {
-  appendDeploymentLog,
-  DeploymentFailure,
-  requireTimeLeft,
-  taskUnitId,
-  timeLeftMs,
-  type DeploymentRow,
-} from './row';
+import { StepFailure, type StepContext } from '../../workflow';
+import { appendDeploymentLog, requireReleaseId, taskUnitId, timeLeftMs, type DeploymentRow } from './row';
 import {
   describeTaskFailure,
   removeTask,
@@ -34,16 +28,16 @@ const RECHECK_MS = 1_000;
 const OVERDUE_MS = 30_000;
 const UNFINISHED: ReadonlySet<string> = new Set(['queued', 'starting', 'running']);
 
-/** The release command, where there is one, runs once before anything else of the version. */
-export async function runReleaseCommand(row: DeploymentRow, releaseId: string, ctx: JobContext): Promise<Outcome> {
+export async function runReleaseCommand(row: DeploymentRow, ctx: StepContext): Promise<Outcome> {
+  const releaseId = requireReleaseId(row);
   const found = await loadReleaseCommand(ctx.sql, ctx.secrets, releaseId, row.plan?.release_command ?? null);
   if (!found) return released(row, ctx);
   if (await hasUnitOfDeployment(row, ctx)) return waitForUnit(row, found, ctx);
   const run = await findReleaseRun(ctx.sql, row.id);
   if (!run) return queue(row, releaseId, found, ctx);
-  if (UNFINISHED.has(run.status) && timeLeftMs(row, ctx) > -OVERDUE_MS) return waiting(row);
+  if (UNFINISHED.has(run.status) && timeLeftMs(row, ctx) > -OVERDUE_MS) return progressing(RECHECK_MS);
   if (run.status === 'succeeded') return released(row, ctx);
-  throw new DeploymentFailure(await withConsequence(row, await failureReason(row, run, found, ctx), ctx));
+  throw new StepFailure(await withConsequence(row, await failureReason(row, run, found, ctx), ctx));
 }
 
 /** Cancels the release command of a deployment that ended or is deleted. Whether it has to end yet. */
@@ -57,25 +51,21 @@ async function queue(
   row: DeploymentRow,
   release_id: string,
   { command, process_type }: ReleaseCommand,
-  ctx: JobContext,
+  ctx: StepContext,
 ): Promise<Outcome> {
-  const timeout_seconds = Math.ceil(requireTimeLeft(row, ctx) / 1000);
+  const timeout_seconds = Math.ceil(ctx.requireTimeLeft() / 1000);
   const deployment = { id: row.id, fence: row.fence, release_id };
   await ctx.sql.transaction(async (sql) => {
     if (await queueReleaseRun(sql, { deployment, command, process_type, timeout_seconds }))
       await appendDeploymentLog(row, { ...ctx, sql }, 'release', '-----> Running the release command');
   });
-  return waiting(row);
+  return progressing(RECHECK_MS);
 }
 
-function waiting(row: DeploymentRow): Outcome {
-  return progressing(RECHECK_MS, { observed: { ...row.observed, releasing: true } });
-}
-
-async function released(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
+async function released(row: DeploymentRow, ctx: StepContext): Promise<Outcome> {
   const observed = { ...row.observed, released: true };
   await ctx.record({ observed });
-  await appendDeploymentLog(row, ctx, 'deploy', '-----> Starting the new version');
+  await ctx.appendLog('-----> Starting the new version');
   return progressing(0, { observed });
 }
 
@@ -88,7 +78,7 @@ async function failureReason(
   const failure = readCommandFailure('The release command', command, taskHider(row, variables, ctx));
   if (run.status === 'canceled') return `${failure.subject()} was ${uncapitalize(run.status_reason ?? 'Canceled.')}`;
   const end = endOf(run);
-  if (end === null) return `The host cannot run the deployment. ${run.status_reason ?? ''}`.trimEnd();
+  if (end === null) return `The host cannot run the release command. ${run.status_reason ?? ''}`.trimEnd();
   (await lastReleaseOutput(ctx.sql, row.id, FAILURE_LINES_MAX)).forEach((line) => failure.add(line));
   return withLineEndHint(row, describeTaskFailure('release', end, failure, ctx), ctx);
 }
@@ -112,7 +102,7 @@ async function hasUnitOfDeployment(row: DeploymentRow, ctx: JobContext): Promise
 async function waitForUnit(
   row: DeploymentRow,
   { command, variables }: ReleaseCommand,
-  ctx: JobContext,
+  ctx: StepContext,
 ): Promise<Outcome> {
   const end = await runDeploymentTask(
     row,
@@ -124,7 +114,7 @@ async function waitForUnit(
     },
     ctx,
   );
-  if (end === 'running') return waiting(row);
+  if (end === 'running') return progressing(RECHECK_MS);
   const outcome = await released(row, ctx);
   await removeTask(row, 'release', ctx);
   return outcome;

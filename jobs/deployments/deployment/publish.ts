@@ -4,7 +4,6 @@ import path from 'node:path';
 import { DriverError } from '../../../core/driver';
 import type { PublishedImage, ReleaseImageDriver, ReleasePlace } from '../../../drivers/release_image';
 import { BUILT_IMAGE } from '../../../drivers/builder/dockerfile/dockerfile_script';
-import { findPlanning } from '../../../models/deployments/deployment_plan';
 import {
   findReleaseToPublish,
   saveReleaseImage,
@@ -16,20 +15,11 @@ import { ensurePlatformRegistry } from '../../../models/registries/registry/plat
 import { allAtOnce, type Leftovers } from '../../declarations';
 import { progressing, requireHost, type JobContext, type Outcome } from '../../job';
 import { imageAccess } from './image_access';
-import {
-  abortWhenCanceled,
-  appendDeploymentLog,
-  artifactDirectory,
-  cacheDirectory,
-  DeploymentFailure,
-  type DeploymentRow,
-  type StoredPlan,
-  withoutUser,
-} from './row';
+import type { StepContext } from '../../workflow';
+import { requirePlanning } from './plan';
+import { artifactDirectory, cacheDirectory, withoutUser, type DeploymentRow, type StoredPlan } from './row';
 
 const ALL_IMAGES = 'all';
-/** Retries of an unreachable registry: about one minute. */
-const ATTEMPTS_MAX = 8;
 
 /** Whether the release has no image yet and gets one. Its settings may have become another release meanwhile. */
 export function wantsImage({ release_id, observed, on_cluster }: DeploymentRow, { config }: JobContext): boolean {
@@ -37,22 +27,21 @@ export function wantsImage({ release_id, observed, on_cluster }: DeploymentRow, 
   return isNeeded && observed?.published !== release_id;
 }
 
-export async function publishRelease(row: DeploymentRow, releaseId: string, ctx: JobContext): Promise<Outcome> {
-  const release = await findReleaseToPublish(ctx.sql, releaseId);
-  if (!release || !row.plan) throw new DriverError('transient', 'The application was deleted.');
-  if (row.attempts === 0) await appendDeploymentLog(row, ctx, 'deploy', '-----> Publishing the release as an image');
-  const { repository, digest } = await withLimitedRetries(row, ctx, () =>
-    publish(row, row.plan as StoredPlan, { id: releaseId, ...release }, ctx),
-  );
-  await appendDeploymentLog(row, ctx, 'deploy', `Released as ${repository}@${digest}`);
-  return progressing(0, { observed: { ...row.observed, published: releaseId } });
+export async function publishRelease(row: DeploymentRow, ctx: StepContext): Promise<Outcome> {
+  const { release_id: id, plan } = row;
+  const release = id === null ? null : await findReleaseToPublish(ctx.sql, id);
+  if (id === null || !release || !plan) throw new DriverError('transient', 'The application was deleted.');
+  if (row.attempts === 0) await ctx.appendLog('-----> Publishing the release as an image');
+  const { repository, digest } = await publish(row, plan, { id, ...release }, ctx);
+  await ctx.appendLog(`Released as ${repository}@${digest}`);
+  return progressing(0, { observed: { ...row.observed, published: id } });
 }
 
 async function publish(
   row: DeploymentRow,
   plan: StoredPlan,
   release: ReleaseToPublish & { id: string },
-  ctx: JobContext,
+  ctx: StepContext,
 ): Promise<PublishedImage> {
   const { builder, facts } = requireHost(ctx);
   const images = await openImages(ctx);
@@ -72,7 +61,7 @@ async function publish(
     root_directory: release.settings.root_directory,
     labels: labelsOf(row),
   };
-  return abortWhenCanceled(row, ctx, (inner) => images.publish(request, inner));
+  return images.publish(request, ctx);
 }
 
 /** As it was pulled, or as its Dockerfile was built. */
@@ -81,16 +70,15 @@ async function copyOf(
   { image, kind }: StoredPlan,
   place: ReleasePlace,
   images: ReleaseImageDriver,
-  ctx: JobContext,
+  ctx: StepContext,
 ): Promise<PublishedImage> {
   const { digest, reference } = image!;
-  const planning = await findPlanning(ctx.sql, row.application_id);
-  if (!planning) throw new DriverError('transient', 'The application was deleted.');
+  const planning = await requirePlanning(row, ctx);
   const from =
     kind === 'dockerfile'
       ? { layout: path.join(cacheDirectory(row, ctx), BUILT_IMAGE) }
       : { reference, access: await imageAccess(row, reference, planning, ctx) };
-  return abortWhenCanceled(row, ctx, (inner) => images.copy({ ...place, from, digest }, inner));
+  return images.copy({ ...place, from, digest }, ctx);
 }
 
 function labelsOf({ source, commit_sha }: DeploymentRow): Record<string, string> {
@@ -105,17 +93,6 @@ async function openImages(ctx: JobContext): Promise<ReleaseImageDriver> {
   const { openReleaseImages, registry } = requireHost(ctx);
   if (!registry) throw new DriverError('transient', 'The container registry of this installation is not running.');
   return openReleaseImages(await ensurePlatformRegistry(ctx.sql, ctx.config.regionId));
-}
-
-async function withLimitedRetries<T>(row: DeploymentRow, ctx: JobContext, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!(error instanceof DriverError) || ctx.signal.aborted) throw error;
-    if (error.reason === 'invalid') throw new DeploymentFailure(error.message);
-    if (error.reason !== 'transient' || row.attempts < ATTEMPTS_MAX) throw error;
-    throw new DeploymentFailure(`${error.message} Deploy again later.`);
-  }
 }
 
 /**
