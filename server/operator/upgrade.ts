@@ -4,6 +4,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import semver from 'semver';
 import { loadConfig } from '../../core/config';
+import { settingsFileOf } from '../setup/settings_file';
 import { CommandError, type Command, type Input, type Output } from './command';
 import { momentOf, pointsOf } from './upgrade/backup_point';
 import { carryOut, outcomeOf, STEPS } from './upgrade/carry_out';
@@ -70,7 +71,8 @@ async function upgrade(input: Input): Promise<Output> {
     throw new CommandError(`${file} is not a file, and ${asked} is no version such as 1.2.3`);
   if (file === null && loadConfig(process.env).releasesUrl === null)
     throw new CommandError(
-      'RELEASES_URL is not set in /etc/platform/platform.env: set it to where releases are, or name the file of one',
+      `RELEASES_URL is not set in ${settingsFileOf() ?? 'the environment'}: set it to where releases are, or name the ` +
+        'file of one',
     );
   return begin(installation, { kind: 'upgrade', to: isVersion ? asked : null, file, restores: null });
 }

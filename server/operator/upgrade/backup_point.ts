@@ -7,6 +7,8 @@ import type { Config } from '../../../core/config';
 import { openEmbedded } from '../../platform/embedded';
 import { backUpEmbedded, embeddedDataDirectory } from '../../platform/embedded/base_backup';
 import { CommandError } from '../command';
+import { libpqTarget } from './libpq_target';
+import { syncFileSystem } from './programs';
 
 const KEPT = 2;
 const DUMP = 'control.dump';
@@ -50,6 +52,8 @@ export async function makePoint(config: Config, name: string): Promise<string | 
     const missing =
       config.databaseUrl === null ? await backUp(config, staging) : await dump(config.databaseUrl, staging);
     if (missing !== null) return missing;
+    // A power cut leaves a whole backup under this name, or none.
+    await syncFileSystem(staging, 'the backup');
     await rename(staging, directory);
     return null;
   } finally {
@@ -64,11 +68,18 @@ export async function discardPartialPoints(config: Config): Promise<void> {
     await rm(path.join(pointsDirectory(config), name), { recursive: true, force: true });
 }
 
-/** Removes all but the newest ones. */
-export async function prunePoints(config: Config): Promise<void> {
+/** Removes all but the newest ones. @param own of this upgrade: the newest one, also where the clock was ahead once */
+export async function prunePoints(config: Config, own: string | null): Promise<void> {
   const names = await readdir(pointsDirectory(config)).catch(() => [] as string[]);
   const points = names.filter((name) => /Z-\d+\.\d+\.\d+[^/]*$/.test(name) && !name.endsWith('.new'));
-  for (const name of points.sort().reverse().slice(KEPT))
+  const newest = own === null ? [] : [path.basename(own)];
+  newest.push(
+    ...points
+      .sort()
+      .reverse()
+      .filter((name) => !newest.includes(name)),
+  );
+  for (const name of newest.slice(KEPT))
     await rm(path.join(pointsDirectory(config), name), { recursive: true, force: true });
 }
 
@@ -96,15 +107,11 @@ async function backUp({ dataDir, postgresUser, pgBin }: Config, staging: string)
 }
 
 async function dump(databaseUrl: string, staging: string): Promise<string | null> {
-  const url = new URL(databaseUrl);
-  const [password, user] = [decodeURIComponent(url.password), decodeURIComponent(url.username)];
-  Object.assign(url, { password: '', username: '' });
-  const file = path.join(staging, DUMP);
-  const words = ['--format=custom', `--file=${file}`, `--dbname=${url.href}`];
-  // The password is in no list of arguments, which all users of the machine can read.
-  const env = { PATH: process.env.PATH, LC_ALL: 'C', PGUSER: user || undefined, PGPASSWORD: password || undefined };
+  const { url, env } = libpqTarget(databaseUrl);
+  const words = ['--format=custom', `--file=${path.join(staging, DUMP)}`, `--dbname=${url}`];
   const end = await new Promise<{ code: number | null; text: string; missing?: boolean }>((resolve) => {
-    const child = spawn('pg_dump', words, { env, stdio: ['ignore', 'ignore', 'pipe'] });
+    const options = { env: { PATH: process.env.PATH, LC_ALL: 'C', ...env } };
+    const child = spawn('pg_dump', words, { ...options, stdio: ['ignore', 'ignore', 'pipe'] });
     let text = '';
     child.stderr.on('data', (chunk: Buffer) => (text = (text + chunk.toString()).slice(-4_000)));
     child.on('error', () => resolve({ code: null, text: '', missing: true }));
@@ -116,7 +123,7 @@ async function dump(databaseUrl: string, staging: string): Promise<string | null
   const reason = end.text.trim().split('\n')[0] ?? '';
   if (/version mismatch/.test(end.text))
     return 'The database was not backed up, since pg_dump is older than its server: back up DATABASE_URL yourself.';
-  throw new CommandError(`pg_dump failed: ${reason}`);
+  throw new CommandError(`pg_dump failed: ${reason.replace(/^pg_dump: (?:error: )?/, '')}`);
 }
 
 /** Bytes that a point takes: those of the data, or nothing that is known. */

@@ -36,7 +36,7 @@ export async function carryOut(
   if (journal.direction === 'forward') await goForward(job, steps.slice(at), print);
   if (journal.direction === 'back') await goBack(job, steps, print);
   await clearStaging(job);
-  await prunePoints(config);
+  await prunePoints(config, journal.point);
   journal.ended_at = new Date().toISOString();
   await endJournal(installation, journal);
   print(outcomeOf(journal));

@@ -4,6 +4,7 @@ import { rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { discardPartialRestore, restoreEmbedded } from '../../platform/embedded/base_backup';
+import { restartService } from '../../setup/service_unit';
 import { CommandError } from '../command';
 import { discardReplaced, pointName, pointsDirectory, replacedDirectory } from './backup_point';
 import { healthyParts, isReady } from './health';
@@ -15,8 +16,8 @@ import {
   replaceLink,
   versionBefore,
 } from './installation';
-import { doctorOf, runReleaseProgram } from './programs';
-import { lastLine, restartService, serviceState, stopService } from './service_unit';
+import { doctorOf, runReleaseProgram, syncFileSystem } from './programs';
+import { lastLine, serviceState, stopService } from './service_unit';
 import { targetOf, type Job, type Step } from './step';
 
 /** From the restart until all is well, or it goes back. */
@@ -64,7 +65,7 @@ export const switchStep: Step = {
 /** With the units of systemd as that release has them. */
 async function switchTo({ installation }: Job, version: string): Promise<void> {
   await replaceLink(path.join(installation.prefix, 'current'), version);
-  await runReleaseProgram('sync', ['--file-system', installation.prefix], 'the link could not be written to the disk');
+  await syncFileSystem(installation.prefix, 'the link');
   const script = path.join(releaseDirectory(installation, version), 'install.sh');
   await runReleaseProgram(script, ['--units'], `the units of ${version} could not be installed`);
 }
@@ -79,7 +80,7 @@ export const restoreStep: Step = {
     await stopService();
     await waitUntilGone(path.join(data, 'postmaster.pid'));
     await restoreEmbedded(backup, data, replaced);
-    await runReleaseProgram('sync', ['--file-system', data], 'the database could not be written to the disk');
+    await syncFileSystem(data, 'the database');
   },
   async undo(job) {
     if (job.journal.restores === null) return;
@@ -112,9 +113,7 @@ export const restartStep: Step = {
   name: 'restart',
   title: 'restart the service',
   isDone: () => false,
-  async run() {
-    await restartService();
-  },
+  run: restartService,
 };
 
 export const watchStep: Step = {

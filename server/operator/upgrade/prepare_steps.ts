@@ -14,7 +14,7 @@ import { downloadRelease } from './download';
 import { healthyParts } from './health';
 import { isReleaseInUse, releaseDirectory, releaseMark, type Installation } from './installation';
 import type { Journal } from './journal';
-import { doctorOf, runReleaseProgram, settingNamesOf } from './programs';
+import { doctorOf, runDiskProgram, runReleaseProgram, settingNamesOf, syncFileSystem } from './programs';
 import { targetOf, type Job, type Step } from './step';
 
 /** What a machine needs beside the release to go on. */
@@ -82,9 +82,9 @@ export const unpackStep: Step = {
     // Another program could have written it since it was read.
     if ((await sha256Of(archive)) !== journal.sha256) throw new CommandError('the archive has changed meanwhile');
     const words = ['-xzf', archive, '-C', staging, '--no-same-owner', '--no-overwrite-dir'];
-    await runReleaseProgram('tar', words, 'the release could not be unpacked');
+    await runDiskProgram('tar', words, 'the release could not be unpacked');
     const unpacked = path.join(staging, `platform-${targetOf(job)}-linux-${process.arch}`);
-    await runReleaseProgram('sync', ['--file-system', unpacked], 'the release could not be written to the disk');
+    await syncFileSystem(unpacked, 'the release');
     if (existsSync(directory)) await rename(directory, path.join(installation.staging, `replaced-${process.pid}`));
     journal.unpacked = true;
     await job.save();
