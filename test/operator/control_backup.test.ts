@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { loadConfig, type Config } from '../../core/config';
-import { makePoint, prunePoints } from '../../server/operator/upgrade/backup_point';
+import { backUpControlDatabase, pruneBackups } from '../../server/operator/upgrade/control_backup';
 
 const PATH = process.env.PATH;
 const NAME = '2026-11-28T18-00-00Z-1.0.0';
@@ -39,7 +39,7 @@ test.each([
   ],
 ])('a password %s is in no list of arguments', async (_, url) => {
   pgDump(SHOWN);
-  expect(await makePoint(configOf(url), NAME)).toBeNull();
+  expect(await backUpControlDatabase(configOf(url), NAME)).toBeNull();
   const [words = '', ...env] = readFileSync(path.join(dataDir, 'upgrades', NAME, 'control.dump'), 'utf8').split('\n');
   expect(words).toMatch(/ --dbname=postgresql:\/\/db\.example\.com:5433\/platform\?sslmode=require$/);
   expect(env).toEqual(expect.arrayContaining(['PGUSER=ann', 'PGPASSWORD=s@cret']));
@@ -48,7 +48,7 @@ test.each([
 test('parameters that libpq would refuse are left out, and a path of a socket stays', async () => {
   pgDump(SHOWN);
   const url = 'postgresql://localhost/platform?host=/run/a%20b&uselibpqcompat=true&sslpassword=secret&options=-c%20a=b';
-  expect(await makePoint(configOf(url), NAME)).toBeNull();
+  expect(await backUpControlDatabase(configOf(url), NAME)).toBeNull();
   const [words] = readFileSync(path.join(dataDir, 'upgrades', NAME, 'control.dump'), 'utf8').split('\n');
   expect(words).toMatch(/\/platform\?host=%2Frun%2Fa%20b&options=-c%20a%3Db$/);
 });
@@ -56,15 +56,15 @@ test('parameters that libpq would refuse are left out, and a path of a socket st
 test('a pg_dump that fails leaves nothing, and one that is too old or missing is said', async () => {
   const config = configOf('postgresql://db.example.com/platform');
   pgDump('echo "pg_dump: error: connection to server failed" >&2; exit 1');
-  await expect(makePoint(config, NAME)).rejects.toThrow('pg_dump failed: connection to server failed');
+  await expect(backUpControlDatabase(config, NAME)).rejects.toThrow('pg_dump failed: connection to server failed');
   expect(readdirSync(path.join(dataDir, 'upgrades'))).toEqual([]);
   writeFileSync(
     path.join(dataDir, 'bin/pg_dump'),
     '#!/bin/sh\necho "aborting because of server version mismatch" >&2\nexit 1',
   );
-  expect(await makePoint(config, NAME)).toContain('pg_dump is older than its server');
+  expect(await backUpControlDatabase(config, NAME)).toContain('pg_dump is older than its server');
   process.env.PATH = '/nowhere';
-  expect(await makePoint(config, NAME)).toContain('pg_dump is not installed');
+  expect(await backUpControlDatabase(config, NAME)).toContain('pg_dump is not installed');
   expect(readdirSync(path.join(dataDir, 'upgrades'))).toEqual([]);
 });
 
@@ -73,8 +73,8 @@ test('the last two backups stay, of them that of this upgrade, whatever the cloc
   const names = ['2026-11-01T00-00-00Z-1.0.0', '2026-11-02T00-00-00Z-1.0.1', '2031-01-01T00-00-00Z-1.0.2'];
   const others = ['replaced-2026-11-01T00-00-00', 'notes'];
   for (const name of [...names, ...others]) mkdirSync(path.join(dataDir, 'upgrades', name), { recursive: true });
-  await prunePoints(config, path.join(dataDir, 'upgrades', names[0] as string));
+  await pruneBackups(config, path.join(dataDir, 'upgrades', names[0] as string));
   expect(readdirSync(path.join(dataDir, 'upgrades')).sort()).toEqual([names[0], names[2], ...others].sort());
-  await prunePoints(config, null);
+  await pruneBackups(config, null);
   expect(readdirSync(path.join(dataDir, 'upgrades')).sort()).toEqual([names[0], names[2], ...others].sort());
 });
