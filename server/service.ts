@@ -3,6 +3,7 @@
 import cluster from 'node:cluster';
 import type { Server } from 'node:http';
 import { createRequire } from 'node:module';
+import { setTimeout as sleep } from 'node:timers/promises';
 import express, { type Express } from 'express';
 import type { Config } from '../core/config';
 import { withPort } from '../core/config';
@@ -76,6 +77,7 @@ export type BeforeListening = () => Promise<void>;
 
 /** Facts of the host that a start does not need are looked for when it is over. */
 const FACTS_AFTER_MS = 10_000;
+const ANSWERED_WITHIN_MS = 20;
 
 // Not with the faces, which a start would keep waiting.
 const load = createRequire(__filename);
@@ -133,7 +135,9 @@ async function open(
   await beforeListening();
   const readiness: Readiness = { missing: 'starting' };
   await openWeb(platform, built, metrics, opened, readiness, waiting);
-  // Behind the faces, which need rows alone: looking at what the host can do takes longer than all before it.
+  // Behind the faces, which need rows alone: looking at what the host can do takes longer than all before it. Who waits
+  // is answered first, since loading the modules for that takes the processor, too.
+  await sleep(ANSWERED_WITHIN_MS);
   await openWorker(platform, metrics, opened);
   const pages = mailPages(() => platform);
   const admin = await listenAdmin(platform.config, () => metrics.registry, adminRoutes(platform), pages);

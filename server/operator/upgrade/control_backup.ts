@@ -72,13 +72,9 @@ export async function discardPartialBackups(config: Config): Promise<void> {
 export async function pruneBackups(config: Config, own: string | null): Promise<void> {
   const names = await readdir(backupsDirectory(config)).catch(() => [] as string[]);
   const backups = names.filter((name) => /Z-\d+\.\d+\.\d+[^/]*$/.test(name) && !name.endsWith('.new'));
-  const newest = own === null ? [] : [path.basename(own)];
-  newest.push(
-    ...backups
-      .sort()
-      .reverse()
-      .filter((name) => !newest.includes(name)),
-  );
+  const newest = backups.sort().reverse();
+  if (own !== null && newest.includes(path.basename(own)))
+    newest.unshift(...newest.splice(newest.indexOf(path.basename(own)), 1));
   for (const name of newest.slice(KEPT))
     await rm(path.join(backupsDirectory(config), name), { recursive: true, force: true });
 }

@@ -148,8 +148,9 @@ export const backupStep: Step = {
   async undo({ config, journal }) {
     await discardPartialBackups(config);
     // Once the other release has run, people may need it.
-    if (['backup', 'measure'].includes(journal.step))
-      await rm(backupPathOf(config, journal), { recursive: true, force: true });
+    if (!['backup', 'measure'].includes(journal.step)) return;
+    await rm(backupPathOf(config, journal), { recursive: true, force: true });
+    journal.point = null;
   },
 };
 
