@@ -16,7 +16,6 @@ import { version } from '../package.json';
 import { idempotencyRecords } from '../models/idempotency_record';
 import { DOWNLOAD_PATH } from '../models/databases/database_backup/download';
 import { UPLOAD_PATH } from '../models/deployments/source_upload/address';
-import { pendingMigrations } from '../db/migrate';
 import { certificateFigures } from '../models/domains/certificate/expiry_warnings';
 import { checkFigures } from '../models/observers/observer/claim';
 import { buildCore, type Core } from '../resolvers';
@@ -61,7 +60,8 @@ import { facesThatAnswer503 } from './http/starting_faces';
 import { probeChecks, probeResults } from './http/probes';
 import { HOOK_PATH } from '../models/integrations/git_integration/hook';
 import { OAUTH_CALLBACK_PATH } from '../models/integrations/git_integration/oauth';
-import { MIGRATIONS, type Platform } from './platform/platform';
+import type { Platform } from './platform/platform';
+import { reasonsNotReady, type Readiness } from './http/readiness';
 import { requestLogger } from './http/request_log';
 import { runAttachments } from './runs/upgrade';
 import type * as OfWorker from './start_worker';
@@ -81,11 +81,6 @@ const ANSWERED_WITHIN_MS = 20;
 
 // Not with the faces, which a start would keep waiting.
 const load = createRequire(__filename);
-
-/** Why the process should get no requests, whatever the database says. */
-export interface Readiness {
-  missing: 'starting' | 'draining' | null;
-}
 
 /** Functions that close the opened parts, in the order of opening. */
 export type Opened = (() => Promise<void>)[];
@@ -273,7 +268,7 @@ function expressApp(platform: Platform, graphql: express.Router, pages: express.
   app.use(pagesOfDashboard.files);
   app.get('/healthz', (_, response) => void response.json({ status: 'ok' }));
   app.get('/readyz', async (_, response) => {
-    const reasons = readiness.missing === null ? await notReady(platform) : [readiness.missing];
+    const reasons = await reasonsNotReady(platform, readiness);
     response.status(reasons.length ? 503 : 200).json({ status: reasons.length ? 'not_ready' : 'ready', reasons });
   });
   app.use('/graphql', graphql);
@@ -288,20 +283,4 @@ function expressApp(platform: Platform, graphql: express.Router, pages: express.
   app.all(OAUTH_CALLBACK_PATH, gitOauthCallback(platform));
   app.use(pagesOfDashboard.pages);
   return app.use(...lastHandlers(platform));
-}
-
-const LAG_SECONDS_MAX = 60;
-
-/** Why this process should get no requests; empty when it is ready. */
-async function notReady(platform: Platform): Promise<string[]> {
-  try {
-    const pending = await pendingMigrations(platform.database, MIGRATIONS);
-    const lag = await platform.workerLag();
-    return [
-      ...(pending.length ? ['migrations are pending'] : []),
-      ...(lag > LAG_SECONDS_MAX ? ['the worker lags behind'] : []),
-    ];
-  } catch {
-    return ['the database does not answer'];
-  }
 }
