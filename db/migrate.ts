@@ -33,7 +33,7 @@ export async function migrate(knex: Knex, directory: string): Promise<void> {
   const connection: unknown = await knex.client.acquireConnection();
   try {
     await lock(knex, connection);
-    await requireBearableSchema(knex, directory);
+    await requireCompatibleSchema(knex, directory);
     await freeDeadLock(knex, directory);
     const migrationSource = source(directory);
     // Newer ones, which this program bears without knowing them, are no fault of the directory.
@@ -50,14 +50,14 @@ export async function migrate(knex: Knex, directory: string): Promise<void> {
 /**
  * The program of before an upgrade runs on the schema of after it: what expands is borne, and what contracts by those
  * that know the migration it names.
- * @throws StartupError when this program cannot bear what a newer one has taken away
+ * @throws StartupError when this program cannot work with what a newer one has removed
  */
-export async function requireBearableSchema(knex: Knex, directory: string): Promise<void> {
+export async function requireCompatibleSchema(knex: Knex, directory: string): Promise<void> {
   const done = await completed(() => knex('knex_migrations').pluck<string[]>('name'));
-  const unbearable = unbearableMigrations(done, migrationNames(directory));
-  if (unbearable.length)
+  const incompatible = incompatibleMigrations(done, migrationNames(directory));
+  if (incompatible.length)
     throw new StartupError(
-      `the database schema is newer than this program can bear: it has ${unbearable.join(', ')}. Start the newer ` +
+      `the database schema is newer than this program supports: it has ${incompatible.join(', ')}. Start the newer ` +
         'program, or restore the backup of before its upgrade',
     );
 }
@@ -66,7 +66,7 @@ export async function requireBearableSchema(knex: Knex, directory: string): Prom
  * Of the migrations of a database or of another program, those after which a program does not run any more.
  * @param known the migrations of that program
  */
-export function unbearableMigrations(names: readonly string[], known: readonly string[]): string[] {
+export function incompatibleMigrations(names: readonly string[], known: readonly string[]): string[] {
   const newest = Math.max(0, ...known.map((name) => Number(name.slice(0, 4))));
   return names.filter((name) => {
     if (known.includes(name)) return false;

@@ -46,4 +46,9 @@ async function start(platform: Platform, waiting: Server | null): Promise<Runnin
 }
 
 // The first of several processes loads no service.
-runProgram('npm start', start, ({ webConcurrency }) => (webConcurrency > 1 ? cluster() : service()), openWaitingPort);
+runProgram(
+  'npm start',
+  start,
+  ({ webConcurrency }) => (webConcurrency > 1 ? cluster() : service().buildFaces()),
+  openWaitingPort,
+);

@@ -2,18 +2,20 @@
 // several processes serve the API (cluster.ts), each of them is the part that openWeb opens.
 import cluster from 'node:cluster';
 import type { Server } from 'node:http';
+import { createRequire } from 'node:module';
+import { setTimeout as sleep } from 'node:timers/promises';
 import express, { type Express } from 'express';
 import type { Config } from '../core/config';
 import { withPort } from '../core/config';
 import { serviceSocket } from '../core/platform_names';
 import { MAIL_LINK_PATH } from '../core/mail/mail_links';
+import { makePassableDirectory } from '../core/directory';
 import { memoize } from '../core/memoize';
 import { PROBE_CHECKS_PATH, PROBE_RESULTS_PATH } from '../core/outbound/probe_protocol';
 import { version } from '../package.json';
 import { idempotencyRecords } from '../models/idempotency_record';
 import { DOWNLOAD_PATH } from '../models/databases/database_backup/download';
 import { UPLOAD_PATH } from '../models/deployments/source_upload/address';
-import { pendingMigrations } from '../db/migrate';
 import { certificateFigures } from '../models/domains/certificate/expiry_warnings';
 import { checkFigures } from '../models/observers/observer/claim';
 import { buildCore, type Core } from '../resolvers';
@@ -58,10 +60,11 @@ import { facesThatAnswer503 } from './http/starting_faces';
 import { probeChecks, probeResults } from './http/probes';
 import { HOOK_PATH } from '../models/integrations/git_integration/hook';
 import { OAUTH_CALLBACK_PATH } from '../models/integrations/git_integration/oauth';
-import { MIGRATIONS, type Platform } from './platform/platform';
+import type { Platform } from './platform/platform';
+import { reasonsNotReady, type Readiness } from './http/readiness';
 import { requestLogger } from './http/request_log';
 import { runAttachments } from './runs/upgrade';
-import { startWorker } from './start_worker';
+import type * as OfWorker from './start_worker';
 
 export interface Service {
   config: Config;
@@ -74,6 +77,10 @@ export type BeforeListening = () => Promise<void>;
 
 /** Facts of the host that a start does not need are looked for when it is over. */
 const FACTS_AFTER_MS = 10_000;
+const ANSWERED_WITHIN_MS = 20;
+
+// Not with the faces, which a start would keep waiting.
+const load = createRequire(__filename);
 
 /** Functions that close the opened parts, in the order of opening. */
 export type Opened = (() => Promise<void>)[];
@@ -117,23 +124,29 @@ async function open(
   platform.log.info('preparing the API');
   const built = buildFaces();
   const metrics = openMetrics();
-  await openWorker(platform, metrics, opened);
   addWorkerLag(metrics, () => platform.workerLag());
   addCheckFigures(metrics, () => checkFigures(platform.database));
   addCertificateFigures(metrics, () => certificateFigures(platform.database));
   await beforeListening();
-  const config = await openWeb(platform, built, metrics, opened, waiting);
+  const readiness: Readiness = { missing: 'starting' };
+  await openWeb(platform, built, metrics, opened, readiness, waiting);
+  // Behind the faces, which need rows alone: looking at what the host can do takes longer than all before it. Who waits
+  // is answered first, since loading the modules for that takes the processor, too.
+  await sleep(ANSWERED_WITHIN_MS);
+  await openWorker(platform, metrics, opened);
   const pages = mailPages(() => platform);
-  const admin = await listenAdmin(config, () => metrics.registry, adminRoutes(platform), pages);
+  const admin = await listenAdmin(platform.config, () => metrics.registry, adminRoutes(platform), pages);
   opened.push(() => admin.close());
-  return { config, adminPort: admin.port };
+  if (readiness.missing === 'starting') readiness.missing = null;
+  return { config: platform.config, adminPort: admin.port };
 }
 
-/** The work behind the answers, where it is done in this process. */
+/** The work behind the answers, where it is done in this process. It is closed after the faces. */
 export async function openWorker(platform: Platform, metrics: Metrics, opened: Opened): Promise<void> {
   if (platform.config.worker !== 'in_process') return;
+  const { startWorker } = load('./start_worker') as typeof OfWorker;
   const worker = await startWorker(platform, { whenTaken: 'refuse' });
-  opened.push(() => worker.stop());
+  opened.unshift(() => worker.stop());
   addCheckCounts(metrics, () => worker.checks());
   addNetworks(metrics, () => worker.runtimeFacts());
   if (platform.config.dnsPort !== 0 || platform.config.powerdnsUrl) addNameserver(metrics, () => worker.nameserver());
@@ -159,9 +172,9 @@ export async function openWeb(
   { core, handlers }: Built,
   metrics: Metrics,
   opened: Opened,
+  readiness: Readiness,
   waiting: Server | null = null,
 ): Promise<Config> {
-  const state = { draining: false };
   // With PORT=0 the base address is known only after listening, so the faces read the config when a request comes.
   const faces = facesThatAnswer503(() => platform.config.baseUrl);
   const http = await listenHttp(
@@ -180,7 +193,7 @@ export async function openWeb(
   const finding = setTimeout(() => void platform.facts(), FACTS_AFTER_MS);
   opened.push(() => {
     clearTimeout(finding);
-    state.draining = true;
+    readiness.missing = 'draining';
     platform.closing.abort();
     return http.close(platform.config.shutdownGraceSeconds);
   });
@@ -194,10 +207,12 @@ export async function openWeb(
   faces.rest = restHandler(parts);
   const [attachRun, refuseSubscriptions] = [runAttachments(platform, parts), webSocketRefusal(done)];
   faces.upgrade = (...request) => refuseSubscriptions(...request) || attachRun(...request);
-  faces.express = graphql.gate(expressApp(platform, graphql.router, peoplePages(platform, schema), state));
+  faces.express = graphql.gate(expressApp(platform, graphql.router, peoplePages(platform, schema), readiness));
   // Not earlier: requests that come through the ingress wait until they can be answered.
   const socket = serviceSocket(config, 'api');
-  if (socket !== null) await http.listenToIngress(socket, cluster.isWorker ? process.ppid : process.pid);
+  if (socket === null) return config;
+  makePassableDirectory(config.runtimeDir);
+  await http.listenToIngress(socket, cluster.isWorker ? process.ppid : process.pid);
   return config;
 }
 
@@ -241,12 +256,7 @@ function peoplePages(platform: Platform, schema: () => Core['graphqlSchema']): e
   return router.use(oauthRoutes(platform, schema));
 }
 
-function expressApp(
-  platform: Platform,
-  graphql: express.Router,
-  pages: express.Router,
-  state: { draining: boolean },
-): Express {
+function expressApp(platform: Platform, graphql: express.Router, pages: express.Router, readiness: Readiness): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -258,7 +268,7 @@ function expressApp(
   app.use(pagesOfDashboard.files);
   app.get('/healthz', (_, response) => void response.json({ status: 'ok' }));
   app.get('/readyz', async (_, response) => {
-    const reasons = state.draining ? ['draining'] : await notReady(platform);
+    const reasons = await reasonsNotReady(platform, readiness);
     response.status(reasons.length ? 503 : 200).json({ status: reasons.length ? 'not_ready' : 'ready', reasons });
   });
   app.use('/graphql', graphql);
@@ -273,20 +283,4 @@ function expressApp(
   app.all(OAUTH_CALLBACK_PATH, gitOauthCallback(platform));
   app.use(pagesOfDashboard.pages);
   return app.use(...lastHandlers(platform));
-}
-
-const LAG_SECONDS_MAX = 60;
-
-/** Why this process should get no requests; empty when it is ready. */
-async function notReady(platform: Platform): Promise<string[]> {
-  try {
-    const pending = await pendingMigrations(platform.database, MIGRATIONS);
-    const lag = await platform.workerLag();
-    return [
-      ...(pending.length ? ['migrations are pending'] : []),
-      ...(lag > LAG_SECONDS_MAX ? ['the worker lags behind'] : []),
-    ];
-  } catch {
-    return ['the database does not answer'];
-  }
 }

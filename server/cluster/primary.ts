@@ -3,6 +3,7 @@
 // node:cluster shares the port: this process accepts connections and hands them on in turn. Of the ways that Node 20
 // offers, this is the fair one. If processes accept from one socket themselves, the first to wake takes a whole burst;
 // SO_REUSEPORT needs a newer version, and loses connections that wait in the queue of a process that dies.
+import type { Server } from 'node:http';
 import { withPort } from '../../core/config';
 import { serviceSocket } from '../../core/platform_names';
 import { removeDraft } from '../../core/process/named_socket';
@@ -27,19 +28,22 @@ import { closable, openWorker, type BeforeListening, type Opened, type Service }
 
 /**
  * Starts to serve on an open platform, in separate processes. Fails later if they exit again and again.
+ * @param waiting answers at the port until they can
  * @throws StartupError for a taken port, or too few connections to PostgreSQL
  */
 export function startCluster(
   platform: Platform,
   beforeListening: BeforeListening = async () => {},
+  waiting: Server | null = null,
 ): Promise<Service & Running> {
-  return closable((opened) => open(platform, beforeListening, opened));
+  return closable((opened) => open(platform, beforeListening, opened, waiting));
 }
 
 async function open(
   platform: Platform,
   beforeListening: BeforeListening,
   opened: Opened,
+  waiting: Server | null,
 ): Promise<Omit<Service & Running, 'close'>> {
   const poolSize = await poolSizeThatFits(platform.database, platform.config);
   if (poolSize < platform.config.databasePoolSize)
@@ -57,6 +61,8 @@ async function open(
     ...platform.config,
     settings: settingsOfWeb(platform, poolSize),
     log: platform.log,
+    // They cannot inherit its port, but they are a moment from listening there.
+    beforeListening: () => void (waiting?.listening && waiting.close()),
     ended: sum.keep,
   });
   opened.push(() => processes.stop());

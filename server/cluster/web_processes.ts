@@ -27,6 +27,8 @@ interface WebProcessesOptions {
   /** Environment variables that override the environment of this process. */
   settings: Record<string, string>;
   log: Logger;
+  /** Called when one can answer requests, before it listens. */
+  beforeListening(): void;
   /** The last metrics of a process that has ended. */
   ended(last: MetricList): void;
 }
@@ -94,6 +96,7 @@ export async function startWebProcesses(options: WebProcessesOptions): Promise<W
 function start(state: State, shortLives: number): void {
   const worker = cluster.fork(state.settings);
   const handlers = {
+    mayListen: () => state.beforeListening(),
     serving: (port: number) => markServing(state, web, port),
     failed: (reason: string) => void (web.reason = reason),
     attempt: (bucket: string) => broadcastAttempt(state, web, bucket),

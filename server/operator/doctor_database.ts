@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { Config } from '../../core/config';
 import { StartupError } from '../../core/startup_error';
 import { openControlDatabase, type ControlDatabase } from '../../db/control_database';
-import { requireBearableSchema, pendingMigrations } from '../../db/migrate';
+import { requireCompatibleSchema, pendingMigrations } from '../../db/migrate';
 import { openEmbedded } from '../platform/embedded';
 import { MIGRATIONS } from '../platform/platform';
 import type { Finding } from './finding';
@@ -57,7 +57,7 @@ async function checkDatabase(opened: ControlDatabase, source: string): Promise<F
 async function migrations(database: ControlDatabase): Promise<Finding> {
   const check = 'migrations';
   try {
-    await requireBearableSchema(database.knex, MIGRATIONS);
+    await requireCompatibleSchema(database.knex, MIGRATIONS);
   } catch (error) {
     if (error instanceof StartupError) return { check, status: 'failed', detail: error.message };
     throw error;

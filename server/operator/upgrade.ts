@@ -4,8 +4,9 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import semver from 'semver';
 import { loadConfig } from '../../core/config';
+import { settingsFileOf } from '../setup/settings_file';
 import { CommandError, type Command, type Input, type Output } from './command';
-import { momentOf, pointsOf } from './upgrade/backup_point';
+import { momentOf, backupsOf } from './upgrade/control_backup';
 import { carryOut, outcomeOf, STEPS } from './upgrade/carry_out';
 import {
   currentVersion,
@@ -70,7 +71,8 @@ async function upgrade(input: Input): Promise<Output> {
     throw new CommandError(`${file} is not a file, and ${asked} is no version such as 1.2.3`);
   if (file === null && loadConfig(process.env).releasesUrl === null)
     throw new CommandError(
-      'RELEASES_URL is not set in /etc/platform/platform.env: set it to where releases are, or name the file of one',
+      `RELEASES_URL is not set in ${settingsFileOf() ?? 'the environment'}: set it to where releases are, or name the ` +
+        'file of one',
     );
   return begin(installation, { kind: 'upgrade', to: isVersion ? asked : null, file, restores: null });
 }
@@ -81,15 +83,15 @@ async function rollback(input: Input): Promise<Output> {
   const restores = input.text(LOSING) ?? null;
   const version = versionBefore(installation);
   if (version === null) throw new CommandError(`no release before ${currentVersion(installation)} is installed here`);
-  if (restores !== null) await requirePoint(restores, version);
+  if (restores !== null) await requireBackup(restores, version);
   return begin(installation, { kind: 'rollback', to: version, file: null, restores });
 }
 
-async function requirePoint(moment: string, version: string): Promise<void> {
+async function requireBackup(moment: string, version: string): Promise<void> {
   const config = loadConfig(process.env);
   if (config.databaseUrl !== null)
     throw new CommandError('the database of DATABASE_URL is not restored by this program: do it with pg_restore');
-  const moments = (await pointsOf(config, version)).map(momentOf);
+  const moments = (await backupsOf(config, version)).map(momentOf);
   if (!moments.includes(moment))
     throw new CommandError(
       moments.length

@@ -1,4 +1,4 @@
-// How the running service gets new settings: a restart of its unit.
+// The unit of systemd that runs the service, and its restart.
 import { existsSync } from 'node:fs';
 import { run } from '../../core/process/command';
 import { driverContext } from '../../core/driver';
@@ -9,22 +9,23 @@ export interface ServiceControl {
   restart(): Promise<void>;
 }
 
-const UNIT = 'platform.service';
-const UNIT_FILE = `/etc/systemd/system/${UNIT}`;
+export const SERVICE_UNIT = 'platform.service';
+const UNIT_FILE = `/etc/systemd/system/${SERVICE_UNIT}`;
 const WITHIN_MS = 90_000;
 
 /** null where systemd does not run the service. */
 export function serviceUnit(): ServiceControl | null {
   if (!existsSync('/run/systemd/system') || !existsSync(UNIT_FILE)) return null;
-  return {
-    async restart() {
-      try {
-        // A unit that failed too often in a row would not be started.
-        await run('systemctl', ['reset-failed', UNIT], driverContext(WITHIN_MS)).catch(() => undefined);
-        await run('systemctl', ['restart', UNIT], driverContext(WITHIN_MS));
-      } catch {
-        throw new SetupError(`The service could not be restarted. Its log says why: journalctl -u ${UNIT} -n 20`);
-      }
-    },
-  };
+  return { restart: restartService };
+}
+
+/** @throws SetupError */
+export async function restartService(): Promise<void> {
+  try {
+    // A unit that failed too often in a row would not be started.
+    await run('systemctl', ['reset-failed', SERVICE_UNIT], driverContext(WITHIN_MS)).catch(() => undefined);
+    await run('systemctl', ['restart', SERVICE_UNIT], driverContext(WITHIN_MS));
+  } catch {
+    throw new SetupError(`The service could not be restarted. Its log says why: journalctl -u ${SERVICE_UNIT} -n 20`);
+  }
 }

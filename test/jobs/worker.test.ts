@@ -90,6 +90,6 @@ test('an unknown argument and a newer schema stop it with one line each', async 
   const older = start();
   expect(await older.ended).toBe(1);
   expect(logLines(older)).toEqual([
-    expect.stringMatching(/^platform-api: the database schema is newer than this program can bear: /),
+    expect.stringMatching(/^platform-api: the database schema is newer than this program supports: /),
   ]);
 });

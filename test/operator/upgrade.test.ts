@@ -45,16 +45,23 @@ interface Killed {
   step: string;
   afterMs?: number;
   direction?: 'forward' | 'back';
+  /** With everything else on the machine, which is started again then. */
+  all?: boolean;
 }
 
 /** Gives the command, kills what carries it out once, and waits for its end. */
-async function killedOnce(command: string, { step, afterMs = 0, direction = 'forward' }: Killed): Promise<Journal> {
+async function killedOnce(
+  command: string,
+  { step, afterMs = 0, direction = 'forward', all = false }: Killed,
+): Promise<Journal> {
   const mark = path.join(mkdtempSync(path.join(machine.directory, 'killed-')), step);
   const env = {
     NODE_OPTIONS: `--require ${ROOT}/test/support/processes/kill_at_step.js`,
     ...{ KILL_AT: step, KILL_AFTER_MS: String(afterMs), KILL_DIRECTION: direction, KILLED: mark },
+    ...(all && { KILL_ALL: '1' }),
   };
   await machine.run(`platform ${command}`, env);
+  if (all) await machine.startMachine();
   const last = await machine.waitUntilEnded();
   expect((await machine.run(`cat ${mark}`)).out).toBe(step);
   return last;
@@ -72,21 +79,28 @@ async function expectWhole(expected: string, others: string[]): Promise<void> {
   expect((await machine.run(`ls -A ${data}/upgrades ${data}/postgres`)).out).not.toMatch(/\.new/);
 }
 
-asRoot.each<Killed>([{ step: 'unpack', afterMs: 150 }, { step: 'doctor' }, { step: 'backup', afterMs: 150 }])(
-  'an upgrade that is killed at $step is undone',
-  async (killed) => {
-    await machine.run(`rm -rf /opt/platform/${NEXT}`);
-    const { outcome, notes, reason } = await killedOnce(`upgrade ${archive}`, killed);
-    expect([outcome, notes, reason]).toEqual(['undone', [], expect.stringMatching(/^it was cut off while it was to /)]);
-    await expectWhole(version, []);
-  },
-);
+asRoot.each<[string, Killed]>([
+  ['killed while it unpacks', { step: 'unpack', afterMs: 150 }],
+  ['killed at the doctor', { step: 'doctor' }],
+  ['killed while it backs up', { step: 'backup', afterMs: 150 }],
+  ['cut off from power while it unpacks', { step: 'unpack', afterMs: 150, all: true }],
+  ['cut off from power while it backs up', { step: 'backup', afterMs: 150, all: true }],
+])('an upgrade that is %s is undone', async (_, killed) => {
+  await machine.run(`rm -rf /opt/platform/${NEXT}`);
+  const { outcome, notes, reason } = await killedOnce(`upgrade ${archive}`, killed);
+  expect([outcome, notes, reason]).toEqual(['undone', [], expect.stringMatching(/^it was cut off while it was to /)]);
+  await expectWhole(version, []);
+});
 
 // Each goes on, so that the way back is that of the next one.
 asRoot.each<[Killed, Killed]>([
   [{ step: 'fetch' }, { step: 'target' }],
   [{ step: 'switch' }, { step: 'switch', afterMs: 150 }],
   [{ step: 'restart', afterMs: 500 }, { step: 'watch' }],
+  [
+    { step: 'switch', afterMs: 50, all: true },
+    { step: 'restart', afterMs: 300, all: true },
+  ],
 ])('an upgrade killed at $0.step and a rollback killed at $1.step end as they should', async (up, down) => {
   const there = await killedOnce(`upgrade ${archive}`, up);
   expect([there.outcome, there.notes, there.reason]).toEqual(['done', [], null]);

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import knex, { type Knex } from 'knex';
 import type { Sql, Statement } from '../../core/context';
 import { StartupError } from '../../core/startup_error';
-import { migrate, pendingMigrations, requireBearableSchema, unbearableMigrations } from '../../db/migrate';
+import { migrate, pendingMigrations, requireCompatibleSchema, incompatibleMigrations } from '../../db/migrate';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/databases/database';
 import { kill, spawnProgram } from '../support/processes/processes';
 
@@ -89,7 +89,7 @@ it('bears migrations of a newer program that expand, and still applies its own',
   await migrate(connect(), directory);
   fs.rmSync(path.join(directory, '0002_future.js'));
   step('0003_mine', `await knex.schema.createTable('mine', (t) => t.text('a'));`);
-  await requireBearableSchema(connect(), directory);
+  await requireCompatibleSchema(connect(), directory);
   await migrate(connect(), directory);
   expect(await applied()).toEqual(['0001_first', '0002_future', '0003_mine']);
 });
@@ -99,23 +99,23 @@ it('refuses a schema from which a newer program has taken what this one needs', 
   step('0003_contract_0002_drop_columns', '');
   await migrate(connect(), directory);
   fs.rmSync(path.join(directory, '0003_contract_0002_drop_columns.js'));
-  for (const check of [migrate, requireBearableSchema]) {
+  for (const check of [migrate, requireCompatibleSchema]) {
     const refusal = await check(connect(), directory).catch((error: unknown) => error);
     expect(refusal).toBeInstanceOf(StartupError);
     expect((refusal as Error).message).toMatch(
-      /^the database schema is newer than this program can bear: it has 0003_contract_0002_drop_columns\. Start the/,
+      /^the database schema is newer than this program supports: it has 0003_contract_0002_drop_columns\. Start the/,
     );
   }
   step('0002_expand', '');
-  await requireBearableSchema(connect(), directory);
+  await requireCompatibleSchema(connect(), directory);
 });
 
 it('knows by their names which migrations a program does not bear', () => {
   const known = ['0001_first', '0002_second', '0003_contract_0001_old'];
-  const bearable = [...known, '0004_more', '0005_contract_0002_columns', '0006_contracts_of_customers'];
-  expect(unbearableMigrations(bearable, known)).toEqual([]);
+  const compatible = [...known, '0004_more', '0005_contract_0002_columns', '0006_contracts_of_customers'];
+  expect(incompatibleMigrations(compatible, known)).toEqual([]);
   const not = ['0004_contract_0003_x', '0005_contract_0004_x', '0006_contract_columns', '0007_contract'];
-  expect(unbearableMigrations(not, known)).toEqual(not.slice(1));
+  expect(incompatibleMigrations(not, known)).toEqual(not.slice(1));
 });
 
 it.each([

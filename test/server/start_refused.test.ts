@@ -100,7 +100,7 @@ describe('what keeps it from starting: one line, exit code 1', () => {
     ],
     [
       'a newer schema',
-      /newer than this program can bear.*9999_contract_9998_future/,
+      /newer than this program supports.*9999_contract_9998_future/,
       async () => ({ DATABASE_URL: await newer() }),
     ],
     ['a malformed setting', /DATABASE_POOL_SIZE is malformed: "many"/, () => ({ DATABASE_POOL_SIZE: 'many' })],

@@ -1,7 +1,7 @@
 // Carries out what the journal says, from where it stands: this is what the unit platform-upgrade.service runs, after a
 // power cut too.
 import type { Config } from '../../../core/config';
-import { prunePoints } from './backup_point';
+import { pruneBackups } from './control_backup';
 import { backupStep, checkStep, clearStaging, doctorStep, fetchStep, measureStep, unpackStep } from './prepare_steps';
 import { restartStep, restoreStep, switchStep, targetStep, tidyStep, watchStep } from './change_steps';
 import type { Installation } from './installation';
@@ -36,7 +36,7 @@ export async function carryOut(
   if (journal.direction === 'forward') await goForward(job, steps.slice(at), print);
   if (journal.direction === 'back') await goBack(job, steps, print);
   await clearStaging(job);
-  await prunePoints(config);
+  await pruneBackups(config, journal.point);
   journal.ended_at = new Date().toISOString();
   await endJournal(installation, journal);
   print(outcomeOf(journal));

@@ -4,8 +4,9 @@ import { rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { discardPartialRestore, restoreEmbedded } from '../../platform/embedded/base_backup';
+import { restartService } from '../../setup/service_unit';
 import { CommandError } from '../command';
-import { discardReplaced, pointName, pointsDirectory, replacedDirectory } from './backup_point';
+import { discardReplaced, backupName, backupsDirectory, replacedDirectory } from './control_backup';
 import { healthyParts, isReady } from './health';
 import {
   currentVersion,
@@ -15,12 +16,12 @@ import {
   replaceLink,
   versionBefore,
 } from './installation';
-import { doctorOf, runReleaseProgram } from './programs';
-import { lastLine, restartService, serviceState, stopService } from './service_unit';
+import { doctorOf, runReleaseProgram, syncFileSystem } from './programs';
+import { lastLine, serviceState, stopService } from './service_unit';
 import { targetOf, type Job, type Step } from './step';
 
-/** From the restart until all is well, or it goes back. */
-const WELL_WITHIN_MS = 90_000;
+/** From the restart until every part is healthy, or it goes back. */
+const HEALTHY_WITHIN_MS = 90_000;
 /** A start that ends after it was ready shows itself in this time. */
 const SETTLED_AFTER_MS = 10_000;
 /** Of a service that systemd starts again and again. */
@@ -53,7 +54,7 @@ export const switchStep: Step = {
     await switchTo(job, journal.from);
     const { command } = await serviceState();
     if (!isOf(command, releaseDirectory(installation, journal.from))) await restartService();
-    const reason = await waitUntilWell(job, journal.from).then(
+    const reason = await waitUntilHealthy(job, journal.from).then(
       () => null,
       (error: Error) => error.message,
     );
@@ -64,7 +65,7 @@ export const switchStep: Step = {
 /** With the units of systemd as that release has them. */
 async function switchTo({ installation }: Job, version: string): Promise<void> {
   await replaceLink(path.join(installation.prefix, 'current'), version);
-  await runReleaseProgram('sync', ['--file-system', installation.prefix], 'the link could not be written to the disk');
+  await syncFileSystem(installation.prefix, 'the link');
   const script = path.join(releaseDirectory(installation, version), 'install.sh');
   await runReleaseProgram(script, ['--units'], `the units of ${version} could not be installed`);
 }
@@ -79,7 +80,7 @@ export const restoreStep: Step = {
     await stopService();
     await waitUntilGone(path.join(data, 'postmaster.pid'));
     await restoreEmbedded(backup, data, replaced);
-    await runReleaseProgram('sync', ['--file-system', data], 'the database could not be written to the disk');
+    await syncFileSystem(data, 'the database');
   },
   async undo(job) {
     if (job.journal.restores === null) return;
@@ -96,11 +97,11 @@ export const restoreStep: Step = {
 /** Also where a power cut has left no data directory, or a start has made an empty one since. */
 function restoredPlaces(job: Job): { backup: string; data: string; replaced: string } {
   const { dataDir } = job.config;
-  const points = pointsDirectory(job.config);
-  const point = path.join(points, pointName(job.journal.restores as string, targetOf(job)));
-  const name = readdirSync(point).find((one) => /^data-\d+$/.test(one)) as string;
+  const backups = backupsDirectory(job.config);
+  const backup = path.join(backups, backupName(job.journal.restores as string, targetOf(job)));
+  const name = readdirSync(backup).find((one) => /^data-\d+$/.test(one)) as string;
   const replaced = replacedDirectory(job.config, job.journal.started_at);
-  return { backup: path.join(point, name), data: path.join(dataDir, 'postgres', name), replaced };
+  return { backup: path.join(backup, name), data: path.join(dataDir, 'postgres', name), replaced };
 }
 
 async function waitUntilGone(file: string): Promise<void> {
@@ -112,16 +113,14 @@ export const restartStep: Step = {
   name: 'restart',
   title: 'restart the service',
   isDone: () => false,
-  async run() {
-    await restartService();
-  },
+  run: restartService,
 };
 
 export const watchStep: Step = {
   name: 'watch',
-  title: 'wait until all is well that was well before',
+  title: 'wait until every part is healthy that was healthy before',
   isDone: () => false,
-  run: (job) => waitUntilWell(job, targetOf(job)),
+  run: (job) => waitUntilHealthy(job, targetOf(job)),
 };
 
 export const tidyStep: Step = {
@@ -140,11 +139,11 @@ export const tidyStep: Step = {
   },
 };
 
-/** @throws CommandError with what is not well */
-async function waitUntilWell(job: Job, version: string): Promise<void> {
+/** @throws CommandError with what is not healthy */
+async function waitUntilHealthy(job: Job, version: string): Promise<void> {
   const { installation, config, journal } = job;
   const directory = releaseDirectory(installation, version);
-  const until = Date.now() + WELL_WITHIN_MS;
+  const until = Date.now() + HEALTHY_WITHIN_MS;
   const first = await serviceState();
   let settling: { pid: number; since: number } | null = null;
   let missing = [`${version} is not ready`];
@@ -167,7 +166,7 @@ async function waitUntilWell(job: Job, version: string): Promise<void> {
     if (Date.now() - settling.since >= SETTLED_AFTER_MS) return;
     await sleep(SETTLING_POLL_MS);
   }
-  throw new CommandError(`${missing.join(', ')} after ${WELL_WITHIN_MS / 1000} seconds: ${await whatItSaid()}`);
+  throw new CommandError(`${missing.join(', ')} after ${HEALTHY_WITHIN_MS / 1000} seconds: ${await whatItSaid()}`);
 }
 
 function isOf(command: readonly string[], directory: string): boolean {

@@ -29,7 +29,8 @@ export async function downloadRelease(
   try {
     for await (const chunk of fetchReleaseArchive(source, archive.name, archive.size)) {
       hash.update(chunk);
-      await file.write(chunk);
+      // Whole: a disk that is nearly full takes a part of it.
+      await file.appendFile(chunk);
     }
   } finally {
     await file.close();

@@ -1,4 +1,4 @@
-// What must be well after an upgrade, as far as it was before.
+// What must be healthy after an upgrade, as far as it was before.
 import { readFileSync } from 'node:fs';
 import { request as requestHttp } from 'node:http';
 import { Resolver } from 'node:dns/promises';
@@ -9,18 +9,18 @@ import { dnsPortsOf } from '../../../core/protocols/dns_ports';
 
 interface HealthCheck {
   name: string;
-  isWell(): Promise<boolean>;
+  isHealthy(): Promise<boolean>;
 }
 
 const WITHIN_MS = 5_000;
 /** Of a large installation, so many applications speak for all. */
 const APPLICATIONS_MAX = 20;
 
-/** Names of what is well now. @param only ask these alone */
+/** Names of the parts that are healthy now. @param only ask these alone */
 export async function healthyParts(config: Config, only?: readonly string[]): Promise<string[]> {
   const checks = healthChecks(config).filter(({ name }) => only?.includes(name) ?? true);
   const found = await Promise.all(
-    checks.map(async ({ name, isWell }) => ((await isWell().catch(() => false)) ? name : null)),
+    checks.map(async ({ name, isHealthy }) => ((await isHealthy().catch(() => false)) ? name : null)),
   );
   return found.filter((name) => name !== null);
 }
@@ -39,19 +39,19 @@ function healthChecks(config: Config): HealthCheck[] {
       (await ask(at, place, options)).status < 500;
   return [
     // /readyz asks the database, and whether the loops of the worker keep up.
-    { name: 'background work', isWell: () => isReady(config) },
-    { name: 'API', isWell: async () => (await ask(api, '/v2/me')).type.includes('problem+json') },
-    { name: 'GraphQL', isWell: async () => (await ask(api, '/graphql', TYPENAME)).type.includes('json') },
-    { name: 'dashboard', isWell: async () => (await ask(api, '/', HTML)).status === 200 },
+    { name: 'background work', isHealthy: () => isReady(config) },
+    { name: 'API', isHealthy: async () => (await ask(api, '/v2/me')).type.includes('problem+json') },
+    { name: 'GraphQL', isHealthy: async () => (await ask(api, '/graphql', TYPENAME)).type.includes('json') },
+    { name: 'dashboard', isHealthy: async () => (await ask(api, '/', HTML)).status === 200 },
     ...applicationChecks(config),
     ...portChecks(config),
     ...(config.s3Port === 0 || config.rgwUrl !== null
       ? []
-      : [{ name: 'object storage', isWell: answers(addressOf(config.s3Listen[0], config.s3Port), '/') }]),
+      : [{ name: 'object storage', isHealthy: answers(addressOf(config.s3Listen[0], config.s3Port), '/') }]),
     ...(config.registryPort === 0
       ? []
-      : [{ name: 'registry', isWell: answers(addressOf(config.registryListen, config.registryPort), '/v2/') }]),
-    ...(config.dnsPort === 0 ? [] : [{ name: 'name server', isWell: () => nameServerAnswers(config) }]),
+      : [{ name: 'registry', isHealthy: answers(addressOf(config.registryListen, config.registryPort), '/v2/') }]),
+    ...(config.dnsPort === 0 ? [] : [{ name: 'name server', isHealthy: () => nameServerAnswers(config) }]),
   ];
 }
 
@@ -59,15 +59,15 @@ function healthChecks(config: Config): HealthCheck[] {
 function applicationChecks({ runtimeDir, ingressListen, ingressPort, ingressTlsPort }: Config): HealthCheck[] {
   if (ingressPort === 0) return [];
   const at = addressOf(ingressListen, ingressPort);
-  const checks: HealthCheck[] = [{ name: 'ingress', isWell: async () => (await ask(at, '/')).status > 0 }];
+  const checks: HealthCheck[] = [{ name: 'ingress', isHealthy: async () => (await ask(at, '/')).status > 0 }];
   if (ingressTlsPort)
-    checks.push({ name: 'ingress with TLS', isWell: () => connects(addressOf(ingressListen, ingressTlsPort)) });
+    checks.push({ name: 'ingress with TLS', isHealthy: () => connects(addressOf(ingressListen, ingressTlsPort)) });
   const hosts = routedHosts(runtimeDir).slice(0, APPLICATIONS_MAX);
   return [
     ...checks,
     ...hosts.map((host) => ({
       name: `application ${host}`,
-      isWell: async () => (await ask(at, '/', { headers: { host } })).status < 500,
+      isHealthy: async () => (await ask(at, '/', { headers: { host } })).status < 500,
     })),
   ];
 }
@@ -89,7 +89,7 @@ function routedHosts(runtimeDir: string): string[] {
 function portChecks({ smtpPorts, smtpListen, mxPort }: Config): HealthCheck[] {
   const mail = smtpPorts.map(({ port }) => ({ name: `mail at port ${port}`, at: addressOf(smtpListen[0], port) }));
   if (mxPort !== 0) mail.push({ name: `mail at port ${mxPort}`, at: addressOf(smtpListen[0], mxPort) });
-  return mail.map(({ name, at }) => ({ name, isWell: () => connects(at) }));
+  return mail.map(({ name, at }) => ({ name, isHealthy: () => connects(at) }));
 }
 
 /** Any answer counts: which zones there are is another matter. */

@@ -21,7 +21,7 @@ export interface Journal {
   /** Why it goes back. */
   reason: string | null;
   notes: string[];
-  /** Of the health list, what was well before. */
+  /** The parts that were healthy before. */
   well: string[];
   /** Whether the directory of the release is of this upgrade. */
   unpacked: boolean;

@@ -5,16 +5,22 @@ import path from 'node:path';
 import semver from 'semver';
 import type { Config } from '../../../core/config';
 import { settings } from '../../../core/settings';
-import { migrationNames, unbearableMigrations } from '../../../db/migrate';
+import { migrationNames, incompatibleMigrations } from '../../../db/migrate';
 import { MIGRATIONS } from '../../platform/platform';
 import { CommandError } from '../command';
 import { inspectArchive, sha256Of, sumBeside, type ArchiveFacts } from './archive';
-import { discardPartialPoints, makePoint, pointBytes, pointName, pointsDirectory } from './backup_point';
+import {
+  discardPartialBackups,
+  backUpControlDatabase,
+  backupBytes,
+  backupName,
+  backupsDirectory,
+} from './control_backup';
 import { downloadRelease } from './download';
 import { healthyParts } from './health';
 import { isReleaseInUse, releaseDirectory, releaseMark, type Installation } from './installation';
 import type { Journal } from './journal';
-import { doctorOf, runReleaseProgram, settingNamesOf } from './programs';
+import { doctorOf, runDiskProgram, runReleaseProgram, settingNamesOf, syncFileSystem } from './programs';
 import { targetOf, type Job, type Step } from './step';
 
 /** What a machine needs beside the release to go on. */
@@ -57,13 +63,13 @@ export const checkStep: Step = {
     const facts = await inspectArchive(archiveOf(installation));
     requireFit(facts, journal.from);
     journal.to = facts.version;
-    const [release, point] = [facts.unpackedBytes, await pointBytes(config)];
+    const [release, backup] = [facts.unpackedBytes, await backupBytes(config)];
     const places = [
       { directory: installation.prefix, bytes: release },
-      { directory: config.dataDir, bytes: point },
+      { directory: config.dataDir, bytes: backup },
     ];
     const isOne = statSync(installation.prefix).dev === statSync(config.dataDir).dev;
-    if (isOne) return requireRoom(installation.prefix, release + point);
+    if (isOne) return requireRoom(installation.prefix, release + backup);
     for (const { directory, bytes } of places) await requireRoom(directory, bytes);
   },
 };
@@ -82,9 +88,9 @@ export const unpackStep: Step = {
     // Another program could have written it since it was read.
     if ((await sha256Of(archive)) !== journal.sha256) throw new CommandError('the archive has changed meanwhile');
     const words = ['-xzf', archive, '-C', staging, '--no-same-owner', '--no-overwrite-dir'];
-    await runReleaseProgram('tar', words, 'the release could not be unpacked');
+    await runDiskProgram('tar', words, 'the release could not be unpacked');
     const unpacked = path.join(staging, `platform-${targetOf(job)}-linux-${process.arch}`);
-    await runReleaseProgram('sync', ['--file-system', unpacked], 'the release could not be written to the disk');
+    await syncFileSystem(unpacked, 'the release');
     if (existsSync(directory)) await rename(directory, path.join(installation.staging, `replaced-${process.pid}`));
     journal.unpacked = true;
     await job.save();
@@ -122,7 +128,7 @@ export const doctorStep: Step = {
 
 export const measureStep: Step = {
   name: 'measure',
-  title: 'note what is well now',
+  title: 'note which parts are healthy',
   isDone: () => false,
   async run({ journal, config }) {
     journal.well = await healthyParts(config);
@@ -134,21 +140,22 @@ export const backupStep: Step = {
   title: 'back up the control database',
   isDone: ({ journal }) => journal.point !== null,
   async run({ journal, config }) {
-    const point = pointOf(config, journal);
-    const missing = await makePoint(config, path.basename(point));
+    const backup = backupPathOf(config, journal);
+    const missing = await backUpControlDatabase(config, path.basename(backup));
     if (missing !== null) journal.notes.push(missing);
-    else journal.point = point;
+    else journal.point = backup;
   },
   async undo({ config, journal }) {
-    await discardPartialPoints(config);
+    await discardPartialBackups(config);
     // Once the other release has run, people may need it.
-    if (['backup', 'measure'].includes(journal.step))
-      await rm(pointOf(config, journal), { recursive: true, force: true });
+    if (!['backup', 'measure'].includes(journal.step)) return;
+    await rm(backupPathOf(config, journal), { recursive: true, force: true });
+    journal.point = null;
   },
 };
 
-function pointOf(config: Config, { started_at, from }: Journal): string {
-  return path.join(pointsDirectory(config), pointName(started_at, from));
+function backupPathOf(config: Config, { started_at, from }: Journal): string {
+  return path.join(backupsDirectory(config), backupName(started_at, from));
 }
 
 /** @throws CommandError where a release is not for this machine, or not after the one that runs */
@@ -162,10 +169,10 @@ function requireFit({ version, arch, upgradesFrom, migrations }: ArchiveFacts, f
     throw new CommandError(
       `${version} upgrades from ${upgradesFrom} or newer, and ${from} runs: upgrade to that first`,
     );
-  const unbearable = unbearableMigrations(migrations, migrationNames(MIGRATIONS));
-  if (unbearable.length)
+  const incompatible = incompatibleMigrations(migrations, migrationNames(MIGRATIONS));
+  if (incompatible.length)
     throw new CommandError(
-      `there would be no way back from ${version} to ${from} (${unbearable.join(', ')}): upgrade to a version ` +
+      `there would be no way back from ${version} to ${from} (${incompatible.join(', ')}): upgrade to a version ` +
         'between them first',
     );
 }

@@ -5,17 +5,39 @@ import { CommandError } from '../command';
 
 const execute = promisify(execFile);
 const WITHIN_MS = 120_000;
+/** A slow disk, or one that others keep busy, takes minutes for what is hundreds of megabytes. */
+const DISK_WITHIN_MS = 60 * 60_000;
 
-/** @throws CommandError with the first line of what the program says */
-export async function runReleaseProgram(program: string, words: string[], what: string): Promise<string> {
+/** @param words arguments @param what has failed then @throws CommandError with the first line of what it prints */
+export function runReleaseProgram(program: string, words: string[], what: string): Promise<string> {
+  return runWithin(WITHIN_MS, program, words, what);
+}
+
+/** One whose time depends on the disk alone. @throws CommandError */
+export function runDiskProgram(program: string, words: string[], what: string): Promise<string> {
+  return runWithin(DISK_WITHIN_MS, program, words, what);
+}
+
+/** Until a power cut takes nothing away of what was written there. @throws CommandError */
+export async function syncFileSystem(place: string, what: string): Promise<void> {
+  await runDiskProgram('sync', ['--file-system', place], `${what} could not be written to the disk`);
+}
+
+async function runWithin(withinMs: number, program: string, words: string[], what: string): Promise<string> {
   try {
-    return (await execute(program, words, { timeout: WITHIN_MS, maxBuffer: 2 ** 24, env: ownEnvironment() })).stdout;
+    return (await execute(program, words, { timeout: withinMs, maxBuffer: 2 ** 24, env: ownEnvironment() })).stdout;
   } catch (error) {
-    const { stderr = '', message, code } = error as Error & { stderr?: string; code?: unknown };
-    const reason =
-      stderr.trim().split('\n')[0] || (code === 'ENOENT' ? 'there is no such program' : message.split('\n')[0]);
-    throw new CommandError(`${what}: ${reason}`);
+    throw new CommandError(`${what}: ${reasonOf(error as Failure, withinMs)}`);
   }
+}
+
+type Failure = Error & { stderr?: string; code?: unknown; killed?: boolean };
+
+function reasonOf({ stderr = '', message, code, killed }: Failure, withinMs: number): string {
+  if (killed) return `it did not end within ${withinMs / 60_000} minutes`;
+  return (
+    stderr.trim().split('\n')[0] || (code === 'ENOENT' ? 'there is no such program' : message.split('\n')[0]) || ''
+  );
 }
 
 export interface DoctorFinding {

@@ -1,11 +1,12 @@
 // The service as systemd sees it.
 import { execFile } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { promisify } from 'node:util';
+import { argumentsOf } from '../../../core/process/processes';
+import { SERVICE_UNIT } from '../../setup/service_unit';
 import { CommandError } from '../command';
 
 const execute = promisify(execFile);
-const UNIT = 'platform.service';
 export const UPGRADE_UNIT = 'platform-upgrade.service';
 
 export interface ServiceState {
@@ -37,38 +38,26 @@ export async function systemctl(...words: string[]): Promise<string> {
   }
 }
 
-export function restartService(): Promise<string> {
-  return systemctl('restart', UNIT);
-}
-
 export function stopService(): Promise<string> {
-  return systemctl('stop', UNIT);
+  return systemctl('stop', SERVICE_UNIT);
 }
 
 export async function serviceState(): Promise<ServiceState> {
-  const text = await systemctl('show', UNIT, '--property=ActiveState,MainPID,NRestarts');
+  const text = await systemctl('show', SERVICE_UNIT, '--property=ActiveState,MainPID,NRestarts');
   const values = new Map(text.split('\n').map((line) => line.split('=') as [string, string]));
   const pid = Number(values.get('MainPID') ?? 0);
   return {
     active: values.get('ActiveState') ?? 'unknown',
     pid,
     restarts: Number(values.get('NRestarts') ?? 0),
-    command: pid ? commandOf(pid) : [],
+    command: argumentsOf(pid),
   };
 }
 
 /** The last error that the service has printed, for the reason of a start that failed; empty where there is none. */
 export async function lastLine(): Promise<string> {
-  const words = ['--unit', UNIT, '--lines', '20', '--output', 'cat', '--no-pager'];
+  const words = ['--unit', SERVICE_UNIT, '--lines', '20', '--output', 'cat', '--no-pager'];
   const { stdout } = await execute('journalctl', words).catch(() => ({ stdout: '' }));
   const lines = stdout.trim().split('\n');
   return lines.findLast((line) => /^(?:platform-api|\w*Error): /.test(line)) ?? '';
-}
-
-function commandOf(pid: number): string[] {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-  } catch {
-    return [];
-  }
 }

@@ -7,17 +7,19 @@ import type { Config } from '../../../core/config';
 import { openEmbedded } from '../../platform/embedded';
 import { backUpEmbedded, embeddedDataDirectory } from '../../platform/embedded/base_backup';
 import { CommandError } from '../command';
+import { libpqTarget } from './libpq_target';
+import { syncFileSystem } from './programs';
 
 const KEPT = 2;
 const DUMP = 'control.dump';
 const REPLACED = 'replaced-';
 
-export function pointsDirectory({ dataDir }: Pick<Config, 'dataDir'>): string {
+export function backupsDirectory({ dataDir }: Pick<Config, 'dataDir'>): string {
   return path.join(dataDir, 'upgrades');
 }
 
 /** `2026-11-28T18-00-00Z-1.0.0`: when, and of which version. */
-export function pointName(at: string, version: string): string {
+export function backupName(at: string, version: string): string {
   return `${at.slice(0, 19).replaceAll(':', '-')}Z-${version}`;
 }
 
@@ -26,9 +28,9 @@ export function momentOf(name: string): string {
   return name.replace(/^(\S{10}T\d\d)-(\d\d)-(\d\d)Z-.*$/, '$1:$2:$3Z');
 }
 
-/** Complete points of a version, newest first. */
-export async function pointsOf(config: Config, version: string): Promise<string[]> {
-  const names = await readdir(pointsDirectory(config)).catch(() => [] as string[]);
+/** Complete backups of a version, newest first. */
+export async function backupsOf(config: Config, version: string): Promise<string[]> {
+  const names = await readdir(backupsDirectory(config)).catch(() => [] as string[]);
   return names
     .filter((name) => name.endsWith(`Z-${version}`))
     .sort()
@@ -36,13 +38,13 @@ export async function pointsOf(config: Config, version: string): Promise<string[
 }
 
 /**
- * Makes a point. @returns a sentence where there is none, and the operator has to care
+ * Makes a backup. @returns a sentence where there is none, and the operator has to care
  * @throws Error of the file system or of PostgreSQL
  */
-export async function makePoint(config: Config, name: string): Promise<string | null> {
-  const directory = path.join(pointsDirectory(config), name);
+export async function backUpControlDatabase(config: Config, name: string): Promise<string | null> {
+  const directory = path.join(backupsDirectory(config), name);
   if (existsSync(directory)) return null;
-  await mkdir(pointsDirectory(config), { recursive: true, mode: 0o700 });
+  await mkdir(backupsDirectory(config), { recursive: true, mode: 0o700 });
   const staging = `${directory}.new`;
   await rm(staging, { recursive: true, force: true });
   await mkdir(staging, { mode: 0o700 });
@@ -50,6 +52,8 @@ export async function makePoint(config: Config, name: string): Promise<string | 
     const missing =
       config.databaseUrl === null ? await backUp(config, staging) : await dump(config.databaseUrl, staging);
     if (missing !== null) return missing;
+    // A power cut leaves a whole backup under this name, or none.
+    await syncFileSystem(staging, 'the backup');
     await rename(staging, directory);
     return null;
   } finally {
@@ -58,29 +62,32 @@ export async function makePoint(config: Config, name: string): Promise<string | 
 }
 
 /** Removes what a killed upgrade has begun. */
-export async function discardPartialPoints(config: Config): Promise<void> {
-  const names = await readdir(pointsDirectory(config)).catch(() => [] as string[]);
+export async function discardPartialBackups(config: Config): Promise<void> {
+  const names = await readdir(backupsDirectory(config)).catch(() => [] as string[]);
   for (const name of names.filter((one) => one.endsWith('.new')))
-    await rm(path.join(pointsDirectory(config), name), { recursive: true, force: true });
+    await rm(path.join(backupsDirectory(config), name), { recursive: true, force: true });
 }
 
-/** Removes all but the newest ones. */
-export async function prunePoints(config: Config): Promise<void> {
-  const names = await readdir(pointsDirectory(config)).catch(() => [] as string[]);
-  const points = names.filter((name) => /Z-\d+\.\d+\.\d+[^/]*$/.test(name) && !name.endsWith('.new'));
-  for (const name of points.sort().reverse().slice(KEPT))
-    await rm(path.join(pointsDirectory(config), name), { recursive: true, force: true });
+/** Removes all but the newest ones. @param own of this upgrade: the newest one, also where the clock was ahead once */
+export async function pruneBackups(config: Config, own: string | null): Promise<void> {
+  const names = await readdir(backupsDirectory(config)).catch(() => [] as string[]);
+  const backups = names.filter((name) => /Z-\d+\.\d+\.\d+[^/]*$/.test(name) && !name.endsWith('.new'));
+  const newest = backups.sort().reverse();
+  if (own !== null && newest.includes(path.basename(own)))
+    newest.unshift(...newest.splice(newest.indexOf(path.basename(own)), 1));
+  for (const name of newest.slice(KEPT))
+    await rm(path.join(backupsDirectory(config), name), { recursive: true, force: true });
 }
 
 /** Where a rollback keeps the database that it replaces, until an upgrade has gone well. */
 export function replacedDirectory(config: Config, startedAt: string): string {
-  return path.join(pointsDirectory(config), `${REPLACED}${startedAt.slice(0, 19).replaceAll(':', '-')}`);
+  return path.join(backupsDirectory(config), `${REPLACED}${startedAt.slice(0, 19).replaceAll(':', '-')}`);
 }
 
 export async function discardReplaced(config: Config): Promise<void> {
-  const names = await readdir(pointsDirectory(config)).catch(() => [] as string[]);
+  const names = await readdir(backupsDirectory(config)).catch(() => [] as string[]);
   for (const name of names.filter((one) => one.startsWith(REPLACED)))
-    await rm(path.join(pointsDirectory(config), name), { recursive: true, force: true });
+    await rm(path.join(backupsDirectory(config), name), { recursive: true, force: true });
 }
 
 async function backUp({ dataDir, postgresUser, pgBin }: Config, staging: string): Promise<string | null> {
@@ -96,15 +103,11 @@ async function backUp({ dataDir, postgresUser, pgBin }: Config, staging: string)
 }
 
 async function dump(databaseUrl: string, staging: string): Promise<string | null> {
-  const url = new URL(databaseUrl);
-  const [password, user] = [decodeURIComponent(url.password), decodeURIComponent(url.username)];
-  Object.assign(url, { password: '', username: '' });
-  const file = path.join(staging, DUMP);
-  const words = ['--format=custom', `--file=${file}`, `--dbname=${url.href}`];
-  // The password is in no list of arguments, which all users of the machine can read.
-  const env = { PATH: process.env.PATH, LC_ALL: 'C', PGUSER: user || undefined, PGPASSWORD: password || undefined };
+  const { url, env } = libpqTarget(databaseUrl);
+  const words = ['--format=custom', `--file=${path.join(staging, DUMP)}`, `--dbname=${url}`];
   const end = await new Promise<{ code: number | null; text: string; missing?: boolean }>((resolve) => {
-    const child = spawn('pg_dump', words, { env, stdio: ['ignore', 'ignore', 'pipe'] });
+    const options = { env: { PATH: process.env.PATH, LC_ALL: 'C', ...env } };
+    const child = spawn('pg_dump', words, { ...options, stdio: ['ignore', 'ignore', 'pipe'] });
     let text = '';
     child.stderr.on('data', (chunk: Buffer) => (text = (text + chunk.toString()).slice(-4_000)));
     child.on('error', () => resolve({ code: null, text: '', missing: true }));
@@ -116,11 +119,11 @@ async function dump(databaseUrl: string, staging: string): Promise<string | null
   const reason = end.text.trim().split('\n')[0] ?? '';
   if (/version mismatch/.test(end.text))
     return 'The database was not backed up, since pg_dump is older than its server: back up DATABASE_URL yourself.';
-  throw new CommandError(`pg_dump failed: ${reason}`);
+  throw new CommandError(`pg_dump failed: ${reason.replace(/^pg_dump: (?:error: )?/, '')}`);
 }
 
-/** Bytes that a point takes: those of the data, or nothing that is known. */
-export async function pointBytes(config: Config): Promise<number> {
+/** Bytes that a backup takes: those of the data, or nothing that is known. */
+export async function backupBytes(config: Config): Promise<number> {
   const data = config.databaseUrl === null ? embeddedDataDirectory(config.dataDir) : null;
   return data === null ? 0 : bytesIn(data);
 }
