@@ -27,10 +27,10 @@ function table(rows: Record<string, unknown>[]): string {
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '-';
   // A list is joined by commas.
-  return printable(String(value)).replaceAll('\n', '?');
+  return terminalText(String(value)).replaceAll('\n', '?');
 }
 
 /** Lines without what steers a terminal: names that users chose, and what servers of others answered. */
-export function printable(text: string): string {
+export function terminalText(text: string): string {
   return text.replace(/[^\P{C}\n]/gu, '?');
 }

@@ -14,7 +14,7 @@ export interface NameCheck {
 }
 
 /** What is left to do, in as few sentences as there are mistakes. */
-export function instructionsFor(open: readonly NameCheck[]): string {
+export function textOfOpenRecords(open: readonly NameCheck[]): string {
   const missing = open.filter(({ status }) => status === 'missing');
   const names = missing.map(({ name }) => name);
   const all = `${names.slice(0, -1).join(', ')} and ${names.at(-1)} have no address yet: create the records.`;
