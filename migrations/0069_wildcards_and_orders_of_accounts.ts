@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 
 /**
- * Challenges by DNS whose name alone is delegated here: since when the name server answers. And whose order it was, since
+ * Since when the name server answers a DNS challenge whose name alone is delegated here. And whose order it was, since
  * accounts share the limits of the authority; null: of the platform, or of before.
  */
 export async function up(knex: Knex): Promise<void> {

@@ -1,5 +1,5 @@
-// TLS contexts by host name. The certificate of each name is loaded once, and names with the same one share its context:
-// 40 KiB each, and strangers choose names below a wildcard.
+// TLS contexts by host name. The certificate of each name is loaded once. Names with the same one share its context:
+// it has 40 KiB, and strangers choose names below a wildcard.
 import { createHash, X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { Certificate, IngressCallbacks } from './ingress';

@@ -57,7 +57,7 @@ test('without the delegation nothing is ordered, and nothing is wrong', async ()
   expect(await service.sql('select 1 from certificate_orders')).toEqual([]);
 });
 
-test('delegated to our name server, the name of the challenge brings one certificate for all applications', async () => {
+test('once the name of the challenge is delegated here, one certificate serves all applications', async () => {
   await parent.delegate(CHALLENGE, ['ns1.dns.example.com']);
   // For so long the answer of before is kept.
   await new Promise((resolve) => setTimeout(resolve, 5_000));
