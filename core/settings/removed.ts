@@ -60,7 +60,8 @@ export function missedDirectories(env: NodeJS.ProcessEnv, dataDirectory: string)
     if (isSameDirectory(former, present) || !hasEntries(former)) return [];
     return [
       `${name} is not a setting any more, and ${former} has data. Mount it at ${present} ` +
-        `(mkdir -p ${present} && mount --bind ${former} ${present}, and the same in /etc/fstab), then remove ${name}`,
+        `(mkdir -p ${present} && mount --bind ${former} ${present}, and in /etc/fstab: ` +
+        `${former} ${present} none bind,nofail 0 0), then remove ${name}`,
     ];
   });
 }

@@ -1,10 +1,7 @@
 // Resource usage and listeners of units.
-import { readFile, readdir, readlink } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import os from 'node:os';
-import path from 'node:path';
-import ipaddr from 'ipaddr.js';
 import { DriverError } from '../../core/driver';
+import { listeningSockets, socketsOf } from '../../core/process/sockets';
 import type { Handle, Listener, UnitUsage } from '../runtime';
 import { groupUsage } from './cgroup';
 import { unitMemory } from './units/unit_memory';
@@ -30,7 +27,7 @@ export async function unitUsage(unit: Unit, handle: Handle, all: () => Map<numbe
  * @param net directory with the network tables of the processes
  */
 export async function findListeners(pids: number[], net = '/proc/net'): Promise<Listener[] | null> {
-  const [listeners, ...sockets] = await Promise.all([listenersIn(net), ...pids.map(socketsOf)]);
+  const [listeners, ...sockets] = await Promise.all([listeningSockets(net), ...pids.map(socketsOf)]);
   if (listeners.size === 0 || (pids.length > 0 && sockets.every((one) => one === null))) return null;
   const inodes = new Set(sockets.flatMap((one) => one ?? []));
   return [...listeners]
@@ -75,34 +72,4 @@ function isFree(port: number, host: string): Promise<boolean> {
     );
     server.listen({ port, host, exclusive: true }, () => server.close(() => resolve(true)));
   });
-}
-
-// sl local_address rem_address st … inode; 0A is LISTEN.
-async function listenersIn(net: string): Promise<Map<string, Listener>> {
-  const tables = await Promise.all(
-    ['tcp', 'tcp6'].map((name) => readFile(path.join(net, name), 'utf8').catch(() => '')),
-  );
-  const lines = tables.flatMap((text) => text.split('\n').slice(1)).map((line) => line.trim().split(/\s+/));
-  return new Map(
-    lines.filter((fields) => fields[3] === '0A').map((fields) => [fields[9] ?? '', listenerOf(fields[1] ?? '')]),
-  );
-}
-
-// 0100007F:1F90, each 32 bits of the address in the order of the host.
-function listenerOf(text: string): Listener {
-  const [address = '', port = ''] = text.split(':');
-  const groups = Buffer.from(address, 'hex');
-  const bytes = [...(os.endianness() === 'LE' ? groups.swap32() : groups)];
-  return { address: ipaddr.process(ipaddr.fromByteArray(bytes).toString()).toString(), port: parseInt(port, 16) };
-}
-
-// None of one that has ended; null where we may not look.
-async function socketsOf(pid: number): Promise<string[] | null> {
-  const directory = `/proc/${pid}/fd`;
-  const names = await readdir(directory).catch(({ code }: NodeJS.ErrnoException) =>
-    code === 'EACCES' || code === 'EPERM' ? null : [],
-  );
-  if (names === null) return null;
-  const links = await Promise.all(names.map((name) => readlink(`${directory}/${name}`).catch(() => '')));
-  return links.flatMap((link) => /^socket:\[(\d+)\]$/.exec(link)?.[1] ?? []);
 }

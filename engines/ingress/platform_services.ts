@@ -61,6 +61,9 @@ export function isPlainHost({ served: { plainHosts } }: Service, host: string): 
 
 /** Of all requests; the rest is for public addresses. */
 const PRIVATE_SHARE = 0.75;
+/** One address gets no more than this part of the places that are left, and these at least. */
+const ADDRESSES = 8;
+const ADDRESS_LEAST = 16;
 
 /**
  * Why one more request of the client cannot be taken; null where it can. A private address may be that of a proxy, or
@@ -73,11 +76,16 @@ export function overload(
 ): 'service_busy' | 'service_address_busy' | null {
   const total = Math.min(serviceRequests, Math.floor(connectionsMax() / 2));
   const isPublic = isPublicAddress(address);
-  const ofAddress = isPublic ? Math.min(serviceAddressRequests, total / 2) : total / 2;
+  const ofAddress = isPublic ? shareOfAddress(total, application.open, serviceAddressRequests) : total / 2;
   if (application.open >= total) return 'service_busy';
   const ofPrivate = total * PRIVATE_SHARE;
   if (!isPublic && application.open >= ofPrivate && openByPrivate(application) >= ofPrivate) return 'service_busy';
   return openByClient(application, address) >= ofAddress ? 'service_address_busy' : null;
+}
+
+/** The fewer places are left, the fewer one address gets: a handful of them must not hold all. */
+function shareOfAddress(total: number, open: number, most: number): number {
+  return Math.min(most, total / 2, Math.max(ADDRESS_LEAST, (total - open) / ADDRESSES));
 }
 
 function siteOf(served: ServedService): Site {

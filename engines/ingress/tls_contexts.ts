@@ -1,10 +1,13 @@
-// TLS contexts by host name. The certificate of each name is loaded once.
-import { X509Certificate } from 'node:crypto';
+// TLS contexts by host name. The certificate of each name is loaded once. Names with the same one share its context:
+// it has 40 KiB, and strangers choose names below a wildcard.
+import { createHash, X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import type { IngressCallbacks } from './ingress';
+import type { Certificate, IngressCallbacks } from './ingress';
 
 export interface TlsContextCache {
   entries: Map<string, Entry>;
+  /** Contexts in use, by a digest of their certificate and key. */
+  byCertificate: Map<string, WeakRef<SecureContext>>;
   loadCertificate: IngressCallbacks['certificate'];
 }
 
@@ -28,7 +31,7 @@ const SPARED = 50;
 const KEEP_EVERY_MS = 15_000;
 
 export function tlsContextCache(loadCertificate: IngressCallbacks['certificate']): TlsContextCache {
-  return { entries: new Map(), loadCertificate };
+  return { entries: new Map(), byCertificate: new Map(), loadCertificate };
 }
 
 /** The context of a host name; null where it has no usable certificate. Never throws. */
@@ -86,8 +89,7 @@ async function loadContext(
 ): Promise<SecureContext | null> {
   try {
     const certificate = await store.loadCertificate(host);
-    entry.found =
-      certificate && createSecureContext({ cert: certificate.chain, key: certificate.key, minVersion: 'TLSv1.2' });
+    entry.found = certificate && sharedContext(store, certificate);
     entry.hasAuthority = certificate !== null && !isSelfSigned(certificate.chain);
     entry.until = Date.now() + (entry.found === null ? ABSENT_MS : FOUND_MS);
   } catch {
@@ -96,6 +98,17 @@ async function loadContext(
     entry.until = Date.now() + FAILED_MS;
   }
   return entry.found;
+}
+
+function sharedContext({ byCertificate }: TlsContextCache, { chain, key }: Certificate): SecureContext {
+  const digest = createHash('sha256').update(chain).update(key).digest('base64');
+  const known = byCertificate.get(digest)?.deref();
+  if (known) return known;
+  const context = createSecureContext({ cert: chain, key, minVersion: 'TLSv1.2' });
+  if (byCertificate.size >= NAMES)
+    for (const [other, reference] of byCertificate) if (!reference.deref()) byCertificate.delete(other);
+  byCertificate.set(digest, new WeakRef(context));
+  return context;
 }
 
 function isSelfSigned(chain: string): boolean {

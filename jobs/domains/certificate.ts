@@ -6,6 +6,7 @@ import { findCover, findCertifiedDomain, saveCertificateStatus, wakeCover } from
 import { admitOrder, findPause, type Waiting } from '../../models/domains/certificate/orders';
 import { canAnswerChallenge, findZoneProject } from '../../models/domains/domain/records';
 import { jittered, settled, type Job, type JobContext, type Outcome } from '../job';
+import { isChallengeDelegated } from './certificate/delegated_challenge';
 import { NO_ZONE, orderCertificate } from './certificate/order';
 import { askRenewal, isDue, nextCertificateCheckMs } from './certificate/renewal';
 import { certificateStatusOf, NONE, purposeOf, type CertificateRow, type Holder } from './certificate/row';
@@ -17,8 +18,9 @@ const COVER_MS = 5_000;
 const SHARES = { platform: 1, domain: 0.95, application: 0.8, cdn_zone: 0.8, preview: 0.5 };
 
 const ZONE_LOST =
-  'The certificate is renewed over DNS, but no zone above the name is delegated to this platform any more. Delegate ' +
-  'it again; otherwise the names below get certificates of their own before this one ends.';
+  'The certificate is renewed over DNS, but neither a zone above the name nor that of its challenge ' +
+  '(`_acme-challenge.`) is delegated to this platform any more. Delegate it again; otherwise the names below get ' +
+  'certificates of their own before this one ends.';
 
 const PROJECT = ['domain', 'application', 'preview', 'cdn_zone']
   .map((kind) => `(select o.project_id from ${kind}s o where o.id = certificates.${kind}_id)`)
@@ -39,8 +41,7 @@ async function reconcile(row: CertificateRow, ctx: JobContext): Promise<Outcome>
   const { certificates: driver } = ctx.drivers;
   if (!driver) return showAndSettle(row, ctx, row.chain ? null : NONE, HOUR_MS);
   if (ctx.drivers.operatorCertificate?.of(row.id) && purposeOf(row) !== 'domain') return settleCovered(row, ctx);
-  const holder: Holder = { domain, zoneProject: null };
-  if (row.id.startsWith('*.') && !domain) holder.zoneProject = await findZoneProject(ctx.sql, row.id);
+  const holder: Holder = { domain, ...(domain ? NO_PROOF : await proofOfWildcard(row.id, row, ctx)) };
   const renewal = await askRenewal(row, driver, ctx);
   if (!isDue({ ...row, renewal }, driver)) {
     await showAndSettle(row, ctx, null, null);
@@ -55,6 +56,21 @@ async function reconcile(row: CertificateRow, ctx: JobContext): Promise<Outcome>
   const waiting = await admit(row, driver, ctx);
   if (waiting) return hold(row, ctx, { ...waiting, isWaiting: true }, jittered(waiting.waitMs + MINUTE_MS));
   return orderCertificate(row, holder, driver, ctx);
+}
+
+const NONE_YET = { chain: null };
+const NO_PROOF = { zoneProject: null, isDelegated: false };
+
+/** How the platform's own wildcard is proven, where it can be: while the parent zone is silent, as before. */
+async function proofOfWildcard(
+  id: string,
+  { chain }: Pick<CertificateRow, 'chain'>,
+  ctx: JobContext,
+): Promise<Omit<Holder, 'domain'>> {
+  if (!id.startsWith('*.')) return NO_PROOF;
+  const zoneProject = await findZoneProject(ctx.sql, id);
+  if (zoneProject !== null) return { zoneProject, isDelegated: false };
+  return { zoneProject, isDelegated: (await isChallengeDelegated(id, ctx)) ?? chain !== null };
 }
 
 async function showAndSettle(
@@ -88,13 +104,15 @@ async function settleCovered(row: CertificateRow, ctx: JobContext): Promise<Outc
  * A wildcard of the platform is enough for the names below it: they wait until it is there, or until it has failed,
  * and then get one each. null: an order is needed.
  */
-async function waitForCover(row: CertificateRow, { zoneProject }: Holder, ctx: JobContext): Promise<Outcome | null> {
-  if (row.id.startsWith('*.')) return zoneProject === null ? waitForZone(row, ctx) : null;
+async function waitForCover(row: CertificateRow, holder: Holder, ctx: JobContext): Promise<Outcome | null> {
+  const isProvable = holder.isDelegated || holder.zoneProject !== null;
+  if (row.id.startsWith('*.')) return isProvable ? null : waitForZone(row, ctx);
   const cover = await findCover(ctx.sql, row.id);
   if (!cover) return null;
   if (cover.is_good) return settleCovered(row, ctx);
-  const isComing = cover.is_open && (await findZoneProject(ctx.sql, row.id.replace(/^[^.]+/, '*'))) !== null;
-  if (!isComing || !isStillGood(row)) return null;
+  if (!cover.is_open || !isStillGood(row)) return null;
+  const { zoneProject, isDelegated } = await proofOfWildcard(row.id.replace(/^[^.]+/, '*'), NONE_YET, ctx);
+  if (zoneProject === null && !isDelegated) return null;
   await wakeCover(ctx.sql, row.id);
   return settled({}, COVER_MS);
 }
@@ -118,6 +136,8 @@ async function admit(row: CertificateRow, driver: CertificateDriver, ctx: JobCon
   if (pause || row.unfinished !== null) return pause;
   const isRenewal = row.chain !== null && row.authority === authority;
   const isAnnounced = isRenewal && Boolean(row.renewal?.start);
-  const order = { authority, hostname: row.id, isRenewal, isAnnounced, share: SHARES[purposeOf(row)] };
-  return admitOrder(ctx.sql, order, limits);
+  const purpose = purposeOf(row);
+  const order = { authority, hostname: row.id, isRenewal, isAnnounced, share: SHARES[purpose] };
+  const isDefaultName = purpose !== 'domain' && purpose !== 'platform';
+  return admitOrder(ctx.sql, { ...order, isDefaultName }, limits);
 }

@@ -105,6 +105,33 @@ export async function publishChallenge(sql: Session, hostname: string, token: st
   await sql.query(PUBLISH, [token, text, hostname]);
 }
 
+// Of HTTP challenges it is the token, which has no dot.
+const DELEGATED = named(`select token as name, key_authorization as value, served_at is not null as is_served
+  from acme_challenges where token like '\\_acme-challenge.%'`);
+const MARK_SERVED = named(`update acme_challenges set served_at = now() where token = $1 and key_authorization = $2`);
+const IS_SERVED = named(`select 1 from acme_challenges where token = $1 and key_authorization = $2
+  and served_at is not null`);
+
+export interface DelegatedChallenge {
+  /** `_acme-challenge.apps.example.com` */
+  name: string;
+  value: string;
+  is_served: boolean;
+}
+
+/** Challenges by DNS whose name alone is delegated to our name server: it answers for them as long as they are here. */
+export async function listDelegatedChallenges(sql: Session): Promise<DelegatedChallenge[]> {
+  return sql.query<DelegatedChallenge>(DELEGATED, []);
+}
+
+export async function markChallengeServed(sql: Session, { name, value }: DelegatedChallenge): Promise<void> {
+  await sql.query(MARK_SERVED, [name, value]);
+}
+
+export async function isDelegatedChallengeServed(sql: Session, name: string, value: string): Promise<boolean> {
+  return (await sql.query(IS_SERVED, [name, value])).length > 0;
+}
+
 const CLEAR = named('delete from acme_challenges where certificate_id = $1');
 
 /** Takes back the challenges of a host name, also those that a killed worker has left. */

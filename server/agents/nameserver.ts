@@ -19,6 +19,7 @@ import {
 import { openPowerdns } from '../../drivers/powerdns/driver';
 import { addMetricPoints, type MetricPointInput } from '../../models/applications/metric_point';
 import { makeZonesDue, zoneProjects } from '../../models/dns/dns_zone/work';
+import { serveDnsChallenges } from './dns_challenges';
 
 const COUNT_EVERY_MS = 15_000;
 const ENSURE_OWN_EVERY_MS = 60_000;
@@ -47,9 +48,11 @@ export async function openNameserver(parts: Parts): Promise<Nameserver | null> {
     const server = await openEmbedded(parts);
     const counting = startCounting(server, database, log);
     const missing = startServingMissing(server, database, log);
+    const challenges = serveDnsChallenges(server, parts);
     return {
       driver: server,
       async close() {
+        await challenges.stop();
         await missing.stop();
         await counting.finish();
         await server.close();
@@ -129,10 +132,12 @@ function openExternal(url: string, { config, database, log }: Parts): Nameserver
   ensureOwn();
   const timer = setInterval(ensureOwn, ENSURE_OWN_EVERY_MS);
   const counting = startCounting(driver, database, log);
+  const challenges = serveDnsChallenges(driver, { config, database, log });
   return {
     driver,
     async close() {
       clearInterval(timer);
+      await challenges.stop();
       await counting.finish();
     },
   };

@@ -8,7 +8,7 @@ import { CommandError, UsageError, type Command, type Input } from './command';
 import { commands as doctor } from './doctor';
 import { commands as env } from './env';
 import { commands as key } from './key';
-import { printed } from './print';
+import { terminalText, printed } from './print';
 import { commands as oauthClient } from './oauth_client';
 import { commands as probe } from './probe';
 import { commands as project } from './project';
@@ -114,7 +114,7 @@ function helpOf({ name, summary, argument, isOptional, more, options = {} }: Com
 
 function printError(error: unknown): number {
   const usage = error instanceof UsageError;
-  process.stderr.write(`platform: ${reason(error)}${usage ? '; see platform --help' : ''}\n`);
+  process.stderr.write(`platform: ${terminalText(reason(error))}${usage ? '; see platform --help' : ''}\n`);
   return usage ? 2 : 1;
 }
 

@@ -26,7 +26,11 @@ function table(rows: Record<string, unknown>[]): string {
 
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '-';
-  if (Array.isArray(value)) return value.join(',');
-  // What users have named must not steer the operator's terminal.
-  return String(value).replace(/\p{C}/gu, '?');
+  // A list is joined by commas.
+  return terminalText(String(value)).replaceAll('\n', '?');
+}
+
+/** Lines without what steers a terminal: names that users chose, and what servers of others answered. */
+export function terminalText(text: string): string {
+  return text.replace(/[^\P{C}\n]/gu, '?');
 }

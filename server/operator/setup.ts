@@ -19,6 +19,7 @@ import { SetupError } from '../setup/setup_error';
 import { setUpInstallation, type Outcome, type Parts } from '../setup/set_up';
 import { CommandError, UsageError, type Command, type Input, type Output } from './command';
 import { inDatabase } from './open';
+import { terminalText } from './print';
 
 const RECORDS_WITHIN_MS = 1_800_000;
 /** They say the time over plain HTTP, at an address that no resolver has to find. */
@@ -101,7 +102,7 @@ const ENDS: Record<Outcome, string> = {
 
 /** Progress, beside the result on standard output. */
 function report(line: string): void {
-  process.stderr.write(`${line}\n`);
+  process.stderr.write(`${terminalText(line)}\n`);
 }
 
 function choiceOf(input: Input, config: Config): Choice {

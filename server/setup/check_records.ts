@@ -14,14 +14,12 @@ export interface NameCheck {
 }
 
 /** What is left to do, in as few sentences as there are mistakes. */
-export function todo(names: readonly NameCheck[]): string {
-  const missing = names.filter(({ status }) => status === 'missing').map(({ name }) => name);
-  const others = names.filter(({ status }) => status !== 'missing').map(({ detail }) => detail);
-  const isShort = missing.length < 2;
-  const absent = isShort
-    ? names.filter(({ status }) => status === 'missing').map(({ detail }) => detail)
-    : [`${missing.slice(0, -1).join(', ')} and ${missing.at(-1)} have no address yet: create the records.`];
-  return [...absent, ...others].join(' ');
+export function textOfOpenRecords(open: readonly NameCheck[]): string {
+  const missing = open.filter(({ status }) => status === 'missing');
+  const names = missing.map(({ name }) => name);
+  const all = `${names.slice(0, -1).join(', ')} and ${names.at(-1)} have no address yet: create the records.`;
+  const details = open.filter((one) => names.length < 2 || !missing.includes(one)).map(({ detail }) => detail);
+  return (names.length < 2 ? details : [all, ...details]).join(' ');
 }
 
 /** What a record of its own would be hidden by. */

@@ -78,7 +78,7 @@ function hasMail({ smtpPorts }: Config): boolean {
 
 type Named = Omit<Plan, 'records' | 'settings'>;
 
-function recordsOf({ names, addresses, domain, nameServer }: Named): DnsRecord[] {
+function recordsOf({ names, addresses, domain, appsDomain, nameServer }: Named): DnsRecord[] {
   const known = addresses.length ? addresses : [UNKNOWN_ADDRESS];
   // Not among the names that are checked: once it is delegated, only the name server itself answers for it.
   const server = { name: `ns1.dns.${domain}`, purpose: 'name server' };
@@ -86,7 +86,20 @@ function recordsOf({ names, addresses, domain, nameServer }: Named): DnsRecord[]
     known.map((value): DnsRecord => ({ name, type: isIPv6(value) ? 'AAAA' : 'A', value, purpose })),
   );
   if (!nameServer) return hosts;
-  return [...hosts, { name: `dns.${domain}`, type: 'NS', value: server.name, purpose: 'DNS zones' }];
+  // Not all of the domain of applications: they are reached also while the name server is not.
+  const delegated = {
+    [`dns.${domain}`]: 'DNS zones',
+    [`_acme-challenge.${appsDomain}`]: 'one certificate for all applications',
+  };
+  return [
+    ...hosts,
+    ...Object.entries(delegated).map(([name, purpose]): DnsRecord => ({
+      name,
+      type: 'NS',
+      value: server.name,
+      purpose,
+    })),
+  ];
 }
 
 function settingsOf(plan: Named, config: Config): Record<string, string> {

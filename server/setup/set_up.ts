@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { loadConfig, type Config } from '../../core/config';
 import { StartupError } from '../../core/startup_error';
 import { checkAuthority, readRoots } from './authority';
-import { caaProblem, checkRecords, todo, type NameCheck } from './check_records';
+import { caaProblem, checkRecords, textOfOpenRecords, type NameCheck } from './check_records';
 import { apiProblem, httpsProblem } from './https_ready';
 import { listenerOf } from './ports';
 import { setupPlanOf, type Choice, type Plan } from './plan';
@@ -176,7 +176,7 @@ async function waitForRecords(plan: Plan, parts: Parts): Promise<NameCheck[]> {
     const open = names.filter(({ status }) => status !== 'ok');
     if (!open.length) return names;
     if (signal.aborted) throw new SetupError('Interrupted. Nothing was changed.');
-    if (performance.now() >= end) throw new SetupError(`${todo(open)} Nothing was changed.`);
+    if (performance.now() >= end) throw new SetupError(`${textOfOpenRecords(open)} Nothing was changed.`);
     if (performance.now() - remindedAt > STILL_WAITING_MS) {
       remindedAt = performance.now();
       report(`Still waiting for ${open.map(({ name }) => name).join(', ')}. Ctrl-C leaves everything as it is.`);

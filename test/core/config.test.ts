@@ -166,8 +166,8 @@ describe('a setting that was removed', () => {
     writeFileSync(path.join(former, 'content'), '');
     expect(() => loadConfig(env)).toThrow(
       `${name} is not a setting any more, and ${former} has data. Mount it at ${data}/${part} ` +
-        `(mkdir -p ${data}/${part} && mount --bind ${former} ${data}/${part}, and the same in /etc/fstab), then ` +
-        `remove ${name}`,
+        `(mkdir -p ${data}/${part} && mount --bind ${former} ${data}/${part}, and in /etc/fstab: ` +
+        `${former} ${data}/${part} none bind,nofail 0 0), then remove ${name}`,
     );
     symlinkSync(former, path.join(data, part));
     expect(() => loadConfig(env)).not.toThrow();

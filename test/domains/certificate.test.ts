@@ -5,7 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { findChallenge } from '../../models/domains/certificate';
 import { openCertificateBench, type CertificateBench } from '../support/ingress/certificates';
 import { domainsPath } from '../support/dns/domains';
-import { hasPebble, openPebble, type Pebble } from '../support/ingress/pebble';
+import { openPebble, type Pebble } from '../support/ingress/pebble';
+import { needs } from '../support/runner/programs';
 import { waitFor } from '../support/wait_for';
 
 /** The authority has suggested no time, and is not asked for one. */
@@ -70,9 +71,9 @@ describe('without an authority', () => {
 });
 
 // CI installs pebble: there its absence is a failure.
-const withPebble = hasPebble || process.env.CI ? describe : describe.skip;
+const { describe: withPebble } = needs('pebble', 'openssl');
 
-withPebble('with an authority (needs pebble and openssl)', () => {
+withPebble('with an authority', () => {
   let pebble: Pebble;
 
   beforeAll(async () => {

@@ -5,9 +5,9 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectControl } from '../../engines/ingress/process/control_socket';
 import { openSocketChannel } from '../../core/process/channel';
-import { hasPebble } from '../support/ingress/pebble';
 import { OWN, openPlatformSite, type PlatformSite } from '../support/ingress/platform_site';
 import { endPrograms, startProgram, type Program } from '../support/processes/program';
+import { needs } from '../support/runner/programs';
 import { startService, type TestService } from '../support/service';
 import { waitFor } from '../support/wait_for';
 import { configIn, withConfig } from '../support/config';
@@ -17,9 +17,9 @@ jest.setTimeout(180_000);
 const NAME = OWN[0] as string;
 const PAST = '2020-01-01T00:00:00.000Z';
 const WILDCARD = '*.apps.example.com';
-const described = hasPebble || process.env.CI ? describe : describe.skip;
+const { describe: described } = needs('pebble', 'openssl');
 
-described('with an authority (needs pebble and openssl)', () => {
+described('with an authority', () => {
   let site: PlatformSite;
   let service: TestService;
   let worker: Program;

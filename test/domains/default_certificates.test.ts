@@ -4,7 +4,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { ensureOwnCertificates } from '../../models/domains/certificate/desired';
 import { openCertificateBench, type CertificateBench } from '../support/ingress/certificates';
-import { hasPebble, openPebble, type Pebble } from '../support/ingress/pebble';
+import { openPebble, type Pebble } from '../support/ingress/pebble';
+import { needs } from '../support/runner/programs';
 import { waitFor } from '../support/wait_for';
 
 jest.setTimeout(60_000);
@@ -110,9 +111,40 @@ test('an authority that is away for hours uses up none of its limits', async () 
   await bench.service.sql('delete from certificates');
 });
 
-const withPebble = hasPebble || process.env.CI ? describe : describe.skip;
+test('no account uses up what the authority gives to all of them', async () => {
+  await bench.service.sql('delete from certificate_orders');
+  const stranger = await bench.service.newProject({ stranger: true });
+  // Nobody answers: what is placed stays open, and is counted.
+  bench.work({ directory: 'http://127.0.0.1:1/dir', caFile: null, limits: { ...LIMITS, certificatesPerWeek: 10 } });
+  const own = await Promise.all([1, 2, 3, 4, 5].map((number) => newApplication(`mine-${number}`)));
+  const placed = async (): Promise<number> =>
+    (await bench.service.sql('select 1 from certificate_orders where is_renewal = false')).length;
+  await waitFor('four orders', async () => (await placed()) === 4, 20_000);
+  const reasons = async (): Promise<string[]> =>
+    (await Promise.all(own.map(({ id }) => shown(id)))).flatMap(({ certificate }) => certificate.error ?? []);
+  await waitFor('the reason', async () =>
+    (await reasons()).some((reason) =>
+      reason.startsWith(
+        'The certificate waits for its turn: one account gets 4 of the certificates of a week for example.net. Room is',
+      ),
+    ),
+  );
+  const options = { key: stranger.key, project: stranger.id };
+  await bench.domains.newApplication('theirs', options);
+  await waitFor('an order of the other', async () => (await placed()) === 5, 20_000);
+  await bench.service.sql(
+    `update accounts set status = 'suspended' where id in
+    (select account_id from projects where id = $1)`,
+    [stranger.id],
+  );
+  await bench.service.sql('update certificates set next_at = now() where chain is null');
+  await waitFor('all of them', async () => (await placed()) === 6, 20_000);
+  await bench.rest();
+  await bench.service.sql('delete from certificates');
+  await bench.service.sql('delete from certificate_orders');
+});
 
-withPebble('with an authority (needs pebble and openssl)', () => {
+needs('pebble', 'openssl').describe('with an authority', () => {
   let pebble: Pebble;
 
   beforeAll(async () => {

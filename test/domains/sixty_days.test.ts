@@ -3,8 +3,8 @@
 // host name of its own and a custom domain, asked for all the time. Days pass by moving what is stored into the past;
 // the authority suggests times of renewal in that time.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { hasPebble } from '../support/ingress/pebble';
 import { OWN, openPlatformSite, type PlatformSite } from '../support/ingress/platform_site';
+import { needs } from '../support/runner/programs';
 import { startService, type TestService } from '../support/service';
 import { waitFor } from '../support/wait_for';
 
@@ -16,9 +16,9 @@ const LIFE_DAYS = 6;
 const DAYS = 60;
 const WILDCARD = '*.apps.example.com';
 
-const described = hasPebble || process.env.CI ? describe : describe.skip;
+const { describe: described } = needs('pebble', 'openssl', 'named');
 
-described('with an authority (needs pebble and openssl)', () => {
+described('with an authority', () => {
   let site: PlatformSite;
   let service: TestService;
   let names: string[];

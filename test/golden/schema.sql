@@ -35,6 +35,7 @@ create table acme_challenges (
   key_authorization text not null,
   certificate_id text collate "C" not null,
   created_at timestamp(3) with time zone not null default now(),
+  served_at timestamp(3) with time zone,
   constraint acme_challenges_certificate FOREIGN KEY (certificate_id) REFERENCES certificates(id) ON DELETE CASCADE,
   constraint acme_challenges_pkey PRIMARY KEY (token)
 );
@@ -485,6 +486,7 @@ create table certificate_orders (
   is_renewal boolean not null,
   outcome text not null default 'open'::text,
   created_at timestamp(3) with time zone not null default now(),
+  account_id text collate "C",
   constraint certificate_orders_outcome CHECK ((outcome = ANY (ARRAY['open'::text, 'issued'::text, 'failed'::text]))),
   constraint certificate_orders_pkey PRIMARY KEY (id)
 );

@@ -126,6 +126,7 @@ test.each([
 
 test.each([
   [['nonsense'], 'unknown command nonsense'],
+  [['\u001b]0;mine\u0007\u009b2J'], 'unknown command ?]0;mine??2J;'],
   [['user', 'create'], 'user create needs --email'],
   [['user', 'create', '--email', 'no address'], 'is not an e-mail address'],
   [['user', 'create', '--email', 'a@example.com', '--password', 'secret'], '--password'],

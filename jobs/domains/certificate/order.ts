@@ -21,6 +21,7 @@ import {
 import { endOrder, pauseOrders } from '../../../models/domains/certificate/orders';
 import { isDnsChallengeServed, publishDnsChallenge, removeDnsChallenge } from '../../../models/domains/domain/records';
 import { jittered, settled, type JobContext, type Outcome } from '../../job';
+import { publishDelegatedChallenge } from './delegated_challenge';
 import { nextCertificateCheckMs } from './renewal';
 import { certificateStatusOf, NONE, type CertificateRow, type Holder } from './row';
 
@@ -77,10 +78,11 @@ async function removeChallenges(row: CertificateRow, ctx: JobContext): Promise<v
 /** Resolves when the name server has the record. @throws DriverError invalid if the platform cannot create it */
 async function publishInZone(
   row: CertificateRow,
-  { domain, zoneProject }: Holder,
+  { domain, zoneProject, isDelegated }: Holder,
   challenge: { name: string; value: string },
   ctx: JobContext,
 ): Promise<void> {
+  if (isDelegated) return publishDelegatedChallenge(row.id, challenge, ctx);
   const id = challengeOwnerOf(row);
   const own = zoneProject === null ? null : { id, project_id: zoneProject, dns: 'automatic' as const };
   const owner = domain ?? own;

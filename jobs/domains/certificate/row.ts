@@ -35,6 +35,8 @@ export interface Holder {
   domain: CertifiedDomain | null;
   /** The project whose zone answers for a wildcard of the platform. */
   zoneProject: string | null;
+  /** No zone does, but the name of the challenge is delegated to our name server. */
+  isDelegated: boolean;
 }
 
 export type Valid = Pick<CertificateRow, 'issuer' | 'issued_at' | 'expires_at'>;

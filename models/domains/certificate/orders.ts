@@ -22,6 +22,8 @@ export interface NewOrder {
   isAnnounced: boolean;
   /** Part of the limits that may be used up by orders of this importance, 0 to 1. */
   share: number;
+  /** The name is below a domain of the platform, whose weekly limit all accounts share. */
+  isDefaultName: boolean;
 }
 
 /** Why an order has to wait. */
@@ -35,7 +37,14 @@ interface Order {
   registered_domain: string;
   is_renewal: boolean;
   outcome: 'open' | 'issued' | 'failed';
+  account_id: string | null;
   age_ms: number;
+}
+
+/** Whose order it is, and how many of them share the limits. */
+interface Tenant {
+  account_id: string;
+  accounts: number;
 }
 
 interface Rule {
@@ -50,15 +59,24 @@ const HOUR_MS = 3_600_000;
 const WEEK_MS = 7 * 24 * HOUR_MS;
 /** Orders that wait look again at least so often: another authority may have been set, or a limit raised. */
 const LOOK_MS = HOUR_MS;
+/** No account gets less than its part of so many, however many there are: most order nothing. */
+const ACCOUNTS_MAX = 4;
 
 const LOCK = named(`select pg_advisory_xact_lock(hashtext('certificate_orders'))`);
-const RECENT = named(`select hostname, registered_domain, is_renewal, outcome,
+const RECENT = named(`select hostname, registered_domain, is_renewal, outcome, account_id,
     (extract(epoch from now() - created_at) * 1000)::float8 as age_ms
   from certificate_orders where authority = $1 and created_at > now() - interval '7 days'
     and (registered_domain = $2 or created_at > now() - interval '3 hours') order by created_at`);
 const OPEN = named(`select 1 from certificate_orders where hostname = $1 and authority = $2 and outcome = 'open'`);
-const INSERT = named(`insert into certificate_orders (authority, hostname, registered_domain, is_renewal)
-  values ($1, $2, $3, $4)`);
+const INSERT = named(`insert into certificate_orders (authority, hostname, registered_domain, is_renewal, account_id)
+  values ($1, $2, $3, $4, $5)`);
+const TENANT = named(`select p.account_id, (select count(*) from (select from accounts a where status = 'active'
+      and exists (select from projects o where o.account_id = a.id and o.deleted_at is null) limit ${ACCOUNTS_MAX})
+    as those)::int as accounts
+  from certificates c left join domains d on d.id = c.domain_id left join applications a on a.id = c.application_id
+    left join previews v on v.id = c.preview_id left join cdn_zones z on z.id = c.cdn_zone_id
+    join projects p on p.id = coalesce(d.project_id, a.project_id, v.project_id, z.project_id)
+  where c.id = $1`);
 
 /**
  * Counts a new order. One whose attempts have not come to an end, since the authority is away, is counted already.
@@ -70,12 +88,13 @@ export async function admitOrder(database: Session, order: NewOrder, limits: Lim
   return database.transaction(async (sql) => {
     await sql.query(LOCK, []);
     if ((await sql.query(OPEN, [hostname, authority])).length) return null;
+    const [tenant = null] = await sql.query<Tenant>(TENANT, [hostname]);
     if (limits && !isAnnounced) {
       const recent = await sql.query<Order>(RECENT, [authority, domain]);
-      const full = rulesFor(order, domain, limits).flatMap((rule) => waitingFor(rule, recent) ?? []);
+      const full = rulesFor(order, domain, limits, tenant).flatMap((rule) => waitingFor(rule, recent) ?? []);
       if (full.length) return full.reduce((one, other) => (other.waitMs > one.waitMs ? other : one));
     }
-    await sql.query(INSERT, [authority, hostname, domain, isRenewal]);
+    await sql.query(INSERT, [authority, hostname, domain, isRenewal, tenant?.account_id ?? null]);
     return null;
   });
 }
@@ -95,7 +114,8 @@ function registeredDomainOf(hostname: string): string {
 }
 
 /** Renewals count towards two of the limits alone, announced ones towards none. */
-function rulesFor({ hostname, isRenewal, share }: NewOrder, domain: string, limits: Limits): Rule[] {
+function rulesFor(order: NewOrder, domain: string, limits: Limits, tenant: Tenant | null): Rule[] {
+  const { hostname, isRenewal, share } = order;
   const { ordersPer3Hours, certificatesPerWeek, duplicatesPerWeek, failuresPerHour } = limits;
   const ofName = ({ hostname: other }: Order): boolean => other === hostname;
   const rest = share < 1 ? ' The last ones are kept for renewals and for what is more important.' : '';
@@ -116,6 +136,7 @@ function rulesFor({ hostname, isRenewal, share }: NewOrder, domain: string, limi
   if (isRenewal) return always;
   return [
     ...always,
+    ...(tenant && tenant.accounts > 1 ? fairRules(order, domain, limits, tenant) : []),
     {
       windowMs: 3 * HOUR_MS,
       max: Math.floor(ordersPer3Hours * share),
@@ -129,6 +150,28 @@ function rulesFor({ hostname, isRenewal, share }: NewOrder, domain: string, limi
       reason: `The certificate authority issues ${certificatesPerWeek} certificates in a week for ${domain}.${rest}`,
     },
   ];
+}
+
+/** One account must not use up what the authority gives to all of them. Alone it has everything. */
+function fairRules({ share, isDefaultName }: NewOrder, domain: string, limits: Limits, tenant: Tenant): Rule[] {
+  const { ordersPer3Hours, certificatesPerWeek } = limits;
+  const partOf = (limit: number): number => Math.max(1, Math.floor((limit * share) / tenant.accounts));
+  const isOwn = ({ account_id, is_renewal }: Order): boolean => account_id === tenant.account_id && !is_renewal;
+  const ofOrders: Rule = {
+    windowMs: 3 * HOUR_MS,
+    max: partOf(ordersPer3Hours),
+    counts: isOwn,
+    reason: `One account may place ${partOf(ordersPer3Hours)} of the orders of this platform in 3 hours.`,
+  };
+  // Of a custom domain they are the account's own.
+  if (!isDefaultName) return [ofOrders];
+  const ofDomain: Rule = {
+    windowMs: WEEK_MS,
+    max: partOf(certificatesPerWeek),
+    counts: (one) => one.registered_domain === domain && isOwn(one) && one.outcome !== 'failed',
+    reason: `One account gets ${partOf(certificatesPerWeek)} of the certificates of a week for ${domain}.`,
+  };
+  return [ofOrders, ofDomain];
 }
 
 /** @param recent the oldest first */

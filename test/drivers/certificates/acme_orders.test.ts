@@ -14,8 +14,9 @@ import { openCertificates } from '../../../drivers/certificates/open';
 import { newPrivateKey } from '../../../drivers/certificates/private_key';
 import { certificateIdOf } from '../../../drivers/certificates/renewal_info';
 import { startDnsServer, type DnsServer } from '../../support/dns/dns_server';
-import { hasPebble, openPebble, type Pebble } from '../../support/ingress/pebble';
+import { openPebble, type Pebble } from '../../support/ingress/pebble';
 import { freePort } from '../../support/processes/free_port';
+import { needs } from '../../support/runner/programs';
 
 jest.setTimeout(120_000);
 
@@ -27,7 +28,7 @@ let driver: CertificateDriver;
 let accountKey: string;
 const texts = new Map<string, string>();
 
-const described = hasPebble || process.env.CI ? describe : describe.skip;
+const { describe: described } = needs('pebble', 'openssl');
 
 /** Stops the order where the callback throws, as a kill would. */
 async function issue(
@@ -56,7 +57,7 @@ async function issue(
   );
 }
 
-described('at an authority (needs pebble and openssl)', () => {
+described('at an authority', () => {
   beforeAll(async () => {
     const httpPort = await freePort();
     dns = await startDnsServer({

@@ -193,6 +193,28 @@ test('a visitor with too many open requests gets 429, and all together 503', asy
   expect((await Promise.all(open)).map(({ status }) => status)).toEqual(pending.map(() => 503));
 });
 
+test('the fewer requests are free, the fewer a visitor may have: a handful of them do not hold all', async () => {
+  await own.stop();
+  await own.start(() => undefined); // never answers
+  const limits = { serviceRequests: 160, serviceAddressRequests: 20, serviceAwayMs: 200 };
+  const front = await openNames({ trustProxy: 1, limits });
+  const from = (address: string): Promise<Answer> =>
+    ask(front, { host: HOST, headers: { 'x-forwarded-proto': 'https', 'x-forwarded-for': address } });
+  const refused: number[] = [];
+  const open = [1, 2, 3, 4, 5, 6, 7, 8].flatMap((number) =>
+    Array.from({ length: 20 }, () => from(`${number}.${number}.${number}.${number}`)),
+  );
+  for (const one of open) void one.then(({ status }) => refused.push(status));
+  await until(() => own.asked.length + refused.length === open.length);
+  expect([...new Set(refused)]).toEqual([429]);
+  const before = own.asked.length;
+  expect(before).toBeLessThanOrEqual(140);
+  open.push(from('9.9.9.9'));
+  await until(() => own.asked.length === before + 1);
+  own.kill();
+  await Promise.all(open);
+});
+
 test('private addresses leave some requests to public ones', async () => {
   await own.stop();
   await own.start(() => undefined); // never answers

@@ -154,3 +154,14 @@ test('names without a certificate, which strangers choose, push out none that ha
   expect(await contextOf(store, 'app.example.com')).toBe(first);
   expect(asked).toEqual([]);
 });
+
+test('names with the same certificate share one context, also those that strangers invent', async () => {
+  const other = makeCertificate('app.example.com', '*.example.com');
+  let served = made;
+  const cache = tlsContextCache(async () => ({ ...served }));
+  const [first, second] = [await contextOf(cache, 'a.example.com'), await contextOf(cache, 'b.example.com')];
+  expect(first).not.toBeNull();
+  expect(second).toBe(first);
+  served = other;
+  expect(await contextOf(cache, 'c.example.com')).not.toBe(first);
+});

@@ -8,13 +8,14 @@ import { startDeployService, type DeployService, type TestApplication } from '..
 import { startDnsParent, type DnsParent } from '../../support/dns/dns_parent';
 import { startDnsServer, type DnsServer } from '../../support/dns/dns_server';
 import { freePort } from '../../support/processes/free_port';
-import { hasPebble, openPebble, type Pebble } from '../../support/ingress/pebble';
+import { openPebble, type Pebble } from '../../support/ingress/pebble';
 import { webCommand } from '../../support/git/repositories';
+import { needs } from '../../support/runner/programs';
 import type { Answer } from '../../support/service';
 import { waitFor } from '../../support/wait_for';
 import { withConfig } from '../../support/config';
 
-const described = hasPebble ? describe : describe.skip;
+const { describe: described } = needs('pebble', 'openssl');
 jest.setTimeout(120_000);
 
 const DOMAIN = 'static.shop.example.com';

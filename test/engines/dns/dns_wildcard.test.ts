@@ -5,11 +5,12 @@ import { findServedCertificate } from '../../../models/domains/certificate';
 import { startDnsParent, type DnsParent } from '../../support/dns/dns_parent';
 import { domainsPath } from '../../support/dns/domains';
 import { freePort } from '../../support/processes/free_port';
-import { hasPebble, openPebble, type Pebble } from '../../support/ingress/pebble';
+import { openPebble, type Pebble } from '../../support/ingress/pebble';
+import { needs } from '../../support/runner/programs';
 import { startService, type Answer, type TestService } from '../../support/service';
 import { withConfig } from '../../support/config';
 
-const described = hasPebble ? describe : describe.skip;
+const { describe: described } = needs('pebble', 'openssl', 'named');
 jest.setTimeout(60_000);
 
 described('with pebble', () => {

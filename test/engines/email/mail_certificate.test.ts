@@ -8,13 +8,14 @@ import { issueServerCertificate, newAuthority, type KeyedCertificate } from '../
 import { startDnsServer, type DnsServer } from '../../support/dns/dns_server';
 import { freePort } from '../../support/processes/free_port';
 import { SMTP_HOST } from '../../support/email/mail';
-import { hasPebble, openPebble, type Pebble } from '../../support/ingress/pebble';
+import { openPebble, type Pebble } from '../../support/ingress/pebble';
+import { needs } from '../../support/runner/programs';
 import { startService, type TestService } from '../../support/service';
 import { retryCheck } from '../../support/wait_for';
 
 jest.setTimeout(120_000);
 
-const described = hasPebble ? describe : describe.skip;
+const { describe: described } = needs('pebble', 'openssl');
 
 /** What a client sees that trusts this authority alone; null where it refuses the certificate. */
 function handshake(port: number, ca: string): Promise<PeerCertificate | null> {
@@ -27,7 +28,7 @@ function handshake(port: number, ca: string): Promise<PeerCertificate | null> {
   });
 }
 
-described('ordered by ACME (needs pebble and openssl)', () => {
+described('ordered by ACME', () => {
   let dns: DnsServer;
   let pebble: Pebble;
   let service: TestService;

@@ -1,15 +1,11 @@
 // A real certificate authority on loopback: pebble, which Debian packages.
-import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { get } from 'node:https';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../processes/free_port';
-
-export const hasPebble = ['pebble -h', 'openssl version'].every(
-  (line) => spawnSync('sh', ['-c', `command -v ${line.split(' ')[0]}`]).status === 0,
-);
 
 export interface Pebble {
   /** Its directory, behind a certificate that only `caFile` vouches for. */

@@ -1,0 +1,73 @@
+// Challenges of the platform's own wildcards whose names alone are delegated to our name server: each is a zone of its
+// own while its certificate is ordered, so that it hides nothing of a zone above that is served here, too.
+import type { Config } from '../../core/config';
+import { driverContext } from '../../core/driver';
+import type { Logger } from '../../core/log/log';
+import { repeatWork, type RepeatedWork } from '../../core/process/repeated_work';
+import type { ControlDatabase } from '../../db/control_database';
+import type { NameserverDriver, ZoneSpec } from '../../engines/dns';
+import {
+  listDelegatedChallenges,
+  markChallengeServed,
+  type DelegatedChallenge,
+} from '../../models/domains/certificate';
+
+interface Parts {
+  config: Config;
+  database: ControlDatabase;
+  log: Logger;
+}
+
+const EVERY_MS = 2_000;
+const WITHIN_MS = 10_000;
+const TTL_SECONDS = 60;
+const PREFIX = 'challenge-';
+
+export function serveDnsChallenges(driver: NameserverDriver, { config, database, log }: Parts): RepeatedWork {
+  const served = new Set<string>();
+  let isFirst = true;
+  return repeatWork(
+    { everyMs: EVERY_MS, log, failure: 'DNS challenges of certificates could not be served; it is tried again' },
+    async () => {
+      const challenges = await listDelegatedChallenges(database);
+      // What a killed process has left on the disk.
+      if (isFirst) for await (const { owner_id } of driver.list(driverContext(WITHIN_MS))) served.add(owner_id);
+      isFirst = false;
+      for (const challenge of challenges.filter(({ is_served }) => !is_served)) {
+        await put(driver, challenge, config);
+        served.add(PREFIX + challenge.name);
+        await markChallengeServed(database, challenge);
+      }
+      const present = new Set(challenges.map(({ name }) => PREFIX + name));
+      for (const id of served) {
+        if (id.startsWith(PREFIX) && present.has(id)) continue;
+        if (id.startsWith(PREFIX)) await remove(driver, id, config);
+        served.delete(id);
+      }
+    },
+  );
+}
+
+async function put(driver: NameserverDriver, { name, value }: DelegatedChallenge, config: Config): Promise<void> {
+  const desired = { id: PREFIX + name, spec: zoneOf(name, value, config) };
+  const ctx = driverContext(WITHIN_MS);
+  await driver.ensure(desired, await driver.observe(desired, ctx), ctx);
+}
+
+async function remove(driver: NameserverDriver, id: string, config: Config): Promise<void> {
+  const desired = { id, spec: zoneOf(id.slice(PREFIX.length), '', config) };
+  const ctx = driverContext(WITHIN_MS);
+  await driver.remove(desired, await driver.observe(desired, ctx), ctx);
+}
+
+function zoneOf(name: string, value: string, { dnsDomain }: Config): ZoneSpec {
+  return {
+    name,
+    serial: Math.floor(Date.now() / 1_000),
+    default_ttl: TTL_SECONDS,
+    soa: { email: `hostmaster@${dnsDomain}`, refresh: 7200, retry: 3600, expire: 1_209_600, minimum: TTL_SECONDS },
+    name_servers: [`ns1.${dnsDomain}`, `ns2.${dnsDomain}`],
+    records: [{ name: '@', type: 'TXT', value, ttl: null }],
+    keys: [],
+  };
+}
