@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { loadConfig, type Config } from '../../core/config';
 import type { HostFacts } from '../../core/catalog/host_facts';
+import { own } from '../../core/outbound/client';
 import { loadKeyRing } from '../../core/secrets';
 import { removedSettings } from '../../core/settings/removed';
 import { aptInstallCommand, missingPrograms } from '../../core/catalog/missing_programs';
@@ -234,7 +235,7 @@ async function isOurs(address: string, number: number): Promise<boolean> {
   const base = `http://${name.includes(':') ? `[${name}]` : name}:${number}`;
   const answers = await Promise.all(
     ['/healthz', '/metrics'].map((path) =>
-      fetch(base + path, { signal: AbortSignal.timeout(HEALTH_WITHIN_MS) }).then(
+      own(base + path, { within: { ms: HEALTH_WITHIN_MS, of: 'response' } }).then(
         (answer) => answer.text(),
         () => '',
       ),
