@@ -36,6 +36,7 @@ import {
   openMetrics,
 } from './http/admin';
 import { adminRoutes } from './http/ai_usage_ingest';
+import { addBackgroundWork } from './http/background';
 import { authenticate } from './platform/authenticate';
 import { backupDownload } from './http/backup_download';
 import { objectStorageOrigin } from '../models/object_storage/bucket/endpoint';
@@ -119,6 +120,7 @@ async function open(
   const metrics = openMetrics();
   await openWorker(platform, metrics, opened);
   addWorkerLag(metrics, () => platform.workerLag());
+  addBackgroundWork(metrics);
   addCheckFigures(metrics, () => checkFigures(platform.database));
   addCertificateFigures(metrics, () => certificateFigures(platform.database));
   await beforeListening();

@@ -1,7 +1,7 @@
 // The three doors of the requests that the platform itself sends over HTTP: `guarded` to addresses that users give,
 // `trusted` to servers that the operator has named, `own` to servers of this installation. Each has a limit of time and
 // of size, and none is led elsewhere by a redirect unless its caller says so.
-import http, { type IncomingMessage, type RequestOptions } from 'node:http';
+import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { isIP } from 'node:net';
 import { ReadableStream as WebStream } from 'node:stream/web';
@@ -85,10 +85,13 @@ function hopTo(url: URL, request: ClientRequest): Promise<Response> {
 }
 
 /** Where a server of this installation is connected to, whatever the host of its URL leads to. */
-export type OwnAddress = { hostname: string; port: number } | Pick<RequestOptions, 'createConnection'>;
+interface OwnAddress {
+  hostname: string;
+  port: number;
+}
 
 /** Sends a request to a server of this installation, over a connection of its own. @throws like `trusted` */
-export function own(address: string | URL, request: ClientRequest, at: OwnAddress = {}): Promise<Response> {
+export function own(address: string | URL, request: ClientRequest, at?: OwnAddress): Promise<Response> {
   const url = new URL(address);
   const ca = request.ca ? { ca: [...rootCertificates, request.ca] } : {};
   const headers = { Host: url.host, ...request.headers };

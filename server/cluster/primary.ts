@@ -15,6 +15,7 @@ import {
   openMetrics,
 } from '../http/admin';
 import { adminRoutes } from '../http/ai_usage_ingest';
+import { addBackgroundWork } from '../http/background';
 import { certificateFigures } from '../../models/domains/certificate/expiry_warnings';
 import { checkFigures } from '../../models/observers/observer/claim';
 import { poolSizeThatFits } from '../platform/connection_budget';
@@ -62,6 +63,7 @@ async function open(
   opened.push(() => processes.stop());
   platform.config = withPort(platform.config, processes.port);
   addWorkerLag(own, () => platform.workerLag());
+  addBackgroundWork(own);
   addCheckFigures(own, () => checkFigures(platform.database));
   addCertificateFigures(own, () => certificateFigures(platform.database));
   addWebProcesses(own, () => processes.serving());

@@ -21,6 +21,7 @@ import { missingDomain } from '../../core/catalog/missing_domain';
 import { sharedSiteWarning } from '../platform/shared_site';
 import { listenErrorReason } from '../http/listen';
 import type { Command } from './command';
+import { background } from './doctor_background';
 import { certificates } from './doctor_certificates';
 import { cluster } from './doctor_cluster';
 import { database } from './doctor_database';
@@ -75,6 +76,7 @@ const checks: Record<string, Check> = {
   certificates,
   port: (config) => port('port', config.host, config.port),
   'admin port': (config) => port('admin port', config.adminHost, config.adminPort),
+  'background work': background,
   upgrade: lastUpgrade,
 };
 

@@ -26,7 +26,7 @@ import { openMailStore, type MailStore } from './mail_store';
 import { startPlatformMail } from './platform_mail';
 import { trackedMessage } from './mail_tracking';
 import type { Logger } from '../../../core/log/log';
-import { repeatWork, type RepeatedWork } from '../../../core/process/repeated_work';
+import { repeatWork, type RepeatedWork } from '../../../core/process/background';
 import type { ControlDatabase } from '../../../db/control_database';
 import { filesWithoutMessage, pruneMessages, pruneSink } from '../../../models/email/mail/upkeep';
 
@@ -141,7 +141,7 @@ interface Parts {
 /** Begins at once. */
 function startMailUpkeep(parts: Parts): Pick<RepeatedWork, 'stop'> {
   const failure = 'the upkeep of mail has failed';
-  const upkeep = repeatWork({ everyMs: EVERY_MS, log: parts.log, failure }, () => maintain(parts));
+  const upkeep = repeatWork({ name: 'mail_upkeep', everyMs: EVERY_MS, log: parts.log, failure }, () => maintain(parts));
   upkeep.runNow();
   return upkeep;
 }
