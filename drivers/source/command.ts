@@ -212,12 +212,17 @@ function gitEnvironment({ gitDir, config = [], env = {} }: GitOptions): NodeJS.P
 
 function watchSize({ folder, limitBytes }: NonNullable<GitOptions['sizeLimit']>, ends: Termination): () => void {
   let timer: NodeJS.Timeout;
+  let isOver = false;
   const poll = async () => {
     if ((await measureDirectory(folder)) > limitBytes) return ends.kill('too_large');
-    timer = setTimeout(() => void poll(), watchEveryMs);
+    // Git may have ended during the measurement.
+    if (!isOver) timer = setTimeout(() => void poll(), watchEveryMs);
   };
   timer = setTimeout(() => void poll(), watchEveryMs);
-  return () => clearTimeout(timer);
+  return () => {
+    isOver = true;
+    clearTimeout(timer);
+  };
 }
 
 function collectOutput(
