@@ -76,7 +76,7 @@ export function startLoop(parts: LoopParts, options: Partial<LoopOptions> = {}):
   const everyMs = state.options.heartbeatMs;
   const beat = repeatWork({ name: 'lease_renewal', everyMs, log, failure }, () =>
     // A connection that hangs must not cost the leases: the next beat takes another one.
-    Promise.race([heartbeat(state), sleep(everyMs * 0.9, undefined, { ref: false })]),
+    Promise.race([heartbeat(state), noAnswerAfter(everyMs * 0.9)]),
   );
   const ended = run(state);
   const close = async (): Promise<void> => {
@@ -89,6 +89,11 @@ export function startLoop(parts: LoopParts, options: Partial<LoopOptions> = {}):
   };
   let closed: Promise<void> | undefined;
   return { stop: () => (closed ??= close()), lagSeconds: () => lagSeconds(parts.database, [...state.jobs.keys()]) };
+}
+
+async function noAnswerAfter(ms: number): Promise<never> {
+  await sleep(ms, undefined, { ref: false });
+  throw new Error('the database does not answer');
 }
 
 function open(parts: LoopParts, options: LoopOptions): State {

@@ -21,8 +21,9 @@ export function openRefusalCounter(sql: Sql, log: Logger): RefusalCounter {
   const { finish } = repeatWork({ name: 'refused_calls', everyMs: MINUTE_MS, log, failure }, async () => {
     const entries = [...open.values()];
     open = new Map();
-    const written = await Promise.allSettled([...entries].map((entry) => recordRefusals(sql, entry)));
-    for (const one of written) if (one.status === 'rejected') throw one.reason;
+    let failed: unknown;
+    for (const entry of entries) await recordRefusals(sql, entry).catch((error: unknown) => (failed = error));
+    if (failed) throw failed;
   });
   return {
     count(identity, project, code) {
