@@ -182,7 +182,7 @@ function responseOf(message: IncomingMessage, about: ResponseOptions): Response 
   const isEmpty = WITHOUT_BODY.has(status) || about.method === 'HEAD';
   if (isEmpty) message.resume();
   const body = isEmpty ? null : (WebStream.from(piecesOf(message, about)) as ReadableStream<Uint8Array<ArrayBuffer>>);
-  const response = new Response(body, { status, headers: headersOf(message.headers) });
+  const response = new Response(body, { status, headers: responseFieldsOf(message.headers) });
   return Object.defineProperty(response, 'url', { value: about.url.href });
 }
 
@@ -194,7 +194,7 @@ interface ResponseOptions {
 }
 
 /** Fields of a response, also those that come several times. */
-export function headersOf(headers: Answered['headers']): [string, string][] {
+export function responseFieldsOf(headers: Answered['headers']): [string, string][] {
   return Object.entries(headers).flatMap(([name, value]) =>
     [value ?? []].flat().map((one): [string, string] => [name, one]),
   );

@@ -1,7 +1,7 @@
 // `fetch` for openid-client, through core/outbound/: limited in time and size, and without redirects.
 import { limits } from '../../core/limits';
 import type { Outbound } from '../../core/outbound';
-import { guarded, headersOf, WITHOUT_BODY } from '../../core/outbound/client';
+import { guarded, responseFieldsOf, WITHOUT_BODY } from '../../core/outbound/client';
 import { OutboundError } from '../../core/outbound/trace';
 
 interface FetchOptions {
@@ -24,7 +24,7 @@ export function guardedFetch(outboundFor: (url: URL) => Outbound): GuardedFetch 
     const answer = await guarded(outboundFor(url), request, limits.probeTimeoutMs);
     const { status } = answer;
     const content = WITHOUT_BODY.has(status) ? null : new Uint8Array(answer.body);
-    return new Response(content, { status, headers: headersOf(answer.headers) });
+    return new Response(content, { status, headers: responseFieldsOf(answer.headers) });
   };
 }
 
