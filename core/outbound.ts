@@ -1,6 +1,6 @@
-// The guard of all addresses that users give: observers, notifiers, repositories, images, identity providers, origins,
-// mail. A name is resolved once, its addresses are judged, and the connection is made to one of them; a second answer of
-// the DNS can't lead elsewhere.
+// The guard of all addresses that users give: observers, notifiers, repositories, images, origins, mail. A name is
+// resolved once, its addresses are judged, and the connection is made to one of them; a second answer of the DNS can't
+// lead elsewhere.
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';

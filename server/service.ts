@@ -30,13 +30,13 @@ import {
   addCheckFigures,
   addNameserver,
   addNetworks,
+  addBackgroundWork,
   addWorkerLag,
   listenAdmin,
   type Metrics,
   openMetrics,
 } from './http/admin';
 import { adminRoutes } from './http/ai_usage_ingest';
-import { addBackgroundWork } from './http/background';
 import { authenticate } from './platform/authenticate';
 import { backupDownload } from './http/backup_download';
 import { objectStorageOrigin } from '../models/object_storage/bucket/endpoint';

@@ -1,5 +1,5 @@
-// Work that is done again and again in the background, such as writing what was counted: a register of all of it in this
-// process, which `platform doctor` and /metrics show.
+// Work that is done again and again in the background, such as writing what was counted: a register of all of it in
+// this process, which `platform doctor` and /metrics show.
 import type { Logger } from '../log/log';
 
 interface RepeatedWorkOptions {

@@ -10,12 +10,12 @@ import {
   addWebProcesses,
   addCertificateFigures,
   addCheckFigures,
+  addBackgroundWork,
   addWorkerLag,
   listenAdmin,
   openMetrics,
 } from '../http/admin';
 import { adminRoutes } from '../http/ai_usage_ingest';
-import { addBackgroundWork } from '../http/background';
 import { certificateFigures } from '../../models/domains/certificate/expiry_warnings';
 import { checkFigures } from '../../models/observers/observer/claim';
 import { poolSizeThatFits } from '../platform/connection_budget';

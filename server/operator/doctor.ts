@@ -6,6 +6,8 @@ import path from 'node:path';
 import { loadConfig, type Config } from '../../core/config';
 import type { HostFacts } from '../../core/catalog/host_facts';
 import { own } from '../../core/outbound/client';
+import type { WorkState } from '../../core/process/background';
+import { BACKGROUND_PATH } from '../http/admin';
 import { loadKeyRing } from '../../core/secrets';
 import { removedSettings } from '../../core/settings/removed';
 import { aptInstallCommand, missingPrograms } from '../../core/catalog/missing_programs';
@@ -21,7 +23,6 @@ import { missingDomain } from '../../core/catalog/missing_domain';
 import { sharedSiteWarning } from '../platform/shared_site';
 import { listenErrorReason } from '../http/listen';
 import type { Command } from './command';
-import { background } from './doctor_background';
 import { certificates } from './doctor_certificates';
 import { cluster } from './doctor_cluster';
 import { database } from './doctor_database';
@@ -244,4 +245,33 @@ async function isOurs(address: string, number: number): Promise<boolean> {
     ),
   );
   return answers.some((text) => text.includes('"status":"ok"') || text.includes('platform_'));
+}
+
+/** A run may take some time, and a busy machine delays the next one. */
+const BACKGROUND_LATE_MS = 60_000;
+
+/** What the running service does again and again, and what of it fails. */
+export async function background({ adminHost, adminPort }: Config): Promise<Finding[]> {
+  const check = 'background work';
+  const host = adminHost.includes(':') ? `[${adminHost}]` : adminHost;
+  const url = `http://${host}:${adminPort}${BACKGROUND_PATH}`;
+  const answer = await own(url, { within: { ms: HEALTH_WITHIN_MS, of: 'response' } }).catch(() => null);
+  // Another program may have the port, which is a finding of its own.
+  const works = answer?.ok ? ((await answer.json().catch(() => null)) as WorkState[] | null) : null;
+  if (!Array.isArray(works)) return [{ check, status: 'ok', detail: 'no running service: nothing to look at' }];
+  const now = Date.now();
+  const problems = works.flatMap((work) => problemOf(work, now) ?? []);
+  if (problems.length) return problems.map((detail) => ({ check, status: 'warning', detail }));
+  return [{ check, status: 'ok', detail: `${works.length} repeated works run without an error` }];
+}
+
+function problemOf({ name, everyMs, lastRunAt, lastSuccessAt, lastError }: WorkState, now: number): string | null {
+  const since = lastSuccessAt === null ? 'never succeeded' : `last succeeded ${timeOf(lastSuccessAt)}`;
+  if (lastError !== null) return `${name} fails: ${lastError}; it has ${since}, and is tried every ${everyMs / 1000} s`;
+  if (lastRunAt === null || now - lastRunAt <= 3 * everyMs + BACKGROUND_LATE_MS) return null;
+  return `${name} is done every ${everyMs / 1000} s, but its last run began ${timeOf(lastRunAt)}`;
+}
+
+function timeOf(at: number): string {
+  return `at ${new Date(at).toISOString()}`;
 }

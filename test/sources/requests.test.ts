@@ -13,7 +13,7 @@ const OTHERS = [
   'server/operator/upgrade/health.ts',
 ];
 const SENDS = [
-  /\bhttps?\.(?:request|get)\(/,
+  /\bhttps?\.(?:request|get)\(|\bclient\.request\(/,
   /import \{[^}]*\brequest\b[^}]*\} from 'node:https?'/,
   /(?<![.\w])(?<!function )fetch\((?:url|address|new URL|['"`])/,
   /from '(?:undici|node:http2|axios|got)'/,

@@ -1,6 +1,6 @@
 // What is done again and again is shown to the operator: by /metrics, and by `platform doctor` with the last error.
 import { repeatWork } from '../../core/process/background';
-import { background } from '../../server/operator/doctor_background';
+import { background } from '../../server/operator/doctor';
 import { startService, type TestService } from '../support/service';
 
 let service: TestService;
