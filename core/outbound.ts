@@ -1,5 +1,6 @@
-// What goes out to addresses that users give: checks of observers and messages of notifiers. A name is resolved once,
-// its addresses are judged, and the connection is made to one of them; a second answer of the DNS can't lead elsewhere.
+// The guard of all addresses that users give: observers, notifiers, repositories, images, origins, mail. A name is
+// resolved once, its addresses are judged, and the connection is made to one of them; a second answer of the DNS can't
+// lead elsewhere.
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
@@ -7,7 +8,7 @@ import { isIP } from 'node:net';
 import { bareHost } from './protocols/addresses';
 import type { Roots } from './outbound/certificate_path';
 import { openNames, type Names } from './outbound/names';
-import { OutboundError } from './outbound/trace';
+import { ForbiddenAddress } from './outbound/trace';
 
 export interface OutboundRules {
   /** Which addresses may be connected to; core/protocols/addresses.ts, or all with ALLOW_PRIVATE_ADDRESSES. */
@@ -24,6 +25,8 @@ const NAME_WITHIN_MS = 1_000;
 
 export interface Outbound {
   readonly names: Names;
+  /** Whether an address, already resolved, may be connected to. */
+  isAllowed(address: string): boolean;
   /** @throws OutboundError where one of the addresses of a host may not be connected to */
   requireAllowed(host: string, addresses: readonly string[]): void;
   /**
@@ -44,10 +47,11 @@ export function openOutbound({ isAllowed, hostsFile, resolvers, caFile }: Outbou
   const requireAllowed = (host: string, addresses: readonly string[]): void => {
     if (addresses.every(isAllowed)) return;
     const what = isIP(bareHost(host)) ? 'is' : 'leads to';
-    throw new OutboundError('dns', `${host} ${what} an address that is not public. Such targets are refused.`, false);
+    throw new ForbiddenAddress(`${host} ${what} an address that is not public. Such targets are refused.`);
   };
   return {
     names,
+    isAllowed,
     requireAllowed,
     async requireAllowedName(host) {
       const late = new Promise<string[]>((resolve) => setTimeout(resolve, NAME_WITHIN_MS, []).unref());

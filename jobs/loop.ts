@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { claimInTurns, openTurns, type Turns } from '../core/accounts/turns';
+import { repeatWork } from '../core/process/background';
 import { pauseMsAfter } from '../core/process/backoff';
 import { claimRow, dueTables, lagSeconds, renewLeases, type Claim } from '../db/lease';
 import { openWakeSignal, type WakeSignal } from './wake_signal';
@@ -70,7 +71,13 @@ interface State {
 export function startLoop(parts: LoopParts, options: Partial<LoopOptions> = {}): Loop {
   const state = open(parts, { ...DEFAULTS, jobs: options.jobs ?? allJobs(), ...options });
   const listener = parts.listen({ due: (table) => wake(state, table) });
-  const beat = setInterval(() => void heartbeat(state), state.options.heartbeatMs);
+  const { log } = parts;
+  const failure = 'leases could not be renewed';
+  const everyMs = state.options.heartbeatMs;
+  const beat = repeatWork({ name: 'lease_renewal', everyMs, log, failure }, () =>
+    // A connection that hangs must not cost the leases: the next beat takes another one.
+    Promise.race([heartbeat(state), noAnswerAfter(everyMs * 0.9)]),
+  );
   const ended = run(state);
   const close = async (): Promise<void> => {
     state.stopping.abort();
@@ -78,10 +85,15 @@ export function startLoop(parts: LoopParts, options: Partial<LoopOptions> = {}):
     await ended;
     await listener.close();
     await drain(state);
-    clearInterval(beat);
+    await beat.stop();
   };
   let closed: Promise<void> | undefined;
   return { stop: () => (closed ??= close()), lagSeconds: () => lagSeconds(parts.database, [...state.jobs.keys()]) };
+}
+
+async function noAnswerAfter(ms: number): Promise<never> {
+  await sleep(ms, undefined, { ref: false });
+  throw new Error('the database does not answer');
 }
 
 function open(parts: LoopParts, options: LoopOptions): State {
@@ -202,6 +214,7 @@ function wake(state: State, table: string): void {
 /** Extends the leases of all running steps; those that are lost, or will be before the next beat, are aborted. */
 async function heartbeat(state: State): Promise<void> {
   const { parts, options, owner } = state;
+  let failed: Error | undefined;
   for (const table of new Set([...state.running.keys()].map((step) => step.job.table))) {
     const steps = [...state.running.keys()].filter((step) => step.job.table === table);
     const sentAt = performance.now();
@@ -215,11 +228,12 @@ async function heartbeat(state: State): Promise<void> {
       );
       for (const step of steps) extend(step, held, sentAt + options.leaseMs);
     } catch (error) {
-      parts.log.warn({ err: error, table }, 'leases could not be renewed');
+      failed = error as Error;
       const needed = performance.now() + options.heartbeatMs + options.marginMs;
       for (const step of steps) if (step.heldUntil < needed) cutStep(step, 'overrun');
     }
   }
+  if (failed) throw failed;
 }
 
 function extend(step: Step, held: Map<string, number>, until: number): void {

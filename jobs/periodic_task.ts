@@ -5,19 +5,7 @@ import { warnOfCertificates } from '../models/domains/certificate/expiry_warning
 import { sweepIncidents } from '../models/observers/notification/delivery';
 import { remindOfIncidents } from '../models/observers/observer/incident_moves';
 import { watchRegions } from '../models/observers/observer/region_watch';
-import {
-  ensureSchedules,
-  sweepActivity,
-  sweepAiUsageEvents,
-  sweepCertificateOrders,
-  sweepIdempotencyRecords,
-  sweepInvitations,
-  sweepLoginAttempts,
-  sweepOauthRecords,
-  sweepRateWindows,
-  sweepSessions,
-  type Swept,
-} from '../models/periodic_task';
+import { ensureSchedules, RETENTIONS, sweep, type Swept } from '../models/periodic_task';
 import { sweepRuns } from '../models/runs/run/work';
 import { sweepScheduleFirings } from '../models/runs/schedule/sweep';
 import { sweepSourceUploads } from '../models/deployments/source_upload/work';
@@ -47,25 +35,22 @@ const BETWEEN_BATCHES_MS = 100;
 const REPORTED_MAX = 100;
 const BACKUPS_AT_ONCE = 100;
 
+const retentions = RETENTIONS.map((retention): [string, Task] => [
+  `sweep_${retention.table}`,
+  { everyMs: retention.everyMs, run: (ctx) => runSweep(ctx, (sql) => sweep(sql, retention)) },
+]);
+
 const tasks: Record<string, Task> = {
-  sweep_activity: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepActivity) },
-  sweep_ai_usage_events: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepAiUsageEvents) },
-  sweep_idempotency_records: { everyMs: 10 * MINUTE_MS, run: (ctx) => runSweep(ctx, sweepIdempotencyRecords) },
-  sweep_sessions: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepSessions) },
-  sweep_oauth_records: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepOauthRecords) },
+  ...Object.fromEntries(retentions),
   sweep_source_uploads: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepSourceUploads) },
   sweep_runs: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepRuns) },
   sweep_schedule_firings: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepScheduleFirings) },
-  sweep_login_attempts: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepLoginAttempts) },
-  sweep_invitations: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepInvitations) },
-  sweep_rate_windows: { everyMs: 10 * MINUTE_MS, run: (ctx) => runSweep(ctx, sweepRateWindows) },
   turn_observation_days: { everyMs: HOUR_MS, run: rotateObservationDays },
   remind_of_incidents: { everyMs: MINUTE_MS / 4, run: (ctx) => runBatch(ctx, remindAtOnce) },
   watch_regions: { everyMs: MINUTE_MS / 6, run: watchAllRegions },
   sweep_incidents: { everyMs: HOUR_MS, run: (ctx) => runBatch(ctx, sweepIncidents) },
   schedule_backups: { everyMs: MINUTE_MS, run: (ctx) => runBatch(ctx, scheduleBackups) },
   warn_of_certificates: { everyMs: 10 * MINUTE_MS, run: warnAtOnce },
-  sweep_certificate_orders: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepCertificateOrders) },
   expire_backups: { everyMs: 10 * MINUTE_MS, run: (ctx) => runBatch(ctx, expireBackups) },
   find_orphans: { everyMs: HOUR_MS, run: findOrphans },
 };

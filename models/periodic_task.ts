@@ -11,55 +11,37 @@ export async function ensureSchedules(sql: Session, tasks: readonly string[]): P
   await sql.query(named('insert into schedules (id) select unnest($1::text[]) on conflict (id) do nothing'), [tasks]);
 }
 
-/** Deletes activity after its 90 days. Returns how many rows went; a full batch means that there may be more. */
-export function sweepActivity(sql: Session): Promise<Swept> {
-  return sweep(sql, 'activity', 'created_at', `now() - interval '${limits.activityRetentionDays} days'`);
+const HOUR_MS = 3_600_000;
+const days = (count: number): string => `now() - interval '${count} days'`;
+const RATE_WINDOWS_END = `(extract(epoch from now()) - ${10 * limits.rateWindowSeconds}) * 1000`;
+
+/** Rows that go with their time: those of `table` whose `column` is before `end`, an expression of SQL. */
+export interface Retention {
+  table: string;
+  column: string;
+  end: string;
+  everyMs: number;
 }
 
-/** Deletes answers to Idempotency-Keys after their 24 hours. */
-export function sweepIdempotencyRecords(sql: Session): Promise<Swept> {
-  return sweep(sql, 'idempotency_records', 'created_at', `now() - interval '${limits.idempotencyTtlHours} hours'`);
-}
-
-/** Forgets ids of AI usage events that would be refused for their age by now. */
-export function sweepAiUsageEvents(sql: Session): Promise<Swept> {
-  return sweep(sql, 'ai_usage_events', 'received_at', `now() - interval '${limits.aiUsageEventDays + 2} days'`);
-}
-
-/** Deletes sessions that have expired. */
-export function sweepSessions(sql: Session): Promise<Swept> {
-  return sweep(sql, 'sessions', 'expires_at', 'now()');
-}
-
-/** Deletes OAuth tokens a day after their expiry: until then the server can distinguish expired from unknown tokens. */
-export function sweepOauthRecords(sql: Session): Promise<Swept> {
-  return sweep(sql, 'oauth_records', 'expires_at', `now() - interval '1 day'`);
-}
-
-/** Deletes abandoned logins at other providers. */
-export function sweepLoginAttempts(sql: Session): Promise<Swept> {
-  return sweep(sql, 'login_attempts', 'expires_at', 'now()');
-}
-
-/** Deletes orders of certificates that no limit of an authority counts any more. */
-export function sweepCertificateOrders(sql: Session): Promise<Swept> {
-  return sweep(sql, 'certificate_orders', 'created_at', `now() - interval '8 days'`);
-}
-
-/** Deletes expired invitations. */
-export function sweepInvitations(sql: Session): Promise<Swept> {
-  return sweep(sql, 'invitations', 'expires_at', 'now()');
-}
-
-/** Deletes rate windows (`window_start` is in ms since the epoch) that ended long ago. */
-export function sweepRateWindows(sql: Session): Promise<Swept> {
-  return sweep(
-    sql,
-    'rate_windows',
-    'window_start',
-    `(extract(epoch from now()) - ${10 * limits.rateWindowSeconds}) * 1000`,
-  );
-}
+export const RETENTIONS: readonly Retention[] = [
+  { table: 'activity', column: 'created_at', end: days(limits.activityRetentionDays), everyMs: HOUR_MS },
+  // Older ids would be refused for their age.
+  { table: 'ai_usage_events', column: 'received_at', end: days(limits.aiUsageEventDays + 2), everyMs: HOUR_MS },
+  // After it no limit of an authority counts them.
+  { table: 'certificate_orders', column: 'created_at', end: days(8), everyMs: HOUR_MS },
+  {
+    ...{ table: 'idempotency_records', column: 'created_at' },
+    ...{ end: `now() - interval '${limits.idempotencyTtlHours} hours'`, everyMs: HOUR_MS / 6 },
+  },
+  { table: 'invitations', column: 'expires_at', end: 'now()', everyMs: HOUR_MS },
+  // Abandoned logins at other providers.
+  { table: 'login_attempts', column: 'expires_at', end: 'now()', everyMs: HOUR_MS },
+  // Until then the server can distinguish expired from unknown tokens.
+  { table: 'oauth_records', column: 'expires_at', end: days(1), everyMs: HOUR_MS },
+  // `window_start` is in ms since the epoch.
+  { table: 'rate_windows', column: 'window_start', end: RATE_WINDOWS_END, everyMs: HOUR_MS / 6 },
+  { table: 'sessions', column: 'expires_at', end: 'now()', everyMs: HOUR_MS },
+];
 
 /** Returns the volume ids that have no row, not even one in tear-down. */
 export async function withoutVolumeRow(sql: Session, ids: readonly string[]): Promise<string[]> {
@@ -74,8 +56,9 @@ export interface Swept {
   full: boolean;
 }
 
-async function sweep(sql: Session, table: string, column: string, before: string): Promise<Swept> {
-  const text = `with old as (select ctid from ${table} where ${column} < ${before}
+/** Deletes rows whose time is over, a batch at most. */
+export async function sweep(sql: Session, { table, column, end }: Retention): Promise<Swept> {
+  const text = `with old as (select ctid from ${table} where ${column} < ${end}
     order by ${column} limit ${BATCH} for update skip locked),
     deleted as (delete from ${table} where ctid in (select ctid from old) returning 1) select count(*) as rows
       from deleted`;

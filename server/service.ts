@@ -32,6 +32,7 @@ import {
   addCheckFigures,
   addNameserver,
   addNetworks,
+  addBackgroundWork,
   addWorkerLag,
   listenAdmin,
   type Metrics,
@@ -125,6 +126,7 @@ async function open(
   const built = buildFaces();
   const metrics = openMetrics();
   addWorkerLag(metrics, () => platform.workerLag());
+  addBackgroundWork(metrics);
   addCheckFigures(metrics, () => checkFigures(platform.database));
   addCertificateFigures(metrics, () => certificateFigures(platform.database));
   await beforeListening();

@@ -5,11 +5,13 @@ import type { Outbound } from '../outbound';
 import { OutboundError, timed, type Trace } from './trace';
 import { openSocket, secure, abortable } from './socket';
 
-interface Exchange {
+export interface Exchange {
   url: URL;
+  /** Of its host, where a caller has resolved them. They are judged again. */
+  addresses?: readonly string[];
   method: string;
   headers: readonly { name: string; value: string }[];
-  body?: Buffer;
+  body?: Buffer | undefined;
   verifyTls: boolean;
   /** Limit of the response body; bytes beyond it are not read. */
   bodyBytesMax: number;
@@ -55,10 +57,11 @@ export async function openExchange(
   trace: Trace,
   signal: AbortSignal,
 ): Promise<OpenAnswer> {
-  const { url, verifyTls: verify } = target;
+  const { url, addresses, verifyTls: verify } = target;
   const isTls = url.protocol === 'https:';
   const host = url.hostname;
-  const socket = await openSocket(outbound, { host, port: Number(url.port) || (isTls ? 443 : 80) }, trace, signal);
+  const port = Number(url.port) || (isTls ? 443 : 80);
+  const socket = await openSocket(outbound, { host, port, addresses }, trace, signal);
   const destroy = (): void => void socket.destroy();
   const close = (): void => {
     signal.removeEventListener('abort', destroy);

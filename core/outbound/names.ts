@@ -8,6 +8,8 @@ import { OutboundError } from './trace';
 export interface Names {
   /** Addresses of a host, IPv4 where there is one; never an empty list. @throws OutboundError */
   resolve(host: string): Promise<string[]>;
+  /** All addresses, IPv4 first: for programs that are pinned to them and choose by themselves. @throws OutboundError */
+  resolveAll(host: string): Promise<string[]>;
 }
 
 const TRIES = { timeout: 2_000, tries: 2 };
@@ -17,23 +19,24 @@ const NO_SUCH_NAME = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME']);
 export function openNames(options: { resolvers: readonly string[]; hostsFile: boolean }): Names {
   const resolver = new Resolver(TRIES);
   if (options.resolvers.length) resolver.setServers([...options.resolvers]);
-  const queryDns = async (name: string): Promise<string[]> => {
+  const queryDns = async (name: string, families: 'first' | 'all'): Promise<string[]> => {
     const a = await answers(() => resolver.resolve4(name));
-    if (a.length) return a;
-    const aaaa = await answers(() => resolver.resolve6(name));
-    if (aaaa.length || !options.hostsFile) return aaaa;
+    if (a.length && families === 'first') return a;
+    const aaaa = await answers(() => resolver.resolve6(name)).catch((error: unknown) => {
+      if (a.length) return [];
+      throw error;
+    });
+    if (a.length || aaaa.length || !options.hostsFile) return [...a, ...aaaa];
     return (await lookup(name, { all: true }).catch(() => [])).map(({ address }) => address);
   };
-  return {
-    async resolve(given) {
-      const name = bareHost(given);
-      if (isIP(name)) return [name];
-      const known = reserved(name);
-      const found = known ?? (await queryDns(name));
-      if (!found.length) throw new OutboundError('dns', `The DNS has no address for ${name}.`, false);
-      return found;
-    },
+  const resolve = async (given: string, families: 'first' | 'all'): Promise<string[]> => {
+    const name = bareHost(given);
+    if (isIP(name)) return [name];
+    const found = reserved(name) ?? (await queryDns(name, families));
+    if (!found.length) throw new OutboundError('dns', `The DNS has no address for ${name}.`, false);
+    return found;
   };
+  return { resolve: (host) => resolve(host, 'first'), resolveAll: (host) => resolve(host, 'all') };
 }
 
 /** Names that never reach the DNS (RFC 6761). */

@@ -9,6 +9,8 @@ import { OutboundError, timed, type Trace } from './trace';
 interface Destination {
   host: string;
   port: number;
+  /** Of the host, if they have been resolved and judged already. */
+  addresses?: readonly string[] | undefined;
 }
 
 /** Further addresses of a host are tried only when one refuses at once. */
@@ -19,11 +21,11 @@ const ADDRESSES_MAX = 3;
  */
 export async function openSocket(
   { names, requireAllowed }: Outbound,
-  { host, port }: Destination,
+  { host, port, addresses: judged }: Destination,
   trace: Trace,
   signal: AbortSignal,
 ): Promise<Socket> {
-  const addresses = await timed(trace, 'dns_ms', () => abortable(signal, names.resolve(host)));
+  const addresses = judged ?? (await timed(trace, 'dns_ms', () => abortable(signal, names.resolve(host))));
   requireAllowed(host, addresses);
   return timed(trace, 'connect_ms', () => connectFirst(addresses.slice(0, ADDRESSES_MAX), port, signal));
 }

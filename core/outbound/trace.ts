@@ -17,6 +17,13 @@ export class OutboundError extends Error {
   }
 }
 
+/** A host that leads to an address which may not be connected to. */
+export class ForbiddenAddress extends OutboundError {
+  constructor(message: string) {
+    super('dns', message, false);
+  }
+}
+
 /** Phase, timings and certificate of an attempt that runs or has failed. */
 export interface Trace {
   phase: Phase;

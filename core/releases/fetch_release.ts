@@ -1,7 +1,9 @@
 // What comes from RELEASES_URL. The operator has named its host; where that sends us on to another one, it must be a
 // public one. Nothing is sent but the version that asks.
+import { openOutbound } from '../outbound';
+import { guardedStream, trusted, type ClientRequest } from '../outbound/client';
 import { followRedirects, type RedirectPolicy } from '../outbound/follow_redirects';
-import { openNames } from '../outbound/names';
+import { ForbiddenAddress } from '../outbound/trace';
 import { isPublicAddress } from '../protocols/addresses';
 import { ReleaseIndexError, parseReleaseIndex, type ReleaseIndex } from './release_index';
 
@@ -10,6 +12,7 @@ const INDEX_BYTES_MAX = 2 ** 20;
 const INDEX_WITHIN_MS = 20_000;
 /** Between two pieces of an archive. */
 const STALLED_AFTER_MS = 30_000;
+const HEAD_WITHIN_MS = STALLED_AFTER_MS;
 const ARCHIVE_WITHIN_MS = 60 * 60_000;
 const REDIRECTS_MAX = 5;
 
@@ -48,29 +51,27 @@ async function* download(
   const stalled = new AbortController();
   const stall = (): NodeJS.Timeout => setTimeout(() => stalled.abort(), STALLED_AFTER_MS).unref();
   let timer = stall();
-  let bytes = 0;
   try {
-    const response = await open(source, name, AbortSignal.any([deadline, stalled.signal]));
+    const response = await open(source, name, bytesMax, AbortSignal.any([deadline, stalled.signal]));
     for await (const chunk of response.body ?? []) {
       clearTimeout(timer);
       timer = stall();
-      bytes += (chunk as Uint8Array).length;
-      if (bytes > bytesMax)
-        throw new ReleaseIndexError(`RELEASES_URL sends more than the ${bytesMax} bytes of ${name}.`);
       yield Buffer.from(chunk as Uint8Array);
     }
   } catch (error) {
     if (error instanceof ReleaseIndexError) throw error;
     if (deadline.aborted || stalled.signal.aborted)
       throw new ReleaseIndexError(`RELEASES_URL sends ${name} too slowly: it was given up.`);
-    const { cause, message } = error as Error & { cause?: Error & { code?: string } };
-    throw new ReleaseIndexError(`RELEASES_URL cannot be reached: ${cause?.code ?? cause?.message ?? message}.`);
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'too long')
+      throw new ReleaseIndexError(`RELEASES_URL sends more than the ${bytesMax} bytes of ${name}.`);
+    throw new ReleaseIndexError(`RELEASES_URL cannot be reached: ${code ?? message}.`);
   } finally {
     clearTimeout(timer);
   }
 }
 
-async function open(source: ReleaseSource, name: string, signal: AbortSignal): Promise<Response> {
+async function open(source: ReleaseSource, name: string, bodyBytesMax: number, signal: AbortSignal): Promise<Response> {
   const first = new URL(`${source.url}/${name}`);
   const headers = { 'user-agent': `platform/${source.version}` };
   const policy: RedirectPolicy<typeof headers, Response> = {
@@ -81,8 +82,11 @@ async function open(source: ReleaseSource, name: string, signal: AbortSignal): P
     refusal: () => new ReleaseIndexError(`RELEASES_URL redirects ${name} to where nobody should be led.`),
   };
   const response = await followRedirects({ url: first, method: 'GET', headers }, policy, async (hop) => {
-    if (hop.url.origin !== first.origin) await requirePublic(hop.url.hostname, source);
-    const answer = await fetch(hop.url, { headers: hop.headers, redirect: 'manual', signal });
+    const within = { ms: HEAD_WITHIN_MS, of: 'head' } as const;
+    const request = { headers: hop.headers, within, signal, bodyBytesMax, redirects: 'returned' } as const;
+    const answer = await (hop.url.origin === first.origin
+      ? trusted(hop.url, request)
+      : elsewhere(source, hop.url, request));
     const location = answer.headers.get('location') ?? undefined;
     return { answer, status: answer.status, location, close: () => void answer.body?.cancel() };
   });
@@ -91,8 +95,13 @@ async function open(source: ReleaseSource, name: string, signal: AbortSignal): P
   throw new ReleaseIndexError(`RELEASES_URL answers ${response.status} for ${name}.`);
 }
 
-async function requirePublic(host: string, { resolvers }: ReleaseSource): Promise<void> {
-  const addresses = await openNames({ resolvers, hostsFile: false }).resolve(host);
-  if (addresses.every(isPublicAddress)) return;
-  throw new ReleaseIndexError(`RELEASES_URL redirects to ${host}, whose address is not public.`);
+/** The guard of addresses that users give, whatever ALLOW_PRIVATE_ADDRESSES says. */
+async function elsewhere({ resolvers }: ReleaseSource, url: URL, request: ClientRequest): Promise<Response> {
+  const guard = openOutbound({ isAllowed: isPublicAddress, hostsFile: false, resolvers, caFile: null });
+  try {
+    return await guardedStream(guard, url, request);
+  } catch (error) {
+    if (!(error instanceof ForbiddenAddress)) throw error;
+    throw new ReleaseIndexError(`RELEASES_URL redirects to ${url.hostname}, whose address is not public.`);
+  }
 }

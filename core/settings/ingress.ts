@@ -37,7 +37,7 @@ export const ingressSettings = {
   DNS_RESOLVERS: resolvers({
     default: '',
     derived: "the system's",
-    description: 'DNS resolvers for the verification of domains.',
+    description: 'DNS resolvers for the verification of domains, and for hosts that users name.',
   }),
   ACME_DIRECTORY: httpUrlSetting({
     default: null,

@@ -1,6 +1,7 @@
 // Signed requests to an S3 service, in path style. Temporary failures are retried.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EMPTY_SHA256, sha256Hex, signedHeaders, uriEncodePath } from '../../core/protocols/sigv4';
+import { trusted } from '../../core/outbound/client';
 import { checkpoint, DriverError, type DriverContext, type DriverErrorReason } from '../../core/driver';
 import { pauseMsAfter } from '../../core/process/backoff';
 
@@ -65,16 +66,10 @@ async function once(options: S3Options, call: S3Call, ctx: DriverContext): Promi
     ...{ method, url, headers, region: options.region, credentials: options },
     payloadHash: body ? sha256Hex(body) : EMPTY_SHA256,
   });
-  const head = new AbortController();
-  const timer = setTimeout(() => head.abort(), HEAD_WITHIN_MS);
-  try {
-    return await fetch(url, {
-      ...{ method, headers: signed, redirect: 'error', ...(body && { body }) },
-      signal: AbortSignal.any([ctx.signal, head.signal]),
-    });
-  } finally {
-    clearTimeout(timer);
-  }
+  return trusted(url, {
+    ...{ method, headers: signed, ...(body && { body }), bodyBytesMax: Infinity },
+    ...{ signal: ctx.signal, within: { ms: HEAD_WITHIN_MS, of: 'head' } },
+  });
 }
 
 // The code is from a public list; the rest of the response may name keys.

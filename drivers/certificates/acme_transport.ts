@@ -1,9 +1,7 @@
 // HTTP transport of acme-client. Its default transport waits and retries by itself, beyond the deadline of a job step,
 // and loses the cause of a broken connection.
-import * as http from 'node:http';
-import * as https from 'node:https';
-import { rootCertificates } from 'node:tls';
 import type { axios } from 'acme-client';
+import { trusted } from '../../core/outbound/client';
 import { version } from '../../package.json';
 import { toClockError, toOutage, toRefusal, type AcmeProblem } from './acme_problem';
 
@@ -20,8 +18,14 @@ export interface AcmeTransport {
 
 interface Reply {
   status: number;
-  headers: http.IncomingHttpHeaders;
+  headers: Headers;
   text: string;
+}
+
+interface Sent {
+  method: string;
+  headers?: Record<string, string>;
+  body?: string;
 }
 
 /** RFC 8555 section 6.1 demands one. */
@@ -36,28 +40,27 @@ const BAD_NONCE = 'urn:ietf:params:acme:error:badNonce';
 
 /** @param roots PEM, additional trusted roots. Its adapter rejects with a DriverError for each error response. */
 export function openAcmeTransport(roots: string | null): AcmeTransport {
-  const agent = roots === null ? undefined : new https.Agent({ ca: [...rootCertificates, roots] });
   let aheadMs: number | null = null;
-  const exchange = async (url: string, options: https.RequestOptions, body?: string): Promise<Reply> => {
-    const headers = { 'User-Agent': AGENT, ...options.headers };
-    const reply = await send(new URL(url), { ...options, headers, agent }, body);
+  const exchange = async (url: string, request: Sent): Promise<Reply> => {
+    const reply = await send(url, roots, { ...request, headers: { 'User-Agent': AGENT, ...request.headers } });
     // A cache may have kept what was got.
-    if (options.method !== 'GET') aheadMs = aheadMsOf(reply.headers.date) ?? aheadMs;
+    if (request.method !== 'GET') aheadMs = aheadMsOf(reply.headers.get('date')) ?? aheadMs;
     return reply;
   };
   return {
     async adapter(config) {
-      const headers = config.headers.toJSON() as http.OutgoingHttpHeaders;
+      const headers = config.headers.toJSON() as Record<string, string>;
       const method = (config.method ?? 'get').toUpperCase();
-      const reply = await exchange(config.url ?? '', { method, headers }, config.data as string | undefined);
+      const body = config.data as string | undefined;
+      const reply = await exchange(config.url ?? '', { method, headers, ...(body !== undefined && { body }) });
       requireSuccess(reply);
       const { status, headers: answered, text } = reply;
-      return { data: text, status, statusText: '', headers: answered as Record<string, string>, config };
+      return { data: text, status, statusText: '', headers: Object.fromEntries(answered), config };
     },
     async get(url) {
       const reply = await exchange(url, { method: 'GET' });
       requireSuccess(reply);
-      return { text: reply.text, retryAfterMs: retryAfterMsOf(reply.headers['retry-after']) };
+      return { text: reply.text, retryAfterMs: retryAfterMsOf(reply.headers.get('retry-after')) };
     },
     async head(url) {
       requireSuccess(await exchange(url, { method: 'HEAD' }));
@@ -67,47 +70,26 @@ export function openAcmeTransport(roots: string | null): AcmeTransport {
 }
 
 /** The header has whole seconds: the middle of its second is assumed. */
-function aheadMsOf(date: string | undefined): number | null {
+function aheadMsOf(date: string | null): number | null {
   const at = Date.parse(date ?? '');
   return Number.isNaN(at) ? null : Date.now() - at - 500;
 }
 
-function send(url: URL, options: https.RequestOptions, body: string | undefined): Promise<Reply> {
-  const client = url.protocol === 'https:' ? https : http;
-  const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
-  return new Promise<Reply>((resolve, reject) => {
-    const request = client.request(
-      url,
-      { ...options, agent: url.protocol === 'https:' ? options.agent : undefined, signal },
-      (response) => {
-        collect(response).then(
-          (text) => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }),
-          reject,
-        );
-      },
-    );
-    request.on('error', reject);
-    request.end(body);
-  }).catch((error: NodeJS.ErrnoException) => {
-    const what = signal.aborted ? 'no response in time' : (error.code ?? error.name);
+async function send(url: string, roots: string | null, request: Sent): Promise<Reply> {
+  const bounds = { within: { ms: RESPONSE_TIMEOUT_MS, of: 'response' }, bodyBytesMax: RESPONSE_BYTES_MAX } as const;
+  try {
+    const response = await trusted(url, { ...request, ...bounds, ca: roots, redirects: 'returned' });
+    return { status: response.status, headers: response.headers, text: await response.text() };
+  } catch (error) {
+    const { code, name } = error as NodeJS.ErrnoException;
+    const what = name === 'TimeoutError' ? 'no response in time' : (code ?? name);
     throw Object.assign(CLOCK.test(what) ? toClockError(what) : toOutage(what, null), { cause: error });
-  });
-}
-
-async function collect(response: http.IncomingMessage): Promise<string> {
-  const parts: Buffer[] = [];
-  let size = 0;
-  for await (const part of response as AsyncIterable<Buffer>) {
-    size += part.length;
-    if (size > RESPONSE_BYTES_MAX) throw Object.assign(new Error('the response is too long'), { code: 'too long' });
-    parts.push(part);
   }
-  return Buffer.concat(parts).toString('utf8');
 }
 
 function requireSuccess({ status, headers, text }: Reply): void {
   if (status >= 200 && status < 300) return;
-  const pause = retryAfterMsOf(headers['retry-after']);
+  const pause = retryAfterMsOf(headers.get('retry-after'));
   const problem = parse(text);
   // acme-client retries with the nonce of this response (section 6.5).
   if (problem.type === BAD_NONCE) return;
@@ -125,8 +107,8 @@ function parse(text: string): AcmeProblem {
 }
 
 /** Seconds or a date (RFC 9110 section 10.2.3). */
-function retryAfterMsOf(header: string | undefined): number | null {
-  if (header === undefined) return null;
+function retryAfterMsOf(header: string | null): number | null {
+  if (header === null) return null;
   const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
   return ms > 0 ? Math.min(ms, RETRY_AFTER_MAX_MS) : null;
 }

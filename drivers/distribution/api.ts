@@ -1,5 +1,6 @@
 // Client of a Distribution server (github.com/distribution/distribution), with tokens issued by the platform itself.
 import type { RegistryAccess } from '../../core/protocols/registry_content';
+import { trusted } from '../../core/outbound/client';
 import { checkpoint, DriverError, type DriverContext } from '../../core/driver';
 
 interface FoundManifest {
@@ -37,9 +38,9 @@ type Call = (method: string, path: string, access: RegistryAccess, ctx: DriverCo
 function openCalls(url: string, tokenFor: (access: RegistryAccess) => string): Call {
   return async (method, path, access, ctx) => {
     checkpoint(ctx);
-    const signal = AbortSignal.any([ctx.signal, AbortSignal.timeout(ANSWER_WITHIN_MS)]);
+    const within = { ms: ANSWER_WITHIN_MS, of: 'response' } as const;
     const headers = { Authorization: `Bearer ${tokenFor(access)}`, Accept: MANIFESTS };
-    const answer = await fetch(new URL(path, url), { method, headers, signal }).catch(() => {
+    const answer = await trusted(new URL(path, url), { method, headers, within, signal: ctx.signal }).catch(() => {
       throw new DriverError('transient', 'The container registry does not answer.');
     });
     if (answer.status < 400 || answer.status === 404) return answer;

@@ -5,9 +5,10 @@ import { GIT_PROVIDER_TITLES, GitProviderError, type GitAccess } from '../../cor
 import { limits as bounds } from '../../core/limits';
 import type { GitService } from '../git_provider';
 import type { Outbound } from '../../core/outbound';
-import { exchange, type Answered } from '../../core/outbound/exchange';
+import { guarded } from '../../core/outbound/client';
+import type { Answered } from '../../core/outbound/exchange';
 import { followRedirects, type Hop, type RedirectPolicy } from '../../core/outbound/follow_redirects';
-import { newTrace, OutboundError, timeoutError } from '../../core/outbound/trace';
+import { OutboundError } from '../../core/outbound/trace';
 import { errorOf, rateLimited } from './errors';
 
 interface ApiRequest {
@@ -81,17 +82,13 @@ function urlOf({ api }: GitService, { path, query = {} }: ApiRequest): URL {
 
 async function send(opened: Opened, hop: Hop<Headers>, body: object | undefined): Promise<Answered> {
   const { outbound, signal } = opened;
-  const trace = newTrace();
-  const end = AbortSignal.timeout(bounds.probeTimeoutMs);
-  const either = signal ? AbortSignal.any([end, signal]) : end;
   const sent = body && Buffer.from(JSON.stringify(body));
   try {
-    const asked = { ...hop, body: sent, verifyTls: true, bodyBytesMax: BODY_BYTES_MAX };
-    return await exchange(outbound, asked, trace, either);
+    const asked = { ...hop, body: sent, bodyBytesMax: BODY_BYTES_MAX };
+    return await guarded(outbound, asked, bounds.probeTimeoutMs, signal);
   } catch (error) {
-    const failure = either.aborted ? timeoutError(trace, bounds.probeTimeoutMs / 1000) : error;
-    if (!(failure instanceof OutboundError)) throw error;
-    throw new GitProviderError('unreachable', `${titleOf(opened)} could not be reached. ${failure.message}`);
+    if (!(error instanceof OutboundError)) throw error;
+    throw new GitProviderError('unreachable', `${titleOf(opened)} could not be reached. ${error.message}`);
   }
 }
 

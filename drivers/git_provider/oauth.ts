@@ -12,8 +12,8 @@ import {
 import { limits } from '../../core/limits';
 import type { GitService } from '../git_provider';
 import type { Outbound } from '../../core/outbound';
-import { exchange } from '../../core/outbound/exchange';
-import { newTrace, OutboundError, timeoutError } from '../../core/outbound/trace';
+import { guarded } from '../../core/outbound/client';
+import { OutboundError } from '../../core/outbound/trace';
 import { errorOf } from './errors';
 
 type Provider = Pick<GitAccess, 'provider' | 'base_url'>;
@@ -86,13 +86,10 @@ async function requestTokens(
     ...(provider === 'bitbucket' ? [basic(client_id, client_secret)] : []),
   ];
   const url = new URL(web + ENDPOINTS[provider].token);
-  const trace = newTrace();
-  const end = AbortSignal.timeout(limits.probeTimeoutMs);
-  const request = { url, method: 'POST', headers, body, verifyTls: true, bodyBytesMax: BODY_BYTES_MAX };
-  const answer = await exchange(outbound, request, trace, end).catch((error: unknown) => {
-    const failure = end.aborted ? timeoutError(trace, limits.probeTimeoutMs / 1000) : error;
-    if (!(failure instanceof OutboundError)) throw error;
-    throw new GitProviderError('unreachable', `${title} could not be reached. ${failure.message}`);
+  const request = { url, method: 'POST', headers, body, bodyBytesMax: BODY_BYTES_MAX };
+  const answer = await guarded(outbound, request, limits.probeTimeoutMs).catch((error: unknown) => {
+    if (!(error instanceof OutboundError)) throw error;
+    throw new GitProviderError('unreachable', `${title} could not be reached. ${error.message}`);
   });
   const json = parse(answer.body);
   if (typeof json.access_token === 'string' && json.access_token !== '') return tokensOf(json);

@@ -1,8 +1,8 @@
 // `fetch` for openid-client, through core/outbound/: limited in time and size, and without redirects.
 import { limits } from '../../core/limits';
 import type { Outbound } from '../../core/outbound';
-import { exchange } from '../../core/outbound/exchange';
-import { newTrace, OutboundError, timeoutError } from '../../core/outbound/trace';
+import { guarded, responseFieldsOf, WITHOUT_BODY } from '../../core/outbound/client';
+import { OutboundError } from '../../core/outbound/trace';
 
 interface FetchOptions {
   method?: string;
@@ -13,32 +13,18 @@ interface FetchOptions {
 export type GuardedFetch = (url: string, options?: FetchOptions) => Promise<Response>;
 
 const BODY_BYTES_MAX = 512 * 1024;
-/** Statuses without a body, for which the `Response` constructor accepts none (RFC 9110 section 6.4.1). */
-const WITHOUT_BODY = new Set([204, 205, 304]);
 
 /** @throws OutboundError from the returned function */
 export function guardedFetch(outboundFor: (url: URL) => Outbound): GuardedFetch {
   return async (text, { method = 'GET', headers = {}, body } = {}) => {
     const url = new URL(text);
-    const trace = newTrace();
-    const end = AbortSignal.timeout(limits.probeTimeoutMs);
     const sent = body == null ? undefined : Buffer.from(String(body));
-    const request = {
-      ...{ url, method, body: sent, verifyTls: true, bodyBytesMax: BODY_BYTES_MAX },
-      headers: Object.entries(headers).map(([name, value]) => ({ name, value })),
-    };
-    try {
-      const answer = await exchange(outboundFor(url), request, trace, end);
-      const shown = Object.entries(answer.headers).flatMap(([name, value]) =>
-        [value ?? []].flat().map((one): [string, string] => [name, one]),
-      );
-      return new Response(WITHOUT_BODY.has(answer.status) ? null : new Uint8Array(answer.body), {
-        ...{ status: answer.status, headers: shown },
-      });
-    } catch (error) {
-      if (!end.aborted) throw error;
-      throw timeoutError(trace, limits.probeTimeoutMs / 1000);
-    }
+    const list = Object.entries(headers).map(([name, value]) => ({ name, value }));
+    const request = { url, method, headers: list, body: sent, bodyBytesMax: BODY_BYTES_MAX };
+    const answer = await guarded(outboundFor(url), request, limits.probeTimeoutMs);
+    const { status } = answer;
+    const content = WITHOUT_BODY.has(status) ? null : new Uint8Array(answer.body);
+    return new Response(content, { status, headers: responseFieldsOf(answer.headers) });
   };
 }
 

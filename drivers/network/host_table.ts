@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readlinkSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { openQueue } from '../../core/in_turn';
+import { repeatWork } from '../../core/process/background';
 import { run } from '../../core/process/command';
 import { driverContext } from '../../core/driver';
 import type { DriverContext } from '../../core/driver';
@@ -64,8 +65,11 @@ export async function openHostTable(options: HostTableOptions, ctx: DriverContex
     inTurn(() => (rules === null ? loadAll(within) : run('nft', [rules], within).then(noop, () => loadAll(within))));
   await loadAll(ctx);
   if (!options.isTrial) await removeAbandoned(table, ctx);
-  const check = (): void => void ensure(driverContext(CHECK_MS)).catch(noop);
-  const timer = options.isTrial ? undefined : setInterval(check, options.checkRulesEveryMs ?? CHECK_EVERY_MS).unref();
+  const everyMs = options.checkRulesEveryMs ?? CHECK_EVERY_MS;
+  // Whoever needs the rules ensures them first, and says why they are missing.
+  const checking = options.isTrial
+    ? null
+    : repeatWork({ name: 'firewall_rules', everyMs }, () => ensure(driverContext(CHECK_MS)));
   return {
     ensure,
     addPeer: (peer, within) => change(withPeer(table, peer), within),
@@ -73,7 +77,7 @@ export async function openHostTable(options: HostTableOptions, ctx: DriverContex
     addForward: (forward, within) => change(withForward(table, forward), within),
     removeForward: (port, within) => change(withoutForward(table, port), within),
     publish: (addresses, within) => change(withPublished(table, (published = addresses)), within),
-    close: () => clearInterval(timer),
+    close: () => void checking?.stop(),
     remove: (within) => inTurn(() => run('nft', [withoutRules(table)], within).then(noop)),
   };
 }

@@ -1,7 +1,8 @@
 import type { Delivery, NotifierTarget, Outgoing } from '../../core/notifications';
 import type { Outbound } from '../../core/outbound';
-import { exchange, type Answered } from '../../core/outbound/exchange';
-import { newTrace, OutboundError, timeoutError } from '../../core/outbound/trace';
+import { guarded } from '../../core/outbound/client';
+import type { Answered } from '../../core/outbound/exchange';
+import { OutboundError } from '../../core/outbound/trace';
 import type { NotifierType, Sender } from '../notifier';
 import { discordRequest, pagerdutyRequest, slackRequest, type ChatRequest } from './chat';
 import { openMailSender, type Mail, type QueueMail } from './mail';
@@ -54,10 +55,8 @@ async function post(
   { url, headers, body, isFinal }: ChatRequest,
   seconds: number,
 ): Promise<Delivery> {
-  const trace = newTrace();
-  const signal = AbortSignal.timeout(seconds * 1000);
   const asked = {
-    ...{ url: new URL(url), method: 'POST', body: Buffer.from(body), verifyTls: true, bodyBytesMax: ANSWER_BYTES_MAX },
+    ...{ url: new URL(url), method: 'POST', body: Buffer.from(body), bodyBytesMax: ANSWER_BYTES_MAX },
     headers: [
       { name: 'Content-Type', value: 'application/json' },
       { name: 'User-Agent', value: 'platform-api-notifier/1' },
@@ -65,9 +64,8 @@ async function post(
     ],
   };
   try {
-    return deliveryOf(await exchange(outbound, asked, trace, signal), isFinal);
+    return deliveryOf(await guarded(outbound, asked, seconds * 1000), isFinal);
   } catch (error) {
-    if (signal.aborted) return failed(timeoutError(trace, seconds).message, null);
     if (error instanceof OutboundError) return failed(error.message, null);
     throw error;
   }

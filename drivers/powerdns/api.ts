@@ -1,4 +1,5 @@
 // Client of the PowerDNS HTTP API (https://doc.powerdns.com/authoritative/http-api/).
+import { trusted, type ClientRequest } from '../../core/outbound/client';
 import { checkpoint, DriverError, type DriverContext, type DriverErrorReason } from '../../core/driver';
 
 export interface PowerdnsOptions {
@@ -54,7 +55,8 @@ export function openPowerdnsApi({ url, key }: PowerdnsOptions): PowerdnsApi {
       const response = await request(`${url}/api/v1/servers/localhost${path}`, {
         method,
         headers: { 'X-API-Key': key, Accept: 'application/json', 'Content-Type': 'application/json' },
-        signal: AbortSignal.any([ctx.signal, AbortSignal.timeout(ANSWER_WITHIN_MS)]),
+        within: { ms: ANSWER_WITHIN_MS, of: 'response' },
+        signal: ctx.signal,
         ...(body !== undefined && { body: JSON.stringify(body) }),
       });
       if (response.status === 404) return null;
@@ -64,9 +66,9 @@ export function openPowerdnsApi({ url, key }: PowerdnsOptions): PowerdnsApi {
   };
 }
 
-async function request(url: string, init: RequestInit): Promise<{ status: number; text: string }> {
+async function request(url: string, init: ClientRequest): Promise<{ status: number; text: string }> {
   try {
-    const response = await fetch(url, init);
+    const response = await trusted(url, init);
     return { status: response.status, text: await response.text() };
   } catch (error) {
     throw Object.assign(new DriverError('transient', 'The name server does not respond.'), { cause: error });

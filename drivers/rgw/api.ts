@@ -1,6 +1,7 @@
 // The admin API of a Ceph RADOS Gateway (https://docs.ceph.com/en/latest/radosgw/adminops/) and S3 with the credentials
 // of a bucket's owner. Both use Signature Version 4.
 import { sha256Hex, signedHeaders, type Credentials } from '../../core/protocols/sigv4';
+import { trusted } from '../../core/outbound/client';
 import { checkpoint, DriverError, type DriverContext, type DriverErrorReason } from '../../core/driver';
 
 export interface RgwOptions {
@@ -94,9 +95,9 @@ async function request({ method, url, body, credentials }: Signed, ctx: DriverCo
     headers: body ? { 'content-type': 'application/xml' } : {},
   });
   try {
-    const response = await fetch(url, {
-      ...{ method, headers, ...(body && { body }) },
-      signal: AbortSignal.any([ctx.signal, AbortSignal.timeout(ANSWER_WITHIN_MS)]),
+    const response = await trusted(url, {
+      ...{ method, headers, ...(body && { body }), signal: ctx.signal },
+      within: { ms: ANSWER_WITHIN_MS, of: 'response' },
     });
     const text = await response.text();
     const answer = { status: response.status, text, code: codeOf(text) };

@@ -1,18 +1,17 @@
 // Resolves the address of a repository, and checks whether the platform may connect to it. The host name is resolved
 // only here; git is then pinned to the checked addresses, so that a second DNS response cannot redirect it (DNS
 // rebinding).
-import { lookup } from 'node:dns/promises';
-import { isIP } from 'node:net';
-import { isPublicAddress } from '../../core/protocols/addresses';
 import { gitUrl } from '../../core/formats/reference_formats';
 import type { DriverContext } from '../../core/driver';
+import type { Outbound } from '../../core/outbound';
+import { abortable } from '../../core/outbound/socket';
 import { SourceError } from '../source';
 
-/** Settings of the operator (ALLOW_HTTP_GIT, ALLOW_LOCAL_GIT, ALLOW_PRIVATE_ADDRESSES). */
+/** Settings of the operator (ALLOW_HTTP_GIT, ALLOW_LOCAL_GIT), and what resolves and judges hosts. */
 export interface AddressRules {
   allowHttpGit: boolean;
   allowLocalGit: boolean;
-  allowPrivateAddresses: boolean;
+  outbound: Outbound;
 }
 
 export interface RemoteEndpoint {
@@ -73,14 +72,7 @@ async function requireAllowed(
       'This platform does not allow repositories over http without TLS. Use an https or ssh address.',
     );
   if (named.scheme === 'file') return { ...named, ips: [] };
-  const ips = await resolveHost(named.host, ctx);
-  if (!rules.allowPrivateAddresses && !ips.every(isPublicAddress)) {
-    throw new SourceError(
-      'forbidden_address',
-      `The host ${named.host} is in a private network. Repositories must have a public address.`,
-    );
-  }
-  return { ...named, ips };
+  return { ...named, ips: await resolveHost(named.host, rules.outbound, ctx) };
 }
 
 /**
@@ -118,18 +110,12 @@ function webEndpoint(url: URL): UnresolvedEndpoint {
   return { scheme, address: url.href, host, port: Number(url.port) || defaultPorts[scheme] };
 }
 
-async function resolveHost(host: string, ctx: DriverContext): Promise<string[]> {
-  if (isIP(host)) return [host];
-  const unknown = () =>
-    new SourceError('unreachable', `The host ${host} could not be found. Check the address of the repository.`);
-  const found = await Promise.race([lookup(host, { all: true, verbatim: true }).catch(() => []), aborted(ctx.signal)]);
-  if (found.length === 0) throw unknown();
-  return found.map(({ address }) => address);
-}
-
-function aborted(signal: AbortSignal): Promise<never[]> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve([]);
-    signal.addEventListener('abort', () => resolve([]), { once: true });
+async function resolveHost(host: string, outbound: Outbound, { signal }: DriverContext): Promise<string[]> {
+  const ips = await abortable(signal, outbound.names.resolveAll(host)).catch((error: unknown) => {
+    const message = `The host ${host} could not be found. Check the address of the repository.`;
+    throw Object.assign(new SourceError('unreachable', message), { cause: error });
   });
+  if (ips.every((ip) => outbound.isAllowed(ip))) return ips;
+  const message = `The host ${host} is in a private network. Repositories must have a public address.`;
+  throw new SourceError('forbidden_address', message);
 }

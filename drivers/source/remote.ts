@@ -49,7 +49,7 @@ export async function withRemote<T>(
     } catch (error) {
       if (!isRedirect(error) || redirects === redirectsMax)
         throw toSourceError(error, endpoint, at.host_key !== undefined);
-      const next = await resolveEndpoint(await readRedirect(endpoint, ctx), options, ctx);
+      const next = await resolveEndpoint(await readRedirect(endpoint, options, ctx), options, ctx);
       at = { address: next.address, credential: isSameOrigin(endpoint, next) ? at.credential : undefined };
       endpoint = next;
     }
@@ -209,10 +209,10 @@ function isRedirect(error: unknown): boolean {
   return error instanceof GitFailed && /returned error: 30[12378]/.test(error.stderr);
 }
 
-async function readRedirect(endpoint: RemoteEndpoint, ctx: DriverContext): Promise<string> {
+async function readRedirect(endpoint: RemoteEndpoint, { outbound }: AddressRules, ctx: DriverContext): Promise<string> {
   const wanted = 'info/refs?service=git-upload-pack';
   const from = new URL(`${endpoint.address.replace(/\/$/, '')}/${wanted}`);
-  const { response } = await requestPinned({ ...endpoint, address: from.href }, {}, ctx);
+  const { response } = await requestPinned(outbound, { ...endpoint, address: from.href }, {}, ctx);
   response.destroy();
   const { location = null } = response.headers;
   const to = location === null ? null : new URL(location, from).href;

@@ -1,11 +1,12 @@
 // A single HTTP request to a checked endpoint: it connects to one of the checked addresses, and only reports redirects.
 import { readFileSync } from 'node:fs';
-import http from 'node:http';
-import https from 'node:https';
-import { isIP } from 'node:net';
-import { rootCertificates } from 'node:tls';
+import type { IncomingMessage } from 'node:http';
+import { createSecureContext, rootCertificates } from 'node:tls';
 import { memoize } from '../../core/memoize';
 import type { DriverContext } from '../../core/driver';
+import type { Outbound } from '../../core/outbound';
+import { openExchange } from '../../core/outbound/exchange';
+import { newTrace } from '../../core/outbound/trace';
 import { SourceError } from '../source';
 import type { RemoteEndpoint } from './address';
 
@@ -16,46 +17,45 @@ export interface WebRequest {
 }
 
 export interface WebResponse {
-  response: http.IncomingMessage;
+  response: IncomingMessage;
   status: number;
 }
 
 const IDLE_MS = 30_000;
 
 /** The caller must read or destroy the body. @throws SourceError unreachable */
-export function requestPinned(
-  endpoint: RemoteEndpoint,
+export async function requestPinned(
+  outbound: Outbound,
+  { address, host, ips }: RemoteEndpoint,
   { method = 'GET', headers = {}, body }: WebRequest,
-  { signal }: DriverContext,
+  ctx: DriverContext,
 ): Promise<WebResponse> {
-  const { scheme, host } = endpoint;
-  const options = { method, headers, lookup: lookupOf(endpoint), signal, agent: false, timeout: IDLE_MS };
-  return new Promise((resolve, reject) => {
-    const request =
-      scheme === 'https'
-        ? https.request(endpoint.address, { ...options, ca: trustedRoots() })
-        : http.request(endpoint.address, options);
-    request.on('response', (response) => resolve({ response, status: response.statusCode ?? 0 }));
-    request.on('timeout', () => request.destroy());
-    request.on('error', () =>
-      reject(
-        new SourceError('unreachable', `The host ${host} did not answer, or closed the connection. Try again later.`),
-      ),
-    );
-    request.end(body);
-  });
+  const idle = new AbortController();
+  const timer = setTimeout(() => idle.abort(), IDLE_MS);
+  const list = Object.entries(headers).map(([name, value]) => ({ name, value }));
+  const target = { url: new URL(address), addresses: ips, method, headers: list, body, verifyTls: true };
+  const signal = AbortSignal.any([ctx.signal, idle.signal]);
+  try {
+    const { response, close } = await openExchange(withRootsOfGit(outbound), target, newTrace(), signal);
+    response.on('data', () => timer.refresh()).pause();
+    response.once('close', () => (clearTimeout(timer), close()));
+    return { response, status: response.statusCode ?? 0 };
+  } catch (error) {
+    clearTimeout(timer);
+    const message = `The host ${host} did not answer, or closed the connection. Try again later.`;
+    throw Object.assign(new SourceError('unreachable', message), { cause: error });
+  }
 }
 
-function lookupOf({ ips }: RemoteEndpoint): http.RequestOptions['lookup'] {
-  return (_name, options, done) => {
-    const all = ips.map((address) => ({ address, family: isIP(address) }));
-    if (options.all) return done(null, all);
-    done(null, all[0]!.address, all[0]!.family);
-  };
+/** Requests trust what git trusts, in a process that was given roots for it. */
+function withRootsOfGit(outbound: Outbound): Outbound {
+  const own = contextOfGit();
+  return own ? { ...outbound, secureContext: () => own } : outbound;
 }
 
-/** Additional trusted roots of git, which Node.js does not read by itself. */
-const trustedRoots = memoize((): string[] | undefined => {
+const contextOfGit = memoize(() => {
   const file = process.env.GIT_SSL_CAINFO ?? process.env.SSL_CERT_FILE;
-  return file === undefined ? undefined : [...rootCertificates, readFileSync(file, 'utf8')];
+  return file === undefined
+    ? undefined
+    : createSecureContext({ ca: [...rootCertificates, readFileSync(file, 'utf8')] });
 });

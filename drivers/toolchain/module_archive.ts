@@ -8,8 +8,11 @@ import { Transform, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream } from 'node:stream/web';
 import { open, type Entry, type ZipFile } from 'yauzl';
+import { trusted } from '../../core/outbound/client';
 
 const BYTES_MAX = 1 << 30;
+/** Until the answer begins. The caller limits the whole. */
+export const HEAD_WITHIN_MS = 60_000;
 const PROGRAMS = /^(bin|pkg\/tool)\//;
 
 /** The response is not an archive, or not the archive of this module. */
@@ -17,17 +20,18 @@ export class ArchiveError extends Error {
   override readonly name = 'ArchiveError';
 }
 
-/** False where the server does not have the file. @throws errors of fetch; ArchiveError for other responses */
+/** False where the server does not have the file. @throws errors of `trusted`; ArchiveError for other responses */
 export async function downloadArchive(
   address: string,
   file: string,
   signal: AbortSignal,
   headers: Record<string, string> = {},
 ): Promise<boolean> {
-  const response = await fetch(address, { signal, headers });
+  const bounds = { within: { ms: HEAD_WITHIN_MS, of: 'head' }, bodyBytesMax: BYTES_MAX } as const;
+  const response = await trusted(address, { signal, headers, ...bounds, redirects: 'followed' });
   if (response.status === 404 || response.status === 410) return false;
   if (!response.ok || response.body === null) throw new ArchiveError(`The answer has the status ${response.status}.`);
-  await pipeline(response.body as ReadableStream, limited(), createWriteStream(file));
+  await pipeline(response.body as ReadableStream, createWriteStream(file));
   return true;
 }
 
@@ -92,14 +96,4 @@ async function unpackEntry(archive: ZipFile, entry: Entry, target: string, isPro
   });
   await pipeline(content, hashing, createWriteStream(target, { mode: isProgram ? 0o755 : 0o644 }));
   return hash.digest('hex');
-}
-
-function limited(): Transform {
-  let left = BYTES_MAX;
-  return new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      left -= chunk.length;
-      done(left < 0 ? new ArchiveError('The archive is too large.') : null, chunk);
-    },
-  });
 }

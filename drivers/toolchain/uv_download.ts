@@ -6,7 +6,8 @@ import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { DriverError, type DriverContext, isDiskFull } from '../../core/driver';
 import type { Tool } from '../toolchain';
-import { ArchiveError, downloadArchive, unpackArchive } from './module_archive';
+import { trusted } from '../../core/outbound/client';
+import { ArchiveError, downloadArchive, HEAD_WITHIN_MS, unpackArchive } from './module_archive';
 import { uvWheel, type PythonSource } from './python_source';
 
 const JSON_PAGE = 'application/vnd.pypi.simple.v1+json';
@@ -48,11 +49,13 @@ export async function downloadUv(
 /** false where the index does not have it. */
 async function fetchWheel(name: string, { index }: PythonSource, file: string, signal: AbortSignal): Promise<boolean> {
   const { address, headers } = withoutCredentials(`${index.replace(/\/+$/, '')}/uv/`);
-  const page = await fetch(address, { signal, headers: { ...headers, accept: `${JSON_PAGE}, text/html;q=0.1` } });
+  const page = await trusted(address, {
+    ...{ signal, headers: { ...headers, accept: `${JSON_PAGE}, text/html;q=0.1` }, redirects: 'followed' },
+    ...{ within: { ms: HEAD_WITHIN_MS, of: 'head' }, bodyBytesMax: PAGE_BYTES_MAX },
+  });
   if (page.status === 404) return false;
   if (!page.ok) throw new ArchiveError(`The answer has the status ${page.status}.`);
   const text = await page.text();
-  if (text.length > PAGE_BYTES_MAX) throw new ArchiveError('The page of the index is too large.');
   const links = page.headers.get('content-type')?.startsWith(JSON_PAGE) ? linksOfJson(text) : linksOfHtml(text);
   const link = links.find(({ filename }) => filename === name);
   if (link === undefined) return false;

@@ -1,8 +1,7 @@
 // MTA-STS policies (RFC 8461): whether a destination requires TLS, and its permitted servers.
 import type { DnsQuestions } from '../../core/protocols/dns';
 import type { Outbound } from '../../core/outbound';
-import { exchange } from '../../core/outbound/exchange';
-import { newTrace } from '../../core/outbound/trace';
+import { guarded } from '../../core/outbound/client';
 
 export interface StsPolicy {
   mode: 'enforce' | 'testing' | 'none';
@@ -59,9 +58,9 @@ async function fetchPolicy(
   port: number,
 ): Promise<(StsPolicy & { seconds: number }) | null> {
   const url = new URL(`https://mta-sts.${domain}:${port}/.well-known/mta-sts.txt`);
-  const request = { url, method: 'GET', headers: [], verifyTls: true, bodyBytesMax: POLICY_BYTES_MAX };
+  const request = { url, method: 'GET', headers: [], bodyBytesMax: POLICY_BYTES_MAX };
   try {
-    const { status, body } = await exchange(outbound, request, newTrace(), AbortSignal.timeout(FETCH_MS));
+    const { status, body } = await guarded(outbound, request, FETCH_MS);
     return status === 200 ? parsePolicy(body.toString('utf8')) : null;
   } catch {
     return null;

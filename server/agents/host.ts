@@ -23,7 +23,7 @@ import { warnOfClosedFolders } from './passable_directories';
 import { allLogs, openKindDrivers } from '../../jobs/all_jobs';
 import { saveUploadsMark } from '../../models/deployments/source_upload/work';
 import type { Platform } from '../platform/platform';
-import { outboundOf } from '../platform/outbound';
+import { outboundOf, sourceOptionsOf } from '../platform/outbound';
 import { startBackupStore } from './backup_store';
 import { startCdnCounting } from './cdn/cdn';
 import { openIngressOf } from './ingress';
@@ -89,7 +89,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const toolchains = await openToolchainsOf(config);
   const builder = openHostBuilder(toolchains, config);
   const [runtime, servers] = await together(openRuntime(platform, opened), openServers(platform, opened));
-  const source = await openSource(sourceOptions(config));
+  const source = await openSource(sourceOptionsOf(config));
   const shipper = startShipper({ database, runtime, log, budget });
   opened.push(() => shipper.stop());
   const cluster = await openWorkloads(platform, budget, opened);
@@ -182,10 +182,6 @@ function openHostBuilder(toolchains: ToolchainDriver, config: Config): BuildDriv
 
 function openHostImages(config: Config): ImageDriver {
   return openImages(outboundOf(config), openUnchecked());
-}
-
-function sourceOptions({ allowHttpGit, allowLocalGit, allowPrivateAddresses, runtimeDir, sourceSizeMb }: Config) {
-  return { directory: runtimeDir, sizeMb: sourceSizeMb, allowHttpGit, allowLocalGit, allowPrivateAddresses };
 }
 
 function openToolchainsOf(config: Config): Promise<ToolchainDriver> {

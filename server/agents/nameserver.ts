@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Config } from '../../core/config';
 import { dnsPortsOf } from '../../core/protocols/dns_ports';
 import type { Logger } from '../../core/log/log';
-import { repeatWork, type RepeatedWork } from '../../core/process/repeated_work';
+import { repeatWork, type RepeatedWork } from '../../core/process/background';
 import type { SecretBox } from '../../core/secrets';
 import type { ControlDatabase } from '../../db/control_database';
 import { dnsQuestions } from '../../core/protocols/dns';
@@ -70,7 +70,7 @@ export async function openNameserver(parts: Parts): Promise<Nameserver | null> {
  */
 function startServingMissing(server: EmbeddedNameserver, database: ControlDatabase, log: Logger): RepeatedWork {
   const failure = 'DNS zones without a copy cannot be looked for; it is tried again';
-  const work = repeatWork({ everyMs: MISSING_RETRY_MS, log, failure }, async () => {
+  const work = repeatWork({ name: 'dns_zones_without_copy', everyMs: MISSING_RETRY_MS, log, failure }, async () => {
     const served: string[] = [];
     for await (const { owner_id } of server.list(driverContext(LIST_WITHIN_MS))) served.push(owner_id);
     await makeZonesDue(database, served);
@@ -123,20 +123,17 @@ function openExternal(url: string, { config, database, log }: Parts): Nameserver
   const driver = openPowerdns({ url, key: config.powerdnsApiKey ?? '' });
   log.info({ url }, 'PowerDNS answers for DNS zones');
   const own = { id: 'own', spec: ownZone(config) };
-  const ensureOwn = (): void => {
-    const ctx = driverContext(COUNT_WITHIN_MS);
-    driver.ensure(own, { state: 'absent' }, ctx).catch((error: unknown) => {
-      log.warn({ err: error }, 'PowerDNS does not take the zone of the name servers');
-    });
-  };
-  ensureOwn();
-  const timer = setInterval(ensureOwn, ENSURE_OWN_EVERY_MS);
+  const failure = 'PowerDNS does not take the zone of the name servers';
+  const ensuring = repeatWork({ name: 'dns_own_zone', everyMs: ENSURE_OWN_EVERY_MS, log, failure }, () =>
+    driver.ensure(own, { state: 'absent' }, driverContext(COUNT_WITHIN_MS)),
+  );
+  ensuring.runNow();
   const counting = startCounting(driver, database, log);
   const challenges = serveDnsChallenges(driver, { config, database, log });
   return {
     driver,
     async close() {
-      clearInterval(timer);
+      await ensuring.stop();
       await challenges.stop();
       await counting.finish();
     },
@@ -169,7 +166,9 @@ const METRICS = {
 
 function startCounting(driver: NameserverDriver, database: ControlDatabase, log: Logger): RepeatedWork {
   const failure = 'counters of the name server could not be stored';
-  return repeatWork({ everyMs: COUNT_EVERY_MS, log, failure }, () => storeCounters(driver, database));
+  return repeatWork({ name: 'dns_counters', everyMs: COUNT_EVERY_MS, log, failure }, () =>
+    storeCounters(driver, database),
+  );
 }
 
 async function storeCounters(driver: NameserverDriver, database: ControlDatabase): Promise<void> {

@@ -1,6 +1,7 @@
 // Keeps the routes of the ingress in step with the database: routes of an application are reloaded on NOTIFY, all
 // routes at the start, after a lost connection, and periodically.
 import type { Logger } from '../../core/log/log';
+import { repeatWork } from '../../core/process/background';
 import type { IngressDriver, Route } from '../../engines/ingress/ingress';
 import type { ControlDatabase } from '../../db/control_database';
 import { podRowsConfirmedMsAgo } from '../../models/applications/cluster_facts';
@@ -43,9 +44,9 @@ export async function startRouteFeed(parts: Parts): Promise<RouteFeed> {
   const state: State = { ...parts, changed: new Set(), all: true, running: null, known: new Map(), retry: undefined };
   await readRoutes(state);
   if (parts.onCluster) await confirmRead(state);
-  const readAll = (): void => {
+  const readAll = (): Promise<void> => {
     state.all = true;
-    void readRoutes(state);
+    return readRoutes(state);
   };
   const readOne = (id: string): void => {
     state.changed.add(id);
@@ -55,16 +56,23 @@ export async function startRouteFeed(parts: Parts): Promise<RouteFeed> {
     parts.databaseUrl,
     { routes: readOne, certificates: (host) => parts.ingress.forgetCertificate(host) },
     parts.log,
-    readAll,
+    () => void readAll(),
   );
-  const timer = setInterval(readAll, READ_ALL_EVERY_MS);
-  const confirming = parts.onCluster ? setInterval(() => void confirmRead(state), CONFIRM_EVERY_MS) : undefined;
+  const { log } = parts;
+  const failure = 'The routes could not be read.';
+  const reading = repeatWork({ name: 'all_routes', everyMs: READ_ALL_EVERY_MS, log, failure }, async () => {
+    await readAll();
+    // Which has logged why, and tries again sooner.
+    if (state.all) throw new Error('the routes could not be read');
+  });
+  const confirming = parts.onCluster
+    ? repeatWork({ name: 'routes_confirmation', everyMs: CONFIRM_EVERY_MS, log, failure }, () => confirmRead(state))
+    : null;
   return {
     async close() {
-      clearInterval(timer);
-      clearInterval(confirming);
       clearTimeout(state.retry);
       await listener.close();
+      await Promise.all([reading.stop(), confirming?.stop()]);
       await state.running;
     },
   };

@@ -1,6 +1,7 @@
 // The ingress's line for each request, as lines of the log with source `router`. Written in batches; where more come
 // than can be stored they are left out and counted, rather than eat memory: serving goes before logging.
 import type { Logger } from '../../core/log/log';
+import { repeatWork } from '../../core/process/background';
 import type { AccessLine } from '../../engines/ingress/ingress';
 import type { LogBudget } from '../../core/log/log_budget';
 import type { ControlDatabase } from '../../db/control_database';
@@ -39,8 +40,6 @@ interface State extends RouterLinesParts {
   /** Left out since the last batch, by application. */
   lost: Map<string, number>;
   origins: Map<string, LogOrigin>;
-  writing: Promise<void>;
-  away: boolean;
 }
 
 /** Writes at least every half second. */
@@ -51,23 +50,19 @@ export function openRouterLines(parts: RouterLinesParts): RouterLines {
     taken: new Map(),
     lost: new Map(),
     origins: new Map(),
-    writing: Promise.resolve(),
-    away: false,
   };
-  const timer = setInterval(() => {
+  const { log } = parts;
+  const failure = 'The router lines could not be written to the log.';
+  const { finish } = repeatWork({ name: 'router_lines', everyMs: WRITE_EVERY_MS, log, failure }, () => {
     state.taken.clear();
-    if (state.waiting.length || state.lost.size) state.writing = state.writing.then(() => writeAll(state));
-  }, WRITE_EVERY_MS).unref();
+    return writeAll(state);
+  });
   return {
     line(line) {
       if (hasRoom(state, line)) state.waiting.push(line);
       else state.lost.set(line.application_id, (state.lost.get(line.application_id) ?? 0) + 1);
     },
-    async close() {
-      clearInterval(timer);
-      await state.writing;
-      await writeAll(state);
-    },
+    close: finish,
   };
 }
 
@@ -85,14 +80,7 @@ async function writeAll(state: State): Promise<void> {
   while (state.waiting.length || state.lost.size) {
     const batch = state.waiting.slice(0, BATCH);
     const lost = new Map(state.lost);
-    try {
-      await write(state, batch, lost);
-    } catch (error) {
-      if (!state.away) state.log.warn({ err: error }, 'The router lines could not be written to the log.');
-      state.away = true;
-      return;
-    }
-    state.away = false;
+    await write(state, batch, lost);
     state.waiting.splice(0, batch.length);
     for (const [id, count] of lost) subtractLost(state.lost, id, count);
   }

@@ -1,6 +1,7 @@
 // Measures the usage of instances and reads the counters of the ingress every 15 seconds, and stores both as metric
 // points. Reading resets the counters, so traffic is also passed on to the autoscaler from here.
 import type { Logger } from '../../core/log/log';
+import { repeatWork } from '../../core/process/background';
 import type { IngressDriver, Traffic } from '../../engines/ingress/ingress';
 import type { Handle, RuntimeDriver, UnitUsage } from '../../drivers/runtime';
 import type { ControlDatabase } from '../../db/control_database';
@@ -65,44 +66,32 @@ interface State extends SamplerParts {
   unseen: Traffic[];
   /** Points of minutes that are not written yet. */
   waiting: Map<string, MetricPointInput>;
-  away: boolean;
 }
 
 /** Starts sampling in the background. */
 export function startSampler(parts: SamplerParts, everyMs = SAMPLE_MS): Sampler {
-  const state: State = { ...parts, before: new Map(), counted: [], unseen: [], waiting: new Map(), away: false };
+  const state: State = { ...parts, before: new Map(), counted: [], unseen: [], waiting: new Map() };
   const autoscaler = openAutoscaler(parts);
   let running: Promise<void> = Promise.resolve();
-  const after = (work: () => Promise<void>): Promise<void> => (running = running.then(work));
+  const after = (work: () => Promise<void>): Promise<void> => (running = running.then(work, work));
   const autoscale = (): Promise<void> =>
     after(() => {
       takeTraffic(state);
       return autoscaler.run(state.unseen.splice(0));
     });
-  const sample = (): Promise<void> => after(() => attempt(state));
-  let ticks = 0;
-  const timer = setInterval(() => {
-    void autoscale();
-    if ((ticks += 1) % SAMPLE_EVERY === 0) void sample();
-  }, everyMs).unref();
+  const sample = (): Promise<void> => after(() => sampleOnce(state, new Date()));
+  const { log } = parts;
+  const failure = 'metrics could not be written';
+  const autoscaling = repeatWork({ name: 'autoscaler', everyMs, log, failure: 'autoscaling has failed' }, autoscale);
+  const sampling = repeatWork({ name: 'samples', everyMs: everyMs * SAMPLE_EVERY, log, failure }, sample);
   return {
     sample,
     autoscale,
     async stop() {
-      clearInterval(timer);
-      await sample();
+      await autoscaling.stop();
+      await sampling.finish();
     },
   };
-}
-
-async function attempt(state: State): Promise<void> {
-  try {
-    await sampleOnce(state, new Date());
-    state.away = false;
-  } catch (error) {
-    if (!state.away) state.log.warn({ err: error }, 'metrics could not be written');
-    state.away = true;
-  }
 }
 
 async function sampleOnce(state: State, at: Date): Promise<void> {

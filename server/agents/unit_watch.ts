@@ -1,6 +1,6 @@
 // Beside the loop of a host: the end of a unit wakes the row that owns it, and what has no row is removed.
 import { driverContext } from '../../core/driver';
-import { repeatWork } from '../../core/process/repeated_work';
+import { repeatWork } from '../../core/process/background';
 import { sweepHost } from '../../jobs/host_sweep';
 import type { HostDrivers } from '../../jobs/job';
 import type { Platform } from '../platform/platform';
@@ -18,7 +18,7 @@ export function startUnitWatch(
   const wakeOwnerOf = ownerWaker({ database, log }, stopping.signal);
   const stopWatching = host.runtime.watch(wakeOwnerOf);
   const failure = 'the look for orphans did not end';
-  const sweeping = repeatWork({ everyMs: SWEEP_EVERY_MS, log, failure }, () =>
+  const sweeping = repeatWork({ name: 'orphaned_units', everyMs: SWEEP_EVERY_MS, log, failure }, () =>
     sweepHost(database, host, log, driverContext(SWEEP_WITHIN_MS, stopping.signal)),
   );
   sweeping.runNow();

@@ -11,6 +11,7 @@ import {
   addWebProcesses,
   addCertificateFigures,
   addCheckFigures,
+  addBackgroundWork,
   addWorkerLag,
   listenAdmin,
   openMetrics,
@@ -68,6 +69,7 @@ async function open(
   opened.push(() => processes.stop());
   platform.config = withPort(platform.config, processes.port);
   addWorkerLag(own, () => platform.workerLag());
+  addBackgroundWork(own);
   addCheckFigures(own, () => checkFigures(platform.database));
   addCertificateFigures(own, () => certificateFigures(platform.database));
   addWebProcesses(own, () => processes.serving());

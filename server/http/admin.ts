@@ -6,6 +6,7 @@ import type { CheckCounts } from '../agents/observers/check_loop';
 import type { certificateFigures } from '../../models/domains/certificate/expiry_warnings';
 import type { CheckFigures } from '../../models/observers/observer/claim';
 import { limits } from '../../core/limits';
+import { backgroundWork, type WorkState } from '../../core/process/background';
 import { StartupError } from '../../core/startup_error';
 import { isAdminHost } from './admin_host';
 import { listenErrorReason } from './listen';
@@ -173,6 +174,32 @@ export function addWebProcesses({ registry }: Metrics, serving: () => number): v
       this.set(serving());
     },
   });
+}
+
+/** What this process does again and again, with its last errors: for `platform doctor`. */
+export const BACKGROUND_PATH = '/background';
+
+export const respondWithBackground: AdminRoute = async (_, response) => {
+  response.setHeader('content-type', 'application/json').end(JSON.stringify(backgroundWork()));
+};
+
+/** The same as metrics. */
+export function addBackgroundWork({ registry }: Metrics): void {
+  const add = (name: string, help: string, read: (work: WorkState) => number | null): void =>
+    void new Gauge({
+      ...{ name: `platform_background_${name}`, help, labelNames: ['work'], registers: [registry] },
+      collect() {
+        this.reset();
+        for (const work of backgroundWork()) this.set({ work: work.name }, read(work) ?? NaN);
+      },
+    });
+  const seconds = (ms: number | null): number | null => ms && ms / 1000;
+  add('period_seconds', 'Time between two runs of a repeated work', ({ everyMs }) => everyMs / 1000);
+  add('last_run_timestamp_seconds', 'When the last run of a repeated work began', (work) => seconds(work.lastRunAt));
+  add('last_success_timestamp_seconds', 'When the last run of a repeated work without an error ended', (work) =>
+    seconds(work.lastSuccessAt),
+  );
+  add('failing', '1 where the last run of a repeated work has failed', (work) => Number(work.lastError !== null));
 }
 
 /** What /metrics answers with. */

@@ -7,7 +7,7 @@ import { formats } from '../../core/formats/formats';
 import { limits } from '../../core/limits';
 import { existingProjects, recordAiUsage, type UsageEvent } from '../../models/ai/ai_usage';
 import type { Platform } from '../platform/platform';
-import type { AdminRoute } from './admin';
+import { BACKGROUND_PATH, respondWithBackground, type AdminRoute } from './admin';
 
 const DAY_MS = 86_400_000;
 /** How far ahead the clock of a gateway may be. */
@@ -16,6 +16,7 @@ const AHEAD_MS = 300_000;
 /** What the admin port serves beside the metrics. */
 export function adminRoutes(platform: Platform): Record<string, AdminRoute> {
   return {
+    [BACKGROUND_PATH]: respondWithBackground,
     '/ai/usage': (request, response) => ingest(platform, request, response),
   };
 }

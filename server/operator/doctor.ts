@@ -5,6 +5,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { loadConfig, type Config } from '../../core/config';
 import type { HostFacts } from '../../core/catalog/host_facts';
+import { own } from '../../core/outbound/client';
+import type { WorkState } from '../../core/process/background';
+import { BACKGROUND_PATH } from '../http/admin';
 import { loadKeyRing } from '../../core/secrets';
 import { removedSettings } from '../../core/settings/removed';
 import { aptInstallCommand, missingPrograms } from '../../core/catalog/missing_programs';
@@ -74,6 +77,7 @@ const checks: Record<string, Check> = {
   certificates,
   port: (config) => port('port', config.host, config.port),
   'admin port': (config) => port('admin port', config.adminHost, config.adminPort),
+  'background work': background,
   upgrade: lastUpgrade,
 };
 
@@ -234,11 +238,40 @@ async function isOurs(address: string, number: number): Promise<boolean> {
   const base = `http://${name.includes(':') ? `[${name}]` : name}:${number}`;
   const answers = await Promise.all(
     ['/healthz', '/metrics'].map((path) =>
-      fetch(base + path, { signal: AbortSignal.timeout(HEALTH_WITHIN_MS) }).then(
+      own(base + path, { within: { ms: HEALTH_WITHIN_MS, of: 'response' } }).then(
         (answer) => answer.text(),
         () => '',
       ),
     ),
   );
   return answers.some((text) => text.includes('"status":"ok"') || text.includes('platform_'));
+}
+
+/** A run may take some time, and a busy machine delays the next one. */
+const BACKGROUND_LATE_MS = 60_000;
+
+/** What the running service does again and again, and what of it fails. */
+export async function background({ adminHost, adminPort }: Config): Promise<Finding[]> {
+  const check = 'background work';
+  const host = adminHost.includes(':') ? `[${adminHost}]` : adminHost;
+  const url = `http://${host}:${adminPort}${BACKGROUND_PATH}`;
+  const answer = await own(url, { within: { ms: HEALTH_WITHIN_MS, of: 'response' } }).catch(() => null);
+  // Another program may have the port, which is a finding of its own.
+  const works = answer?.ok ? ((await answer.json().catch(() => null)) as WorkState[] | null) : null;
+  if (!Array.isArray(works)) return [{ check, status: 'ok', detail: 'no running service: nothing to look at' }];
+  const now = Date.now();
+  const problems = works.flatMap((work) => problemOf(work, now) ?? []);
+  if (problems.length) return problems.map((detail) => ({ check, status: 'warning', detail }));
+  return [{ check, status: 'ok', detail: `${works.length} repeated works run without an error` }];
+}
+
+function problemOf({ name, everyMs, lastRunAt, lastSuccessAt, lastError }: WorkState, now: number): string | null {
+  const since = lastSuccessAt === null ? 'never succeeded' : `last succeeded ${timeOf(lastSuccessAt)}`;
+  if (lastError !== null) return `${name} fails: ${lastError}; it has ${since}, and is tried every ${everyMs / 1000} s`;
+  if (lastRunAt === null || now - lastRunAt <= 3 * everyMs + BACKGROUND_LATE_MS) return null;
+  return `${name} is done every ${everyMs / 1000} s, but its last run began ${timeOf(lastRunAt)}`;
+}
+
+function timeOf(at: number): string {
+  return `at ${new Date(at).toISOString()}`;
 }

@@ -1,5 +1,6 @@
 // Whether uploads of sources and downloads of backups reach the process that has the files.
 import type { Config } from '../../core/config';
+import { trusted } from '../../core/outbound/client';
 import { openControlDatabase } from '../../db/control_database';
 import { openSourceUploads } from '../../drivers/source/upload_files';
 import { sharesDiskOfHost } from '../../models/deployments/source_upload';
@@ -19,9 +20,9 @@ export async function hostUrl(config: Config): Promise<Finding[]> {
 
 async function reach(url: string): Promise<Finding> {
   const address = `${url.replace(/\/+$/, '')}/healthz`;
-  const answer = await fetch(address, { signal: AbortSignal.timeout(WITHIN_MS), redirect: 'manual' }).then(
+  const answer = await trusted(address, { within: { ms: WITHIN_MS, of: 'response' }, redirects: 'returned' }).then(
     async (response) => ({ text: await response.text() }),
-    (error: Error) => ({ error: reasonOf(error) }),
+    (error: NodeJS.ErrnoException) => ({ error: reasonOf(error) }),
   );
   if ('error' in answer)
     return { check: CHECK, status: 'failed', detail: `HOST_URL: ${url} does not answer (${answer.error}): ${LOST}` };
@@ -30,9 +31,9 @@ async function reach(url: string): Promise<Finding> {
   return { check: CHECK, status: 'failed', detail: `HOST_URL: at ${url} answers something else: ${LOST}` };
 }
 
-function reasonOf({ cause, name }: Error): string {
+function reasonOf({ code, name }: NodeJS.ErrnoException): string {
   if (name === 'TimeoutError') return `within ${WITHIN_MS / 1000} seconds`;
-  return (cause as NodeJS.ErrnoException | undefined)?.code ?? name;
+  return code ?? name;
 }
 
 async function share({ runtimeDir }: Config, url: string): Promise<Finding> {

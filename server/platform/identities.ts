@@ -47,9 +47,7 @@ export function openIdentities(sql: Sql, log: Logger): Identities {
   const identities = expiringCache<Identity | null>(limits.identityCacheMs);
   const accesses = expiringCache<ProjectAccess | null>(limits.identityCacheMs);
   const listeners = new Set<() => void>();
-  const used = openUseRecorder(FLUSH_MS, (ids) =>
-    markUsed(sql, ids).catch((error: unknown) => log.warn({ err: error }, 'last use of keys not recorded')),
-  );
+  const used = openUseRecorder({ name: 'use_of_keys', everyMs: FLUSH_MS, log }, (ids) => markUsed(sql, ids));
   return {
     async ofToken(token) {
       const parsed = parseToken(token);

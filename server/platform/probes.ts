@@ -15,14 +15,14 @@ import { openObjectStorage } from '../../drivers/object_storage/open';
 import { SourceError, type GitRemote, type SourceDriver, type Revision } from '../../drivers/source';
 import { openSource } from '../../drivers/source/git';
 import { openSourceUploads } from '../../drivers/source/upload_files';
-import { outboundOf } from './outbound';
+import { outboundOf, sourceOptionsOf } from './outbound';
 import { zoneProbes } from './zone_probes';
 
 /** Opens drivers lazily: the directory for sources is created at the first query of a repository. */
 export function openProbes(config: Config): Probes {
   let driver: Promise<SourceDriver> | null = null;
   const source = (): Promise<SourceDriver> =>
-    (driver ??= openSources(config).catch((error: unknown) => {
+    (driver ??= openSource(sourceOptionsOf(config)).catch((error: unknown) => {
       driver = null;
       throw error;
     }));
@@ -75,22 +75,6 @@ function bucketObjects(config: Config): Probes['bucketObjects'] {
       throw error;
     }
   };
-}
-
-function openSources({
-  runtimeDir,
-  sourceSizeMb,
-  allowHttpGit,
-  allowLocalGit,
-  allowPrivateAddresses,
-}: Config): Promise<SourceDriver> {
-  return openSource({
-    directory: runtimeDir,
-    sizeMb: sourceSizeMb,
-    allowHttpGit,
-    allowLocalGit,
-    allowPrivateAddresses,
-  });
 }
 
 async function resolveCommit(source: SourceDriver, remote: GitRemote, wanted: Revision): Promise<SourceResult> {

@@ -3,6 +3,7 @@
 import type { Identity } from '../../core/context';
 import type { Logger } from '../../core/log/log';
 import type { Sql } from '../../core/context';
+import { repeatWork } from '../../core/process/background';
 import { recordRefusals, type Refusals } from '../../models/projects/activity';
 
 export interface RefusalCounter {
@@ -16,14 +17,14 @@ const ENTRIES_MAX = 10_000;
 
 export function openRefusalCounter(sql: Sql, log: Logger): RefusalCounter {
   let open = new Map<string, Refusals>();
-  const flush = async (): Promise<void> => {
+  const failure = 'refused calls not noted';
+  const { finish } = repeatWork({ name: 'refused_calls', everyMs: MINUTE_MS, log, failure }, async () => {
     const entries = [...open.values()];
     open = new Map();
-    for (const entry of entries) {
-      await recordRefusals(sql, entry).catch((error: unknown) => log.warn({ err: error }, 'refused calls not noted'));
-    }
-  };
-  const timer = setInterval(() => void flush(), MINUTE_MS).unref();
+    let failed: unknown;
+    for (const entry of entries) await recordRefusals(sql, entry).catch((error: unknown) => (failed = error));
+    if (failed) throw failed;
+  });
   return {
     count(identity, project, code) {
       const name = `${identity.id} ${project?.id} ${code}`;
@@ -31,9 +32,6 @@ export function openRefusalCounter(sql: Sql, log: Logger): RefusalCounter {
       if (entry) entry.count += 1;
       else if (open.size < ENTRIES_MAX) open.set(name, { identity, project, code, count: 1 });
     },
-    close: () => {
-      clearInterval(timer);
-      return flush();
-    },
+    close: finish,
   };
 }

@@ -268,6 +268,5 @@ function encode(value: unknown): string {
 }
 
 function recordRobots(sql: Sql, log: Logger): UseRecorder {
-  const warn = (error: unknown): void => log.warn({ err: error }, 'last use of robot accounts not recorded');
-  return openUseRecorder(FLUSH_MS, (ids) => markRobotsUsed(sql, ids).catch(warn));
+  return openUseRecorder({ name: 'use_of_robots', everyMs: FLUSH_MS, log }, (ids) => markRobotsUsed(sql, ids));
 }

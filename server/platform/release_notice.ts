@@ -1,7 +1,7 @@
 // Asks the index at RELEASES_URL once a day for a newer release, for the dashboard to announce it.
 import { fetchReleaseIndex } from '../../core/releases/fetch_release';
 import { newestRelease } from '../../core/releases/release_index';
-import { repeatWork } from '../../core/process/repeated_work';
+import { repeatWork } from '../../core/process/background';
 import { claimReleaseCheck, noteRelease, retryReleaseCheck } from '../../models/identity/installation';
 import type { Platform } from './platform';
 import { releaseSource } from './release_source';
@@ -12,7 +12,7 @@ const LOOK_EVERY_MS = 5 * 60_000;
 export function startReleaseNotice({ config, database, log }: Platform): () => Promise<void> {
   if (config.releasesUrl === null || !config.releasesNotice) return async () => {};
   const failure = 'The index of releases could not be read: nobody learns of newer versions.';
-  const work = repeatWork({ everyMs: LOOK_EVERY_MS, log, failure }, async () => {
+  const work = repeatWork({ name: 'release_notice', everyMs: LOOK_EVERY_MS, log, failure }, async () => {
     if (!(await claimReleaseCheck(database))) return;
     try {
       const source = releaseSource(config);

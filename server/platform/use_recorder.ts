@@ -1,4 +1,6 @@
 // Records the use of keys, sessions and robot accounts: collected in memory, and written every few seconds.
+import type { Logger } from '../../core/log/log';
+import { repeatWork } from '../../core/process/background';
 
 export interface UseRecorder {
   add(id: string): void;
@@ -6,20 +8,16 @@ export interface UseRecorder {
   close(): Promise<void>;
 }
 
-/** @param write must not throw */
-export function openUseRecorder(everyMs: number, write: (ids: string[]) => Promise<unknown>): UseRecorder {
+/** @param write what fails to be written is not written again: the next use is */
+export function openUseRecorder(
+  { name, everyMs, log }: { name: string; everyMs: number; log: Logger },
+  write: (ids: string[]) => Promise<unknown>,
+): UseRecorder {
   const used = new Set<string>();
-  const flush = async (): Promise<void> => {
+  const { finish } = repeatWork({ name, everyMs, log, failure: 'last uses not recorded' }, async () => {
     const ids = [...used];
     used.clear();
     if (ids.length) await write(ids);
-  };
-  const timer = setInterval(() => void flush(), everyMs).unref();
-  return {
-    add: (id) => void used.add(id),
-    close: () => {
-      clearInterval(timer);
-      return flush();
-    },
-  };
+  });
+  return { add: (id) => void used.add(id), close: finish };
 }

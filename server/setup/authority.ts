@@ -1,8 +1,6 @@
 // The certificate authority and the clock: whether certificates can be ordered.
-import http from 'node:http';
-import https from 'node:https';
 import { readFileSync } from 'node:fs';
-import { rootCertificates } from 'node:tls';
+import { trusted } from '../../core/outbound/client';
 import { version } from '../../package.json';
 import { SetupError } from './setup_error';
 
@@ -40,8 +38,8 @@ export async function checkAuthority(
   caFile: string | null,
   timeSources: readonly string[],
 ): Promise<Directory> {
-  const ca = caFile === null ? undefined : [...rootCertificates, readRoots(caFile)];
-  const reply = await request(url, { ca }, WITHIN_MS).catch(async (error: NodeJS.ErrnoException) => {
+  const ca = caFile === null ? null : readRoots(caFile);
+  const reply = await request(url, ca, WITHIN_MS).catch(async (error: NodeJS.ErrnoException) => {
     if (DATE_ERRORS.has(error.code ?? '')) await requireClock(await timeOf(timeSources));
     throw new SetupError(`The certificate authority at ${url} cannot be reached: ${reasonOf(error)}.`);
   });
@@ -81,7 +79,7 @@ function durationOf(ms: number): string {
 
 async function timeOf(sources: readonly string[]): Promise<number | null> {
   const dates = sources.map(async (source) => {
-    const { date } = await request(source, {}, TIME_WITHIN_MS);
+    const { date } = await request(source, null, TIME_WITHIN_MS);
     if (date === null) throw new Error('no date');
     return date;
   });
@@ -118,28 +116,15 @@ function parseJson(text: string): Record<string, unknown> | null {
   }
 }
 
-function request(url: string, options: https.RequestOptions, withinMs: number): Promise<Reply> {
-  const client = url.startsWith('https:') ? https : http;
-  return new Promise((resolve, reject) => {
-    const sent = { ...options, headers: { 'User-Agent': AGENT }, agent: false, signal: AbortSignal.timeout(withinMs) };
-    const asked = client.get(url, sent, (response) => {
-      let text = '';
-      response.on('data', (chunk: Buffer) => {
-        text += chunk.toString();
-        if (text.length > BYTES_MAX) response.destroy(new Error('the answer is too long'));
-      });
-      response.on('error', reject);
-      response.on('end', () => {
-        const date = Date.parse(response.headers.date ?? '');
-        resolve({ status: response.statusCode ?? 0, text, date: Number.isNaN(date) ? null : date });
-      });
-    });
-    asked.on('error', reject);
-  });
+async function request(url: string, ca: string | null, withinMs: number): Promise<Reply> {
+  const bounds = { within: { ms: withinMs, of: 'response' }, bodyBytesMax: BYTES_MAX, redirects: 'returned' } as const;
+  const answer = await trusted(url, { headers: { 'User-Agent': AGENT }, ca, ...bounds });
+  const date = Date.parse(answer.headers.get('date') ?? '');
+  return { status: answer.status, text: await answer.text(), date: Number.isNaN(date) ? null : date };
 }
 
 function reasonOf({ code, name, message }: NodeJS.ErrnoException): string {
-  if (name === 'AbortError' || name === 'TimeoutError') return `no answer within ${WITHIN_MS / 1000} seconds`;
+  if (name === 'TimeoutError') return `no answer within ${WITHIN_MS / 1000} seconds`;
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'its name was not found; check the DNS of this machine';
   return code ?? message;
 }

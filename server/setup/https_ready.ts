@@ -1,10 +1,9 @@
 // Whether the service runs, and whether its ingress serves the new name with a valid certificate.
-import https from 'node:https';
 import { isIPv6 } from 'node:net';
-import { rootCertificates } from 'node:tls';
 import type { Config } from '../../core/config';
+import { own } from '../../core/outbound/client';
 
-const WITHIN_MS = 5_000;
+const WITHIN = { ms: 5_000, of: 'response' } as const;
 /** Of an ingress that has no certificate for the name yet. */
 const NO_CERTIFICATE = new Set(['ECONNRESET', 'EPROTO', 'ERR_SSL_TLSV1_UNRECOGNIZED_NAME']);
 const NOT_TRUSTED = 'is of an authority that browsers do not trust';
@@ -19,9 +18,7 @@ export function isUntrusted(problem: string): boolean {
 export async function apiProblem({ host, port }: Pick<Config, 'host' | 'port'>): Promise<string | null> {
   const everywhere = host === '0.0.0.0' || host === '::';
   const name = everywhere ? '127.0.0.1' : isIPv6(host) ? `[${host}]` : host;
-  const answer = await fetch(`http://${name}:${port}/readyz`, { signal: AbortSignal.timeout(WITHIN_MS) }).catch(
-    () => null,
-  );
+  const answer = await own(`http://${name}:${port}/readyz`, { within: WITHIN }).catch(() => null);
   if (!answer) return 'it does not answer';
   const { reasons = [] } = (await answer.json().catch(() => ({}))) as { reasons?: string[] };
   return answer.ok ? null : reasons.join(', ') || `it answers with status ${answer.status}`;
@@ -31,30 +28,25 @@ export async function apiProblem({ host, port }: Pick<Config, 'host' | 'port'>):
  * null when the API answers at the name over HTTPS with a chain that is valid, else why not.
  * @param roots PEM, additional trusted roots
  */
-export function httpsProblem(
+export async function httpsProblem(
   { ingressListen, ingressTlsPort }: Pick<Config, 'ingressListen' | 'ingressTlsPort'>,
   name: string,
   roots: string | null,
 ): Promise<string | null> {
   const address = { '0.0.0.0': '127.0.0.1', '::': '127.0.0.1' }[ingressListen] ?? ingressListen;
-  return new Promise((resolve) => {
-    const request = https.get(
-      {
-        ...{ host: address, port: ingressTlsPort ?? 443, servername: name, path: '/readyz', headers: { Host: name } },
-        ca: roots === null ? undefined : [...rootCertificates, roots],
-        ...{ agent: false, signal: AbortSignal.timeout(WITHIN_MS) },
-      },
-      (response) => {
-        response.resume();
-        resolve(response.statusCode === 200 ? null : `https://${name} answers with status ${response.statusCode}`);
-      },
-    );
-    request.on('error', (error: NodeJS.ErrnoException) => resolve(reasonOf(error, name)));
-  });
+  const at = { hostname: address, port: ingressTlsPort ?? 443 };
+  const request = { within: WITHIN, ca: roots, redirects: 'returned' } as const;
+  try {
+    const answer = await own(`https://${name}/readyz`, request, at);
+    await answer.body?.cancel();
+    return answer.status === 200 ? null : `https://${name} answers with status ${answer.status}`;
+  } catch (error) {
+    return reasonOf(error as NodeJS.ErrnoException, name);
+  }
 }
 
 function reasonOf({ code = '', name: kind, message }: NodeJS.ErrnoException, name: string): string {
-  if (kind === 'AbortError' || kind === 'TimeoutError') return `https://${name} does not answer in time`;
+  if (kind === 'TimeoutError') return `https://${name} does not answer in time`;
   if (code === 'ECONNREFUSED') return `nothing listens on the port of TLS`;
   if (NO_CERTIFICATE.has(code) || code.startsWith('ERR_SSL')) return `there is no certificate for ${name} yet`;
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `there is no certificate for ${name} yet`;

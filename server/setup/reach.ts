@@ -2,10 +2,11 @@
 // request to it that only this installation can answer.
 import { createHmac, randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import http, { type IncomingHttpHeaders } from 'node:http';
+import http from 'node:http';
 import { connect, isIPv6 } from 'node:net';
 import path from 'node:path';
 import { connect as connectTls } from 'node:tls';
+import { own } from '../../core/outbound/client';
 import { listenerOf } from './ports';
 import { PROOF_PATH, proofToken } from '../platform/setup_proof';
 import { SetupError } from './setup_error';
@@ -117,29 +118,33 @@ function listenReason({ code }: NodeJS.ErrnoException, port: number): string {
   return `Port ${port} cannot be used: ${code}.`;
 }
 
-type Asked = { token: string; status: number; headers: IncomingHttpHeaders; body: string } | { error: string };
+type Asked = { token: string; status: number; headers: Headers; body: string } | { error: string };
 
-function ask(name: string, address: string, port: number): Promise<Asked> {
+async function ask(name: string, address: string, port: number): Promise<Asked> {
   const token = proofToken(randomBytes(18).toString('base64url'));
-  return new Promise((resolve) => {
-    const fail = (error: NodeJS.ErrnoException): void => resolve({ error: error.code ?? error.name });
-    const signal = AbortSignal.timeout(WITHIN_MS);
-    const headers = { Host: name };
-    const request = http.get(
-      { host: address, port, path: PROOF_PATH + token, headers, agent: false, signal },
-      (response) => {
-        let body = '';
-        response.on('data', (chunk: Buffer) => {
-          body += chunk.toString();
-          if (body.length > BODY_MAX) response.destroy();
-        });
-        response.on('close', () =>
-          resolve({ token, status: response.statusCode ?? 0, headers: response.headers, body: body.trim() }),
-        );
-      },
-    );
-    request.on('error', fail);
-  });
+  const bounds = { within: { ms: WITHIN_MS, of: 'response' }, redirects: 'returned' } as const;
+  try {
+    const answer = await own(`http://${name}${PROOF_PATH}${token}`, bounds, { hostname: address, port });
+    const { status, headers } = answer;
+    return { token, status, headers, body: (await beginningOf(answer)).trim() };
+  } catch (error) {
+    const { code, name: kind } = error as NodeJS.ErrnoException;
+    return { error: code ?? kind };
+  }
+}
+
+/** As much of the body as says who answers, also where it breaks off. */
+async function beginningOf({ body }: Response): Promise<string> {
+  let text = '';
+  try {
+    for await (const piece of body ?? []) {
+      text += Buffer.from(piece as Uint8Array).toString();
+      if (text.length > BODY_MAX) break;
+    }
+  } catch {
+    // What came is judged.
+  }
+  return text;
 }
 
 interface Target {
@@ -170,7 +175,7 @@ function judge(
   }
   if (status === 200 && OUR_KIND.test(body))
     return `At ${at}, another installation of the platform answers. Each needs a domain of its own.`;
-  const location = headers.location ?? '';
+  const location = headers.get('location') ?? '';
   const who = proxy ? `a proxy (${proxy})` : 'another server';
   if (status >= 300 && status < 400 && location.startsWith('https:'))
     return (
@@ -183,11 +188,11 @@ function judge(
   );
 }
 
-function proxyOf(headers: IncomingHttpHeaders): string | null {
-  const name = PROXY_HEADERS.find((header) => headers[header] !== undefined);
+function proxyOf(headers: Headers): string | null {
+  const name = PROXY_HEADERS.find((header) => headers.has(header));
   return name === undefined
     ? null
-    : String(headers.server ?? headers[name])
+    : String(headers.get('server') ?? headers.get(name))
         .replace(/\p{C}/gu, '')
         .slice(0, 40);
 }

@@ -21,6 +21,7 @@ import {
   service,
   setUpAutoDeploy,
 } from '../support/deployments/auto_deploy_cases';
+import { anyAddress } from '../support/outbound';
 
 setUpAutoDeploy();
 
@@ -39,7 +40,7 @@ describe('watching', () => {
       sizeMb: 64,
       allowHttpGit: true,
       allowLocalGit: false,
-      allowPrivateAddresses: true,
+      outbound: anyAddress,
     });
     // Of all that a host has, this job takes the sources alone.
     const host = { source } as HostDrivers;

@@ -12,6 +12,7 @@ import { listen } from '../../server/platform/listener';
 import { startGitServer, type GitServer } from '../support/git/git_server';
 import { startService, type Answer, type TestService } from '../support/service';
 import { until } from '../support/runner/workshop';
+import { anyAddress } from '../support/outbound';
 
 const SETTINGS = { ALLOW_HTTP_GIT: '1', ALLOW_PRIVATE_ADDRESSES: '1', GIT_POLL_SECONDS: '2' };
 
@@ -29,7 +30,7 @@ beforeAll(async () => {
   service = await startService({ settings: SETTINGS });
   directory = mkdtempSync(path.join(tmpdir(), 'platform-api-sources-'));
   const { database, config, secrets, probes, log, databaseUrl } = service.platform;
-  const reach = { allowHttpGit: true, allowLocalGit: false, allowPrivateAddresses: true };
+  const reach = { allowHttpGit: true, allowLocalGit: false, outbound: anyAddress };
   // Of all that a host has, these jobs take the sources alone.
   const host = { source: await openSource({ directory, sizeMb: 64, ...reach }) } as HostDrivers;
   const drivers = { volumes: undefined as never, host };

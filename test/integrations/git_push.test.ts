@@ -14,7 +14,7 @@ import { job as repositoryJob } from '../../jobs/integrations/git_repository';
 import type { HostDrivers } from '../../jobs/job';
 import { startLoop, type Loop } from '../../jobs/loop';
 import { listen } from '../../server/platform/listener';
-import { outboundOf } from '../../server/platform/outbound';
+import { outboundOf, sourceOptionsOf } from '../../server/platform/outbound';
 import { startGitPeer, type GitPeer } from '../support/git/git_peer';
 import { storm } from '../support/email/receivers';
 import { startService, type Answer, type TestService } from '../support/service';
@@ -33,7 +33,7 @@ beforeAll(async () => {
   service = await startService({ settings });
   directory = mkdtempSync(path.join(tmpdir(), 'git-push-'));
   const { database, config, secrets, probes, log, databaseUrl } = service.platform;
-  const source = await openSource({ ...config, directory, sizeMb: 64 });
+  const source = await openSource({ ...sourceOptionsOf(config), directory, sizeMb: 64 });
   const host = { source, gitProviders: openGitProviders(outboundOf(config)) } as HostDrivers;
   loop = startLoop(
     {

@@ -48,7 +48,6 @@ function post(server: LfsServer, body: Buffer, ctx: DriverContext): Promise<WebR
       ...headers,
       Accept: TYPE,
       'Content-Type': TYPE,
-      'Content-Length': String(body.length),
     },
     body,
   }));

@@ -35,7 +35,12 @@ export async function requestLfs(
   const answer = await followRedirects(first, policy, async (hop) => {
     const endpoint = await resolveWebEndpoint(hop.url.href, rules, ctx);
     host = endpoint.host;
-    const got = await requestPinned(endpoint, { ...requestTo(endpoint, hop), method: first.method }, ctx);
+    const got = await requestPinned(
+      rules.outbound,
+      endpoint,
+      { ...requestTo(endpoint, hop), method: first.method },
+      ctx,
+    );
     const close = (): void => void got.response.destroy();
     return { answer: got, status: got.status, location: got.response.headers.location, close };
   });

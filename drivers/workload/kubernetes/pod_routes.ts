@@ -6,6 +6,7 @@ import type { Pod } from 'kubernetes-types/core/v1';
 import { derivedId } from '../../../core/ids';
 import { CONFIRMED_MS } from '../../../engines/ingress/confirmation';
 import type { IngressDriver, Route, Target } from '../../../engines/ingress/ingress';
+import { repeatWork } from '../../../core/process/background';
 import type { KubernetesClient } from '../../kubernetes/client/client';
 import type { Followed } from '../../kubernetes/client/follow';
 import { resourceTypes } from '../../kubernetes/client/resource_type';
@@ -107,9 +108,9 @@ export function followPodRoutes(
   const scope = { labelSelector: LABEL.workload };
   const options = { watchSeconds: WATCH_SECONDS };
   const followed: Followed<Pod> = client.follow(resourceTypes.pods, scope, handler, closing.signal, options);
-  const timer = setInterval(() => tick(state, followed), CONFIRM_EVERY_MS).unref();
+  const ticking = repeatWork({ name: 'pod_routes', everyMs: CONFIRM_EVERY_MS }, () => tick(state, followed));
   const stop = (): void => {
-    clearInterval(timer);
+    void ticking.stop();
     closing.abort();
   };
   return { ingress: ingressOf(state, stop), known };

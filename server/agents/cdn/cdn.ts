@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from '../../../core/config';
 import type { Logger } from '../../../core/log/log';
-import { repeatWork, type RepeatedWork } from '../../../core/process/repeated_work';
+import { repeatWork, type RepeatedWork } from '../../../core/process/background';
 import type { SecretBox } from '../../../core/secrets';
 import type { ControlDatabase } from '../../../db/control_database';
 import {
@@ -113,7 +113,9 @@ export function cdnLimits({ cdnDir, cdnSizeGb, cdnObjects }: Config): EmbeddedCd
 /** Writes the counters of the cache every ten seconds, not with each request. */
 export function startCdnCounting(driver: CdnDriver, database: ControlDatabase, log: Logger): RepeatedWork {
   const failure = 'counters of the CDN could not be stored';
-  return repeatWork({ everyMs: COUNT_EVERY_MS, log, failure }, () => storeTraffic(driver.takeTraffic(), database));
+  return repeatWork({ name: 'cdn_traffic', everyMs: COUNT_EVERY_MS, log, failure }, () =>
+    storeTraffic(driver.takeTraffic(), database),
+  );
 }
 
 async function storeTraffic(traffic: readonly CdnTraffic[], database: ControlDatabase): Promise<void> {

@@ -3,7 +3,7 @@
 import type { Config } from '../../../core/config';
 import { DriverError } from '../../../core/driver';
 import type { Logger } from '../../../core/log/log';
-import { repeatWork } from '../../../core/process/repeated_work';
+import { repeatWork } from '../../../core/process/background';
 import type { SecretBox } from '../../../core/secrets';
 import type { ControlDatabase } from '../../../db/control_database';
 import type { CdnDriver } from '../../../engines/cdn';
@@ -64,7 +64,7 @@ export async function startCdnFeed(parts: Parts): Promise<CdnFeed> {
       readLater();
     },
   };
-  const reading = repeatWork({ everyMs: READ_ALL_EVERY_MS, log, failure: FAILURE }, readAll);
+  const reading = repeatWork({ name: 'cdn_zones', everyMs: READ_ALL_EVERY_MS, log, failure: FAILURE }, readAll);
   // With each renewal purges are read too: a notification may be lost without the connection.
   const renewing = lease.start(() => {
     state.arePurgesOpen = true;

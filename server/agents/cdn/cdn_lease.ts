@@ -2,7 +2,7 @@
 // renew it in time answers from the origin alone until it has done what it missed.
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '../../../core/log/log';
-import { repeatWork } from '../../../core/process/repeated_work';
+import { repeatWork } from '../../../core/process/background';
 import type { ControlDatabase } from '../../../db/control_database';
 import { CACHE_LEASE_MS, removeCache, renewCache } from '../../../models/cdn/cdn_purge/work';
 
@@ -45,7 +45,7 @@ export function openCacheLease({ database, log }: { database: ControlDatabase; l
         if (!isClosed) currentUntil = begunAt + CURRENT_MS;
       };
       const failure = 'The cache of CDN zones could not be renewed. Requests go to the origins meanwhile.';
-      const renewing = repeatWork({ everyMs: RENEW_EVERY_MS, log, failure }, renew);
+      const renewing = repeatWork({ name: 'cdn_cache_renewal', everyMs: RENEW_EVERY_MS, log, failure }, renew);
       const first = renew().catch((error: unknown) => log.warn({ err: error }, failure));
       return {
         first,

@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { rootCertificates } from 'node:tls';
 import type { Config } from '../../../core/config';
 import { mailDirectory } from '../../../core/mail/mail_directory';
-import { isPublicAddress } from '../../../core/protocols/addresses';
 import { limits } from '../../../core/limits';
 import { dnsQuestions } from '../../../core/protocols/dns';
 import {
@@ -27,7 +26,7 @@ import { openMailStore, type MailStore } from './mail_store';
 import { startPlatformMail } from './platform_mail';
 import { trackedMessage } from './mail_tracking';
 import type { Logger } from '../../../core/log/log';
-import { repeatWork, type RepeatedWork } from '../../../core/process/repeated_work';
+import { repeatWork, type RepeatedWork } from '../../../core/process/background';
 import type { ControlDatabase } from '../../../db/control_database';
 import { filesWithoutMessage, pruneMessages, pruneSink } from '../../../models/email/mail/upkeep';
 
@@ -112,10 +111,16 @@ function routesOf(config: Config): (destination: string) => Promise<Route> {
     return () => Promise.resolve({ kind: 'hops', hops: [hop] });
   }
   const dns = dnsQuestions({ resolvers: [...config.dnsResolvers] });
-  const isAllowed = config.allowPrivateAddresses ? (): boolean => true : isPublicAddress;
-  const policyOf = stsPolicies({ dns, outbound: outboundOf(config) });
+  const outbound = outboundOf(config);
+  const policyOf = stsPolicies({ dns, outbound });
   return (destination) =>
-    directRoute(destination, { dns, isAllowed, policyOf, port: config.mailDirectPort, ca: roots });
+    directRoute(destination, {
+      dns,
+      isAllowed: (address) => outbound.isAllowed(address),
+      policyOf,
+      port: config.mailDirectPort,
+      ca: roots,
+    });
 }
 
 // Clears away what mail leaves behind: messages of long ago, what the sink does not keep, and files of messages that
@@ -136,7 +141,7 @@ interface Parts {
 /** Begins at once. */
 function startMailUpkeep(parts: Parts): Pick<RepeatedWork, 'stop'> {
   const failure = 'the upkeep of mail has failed';
-  const upkeep = repeatWork({ everyMs: EVERY_MS, log: parts.log, failure }, () => maintain(parts));
+  const upkeep = repeatWork({ name: 'mail_upkeep', everyMs: EVERY_MS, log: parts.log, failure }, () => maintain(parts));
   upkeep.runNow();
   return upkeep;
 }

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { limits } from '../../../core/limits';
 import { serviceSocket } from '../../../core/platform_names';
 import { visitorOf } from '../../../core/process/ingress_connections';
-import { repeatWork } from '../../../core/process/repeated_work';
+import { repeatWork } from '../../../core/process/background';
 import { endOfPrefix } from '../../../core/protocols/objects';
 import type { ControlDatabase } from '../../../db/control_database';
 import {
@@ -189,7 +189,7 @@ function openTraffic({ database, log }: Parts): Traffic {
     await served.storeTraffic(database, traffic, keys);
   };
   const failure = 'the traffic of buckets could not be stored';
-  const storing = repeatWork({ everyMs: COUNT_EVERY_MS, log, failure }, store);
+  const storing = repeatWork({ name: 'bucket_traffic', everyMs: COUNT_EVERY_MS, log, failure }, store);
   return {
     count(bucketId, egressBytes, accessKeyId) {
       const sums = counted.get(bucketId) ?? { egress: 0, requests: 0 };
@@ -220,7 +220,7 @@ function openSweep({ database, log }: Parts, blobs: BlobStore): Sweep {
     if (removed) log.warn({ files: removed }, 'files of uploads that were never finished were removed');
   };
   const failure = 'files of objects could not be removed';
-  const { stop } = repeatWork({ everyMs: SWEEP_EVERY_MS, log, failure }, sweep);
+  const { stop } = repeatWork({ name: 'object_garbage', everyMs: SWEEP_EVERY_MS, log, failure }, sweep);
   return { wake: () => void (isDue = true), stop };
 }
 

@@ -1,5 +1,6 @@
 // The checks of a remote region, fetched from the platform over HTTP. Lost requests and results are sent again: leases
 // expire, and a result counts once.
+import { trusted } from '../../../core/outbound/client';
 import {
   leaseIdOf,
   parseLeaseId,
@@ -107,13 +108,11 @@ async function post<Answer>(
   path: string,
   body: ChecksRequest | { results: CheckReport[] },
 ): Promise<Answer> {
-  const response = await fetch(url + path, {
+  const response = await trusted(url + path, {
     method: 'POST',
     headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
     body: JSON.stringify(body),
-    // The key goes nowhere else.
-    redirect: 'error',
-    signal: AbortSignal.timeout(REQUEST_MS),
+    within: { ms: REQUEST_MS, of: 'response' },
   });
   const text = await response.text();
   if (response.ok) return JSON.parse(text) as Answer;

@@ -1,6 +1,7 @@
 // Tells processes of the API, which have no account in the cluster, what it can do.
 import { driverContext } from '../../../core/driver';
 import type { Logger } from '../../../core/log/log';
+import { repeatWork } from '../../../core/process/background';
 import type { ControlDatabase } from '../../../db/control_database';
 import type { WorkloadDriver } from '../../../drivers/workload';
 import { saveClusterMeasures } from '../../../models/applications/cluster_facts';
@@ -17,26 +18,10 @@ interface Parts {
 
 /** Begins at once, and goes on while the cluster or the database is away. `close` waits for the present look. */
 export function keepClusterFacts({ database, workloads, log }: Parts): { close(): Promise<void> } {
-  let running: Promise<void> | null = null;
-  let isAway = false;
-  const look = async (): Promise<void> => {
-    try {
-      await saveClusterMeasures(database, await workloads.measures(driverContext(READ_MS)));
-      isAway = false;
-    } catch (error) {
-      if (!isAway) log.warn({ err: error }, 'what the cluster can do is not known; it is tried again');
-      isAway = true;
-    }
-  };
-  const next = (): void => {
-    running ??= look().finally(() => (running = null));
-  };
-  next();
-  const timer = setInterval(next, EVERY_MS).unref();
-  return {
-    async close() {
-      clearInterval(timer);
-      await running;
-    },
-  };
+  const failure = 'what the cluster can do is not known; it is tried again';
+  const work = repeatWork({ name: 'cluster_facts', everyMs: EVERY_MS, log, failure }, async () =>
+    saveClusterMeasures(database, await workloads.measures(driverContext(READ_MS))),
+  );
+  work.runNow();
+  return { close: work.stop };
 }

@@ -1,5 +1,6 @@
 // Keeps rows of instances in step with the pods of a cluster: the API, deployments and routes read the rows.
 import type { Logger } from '../../../core/log/log';
+import { repeatWork } from '../../../core/process/background';
 import type { ControlDatabase } from '../../../db/control_database';
 import type { WorkloadDriver, WorkloadInstance } from '../../../drivers/workload';
 import type { Shipper } from '../shipper';
@@ -64,16 +65,19 @@ export function startPodRows(parts: Parts): PodRows {
     taskChanged: (id) => parts.taskChanged(id),
   });
   let confirmedAt = -Infinity;
-  const confirming = setInterval(() => {
+  const failure = 'the rows of pods were not confirmed';
+  const { log } = parts;
+  const confirming = repeatWork({ name: 'pod_rows', everyMs: CONFIRM_EVERY_MS, log, failure }, async () => {
     const { provenAt } = followed;
     if (provenAt <= confirmedAt || !isWritten(state)) return;
     confirmedAt = provenAt;
-    void confirm(state, provenAt);
-  }, CONFIRM_EVERY_MS).unref();
+    // Ingresses that cannot ask the cluster rely on the rows for a while after it.
+    await confirmPodRows(parts.database, provenAt);
+  });
   return {
     async close() {
       state.isClosed = true;
-      clearInterval(confirming);
+      await confirming.stop();
       followed.stop();
       clearTimeout(state.retry);
       await state.running;
@@ -84,13 +88,6 @@ export function startPodRows(parts: Parts): PodRows {
 
 const isWritten = ({ waiting, listed, running }: State): boolean =>
   running === null && listed === null && waiting.size === 0;
-
-/** Ingresses that cannot ask the cluster rely on the rows for a while after `provenAt`. */
-async function confirm({ database, log }: State, provenAt: number): Promise<void> {
-  await confirmPodRows(database, provenAt).catch((error: unknown) =>
-    log.warn({ err: error }, 'the rows of pods were not confirmed'),
-  );
-}
 
 function wake(state: State): void {
   state.running ??= writeAll(state)

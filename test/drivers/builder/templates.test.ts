@@ -11,6 +11,7 @@ import { openSource } from '../../../drivers/source/git';
 import { openWorkshop, type Built, type Running } from '../../support/runner/built';
 import { createEmptyDatabase } from '../../support/databases/database';
 import { needs } from '../../support/runner/programs';
+import { publicAddresses } from '../../support/outbound';
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'templates-'));
 const workshop = openWorkshop();
@@ -22,7 +23,7 @@ beforeAll(async () => {
     sizeMb: 1,
     allowHttpGit: false,
     allowLocalGit: false,
-    allowPrivateAddresses: false,
+    outbound: publicAddresses,
   });
 });
 

@@ -11,6 +11,7 @@ import { SourceError } from '../../../drivers/source';
 import { openSource } from '../../../drivers/source/git';
 import { startGitServer } from '../../support/git/git_server';
 import { openTrial, withinMs, type Trial, type Variant } from '../../support/builds/runtime';
+import { anyAddress } from '../../support/outbound';
 
 const isRoot = process.getuid?.() === 0;
 const hasPython = spawnSync('python3', ['--version']).status === 0;
@@ -178,7 +179,7 @@ test('folders without files cannot keep git busy for ever', async () => {
     sizeMb: 64,
     allowHttpGit: true,
     allowLocalGit: false,
-    allowPrivateAddresses: true,
+    outbound: anyAddress,
   });
   try {
     git.makeRepository('bomb', { a: 'a' });

@@ -13,6 +13,7 @@ import { addLargeFile } from '../../support/builds/lfs_server';
 import { processesWith } from '../../support/processes/processes';
 import { everythingBelow, openSourceBench, soon, type SourceBench } from '../../support/builds/source_bench';
 import { startSshGitServer, type SshGitServer } from '../../support/git/ssh_git_server';
+import { publicAddresses } from '../../support/outbound';
 
 const password = 't0ken-for-large-files';
 const encoded = Buffer.from(`oauth2:${password}`).toString('base64');
@@ -159,7 +160,7 @@ test('count against the size of a source before one of them is fetched', async (
 });
 
 test('no address that a repository or its server names leads into a private network', async () => {
-  const rules = { allowHttpGit: true, allowLocalGit: true, allowPrivateAddresses: false };
+  const rules = { allowHttpGit: true, allowLocalGit: true, outbound: publicAddresses };
   const endpoint: RemoteEndpoint = {
     ...{ scheme: 'https', address: 'https://git.example.com/a.git/info/lfs', host: 'git.example.com', port: 443 },
     ips: ['192.0.2.1'],

@@ -6,6 +6,7 @@ import type { GitRemote, SourceDriver } from '../../../drivers/source';
 import { startGitServer, type GitServer } from '../../support/git/git_server';
 import { processesWith } from '../../support/processes/processes';
 import { everythingBelow, openSourceBench, soon, type SourceBench } from '../../support/builds/source_bench';
+import { publicAddresses } from '../../support/outbound';
 
 let bench: SourceBench;
 let server: GitServer;
@@ -25,7 +26,7 @@ afterAll(() => bench.close());
 
 describe('where it may go', () => {
   test('not into private networks, unless allowed', async () => {
-    const strict = await bench.strict({ allowPrivateAddresses: false });
+    const strict = await bench.strict({ outbound: publicAddresses });
     const id = bench.fresh('app');
     server.makeRepository(id, { 'a.txt': 'a' });
     const { port } = new URL(server.url(id));

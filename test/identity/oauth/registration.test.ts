@@ -1,7 +1,7 @@
 // Clients that register themselves (RFC 7591), with oauth4webapi, openid-client and the MCP SDK as programs.
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { sweepOauthRecords } from '../../../models/periodic_task';
+import { RETENTIONS, sweep } from '../../../models/periodic_task';
 import { makeContext } from '../../../server/platform/context';
 import { isSelfRegistered } from '../../../models/identity/oauth/client';
 import { startService, type TestService } from '../../support/service';
@@ -215,7 +215,8 @@ it('forgets clients that nobody uses', async () => {
   await service.sql(`update oauth_records set expires_at = expires_at - interval '50 hours' where kind = 'Client'`);
   const gone = await person.open((await (await openClient(service, body.client_id)).ask()).url);
   expect(gone.status).toBe(400);
-  await sweepOauthRecords(service.platform.database as never);
+  const retention = RETENTIONS.find(({ table }) => table === 'oauth_records')!;
+  await sweep(service.platform.database as never, retention);
   expect(await isSelfRegistered(ctx, body.client_id)).toBe(false);
   expect((await person.open((await client.ask()).url)).title).toContain('Allow');
 });

@@ -6,6 +6,7 @@ import { driverContext, type DriverContext } from '../../../core/driver';
 import { SourceError, type GitRemote, type SourceDriver, type SourceFailure } from '../../../drivers/source';
 import { openSource, type SourceOptions } from '../../../drivers/source/git';
 import { startGitServer, type GitServer } from '../git/git_server';
+import { anyAddress } from '../outbound';
 
 export interface SourceBench {
   folder: string;
@@ -23,7 +24,7 @@ export interface SourceBench {
   close(): Promise<void>;
 }
 
-export const everythingAllowed = { allowHttpGit: true, allowLocalGit: true, allowPrivateAddresses: true, sizeMb: 64 };
+export const everythingAllowed = { allowHttpGit: true, allowLocalGit: true, outbound: anyAddress, sizeMb: 64 };
 
 export async function openSourceBench(): Promise<SourceBench> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'source-'));

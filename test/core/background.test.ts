@@ -1,5 +1,5 @@
 // Work that is repeated in the background: one run at a time, one line for an outage, a last run where it is asked for.
-import { repeatWork, type RepeatedWork } from '../../core/process/repeated_work';
+import { repeatWork, type RepeatedWork } from '../../core/process/background';
 import { createLog } from '../../core/log/log';
 
 const EVERY_MS = 5;
@@ -11,7 +11,7 @@ afterEach(() => repeated?.stop());
 
 const log = createLog('warn', { write: (line: string) => void warned.push((JSON.parse(line) as { msg: string }).msg) });
 const repeat = (work: () => Promise<void>): RepeatedWork =>
-  (repeated = repeatWork({ everyMs: EVERY_MS, log, failure: 'it failed' }, work));
+  (repeated = repeatWork({ name: 'test_work', everyMs: EVERY_MS, log, failure: 'it failed' }, work));
 
 /** Resolves after so many calls of `count`. */
 function counter(wanted: number): { count(): void; reached: Promise<void>; runs(): number } {
@@ -62,7 +62,7 @@ test('stop waits for the run that is under way, and none follows', async () => {
 
 test('finish runs it once more, and does not reject', async () => {
   const { count, runs } = counter(1);
-  const work = repeatWork({ everyMs: 60_000, log, failure: 'it failed' }, async () => {
+  const work = repeatWork({ name: 'test_work', everyMs: 60_000, log, failure: 'it failed' }, async () => {
     count();
     throw new Error('away');
   });

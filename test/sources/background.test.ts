@@ -1,0 +1,29 @@
+// Repeated work is in the register of core/process/background.ts.
+import { readSource, repositoryFiles } from '../support/runner/repository';
+
+const SERVER_SIDE = /^(core|contract|db|models|engines|drivers|jobs|resolvers|rest|server)\/.*\.ts$/;
+/** Timers that end with one connection, request, stop or process of their own. */
+const OTHERS = [
+  ...['core/process/background.ts', 'core/process/close_servers.ts', 'drivers/kubernetes/client/pod_stream.ts'],
+  // The ingress is a process without an admin port; the control plane is told what it does.
+  ...['engines/ingress/http/http.ts', 'engines/ingress/process/program.ts', 'engines/ingress/tls_contexts.ts'],
+  ...['jobs/deployments/deployment/row.ts', 'rest/event_stream.ts'],
+  // It measures how late itself is.
+  'server/agents/observers/check_loop.ts',
+  ...['server/cluster/web_processes.ts', 'server/http/drain.ts', 'server/http/source_uploads.ts'],
+  'server/runs/session.ts',
+];
+
+const files = repositoryFiles().filter((file) => SERVER_SIDE.test(file));
+
+test('nobody else sets an interval', () => {
+  expect(files.filter((file) => /\bsetInterval\(/.test(readSource(file)))).toEqual(OTHERS);
+});
+
+test('each work has a name of its own', () => {
+  const names = files.flatMap((file) =>
+    [...readSource(file).matchAll(/(?:repeatWork|openUseRecorder)\(\{\s*name: '([^']*)'/g)].map(([, name]) => name),
+  );
+  expect(names.length).toBeGreaterThan(20);
+  expect(names.filter((name, at) => names.indexOf(name) !== at || !/^[a-z]+(_[a-z]+)*$/.test(name ?? ''))).toEqual([]);
+});
