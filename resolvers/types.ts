@@ -1189,6 +1189,7 @@ export type ViewerResolvers<ContextType = Context, ParentType extends ResolversP
   email_confirmed?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   two_factor_enabled?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   recovery_codes_left?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  is_operator?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
 };
 
 export type AccountResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Account'] = ResolversParentTypes['Account']> = {

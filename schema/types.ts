@@ -202,7 +202,7 @@ export type Query = {
   getError: Error;
   /** Lists the incidents of an observer, newest first. Incidents are kept for one year. */
   listObserverIncidents: IncidentList;
-  /** Returns the version of this installation, and for users of its first account the newest release. */
+  /** Returns the version of this installation, and for its operators the newest release. */
   installation: Installation;
   /** Lists the current instances of an application, newest first. */
   listApplicationInstances: InstanceList;
@@ -3489,6 +3489,8 @@ export type Viewer = {
   two_factor_enabled: Scalars['Boolean']['output'];
   /** Number of unused recovery codes. */
   recovery_codes_left: Scalars['Int']['output'];
+  /** Whether the user is an operator of the installation. */
+  is_operator: Scalars['Boolean']['output'];
 };
 
 /** The owner of users and projects. Rate limits, suspension and billing apply per account. */
@@ -6870,7 +6872,7 @@ export type Installation = {
   version: Scalars['String']['output'];
   /**
    * The newest release in the index of releases, if it is newer than this installation. `null` if there is none, if the
-   * installation does not ask for one, and for users of other accounts than the first one.
+   * installation does not ask for one, and for users who are no operators.
    */
   newer_release?: Maybe<NewerRelease>;
   /**

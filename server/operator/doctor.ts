@@ -25,6 +25,7 @@ import { cluster } from './doctor_cluster';
 import { database } from './doctor_database';
 import { hostUrl } from './doctor_host_url';
 import { nameserver } from './doctor_nameserver';
+import { operators } from './doctor_operators';
 import { projectNetworks } from './doctor_networks';
 import type { Finding } from './finding';
 import { lastUpgrade } from './upgrade/finding';
@@ -62,6 +63,7 @@ const checks: Record<string, Check> = {
   'data directory': dataDirectory,
   'secret key': secretKey,
   database,
+  operators,
   host,
   isolation,
   'networks of projects': projectNetworks,
