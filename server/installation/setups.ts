@@ -40,9 +40,10 @@ export function setupsOf(config: Config): Setups {
       if (reason !== null) throw problem('engine_unavailable', reason);
       const installation = findInstallation();
       await requireIdle(installation);
+      const given = words(plan, choice);
       const started = newRun(tokenHash, addressOf(plan));
       await writeSetupRun(installation, started);
-      await start(installation, started, [...words(plan, choice)]);
+      await start(installation, started, given);
       return started.address;
     },
     async setupProgress(tokenHash) {
@@ -150,9 +151,15 @@ export async function isSetupRunning(): Promise<boolean> {
 
 async function start(installation: Installation, started: SetupRun, given: string[]): Promise<void> {
   const program = path.join(installation.prefix, 'current', 'bin', 'platform');
-  // Its output may have the address with the code of the first start.
-  const properties = ['Type=exec', 'StandardOutput=null', 'WorkingDirectory=/', 'Restart=on-abnormal', 'RestartSec=1'];
-  const unit = ['--quiet', '--collect', `--unit=${UNIT}`, ...properties.map((one) => `--property=${one}`)];
+  // Its output may have the address with the code of the first start. A database server that it has started outlives it.
+  const properties = ['Type=exec', 'StandardOutput=null', 'KillMode=process', 'WorkingDirectory=/'];
+  const again = ['Restart=on-abnormal', 'RestartSec=1'];
+  const unit = [
+    '--quiet',
+    '--collect',
+    `--unit=${UNIT}`,
+    ...[...properties, ...again].map((one) => `--property=${one}`),
+  ];
   try {
     await run('systemd-run', [...unit, '--', program, 'setup', ...given, '--journal'], driverContext(WITHIN_MS));
   } catch {

@@ -83,10 +83,7 @@ describe('an upgrade from a release without operators', () => {
         where id = (select account_id from users where email = 'b@example.com')`,
       [],
     );
-    await service.sql(
-      `update users set created_at = now() - interval '10 years' where email = 'b@example.com'`,
-      [],
-    );
+    await service.sql(`update users set created_at = now() - interval '10 years' where email = 'b@example.com'`, []);
     expect(await migrate()).toEqual([]);
   });
 });

@@ -17,7 +17,7 @@ export function OperatorPage({ title, children }: { title: string; children: Com
     );
   }
   return (
-    <Page title={title} trail={title === 'Installation' ? [] : TRAIL} command="svc whoami">
+    <Page title={title} trail={title === 'Installation' ? [] : TRAIL}>
       {children}
     </Page>
   );

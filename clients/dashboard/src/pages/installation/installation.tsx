@@ -1,5 +1,5 @@
 // The installation, for its operators: version, names, certificates, upgrade and rollback.
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { graphql, type ResultOf } from '../../api/graphql';
 import { useMoving } from '../../api/use_moving';
 import { useQuery } from '../../api/use_query';
@@ -7,7 +7,7 @@ import { Copyable } from '../../parts/copy';
 import { Facts, Section, Table, Waiting } from '../../parts/page';
 import { Status } from '../../parts/status';
 import { Ago } from '../../parts/time';
-import { installation, loadSession } from '../../session';
+import { installation } from '../../session';
 import { OperatorPage } from './frame';
 import { Change, Steps } from './upgrade';
 
@@ -60,11 +60,12 @@ function State() {
   const state = data?.installationState;
   const isMoving = state?.upgrade?.outcome === 'running';
   useMoving(isMoving, reload);
-  const endedAt = state?.upgrade?.ended_at;
-  // The version, and whether a newer one is there, are known anew.
+  const hasMoved = useRef(false);
+  // The pages are those of the other release then.
   useEffect(() => {
-    if (endedAt) void loadSession().catch(() => undefined);
-  }, [endedAt]);
+    if (state?.upgrade && hasMoved.current && !isMoving) location.reload();
+    hasMoved.current ||= isMoving;
+  }, [state, isMoving]);
   if (!state) return <Waiting error={error} rows={8} />;
   return (
     <>
@@ -101,7 +102,11 @@ function Versions({ state, reload }: { state: InstallationState; reload(): Promi
           <h3>
             Version {newer.version} is available{newer.security === null ? '' : ', with changes to security'}
           </h3>
-          {newer.changes && <pre class="changes">{newer.changes}</pre>}
+          {newer.changes && (
+            <pre class="changes" tabIndex={0}>
+              {newer.changes}
+            </pre>
+          )}
           {canStart ? (
             <p>
               <button type="button" onClick={() => setAsked('upgrade')}>

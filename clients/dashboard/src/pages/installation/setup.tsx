@@ -77,6 +77,8 @@ export function SetupPage() {
 function Choice({ begun }: { begun(started: Started): void }) {
   const fields = useFields({ domain: '', email: viewer.value?.user.email ?? '', apps_domain: '', ips: '' });
   const [input, setInput] = useState<Input | null>(null);
+  const { data, error } = useQuery(OBSTACLE, {});
+  const state = data?.installationState;
   const show = (event: SubmitEvent): void => {
     event.preventDefault();
     const { domain, email, apps_domain, ips } = fields.values;
@@ -87,6 +89,7 @@ function Choice({ begun }: { begun(started: Started): void }) {
       ips: addresses.length ? addresses : null,
     });
   };
+  if (!state) return <Waiting error={error} rows={6} />;
   return (
     <>
       <p>
@@ -122,13 +125,18 @@ function Choice({ begun }: { begun(started: Started): void }) {
           <button type="submit">{input ? 'Show anew' : 'Show what it needs'}</button>
         </p>
       </form>
-      {input && <Planned key={JSON.stringify(input)} input={input} begun={begun} />}
+      {input && <Planned key={JSON.stringify(input)} input={input} obstacle={state.setup_obstacle} begun={begun} />}
     </>
   );
 }
 
-function Planned({ input, begun }: { input: Input; begun(started: Started): void }) {
-  const obstacle = useQuery(OBSTACLE, {});
+interface PlannedProps {
+  input: Input;
+  obstacle: string | null;
+  begun(started: Started): void;
+}
+
+function Planned({ input, obstacle, begun }: PlannedProps) {
   const { data, error } = useQuery(PLAN, { input }, CHECK_AGAIN_MS);
   const [asks, setAsks] = useState(false);
   const detail = error?.errors.map((one) => one.detail).join(' ');
@@ -140,8 +148,7 @@ function Planned({ input, begun }: { input: Input; begun(started: Started): void
     );
   }
   const plan = data?.setupPlan;
-  const state = obstacle.data?.installationState;
-  if (!plan || !state) return <Waiting error={error ?? obstacle.error} rows={6} />;
+  if (!plan) return <Waiting error={error} rows={6} />;
   const open = plan.names.filter(({ status }) => status !== 'ok');
   const start = async (password: string): Promise<void> =>
     begun((await request(SET_UP, { input, password })).setUpInstallation);
@@ -149,7 +156,7 @@ function Planned({ input, begun }: { input: Input; begun(started: Started): void
     <>
       <Records plan={plan} />
       <Names plan={plan} />
-      {state.setup_obstacle === null ? (
+      {obstacle === null ? (
         <p>
           <button type="button" disabled={open.length > 0} onClick={() => setAsks(true)}>
             Set up {plan.address}
@@ -157,7 +164,7 @@ function Planned({ input, begun }: { input: Input; begun(started: Started): void
           {open.length > 0 && <span class="faint"> Once all names lead to this machine.</span>}
         </p>
       ) : (
-        <ByHand plan={plan} obstacle={state.setup_obstacle} domain={input.domain} />
+        <ByHand plan={plan} obstacle={obstacle} domain={input.domain} />
       )}
       {asks && (
         <WithPassword title={`Set up ${plan.address}?`} verb="Set up" work={start} onClose={() => setAsks(false)}>

@@ -88,7 +88,7 @@ export function WithPassword({ title, verb, children, work, onClose }: WithPassw
   );
 }
 
-const STATES = { open: 'open', running: 'running', done: 'done', failed: 'failed' } as const;
+const STATES = { open: 'to_come', running: 'under_way', done: 'done', failed: 'failed' } as const;
 const TONES = { running: '', done: 'good', undone: 'bad', failed: 'bad' } as const;
 
 export function Steps({ upgrade }: { upgrade: Upgrade }) {
