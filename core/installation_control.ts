@@ -30,9 +30,9 @@ export interface InstallationControl {
 /** As an operator types it. */
 export interface DomainChoice {
   domain: string;
-  apps_domain?: string | null;
-  email?: string | null;
-  ips?: string[] | null;
+  apps_domain?: string | null | undefined;
+  email?: string | null | undefined;
+  ips?: readonly string[] | null | undefined;
 }
 
 export interface DomainPlan {

@@ -101,7 +101,7 @@ function parsed(field: string, text: string): string {
 
 function wrong(field: string, detail: string): Error {
   return problem('validation_failed', undefined, {
-    errors: [{ field: `input.${field}`, code: 'invalid_format', detail }],
+    errors: [{ field, code: 'invalid_format', detail }],
   });
 }
 
