@@ -29,10 +29,12 @@ export function upgradesOf(config: Pick<Config, 'releasesUrl'>): Upgrades {
       return journal && progressOf(journal);
     },
     async beginUpgrade(version) {
+      requireNoObstacle();
       if (config.releasesUrl === null) throw problem('engine_unavailable', 'RELEASES_URL is not set any more.');
       await begin({ kind: 'upgrade', to: version, file: null, restores: null });
     },
     async beginRollback() {
+      requireNoObstacle();
       await begin({ kind: 'rollback', to: versionBefore(findInstallation()), file: null, restores: null });
     },
   };
@@ -51,10 +53,14 @@ function obstacle(): string | null {
   return null;
 }
 
-/** @throws invalid_state, engine_unavailable */
-async function begin(wanted: Pick<Journal, 'kind' | 'to' | 'file' | 'restores'>): Promise<void> {
+/** @throws engine_unavailable */
+function requireNoObstacle(): void {
   const reason = obstacle();
   if (reason !== null) throw problem('engine_unavailable', reason);
+}
+
+/** @throws invalid_state */
+async function begin(wanted: Pick<Journal, 'kind' | 'to' | 'file' | 'restores'>): Promise<void> {
   if (await isSetupRunning())
     throw problem('invalid_state', 'The domain is being set up. Begin again when that has ended.');
   try {
