@@ -176,3 +176,48 @@ asRoot('a session that was revoked sees nothing of an upgrade, which goes on, an
   const { upgrade } = (await ask(STATE)).data.installationState;
   expect(upgrade.summary).toContain(`was not made, and ${version} serves as before: ${FAILING} ends again and again`);
 });
+
+/** Runs what is behind `--`, as a transient unit does. */
+const SYSTEMD_RUN = `#!/bin/bash
+cd /run/stand-in && printf '%s\\n' "$@" >setup-words
+while [ "$1" != -- ]; do shift; done
+shift
+env -i PATH="$PATH" "$@" >/dev/null 2>setup.log </dev/null &
+echo $! >setup.pid
+`;
+
+asRoot('a setup that an operator starts checks first, says why it goes no further, and changes nothing', async () => {
+  writeFileSync(path.join(machine.directory, 'systemd-run'), SYSTEMD_RUN);
+  const settings = 'ACME_DIRECTORY=http://127.0.0.1:1/directory';
+  await machine.run(`install -m 755 systemd-run /usr/local/bin/systemd-run
+    echo '${settings}' >>/etc/platform/platform.env && systemctl restart platform.service`);
+  await machine.waitUntilServed(version);
+  const before = (await machine.run('cat /etc/platform/platform.env')).out;
+  const query = `mutation ($input: SetupInput!, $password: String!) {
+    setUpInstallation(input: $input, password: $password) { token address } }`;
+  const input = { domain: 'Example.com', email: 'ops@example.com', ips: ['192.0.2.10'] };
+  expect((await ask('{ installationState { setup_obstacle } }')).data.installationState.setup_obstacle).toBeNull();
+  const { data } = await ask(query, { input, password: PASSWORD });
+  expect(data.setUpInstallation.address).toBe('https://platform.example.com');
+  const { token } = data.setUpInstallation;
+  const kept = cookie;
+  cookie = '';
+  const progress = 'query ($token: String!) { setupProgress(token: $token) { outcome lines reason address } }';
+  expect((await ask(progress, { token: `${token}x` })).errors[0].extensions.code).toBe('not_found');
+  let found = (await ask(progress, { token })).data.setupProgress;
+  for (const until = Date.now() + 90_000; found.outcome === 'running' && Date.now() < until; await sleep(500))
+    found = (await ask(progress, { token })).data.setupProgress;
+  cookie = kept;
+  expect(found).toMatchObject({ outcome: 'failed', address: 'https://platform.example.com' });
+  expect(found.reason).toMatch(
+    /The certificate authority at http:\/\/127\.0\.0\.1:1\/directory cannot be reached|[Pp]ort/,
+  );
+  expect(found.lines.join('\n')).toContain('Records of example.com');
+  expect((await machine.run('cat /etc/platform/platform.env')).out).toBe(before);
+  const { out } = await machine.run('cat /run/stand-in/setup-words; ls -l /opt/platform/.setup');
+  expect(out.split('\n')).toEqual(
+    expect.arrayContaining(['--property=StandardOutput=null', '--domain=example.com', '--ip=192.0.2.10', '--journal']),
+  );
+  expect(out).toMatch(/^-rw------- .*run\.json$/m);
+  expect(out).not.toContain(PASSWORD);
+});
