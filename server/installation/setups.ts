@@ -152,7 +152,13 @@ export async function isSetupRunning(): Promise<boolean> {
 async function start(installation: Installation, started: SetupRun, given: string[]): Promise<void> {
   const program = path.join(installation.prefix, 'current', 'bin', 'platform');
   // Its output may have the address with the code of the first start. A database server that it has started outlives it.
-  const properties = ['Type=exec', 'StandardOutput=null', 'KillMode=process', 'WorkingDirectory=/'];
+  const properties = [
+    'Type=exec',
+    'StandardOutput=null',
+    'StandardError=journal',
+    'KillMode=process',
+    'WorkingDirectory=/',
+  ];
   const again = ['Restart=on-abnormal', 'RestartSec=1'];
   const unit = [
     '--quiet',
