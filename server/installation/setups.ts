@@ -151,7 +151,7 @@ export async function isSetupRunning(): Promise<boolean> {
 
 async function start(installation: Installation, started: SetupRun, given: string[]): Promise<void> {
   const program = path.join(installation.prefix, 'current', 'bin', 'platform');
-  // Its output may have the address with the code of the first start. A database server that it has started outlives it.
+  // Its output may have the address with the code of the first start. A database server that it starts outlives it.
   const properties = [
     'Type=exec',
     'StandardOutput=null',

@@ -1,5 +1,5 @@
-// Upgrades and rollbacks that an operator starts in the dashboard. They are those of the command: the service writes the
-// journal that the command writes, and the unit carries it out.
+// Upgrades and rollbacks that an operator starts in the dashboard: the service writes the journal that the command
+// writes, and the unit carries it out.
 import type { Config } from '../../core/config';
 import { problem } from '../../core/errors';
 import type { InstallationControl, UpgradeProgress } from '../../core/installation_control';
