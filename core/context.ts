@@ -4,7 +4,7 @@ import type { Config } from './config';
 import type { AiModelRow } from './catalog/ai_models';
 import type { HostFacts, PresetDefinition } from './catalog/catalogs';
 import type { CursorCodec } from './cursor';
-import type { InstallationControl } from './installation_control';
+import type { InstallationControl } from './catalog/installation_control';
 import type { GitAccess, GitOauth, GitProviderReads } from './protocols/git_provider';
 import type { GitRemote } from './protocols/git_remote';
 import type { LoginProviderClient } from './accounts/login_provider';

@@ -132,7 +132,9 @@ async function create(session: Session, email: string, region: string): Promise<
   const { token, prefix, hash } = mintToken('personal');
   const run = (text: string, values: unknown[]): Promise<unknown[]> => session.query(named(text), values);
   await run('insert into accounts (id, name) values ($1, $2)', [account, 'Owner']);
-  await run('insert into users (id, account_id, email, name, is_operator) values ($1, $2, $3, $4, true)', [user, account, email, 'Owner']);
+  await run('insert into users (id, account_id, email, name, is_operator) values ($1, $2, $3, $4, true)', [
+    ...[user, account, email, 'Owner'],
+  ]);
   await run(
     `insert into projects (id, account_id, name, default_region, created_at, updated_at)
       values ($1, $2, $3, $4, now(), now())`,

@@ -7,7 +7,7 @@ import type {
   DomainProgress,
   InstallationControl,
   UpgradeProgress,
-} from '../../core/installation_control';
+} from '../../core/catalog/installation_control';
 import { mintSecret, sha256 } from '../../core/accounts/tokens';
 import { named } from '../../db/statement';
 import { noteChange } from '../base/row';
@@ -83,10 +83,7 @@ export async function planSetup(ctx: Context, input: DomainChoice): Promise<Doma
 }
 
 /** @throws role_not_permitted, validation_failed, invalid_state, engine_unavailable */
-export async function setUpInstallation(
-  ctx: Context,
-  input: DomainChoice,
-): Promise<{ token: string; address: string }> {
+export async function startSetup(ctx: Context, input: DomainChoice): Promise<{ token: string; address: string }> {
   await requireOperator(ctx);
   await ctx.sql.query(LOCK, []);
   const token = mintSecret('set_');

@@ -36,7 +36,7 @@ export async function grantOperator(ctx: Context, userId: string): Promise<void>
   await ctx.sql.query(GRANT, [userId]);
 }
 
-/** In a transaction, so that of the last two operators one stays. @returns false for the only operator, who stays one */
+/** In a transaction, so that of the last two operators one stays. @returns false for the only one, who stays */
 export async function revokeOperator(ctx: Context, userId: string): Promise<boolean> {
   await ctx.sql.query(LOCK, []);
   return (await ctx.sql.query(REVOKE, [userId])).length > 0;

@@ -3,8 +3,8 @@ import {
   loadInstallationState,
   planSetup,
   rollBackInstallation,
-  setUpInstallation,
   setupProgress,
+  startSetup,
   upgradeInstallation,
 } from '../../models/domains/installation_state';
 import { requireOperator } from '../../models/identity/operator';
@@ -21,7 +21,7 @@ export const resolvers: Resolvers = {
   Mutation: {
     upgradeInstallation: (_, { version }, ctx) => upgradeInstallation(ctx, version),
     rollBackInstallation: (_, { version }, ctx) => rollBackInstallation(ctx, version),
-    setUpInstallation: (_, { input }, ctx) => setUpInstallation(ctx, input),
+    setUpInstallation: (_, { input }, ctx) => startSetup(ctx, input),
   },
 };
 

@@ -1,5 +1,5 @@
 // What operators of the installation do in the dashboard, done by the service itself.
-import type { InstallationControl } from '../../core/installation_control';
+import type { InstallationControl } from '../../core/catalog/installation_control';
 import type { Platform } from '../platform/platform';
 import { setupsOf } from './setups';
 import { upgradesOf } from './upgrades';

@@ -6,7 +6,7 @@ import path from 'node:path';
 import type { Config } from '../../core/config';
 import { driverContext } from '../../core/driver';
 import { problem } from '../../core/errors';
-import type { DomainChoice, DomainPlan, InstallationControl } from '../../core/installation_control';
+import type { DomainChoice, DomainPlan, InstallationControl } from '../../core/catalog/installation_control';
 import { run } from '../../core/process/command';
 import { findInstallation, installationOrNull, type Installation } from '../operator/upgrade/installation';
 import { readJournal } from '../operator/upgrade/journal';

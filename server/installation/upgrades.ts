@@ -2,7 +2,7 @@
 // writes, and the unit carries it out.
 import type { Config } from '../../core/config';
 import { problem } from '../../core/errors';
-import type { InstallationControl, UpgradeProgress } from '../../core/installation_control';
+import type { InstallationControl, UpgradeProgress } from '../../core/catalog/installation_control';
 import { CommandError } from '../operator/command';
 import { beginUpgrade } from '../operator/upgrade/begin';
 import { outcomeOf, STEPS } from '../operator/upgrade/carry_out';

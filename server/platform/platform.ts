@@ -9,7 +9,7 @@ import { presetsWith } from '../../core/catalog/presets';
 import { cursorCodec, type CursorCodec } from '../../core/cursor';
 import { createLog, type Logger } from '../../core/log/log';
 import { loadKeyRing, secretBox, type SecretBox } from '../../core/secrets';
-import type { InstallationControl } from '../../core/installation_control';
+import type { InstallationControl } from '../../core/catalog/installation_control';
 import { StartupError } from '../../core/startup_error';
 import { engineFacts, hostFacts } from '../../drivers/host';
 import { allJobs } from '../../jobs/all_jobs';

@@ -6,7 +6,6 @@ import {
   newPerson,
   openWindow,
   overflow,
-  screenshot,
   settled,
   signIn,
   violations,
@@ -38,7 +37,7 @@ dashboardOf(
 );
 afterAll(() => dns?.close());
 
-async function expectGood(name: string): Promise<void> {
+async function expectGood(): Promise<void> {
   const { page } = window;
   for (const width of [390, ...WIDTHS]) {
     await page.setViewportSize({ width, height: 900 });
@@ -46,7 +45,6 @@ async function expectGood(name: string): Promise<void> {
     for (const colorScheme of ['dark', 'light'] as const) {
       await page.emulateMedia({ colorScheme });
       expect([width, colorScheme, await violations(page)]).toEqual([width, colorScheme, []]);
-      await screenshot(page, `${name}-${width}-${colorScheme}`);
     }
   }
 }
@@ -63,7 +61,7 @@ test('an operator finds the installation in the menu, and what is to be done the
   expect(await page.getByText('- A page for operators.').count()).toBe(1);
   expect(await page.getByRole('button', { name: 'Upgrade to 99.0.0' }).count()).toBe(0);
   expect(await page.getByLabel('command').first().textContent()).toContain('platform upgrade 99.0.0');
-  await expectGood('installation');
+  await expectGood();
 });
 
 test('the page of the domain shows records, where names lead, and follows them', async () => {
@@ -80,7 +78,7 @@ test('the page of the domain shows records, where names lead, and follows them',
   await page.getByRole('heading', { name: 'Where the names lead' }).waitFor();
   await page.getByText('leads to 192.0.2.99, which is not this machine').waitFor();
   await page.getByText('The settings of a checkout or a container').waitFor();
-  await expectGood('installation-domain');
+  await expectGood();
 });
 
 test('who is no operator finds neither link nor page', async () => {
