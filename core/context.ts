@@ -4,6 +4,7 @@ import type { Config } from './config';
 import type { AiModelRow } from './catalog/ai_models';
 import type { HostFacts, PresetDefinition } from './catalog/catalogs';
 import type { CursorCodec } from './cursor';
+import type { InstallationControl } from './catalog/installation_control';
 import type { GitAccess, GitOauth, GitProviderReads } from './protocols/git_provider';
 import type { GitRemote } from './protocols/git_remote';
 import type { LoginProviderClient } from './accounts/login_provider';
@@ -220,6 +221,8 @@ export interface Context {
   /** Result of the operation's `prepare` hook, which ran before the transaction. */
   probed: unknown;
   catalogs: CatalogSource;
+  /** The installation itself, for its operators; null in processes that serve no API. */
+  installation: InstallationControl | null;
   notifications: Notifications;
   /** Aborted when the process stops; for waiting and streaming requests also when the client disconnects. */
   signal: AbortSignal;

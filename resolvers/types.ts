@@ -418,6 +418,22 @@ export type ResolversTypes = {
   IncidentStatus: Schema.IncidentStatus;
   Installation: ResolverTypeWrapper<Schema.Installation>;
   NewerRelease: ResolverTypeWrapper<Schema.NewerRelease>;
+  InstallationState: ResolverTypeWrapper<Schema.InstallationState>;
+  InstallationCertificate: ResolverTypeWrapper<Schema.InstallationCertificate>;
+  InstallationUpgrade: ResolverTypeWrapper<Schema.InstallationUpgrade>;
+  InstallationUpgradeKind: Schema.InstallationUpgradeKind;
+  InstallationUpgradeOutcome: Schema.InstallationUpgradeOutcome;
+  InstallationUpgradeStep: ResolverTypeWrapper<Schema.InstallationUpgradeStep>;
+  InstallationStepState: Schema.InstallationStepState;
+  SetupInput: Schema.SetupInput;
+  SetupPlan: ResolverTypeWrapper<Schema.SetupPlan>;
+  SetupRecord: ResolverTypeWrapper<Schema.SetupRecord>;
+  SetupName: ResolverTypeWrapper<Schema.SetupName>;
+  SetupNameStatus: Schema.SetupNameStatus;
+  SetupSetting: ResolverTypeWrapper<Schema.SetupSetting>;
+  StartedSetup: ResolverTypeWrapper<Schema.StartedSetup>;
+  SetupProgress: ResolverTypeWrapper<Schema.SetupProgress>;
+  SetupOutcome: Schema.SetupOutcome;
   Instance: ResolverTypeWrapper<InstanceModel>;
   InstanceList: ResolverTypeWrapper<Omit<Schema.InstanceList, 'data'> & { data: Array<ResolversTypes['Instance']> }>;
   InstanceStatus: Schema.InstanceStatus;
@@ -791,6 +807,17 @@ export type ResolversParentTypes = {
   IncidentList: Omit<Schema.IncidentList, 'data'> & { data: Array<ResolversParentTypes['Incident']> };
   Installation: Schema.Installation;
   NewerRelease: Schema.NewerRelease;
+  InstallationState: Schema.InstallationState;
+  InstallationCertificate: Schema.InstallationCertificate;
+  InstallationUpgrade: Schema.InstallationUpgrade;
+  InstallationUpgradeStep: Schema.InstallationUpgradeStep;
+  SetupInput: Schema.SetupInput;
+  SetupPlan: Schema.SetupPlan;
+  SetupRecord: Schema.SetupRecord;
+  SetupName: Schema.SetupName;
+  SetupSetting: Schema.SetupSetting;
+  StartedSetup: Schema.StartedSetup;
+  SetupProgress: Schema.SetupProgress;
   Instance: InstanceModel;
   InstanceList: Omit<Schema.InstanceList, 'data'> & { data: Array<ResolversParentTypes['Instance']> };
   LoginMethods: Schema.LoginMethods;
@@ -984,6 +1011,9 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   getError?: Resolver<ResolversTypes['Error'], ParentType, ContextType, RequireFields<Schema.QueryGetErrorArgs, 'code'>>;
   listObserverIncidents?: Resolver<ResolversTypes['IncidentList'], ParentType, ContextType, RequireFields<Schema.QueryListObserverIncidentsArgs, 'id' | 'limit'>>;
   installation?: Resolver<ResolversTypes['Installation'], ParentType, ContextType>;
+  installationState?: Resolver<ResolversTypes['InstallationState'], ParentType, ContextType>;
+  setupPlan?: Resolver<ResolversTypes['SetupPlan'], ParentType, ContextType, RequireFields<Schema.QuerySetupPlanArgs, 'input'>>;
+  setupProgress?: Resolver<ResolversTypes['SetupProgress'], ParentType, ContextType, RequireFields<Schema.QuerySetupProgressArgs, 'token'>>;
   listApplicationInstances?: Resolver<ResolversTypes['InstanceList'], ParentType, ContextType, RequireFields<Schema.QueryListApplicationInstancesArgs, 'id' | 'limit'>>;
   loginMethods?: Resolver<ResolversTypes['LoginMethods'], ParentType, ContextType>;
   listLinkedLogins?: Resolver<Array<ResolversTypes['LinkedLogin']>, ParentType, ContextType>;
@@ -1136,6 +1166,9 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   updateGitIntegration?: Resolver<ResolversTypes['GitIntegration'], ParentType, ContextType, RequireFields<Schema.MutationUpdateGitIntegrationArgs, 'id' | 'input'>>;
   deleteGitIntegration?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteGitIntegrationArgs, 'id'>>;
   verifyGitIntegration?: Resolver<ResolversTypes['GitIntegration'], ParentType, ContextType, RequireFields<Schema.MutationVerifyGitIntegrationArgs, 'id'>>;
+  upgradeInstallation?: Resolver<ResolversTypes['InstallationState'], ParentType, ContextType, RequireFields<Schema.MutationUpgradeInstallationArgs, 'version' | 'password'>>;
+  rollBackInstallation?: Resolver<ResolversTypes['InstallationState'], ParentType, ContextType, RequireFields<Schema.MutationRollBackInstallationArgs, 'version' | 'password'>>;
+  setUpInstallation?: Resolver<ResolversTypes['StartedSetup'], ParentType, ContextType, RequireFields<Schema.MutationSetUpInstallationArgs, 'input' | 'password'>>;
   unlinkLogin?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationUnlinkLoginArgs, 'id'>>;
   inviteMember?: Resolver<ResolversTypes['CreatedInvitation'], ParentType, ContextType, RequireFields<Schema.MutationInviteMemberArgs, 'project_id' | 'input'>>;
   revokeInvitation?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationRevokeInvitationArgs, 'project_id' | 'id'>>;
@@ -1189,6 +1222,7 @@ export type ViewerResolvers<ContextType = Context, ParentType extends ResolversP
   email_confirmed?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   two_factor_enabled?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   recovery_codes_left?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  is_operator?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
 };
 
 export type AccountResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Account'] = ResolversParentTypes['Account']> = {
@@ -2422,6 +2456,79 @@ export type NewerReleaseResolvers<ContextType = Context, ParentType extends Reso
   command?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
 };
 
+export type InstallationStateResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationState'] = ResolversParentTypes['InstallationState']> = {
+  base_url?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  apps_domain?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  certificates?: Resolver<Array<ResolversTypes['InstallationCertificate']>, ParentType, ContextType>;
+  expiring_certificates?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  upgrade_obstacle?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  setup_obstacle?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  version_before?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  upgrade?: Resolver<Schema.Maybe<ResolversTypes['InstallationUpgrade']>, ParentType, ContextType>;
+};
+
+export type InstallationCertificateResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationCertificate'] = ResolversParentTypes['InstallationCertificate']> = {
+  hostname?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  expires_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  reason?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  needs_attention?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+};
+
+export type InstallationUpgradeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationUpgrade'] = ResolversParentTypes['InstallationUpgrade']> = {
+  kind?: Resolver<ResolversTypes['InstallationUpgradeKind'], ParentType, ContextType>;
+  from?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  to?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  outcome?: Resolver<ResolversTypes['InstallationUpgradeOutcome'], ParentType, ContextType>;
+  summary?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  steps?: Resolver<Array<ResolversTypes['InstallationUpgradeStep']>, ParentType, ContextType>;
+  notes?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  backup?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  started_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  ended_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+};
+
+export type InstallationUpgradeStepResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationUpgradeStep'] = ResolversParentTypes['InstallationUpgradeStep']> = {
+  title?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  state?: Resolver<ResolversTypes['InstallationStepState'], ParentType, ContextType>;
+};
+
+export type SetupPlanResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SetupPlan'] = ResolversParentTypes['SetupPlan']> = {
+  address?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  records?: Resolver<Array<ResolversTypes['SetupRecord']>, ParentType, ContextType>;
+  names?: Resolver<Array<ResolversTypes['SetupName']>, ParentType, ContextType>;
+  settings?: Resolver<Array<ResolversTypes['SetupSetting']>, ParentType, ContextType>;
+};
+
+export type SetupRecordResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SetupRecord'] = ResolversParentTypes['SetupRecord']> = {
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  type?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  value?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  purpose?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type SetupNameResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SetupName'] = ResolversParentTypes['SetupName']> = {
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['SetupNameStatus'], ParentType, ContextType>;
+  detail?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type SetupSettingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SetupSetting'] = ResolversParentTypes['SetupSetting']> = {
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  value?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type StartedSetupResolvers<ContextType = Context, ParentType extends ResolversParentTypes['StartedSetup'] = ResolversParentTypes['StartedSetup']> = {
+  token?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  address?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type SetupProgressResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SetupProgress'] = ResolversParentTypes['SetupProgress']> = {
+  outcome?: Resolver<ResolversTypes['SetupOutcome'], ParentType, ContextType>;
+  lines?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  reason?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  address?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
 export type InstanceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Instance'] = ResolversParentTypes['Instance']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -3149,6 +3256,16 @@ export type Resolvers<ContextType = Context> = {
   IncidentList?: IncidentListResolvers<ContextType>;
   Installation?: InstallationResolvers<ContextType>;
   NewerRelease?: NewerReleaseResolvers<ContextType>;
+  InstallationState?: InstallationStateResolvers<ContextType>;
+  InstallationCertificate?: InstallationCertificateResolvers<ContextType>;
+  InstallationUpgrade?: InstallationUpgradeResolvers<ContextType>;
+  InstallationUpgradeStep?: InstallationUpgradeStepResolvers<ContextType>;
+  SetupPlan?: SetupPlanResolvers<ContextType>;
+  SetupRecord?: SetupRecordResolvers<ContextType>;
+  SetupName?: SetupNameResolvers<ContextType>;
+  SetupSetting?: SetupSettingResolvers<ContextType>;
+  StartedSetup?: StartedSetupResolvers<ContextType>;
+  SetupProgress?: SetupProgressResolvers<ContextType>;
   Instance?: InstanceResolvers<ContextType>;
   InstanceList?: InstanceListResolvers<ContextType>;
   LoginMethods?: LoginMethodsResolvers<ContextType>;

@@ -202,8 +202,17 @@ export type Query = {
   getError: Error;
   /** Lists the incidents of an observer, newest first. Incidents are kept for one year. */
   listObserverIncidents: IncidentList;
-  /** Returns the version of this installation, and for users of its first account the newest release. */
+  /** Returns the version of this installation, and for its operators the newest release. */
   installation: Installation;
+  /** Returns the names, certificates and upgrades of this installation. For operators. */
+  installationState: InstallationState;
+  /** Returns what `platform setup` would do with a domain, and where its names lead at public resolvers now. For operators. */
+  setupPlan: SetupPlan;
+  /**
+   * Returns how far a setup is. It needs no session, since the session of the address of before does not hold at the new
+   * one; the token is that of `setUpInstallation`.
+   */
+  setupProgress: SetupProgress;
   /** Lists the current instances of an application, newest first. */
   listApplicationInstances: InstanceList;
   /** Returns the ways to log in that this installation offers. */
@@ -935,6 +944,16 @@ export type QueryListObserverIncidentsArgs = {
   status?: InputMaybe<IncidentStatus>;
   since?: InputMaybe<Scalars['DateTime']['input']>;
   until?: InputMaybe<Scalars['DateTime']['input']>;
+};
+
+
+export type QuerySetupPlanArgs = {
+  input: SetupInput;
+};
+
+
+export type QuerySetupProgressArgs = {
+  token: Scalars['String']['input'];
 };
 
 
@@ -1694,6 +1713,20 @@ export type Mutation = {
    * `authorization_url`.
    */
   verifyGitIntegration: GitIntegration;
+  /**
+   * Upgrades the machine that answers to the newest release, as `platform upgrade` does: with a backup of the control
+   * database, and back by itself where it fails. `installationState` shows how far it is. Users without a password must
+   * have logged in within the last 15 minutes.
+   */
+  upgradeInstallation: InstallationState;
+  /** Goes back to the release before, as `platform rollback` does. The database stays as it is. */
+  rollBackInstallation: InstallationState;
+  /**
+   * Gives the machine that answers its domain, as `platform setup` does: it checks everything, accepts the terms of the
+   * certificate authority, restarts the service, and takes back what does not work. For operators. Users without a
+   * password must have logged in within the last 15 minutes.
+   */
+  setUpInstallation: StartedSetup;
   /**
    * Unlinks a login at another provider from the logged-in user. The last way to log in cannot be unlinked. Logins are
    * linked on the page `/account/logins`.
@@ -3008,6 +3041,39 @@ export type MutationVerifyGitIntegrationArgs = {
  * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
+export type MutationUpgradeInstallationArgs = {
+  version: Scalars['String']['input'];
+  password: Scalars['String']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationRollBackInstallationArgs = {
+  version: Scalars['String']['input'];
+  password: Scalars['String']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationSetUpInstallationArgs = {
+  input: SetupInput;
+  password: Scalars['String']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
 export type MutationUnlinkLoginArgs = {
   id: Scalars['ID']['input'];
 };
@@ -3489,6 +3555,8 @@ export type Viewer = {
   two_factor_enabled: Scalars['Boolean']['output'];
   /** Number of unused recovery codes. */
   recovery_codes_left: Scalars['Int']['output'];
+  /** Whether the user is an operator of the installation. */
+  is_operator: Scalars['Boolean']['output'];
 };
 
 /** The owner of users and projects. Rate limits, suspension and billing apply per account. */
@@ -6870,7 +6938,7 @@ export type Installation = {
   version: Scalars['String']['output'];
   /**
    * The newest release in the index of releases, if it is newer than this installation. `null` if there is none, if the
-   * installation does not ask for one, and for users of other accounts than the first one.
+   * installation does not ask for one, and for users who are no operators.
    */
   newer_release?: Maybe<NewerRelease>;
   /**
@@ -6891,6 +6959,153 @@ export type NewerRelease = {
   /** Command that upgrades the installation, for a terminal of its machine. */
   command: Scalars['String']['output'];
 };
+
+/** The installation, for who runs it. */
+export type InstallationState = {
+  /** Address of the dashboard and the API. */
+  base_url: Scalars['String']['output'];
+  /** Domain below which applications get their names. */
+  apps_domain: Scalars['String']['output'];
+  /** Certificates of the names of the platform itself. */
+  certificates: Array<InstallationCertificate>;
+  /** Number of certificates of applications and domains that end soon and were not renewed. */
+  expiring_certificates: Scalars['Int']['output'];
+  /** Why upgrades and rollbacks cannot be started here, and what to do instead, as a sentence. `null` where they can. */
+  upgrade_obstacle?: Maybe<Scalars['String']['output']>;
+  /** Why the domain cannot be set up here, and what to do instead, as a sentence. `null` where it can. */
+  setup_obstacle?: Maybe<Scalars['String']['output']>;
+  /** The release to which a rollback leads. `null` if there is none. */
+  version_before?: Maybe<Scalars['String']['output']>;
+  /** The upgrade or rollback that is under way, or the last one. `null` if there was none. */
+  upgrade?: Maybe<InstallationUpgrade>;
+};
+
+/** A certificate of a name of the platform itself. */
+export type InstallationCertificate = {
+  hostname: Scalars['String']['output'];
+  /** `null` if the name has no certificate. */
+  expires_at?: Maybe<Scalars['DateTime']['output']>;
+  /** Why it was not issued or renewed, or `null`. */
+  reason?: Maybe<Scalars['String']['output']>;
+  /** Whether it ends soon, or has been missing for an hour. */
+  needs_attention: Scalars['Boolean']['output'];
+};
+
+/** An upgrade, or a rollback. */
+export type InstallationUpgrade = {
+  kind: InstallationUpgradeKind;
+  from: Scalars['String']['output'];
+  /** `null` until it is known. */
+  to?: Maybe<Scalars['String']['output']>;
+  outcome: InstallationUpgradeOutcome;
+  /** One sentence on how it ended, or that it is under way. */
+  summary: Scalars['String']['output'];
+  steps: Array<InstallationUpgradeStep>;
+  /** What the operator has to know beside it. */
+  notes: Array<Scalars['String']['output']>;
+  /** Directory of the backup of the control database on the machine, or `null`. */
+  backup?: Maybe<Scalars['String']['output']>;
+  started_at: Scalars['DateTime']['output'];
+  ended_at?: Maybe<Scalars['DateTime']['output']>;
+};
+
+export type InstallationUpgradeKind =
+  | 'upgrade'
+  | 'rollback';
+
+export type InstallationUpgradeOutcome =
+  /** It is under way. */
+  | 'running'
+  | 'done'
+  /** It failed, and the release before serves. */
+  | 'undone'
+  /** It failed, and could not be undone. */
+  | 'failed';
+
+export type InstallationUpgradeStep = {
+  title: Scalars['String']['output'];
+  state: InstallationStepState;
+};
+
+export type InstallationStepState =
+  | 'open'
+  | 'running'
+  | 'done'
+  | 'failed';
+
+export type SetupInput = {
+  /** The dashboard gets the name `platform.` and this domain. */
+  domain: Scalars['String']['input'];
+  /** Domain below which applications get their names. */
+  apps_domain?: InputMaybe<Scalars['String']['input']>;
+  /** Where the certificate authority writes to. */
+  email?: InputMaybe<Scalars['String']['input']>;
+  /** Public addresses of the machine. */
+  ips?: InputMaybe<Array<Scalars['String']['input']>>;
+};
+
+/** What a setup does. */
+export type SetupPlan = {
+  /** Address that the dashboard gets. */
+  address: Scalars['String']['output'];
+  records: Array<SetupRecord>;
+  names: Array<SetupName>;
+  /** Settings with which a service is started whose settings are in no file. */
+  settings: Array<SetupSetting>;
+};
+
+/** A DNS record that has to be made. */
+export type SetupRecord = {
+  name: Scalars['String']['output'];
+  type: Scalars['String']['output'];
+  value: Scalars['String']['output'];
+  /** What it is for. */
+  purpose: Scalars['String']['output'];
+};
+
+/** Where a name leads now. */
+export type SetupName = {
+  name: Scalars['String']['output'];
+  status: SetupNameStatus;
+  /** One sentence, with what to do. */
+  detail: Scalars['String']['output'];
+};
+
+export type SetupNameStatus =
+  | 'ok'
+  | 'missing'
+  /** It leads to another machine. */
+  | 'wrong'
+  /** No resolver answered. */
+  | 'unanswered';
+
+export type SetupSetting = {
+  name: Scalars['String']['output'];
+  value: Scalars['String']['output'];
+};
+
+export type StartedSetup = {
+  /** Shows the progress; shown once. */
+  token: Scalars['String']['output'];
+  /** Address that the dashboard gets. */
+  address: Scalars['String']['output'];
+};
+
+export type SetupProgress = {
+  outcome: SetupOutcome;
+  /** What it has said so far. */
+  lines: Array<Scalars['String']['output']>;
+  /** Why it failed, or `null`. */
+  reason?: Maybe<Scalars['String']['output']>;
+  /** Address that the dashboard gets. */
+  address: Scalars['String']['output'];
+};
+
+export type SetupOutcome =
+  | 'running'
+  | 'done'
+  /** What it changed was taken back. */
+  | 'failed';
 
 /** An instance: a running copy of a process type. The platform creates and removes instances. */
 export type Instance = {

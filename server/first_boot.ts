@@ -13,10 +13,12 @@ import { mintToken } from '../core/accounts/tokens';
 import { setupCommand } from '../core/catalog/setup_command';
 import { applicationUrl } from '../models/applications/application/url';
 import { newFirstStartCode } from '../models/identity/first_start';
+import { countOperators } from '../models/identity/operator';
 import type { Session } from '../db/control_database';
 import { named } from '../db/statement';
 import { isDashboardBuilt } from './dashboard_folder';
 import { missingDomain } from '../core/catalog/missing_domain';
+import { missingOperator } from '../core/catalog/missing_operator';
 import type { Platform } from './platform/platform';
 
 export interface FirstKey {
@@ -63,6 +65,11 @@ export async function renewSetupUrl(
       formatJson({ ...(await readFirstStart(config.dataDir)), base_url: config.baseUrl, setup_url }),
     );
   return [...setupText(setup_url, output === 'terminal' ? null : file), ''].join('\n');
+}
+
+/** What to do where nobody is an operator; null where somebody is. */
+export async function operatorWarning({ database }: Pick<Platform, 'database'>): Promise<string | null> {
+  return (await countOperators(database)) ? null : missingOperator();
 }
 
 /** What the operator has left of the file of the first start. */
@@ -125,7 +132,9 @@ async function create(session: Session, email: string, region: string): Promise<
   const { token, prefix, hash } = mintToken('personal');
   const run = (text: string, values: unknown[]): Promise<unknown[]> => session.query(named(text), values);
   await run('insert into accounts (id, name) values ($1, $2)', [account, 'Owner']);
-  await run('insert into users (id, account_id, email, name) values ($1, $2, $3, $4)', [user, account, email, 'Owner']);
+  await run('insert into users (id, account_id, email, name, is_operator) values ($1, $2, $3, $4, true)', [
+    ...[user, account, email, 'Owner'],
+  ]);
   await run(
     `insert into projects (id, account_id, name, default_region, created_at, updated_at)
       values ($1, $2, $3, $4, now(), now())`,

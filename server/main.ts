@@ -19,7 +19,9 @@ const service = (): typeof OfService => load('./service') as typeof OfService;
 async function start(platform: Platform, waiting: Server | null): Promise<Running> {
   const { config } = platform;
   const startService = config.webConcurrency > 1 ? cluster().startCluster : service().startService;
-  const { firstBoot, firstBootText, renewSetupUrl, undoFirstBoot } = load('./first_boot') as typeof OfFirstBoot;
+  const { firstBoot, firstBootText, operatorWarning, renewSetupUrl, undoFirstBoot } = load(
+    './first_boot',
+  ) as typeof OfFirstBoot;
   let first: OfFirstBoot.FirstKey | null = null;
   const started = await startService(
     platform,
@@ -38,6 +40,8 @@ async function start(platform: Platform, waiting: Server | null): Promise<Runnin
   platform.log.info({ address: started.config.baseUrl, admin_port: started.adminPort }, 'ready');
   const shared = sharedSiteWarning(started.config);
   if (shared) platform.log.warn(shared);
+  const nobody = await operatorWarning(platform);
+  if (nobody) platform.log.warn(nobody);
   // Behind the lines of the log, where it stays in sight.
   if (welcome) writeText(platform.log, welcome);
   const reminder = first ? null : await renewSetupUrl(platform, output);

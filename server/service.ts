@@ -51,6 +51,7 @@ import { webSocketRefusal } from './graphql/web_sockets';
 import { gitHooks } from './http/git_hooks';
 import { gitOauthCallback } from './http/git_oauth';
 import { listenHttp } from './http/http';
+import { installationControl } from './installation/control';
 import { lastHandlers } from './http/last_handlers';
 import { loginRoutes } from './login/routes';
 import { mailLinks } from './http/mail_links';
@@ -201,6 +202,7 @@ export async function openWeb(
   });
   const config = withPort(platform.config, http.port);
   platform.config = config;
+  platform.installation = installationControl(platform);
   const done = requestLogger(platform, metrics);
   const schema = (): Core['graphqlSchema'] => core.graphqlSchema;
   const graphql = graphqlFace(platform, schema, graphiqlPage, done);

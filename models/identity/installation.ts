@@ -5,6 +5,8 @@ import type { Context, Sql } from '../../core/context';
 import type { Release } from '../../core/releases/release_index';
 import { version } from '../../package.json';
 import { named } from '../../db/statement';
+import { isOperator } from './operator';
+import { sessionUser } from './user';
 
 /** A release as it is noted. */
 export type NotedRelease = Pick<Release, 'version' | 'released_at' | 'security' | 'changes'>;
@@ -14,8 +16,7 @@ const CLAIM = named(`update release_notices set next_at = now() + make_interval(
   where next_at <= now() returning id`);
 const RETRY = named(`update release_notices set next_at = now() + make_interval(secs => 3600 + random() * 3600)`);
 const NOTE = named('update release_notices set release = $1');
-const OF_OWNER = named(`select n.release from release_notices n
-  where $1 = (select id from accounts order by created_at, id limit 1)`);
+const NOTED = named('select release from release_notices');
 
 export interface Installation {
   version: string;
@@ -23,15 +24,15 @@ export interface Installation {
   missing_domain: string | null;
 }
 
-/** What is to be done is told to the account that the first start has made: nobody else can do something about it. */
+/** What is to be done is told to operators: nobody else can do something about it. */
 export async function loadInstallation(ctx: Context): Promise<Installation> {
-  const account = ctx.identity?.account_id ?? null;
-  const [row] = await ctx.sql.query<{ release: NotedRelease | null }>(OF_OWNER, [account]);
+  if (!(await isOperator(ctx.sql, sessionUser(ctx).id))) return { version, newer_release: null, missing_domain: null };
+  const [row] = await ctx.sql.query<{ release: NotedRelease | null }>(NOTED, []);
   const release = row?.release ?? null;
   const isNewer = release !== null && semver.gt(release.version, version);
   const command = isNewer ? `platform upgrade ${release.version}` : '';
   const newer_release = isNewer ? { ...release, command } : null;
-  return { version, newer_release, missing_domain: row ? missingDomain(ctx.config) : null };
+  return { version, newer_release, missing_domain: missingDomain(ctx.config) };
 }
 
 /** Whether it is time to ask for newer releases, and this process is to do it. */

@@ -13,6 +13,7 @@ import { countLogin, findKnownBrowser } from './login_attempts';
 import type { Page } from '../base/page';
 import { newest, noteChange, type NewestArguments } from '../base/row';
 import { named } from '../../db/statement';
+import { isOperator } from './operator';
 import { recoveryCodesLeft, requireSecondFactor } from './two_factor';
 import { currentUser, findUser, normalEmail, requirePasswordLogin, sessionUser, type UserRow } from './user';
 import type { AccountStatus } from '../../schema/types';
@@ -34,6 +35,7 @@ export interface Viewer {
   email_confirmed: boolean;
   two_factor_enabled: boolean;
   recovery_codes_left: number;
+  is_operator: boolean;
 }
 
 const DAY_SECONDS = 86_400;
@@ -114,6 +116,7 @@ export async function viewer(ctx: Context): Promise<Viewer> {
     email_confirmed: user.email_confirmed_at !== null,
     two_factor_enabled: user.totp_confirmed_at !== null,
     recovery_codes_left: await recoveryCodesLeft(ctx, user.id),
+    is_operator: await isOperator(ctx.sql, user.id),
   };
 }
 

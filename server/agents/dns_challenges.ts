@@ -3,7 +3,7 @@
 import type { Config } from '../../core/config';
 import { driverContext } from '../../core/driver';
 import type { Logger } from '../../core/log/log';
-import { repeatWork, type RepeatedWork } from '../../core/process/repeated_work';
+import { repeatWork, type RepeatedWork } from '../../core/process/background';
 import type { ControlDatabase } from '../../db/control_database';
 import type { NameserverDriver, ZoneSpec } from '../../engines/dns';
 import {
@@ -27,7 +27,12 @@ export function serveDnsChallenges(driver: NameserverDriver, { config, database,
   const served = new Set<string>();
   let isFirst = true;
   return repeatWork(
-    { everyMs: EVERY_MS, log, failure: 'DNS challenges of certificates could not be served; it is tried again' },
+    {
+      name: 'dns_challenges',
+      everyMs: EVERY_MS,
+      log,
+      failure: 'DNS challenges of certificates could not be served; it is tried again',
+    },
     async () => {
       const challenges = await listDelegatedChallenges(database);
       // What a killed process has left on the disk.

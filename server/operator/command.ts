@@ -41,6 +41,3 @@ export interface Output {
 
 /** The command line is wrong: exit code 2. */
 export class UsageError extends Error {}
-
-/** The command can't be done: one line, exit code 1. */
-export class CommandError extends Error {}

@@ -25,12 +25,12 @@ import { listenErrorReason } from '../http/listen';
 import type { Command } from './command';
 import { certificates } from './doctor_certificates';
 import { cluster } from './doctor_cluster';
-import { database } from './doctor_database';
+import { database, operators } from './doctor_database';
 import { hostUrl } from './doctor_host_url';
 import { nameserver } from './doctor_nameserver';
 import { projectNetworks } from './doctor_networks';
 import type { Finding } from './finding';
-import { lastUpgrade } from './upgrade/finding';
+import { lastUpgrade } from './doctor_upgrade';
 
 type Check = (config: Config) => Promise<Finding | Finding[]> | Finding | Finding[];
 
@@ -65,6 +65,7 @@ const checks: Record<string, Check> = {
   'data directory': dataDirectory,
   'secret key': secretKey,
   database,
+  operators,
   host,
   isolation,
   'networks of projects': projectNetworks,

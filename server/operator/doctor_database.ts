@@ -2,9 +2,11 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { Config } from '../../core/config';
+import { missingOperator } from '../../core/catalog/missing_operator';
 import { StartupError } from '../../core/startup_error';
 import { openControlDatabase, type ControlDatabase } from '../../db/control_database';
 import { requireCompatibleSchema, pendingMigrations } from '../../db/migrate';
+import { countOperators } from '../../models/identity/operator';
 import { openEmbedded } from '../platform/embedded';
 import { MIGRATIONS } from '../platform/platform';
 import type { Finding } from './finding';
@@ -65,4 +67,14 @@ async function migrations(database: ControlDatabase): Promise<Finding> {
   const pending = await pendingMigrations(database, MIGRATIONS);
   if (pending.length) return { check, status: 'warning', detail: `the next start will apply ${pending.join(', ')}` };
   return { check, status: 'ok', detail: 'up to date' };
+}
+
+/** Nothing before the first start has made an operator, and nothing on a schema that does not know them yet. */
+export async function operators(config: Config): Promise<Finding[]> {
+  if (!isMade(config)) return [];
+  return withDatabase(config, async (opened) => {
+    if ((await pendingMigrations(opened, MIGRATIONS)).length) return [];
+    const count = await countOperators(opened);
+    return count ? [] : [{ check: 'operators', status: 'warning', detail: missingOperator() }];
+  });
 }

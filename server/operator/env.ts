@@ -7,7 +7,8 @@ import { Application } from '../../models/applications/application';
 import { setVariables, type VariableSetting } from '../../models/environment/environment_variable/batch';
 import { named } from '../../db/statement';
 import type * as OfResolvers from '../../resolvers';
-import { CommandError, UsageError, type Command, type Input } from './command';
+import { CommandError } from '../command_error';
+import { UsageError, type Command, type Input } from './command';
 import { parseEnvFile } from './env_file';
 import { actAsOperator, inDatabase } from './open';
 

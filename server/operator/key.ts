@@ -2,7 +2,8 @@ import { formats } from '../../core/formats/formats';
 import { scopes as knownScopes } from '../../core/accounts/scopes';
 import * as keys from '../../models/identity/api_key';
 import { named } from '../../db/statement';
-import { CommandError, UsageError, type Command, type Input, type Output } from './command';
+import { CommandError } from '../command_error';
+import { UsageError, type Command, type Input, type Output } from './command';
 import { actAs, inDatabase } from './open';
 
 const LIST = named(`select k.id, k.kind, k.name, k.prefix, u.email as user, k.project_id as project, k.scopes,

@@ -4,7 +4,8 @@
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { Problem, type FieldError } from '../../core/errors';
 import { StartupError } from '../../core/startup_error';
-import { CommandError, UsageError, type Command, type Input } from './command';
+import { CommandError } from '../command_error';
+import { UsageError, type Command, type Input } from './command';
 import { commands as doctor } from './doctor';
 import { commands as env } from './env';
 import { commands as key } from './key';

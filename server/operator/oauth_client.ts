@@ -1,7 +1,8 @@
 import { formats } from '../../core/formats/formats';
 import { isRedirectUri } from '../../core/accounts/oauth';
 import { createOauthClient, deleteOauthClient, listOauthClients } from '../../models/identity/oauth/client';
-import { CommandError, UsageError, type Command, type Input, type Output } from './command';
+import { CommandError } from '../command_error';
+import { UsageError, type Command, type Input, type Output } from './command';
 import { inDatabase } from './open';
 
 export const commands: Command[] = [

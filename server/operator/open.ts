@@ -7,7 +7,7 @@ import { createLog } from '../../core/log/log';
 import { findUser, type UserRow } from '../../models/identity/user';
 import type * as OfContext from '../platform/context';
 import type * as OfPlatform from '../platform/platform';
-import { CommandError } from './command';
+import { CommandError } from '../command_error';
 
 const load = createRequire(__filename);
 

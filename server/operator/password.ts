@@ -2,7 +2,8 @@
 // can read.
 import { randomBytes } from 'node:crypto';
 import { passwordProblem } from '../../core/accounts/passwords';
-import { CommandError, type Input, type Option } from './command';
+import { CommandError } from '../command_error';
+import { type Input, type Option } from './command';
 
 export const passwordOption: Record<string, Option> = {
   'password-stdin': {

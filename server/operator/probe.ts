@@ -1,7 +1,8 @@
 import { loadConfig } from '../../core/config';
 import { formats } from '../../core/formats/formats';
 import { createProbe, listProbes, revokeProbe } from '../../models/observers/probe';
-import { CommandError, UsageError, type Command, type Input, type Output } from './command';
+import { CommandError } from '../command_error';
+import { UsageError, type Command, type Input, type Output } from './command';
 import { inDatabase } from './open';
 
 export const commands: Command[] = [

@@ -2,7 +2,8 @@ import { createRequire } from 'node:module';
 import { imagesOfApplication } from '../../models/deployments/release_image';
 import { findPlatformRegistry } from '../../models/registries/registry/platform_registry';
 import type * as OfTokens from '../platform/registry_tokens';
-import { CommandError, type Command } from './command';
+import { CommandError } from '../command_error';
+import { type Command } from './command';
 import { inDatabase } from './open';
 
 const load = createRequire(__filename);

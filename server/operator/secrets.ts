@@ -4,7 +4,8 @@ import { reencryptFiles } from '../../engines/object_storage';
 import { reencryptColumns, type Reencrypted } from '../../models/base/reencrypt';
 import { encryptedFiles } from '../../models/object_storage/bucket_object/encrypted_files';
 import type { Platform } from '../platform/platform';
-import { CommandError, type Command } from './command';
+import { CommandError } from '../command_error';
+import { type Command } from './command';
 import { withPlatform } from './open';
 
 export const commands: Command[] = [

@@ -13,15 +13,19 @@ import { canonicalAddress, PUBLIC_RESOLVERS } from '../setup/lookup';
 import { lastingPublicAddresses, nameServerAddresses, ownAddresses } from '../setup/own_addresses';
 import { DEFAULT_DIRECTORY, setupPlanOf, USUAL_PORTS, type Choice } from '../setup/plan';
 import { proofOf } from '../platform/setup_proof';
+import { openSetupJournal } from '../setup/setup_journal';
 import { serviceUnit } from '../setup/service_unit';
 import { openSettingsFile, settingsFileOf } from '../setup/settings_file';
 import { SetupError } from '../setup/setup_error';
 import { setUpInstallation, type Outcome, type Parts } from '../setup/set_up';
-import { CommandError, UsageError, type Command, type Input, type Output } from './command';
+import { CommandError } from '../command_error';
+import { UsageError, type Command, type Input, type Output } from './command';
 import { inDatabase } from './open';
 import { terminalText } from './print';
+import { findInstallation } from '../upgrade/installation';
 
 const RECORDS_WITHIN_MS = 1_800_000;
+const RECORDS_SEEN_WITHIN_MS = 60_000;
 /** They say the time over plain HTTP, at an address that no resolver has to find. */
 const TIME_SOURCES = ['http://1.1.1.1/', 'http://9.9.9.9/'];
 const REFUSAL = named('select reason from certificates where id = $1 and chain is null');
@@ -55,15 +59,33 @@ export const commands: Command[] = [
       'name-server': { value: null, description: 'Also serve DNS zones of customers, below dns. and the domain.' },
       check: { value: null, description: 'Show the records and check everything once; change nothing.' },
       force: { value: null, description: 'Replace lines of platform.env that say otherwise.' },
+      journal: { value: null, description: 'What the dashboard runs: notes beside the release how far it is.' },
     },
-    run: (input) =>
-      setup(input).catch((error: unknown) => {
-        throw error instanceof SetupError ? new CommandError(error.message) : error;
-      }),
+    run: (input) => (input.has('journal') ? noted(input) : setup(input, print)).catch(asCommandError),
   },
 ];
 
-async function setup(input: Input): Promise<Output> {
+function asCommandError(error: unknown): never {
+  throw error instanceof SetupError ? new CommandError(error.message) : error;
+}
+
+/** For the page of the dashboard, which asks while the service restarts. */
+async function noted(input: Input): Promise<Output> {
+  const journal = openSetupJournal(findInstallation());
+  try {
+    const output = await setup(input, (line) => {
+      print(line);
+      journal.append(line);
+    });
+    await journal.end('done', null);
+    return output;
+  } catch (error) {
+    await journal.end('failed', error instanceof Error ? error.message : String(error));
+    throw error;
+  }
+}
+
+async function setup(input: Input, report: Report): Promise<Output> {
   const file = settingsFileOf();
   const checkOnly = input.has('check');
   const config = loadConfig(process.env);
@@ -77,7 +99,11 @@ async function setup(input: Input): Promise<Output> {
   const outcome = await setUpInstallation(
     choice,
     { checkOnly, force: input.has('force') },
-    partsOf(file, config, plan.platformHost, checkOnly, interrupted.signal),
+    partsOf(file, config, plan.platformHost, {
+      report,
+      signal: interrupted.signal,
+      recordsWithinMs: recordsWithinMsOf(input),
+    }),
   );
   report(ENDS[outcome]);
   return outputOf(outcome, plan, config);
@@ -100,8 +126,16 @@ const ENDS: Record<Outcome, string> = {
   by_hand: 'Nothing was changed: no file has the settings of a checkout. Start the service with these:',
 };
 
+type Report = Parts['report'];
+
+/** Whoever starts it on the page has seen there that the records are made. */
+function recordsWithinMsOf(input: Input): number {
+  if (input.has('check')) return 0;
+  return input.has('journal') ? RECORDS_SEEN_WITHIN_MS : RECORDS_WITHIN_MS;
+}
+
 /** Progress, beside the result on standard output. */
-function report(line: string): void {
+function print(line: string): void {
   process.stderr.write(`${terminalText(line)}\n`);
 }
 
@@ -140,8 +174,7 @@ function partsOf(
   file: string | null,
   config: Config,
   platformHost: string,
-  checkOnly: boolean,
-  signal: AbortSignal,
+  own: Pick<Parts, 'report' | 'signal' | 'recordsWithinMs'>,
 ): Parts {
   const hasKey = config.secretKey !== null || existsSync(path.join(config.dataDir, 'secret-key'));
   const secrets = hasKey ? secretBox(loadKeyRing({ setting: config.secretKey, dataDir: config.dataDir })) : null;
@@ -155,9 +188,7 @@ function partsOf(
     proof: (token) => (secrets ? proofOf(secrets, token) : null),
     move: (settings) => inDatabase((ctx) => moveDefaultNames(ctx.sql, settings)),
     follow: (before, now) => inDatabase((ctx) => followAddress(ctx.sql, before, now)),
-    recordsWithinMs: checkOnly ? 0 : RECORDS_WITHIN_MS,
-    report,
-    signal,
+    ...own,
     certificateError: () => refusalOf(platformHost),
   };
 }

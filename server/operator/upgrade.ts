@@ -5,18 +5,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import semver from 'semver';
 import { loadConfig } from '../../core/config';
 import { settingsFileOf } from '../setup/settings_file';
-import { CommandError, type Command, type Input, type Output } from './command';
-import { momentOf, backupsOf } from './upgrade/control_backup';
-import { carryOut, outcomeOf, STEPS } from './upgrade/carry_out';
-import {
-  currentVersion,
-  findInstallation,
-  replaceLink,
-  versionBefore,
-  type Installation,
-} from './upgrade/installation';
-import { beginJournal, discardJournal, newJournal, readJournal, type Journal } from './upgrade/journal';
-import { requireSystemd, systemctl, UPGRADE_UNIT } from './upgrade/service_unit';
+import { CommandError } from '../command_error';
+import { type Command, type Input, type Output } from './command';
+import { momentOf, backupsOf } from '../upgrade/control_backup';
+import { beginUpgrade } from '../upgrade/begin';
+import { carryOut, outcomeOf, STEPS } from '../upgrade/carry_out';
+import { currentVersion, findInstallation, versionBefore, type Installation } from '../upgrade/installation';
+import { readJournal, type Journal } from '../upgrade/journal';
+import { systemctl, UPGRADE_UNIT } from '../upgrade/service_unit';
 
 const POLL_MS = 300;
 
@@ -105,21 +101,7 @@ async function begin(
   installation: Installation,
   wanted: Pick<Journal, 'kind' | 'to' | 'file' | 'restores'>,
 ): Promise<Output> {
-  requireSystemd();
-  const step = STEPS[wanted.kind][0]?.name as string;
-  const journal = newJournal({ ...wanted, from: currentVersion(installation), step });
-  if (!(await beginJournal(installation, journal))) {
-    // Where it was cut off, this ends it; where it runs, it changes nothing.
-    await systemctl('start', '--no-block', UPGRADE_UNIT);
-    throw new CommandError('an upgrade or rollback is under way: `platform upgrade --status` shows it');
-  }
-  try {
-    await replaceLink(path.join(installation.staging, 'with'), path.join('..', journal.from));
-    await systemctl('start', '--no-block', UPGRADE_UNIT);
-  } catch (error) {
-    await discardJournal(installation);
-    throw error;
-  }
+  const journal = await beginUpgrade(installation, wanted);
   return outputOf(await follow(installation, journal));
 }
 

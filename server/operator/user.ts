@@ -1,14 +1,16 @@
 import { formats } from '../../core/formats/formats';
 import { hashPassword } from '../../core/accounts/passwords';
 import { awaitLink } from '../../models/identity/login/linked_login';
+import { grantOperator, isOperator, revokeOperator } from '../../models/identity/operator';
 import { createUser, findUser, resetTwoFactor, setPassword } from '../../models/identity/user';
 import { named } from '../../db/statement';
-import { CommandError, UsageError, type Command } from './command';
+import { CommandError } from '../command_error';
+import { UsageError, type Command } from './command';
 import { actAs, inDatabase } from './open';
 import { choosePassword, passwordOption } from './password';
 
 const LIST = named(`select u.id, u.email, u.name, u.account_id, a.status, u.password_hash is not null as password,
-    u.totp_confirmed_at is not null as two_factor, u.created_at
+    u.totp_confirmed_at is not null as two_factor, u.is_operator as operator, u.created_at
   from users u join accounts a on a.id = u.account_id order by u.id`);
 
 const email = { email: { value: 'address', description: 'E-mail of the user.', required: true } } as const;
@@ -78,6 +80,34 @@ export const commands: Command[] = [
         return user;
       });
       return { rows: [{ id, email: address, two_factor: false }] };
+    },
+  },
+  {
+    name: 'user grant-operator',
+    summary: 'Make the user an operator of the installation, who sees and changes it in the dashboard.',
+    options: email,
+    async run(input) {
+      const { id, email: address } = await inDatabase(async (ctx) => {
+        const user = await actAs(ctx, input.text('email') as string);
+        await grantOperator(ctx, user.id);
+        return user;
+      });
+      return { rows: [{ id, email: address, operator: true }] };
+    },
+  },
+  {
+    name: 'user revoke-operator',
+    summary: 'Let the user be no operator of the installation any more. One operator stays.',
+    options: email,
+    async run(input) {
+      const { id, email: address } = await inDatabase(async (ctx) => {
+        const user = await actAs(ctx, input.text('email') as string);
+        if (!(await isOperator(ctx.sql, user.id))) throw new CommandError(`${user.email} is no operator`);
+        if (!(await revokeOperator(ctx, user.id)))
+          throw new CommandError(`${user.email} is the only operator: make somebody else one first`);
+        return user;
+      });
+      return { rows: [{ id, email: address, operator: false }] };
     },
   },
 ];

@@ -49,6 +49,7 @@ export function makeContext(platform: Platform, origin: Origin): Context {
     probes: platform.probes,
     cursors: platform.cursors,
     catalogs,
+    installation: platform.installation,
     notifications: platform.notifications,
     signal: platform.closing.signal,
     identity: null,

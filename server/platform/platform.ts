@@ -9,6 +9,7 @@ import { presetsWith } from '../../core/catalog/presets';
 import { cursorCodec, type CursorCodec } from '../../core/cursor';
 import { createLog, type Logger } from '../../core/log/log';
 import { loadKeyRing, secretBox, type SecretBox } from '../../core/secrets';
+import type { InstallationControl } from '../../core/catalog/installation_control';
 import { StartupError } from '../../core/startup_error';
 import { engineFacts, hostFacts } from '../../drivers/host';
 import { allJobs } from '../../jobs/all_jobs';
@@ -39,6 +40,8 @@ export interface Platform {
   attempts: Attempts;
   probes: Probes;
   notifications: NotificationHub;
+  /** Set where the API is served. */
+  installation: InstallationControl | null;
   /** Aborted when the process stops, which ends all waits. */
   closing: AbortController;
   /** The catalog of AI models, with the changes of the operator. */
@@ -148,6 +151,7 @@ function assemble(
     attempts: openAttempts(config.rateLimitFailedAuth),
     probes: openProbes(config),
     notifications: openNotificationHub(),
+    installation: null,
     closing: new AbortController(),
     aiModels: loadAiModels(config.aiModelsFile),
     presets: presetsWith(config.presetsFile),

@@ -2212,6 +2212,7 @@ create table users (
   link_by_email_until timestamp(3) with time zone,
   known_code_failures integer not null default 0,
   known_code_retry_at timestamp(3) with time zone,
+  is_operator boolean not null default false,
   constraint users__already_exists__email UNIQUE (email),
   constraint users_account FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint users_pkey PRIMARY KEY (id)

@@ -43,6 +43,7 @@ test('the dashboard functions are those of the documentation', () => {
     'disableTwoFactor',
     'enrolTwoFactor',
     'installation',
+    'installationState',
     'inviteMember',
     'listInvitations',
     'listLinkedLogins',
@@ -62,8 +63,13 @@ test('the dashboard functions are those of the documentation', () => {
     'revokePersonalKey',
     'revokeProjectKey',
     'revokeSession',
+    'rollBackInstallation',
+    'setUpInstallation',
     'setUpOwner',
+    'setupPlan',
+    'setupProgress',
     'unlinkLogin',
+    'upgradeInstallation',
     'viewer',
   ]);
   expect(
@@ -79,6 +85,7 @@ test('the dashboard functions are those of the documentation', () => {
     'requestPasswordReset',
     'resetPassword',
     'setUpOwner',
+    'setupProgress',
   ]);
   expect(fields.every(({ operations }) => operations.length === 0)).toBe(true);
   expect(Object.keys(scopes).every(isScope)).toBe(true);

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { loadConfig, type Config } from '../../core/config';
-import { backUpControlDatabase, pruneBackups } from '../../server/operator/upgrade/control_backup';
+import { backUpControlDatabase, pruneBackups } from '../../server/upgrade/control_backup';
 
 const PATH = process.env.PATH;
 const NAME = '2026-11-28T18-00-00Z-1.0.0';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers server/operator/upgrade.ts server/operator/upgrade tools/release/install.sh */
+/** @tier heavy @quarter 2 @covers server/operator/upgrade.ts server/upgrade tools/release/install.sh */
 // Upgrades and rollbacks of an installation, killed at steps that change something.
 import { mkdtempSync } from 'node:fs';
 import path from 'node:path';

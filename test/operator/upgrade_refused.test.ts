@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers server/operator/upgrade/prepare_steps.ts server/operator/upgrade/change_steps.ts */
+/** @tier heavy @quarter 3 @covers server/upgrade/prepare_steps.ts server/upgrade/change_steps.ts */
 // What is no release, or no good one: one sentence, and the release before serves on.
 import { copyFileSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

@@ -10,7 +10,7 @@ const OTHERS = [
   'engines/ingress/http/http2.ts',
   'jobs/applications/instance/health.ts',
   'server/http/pass_on.ts',
-  'server/operator/upgrade/health.ts',
+  'server/upgrade/health.ts',
 ];
 const SENDS = [
   /\bhttps?\.(?:request|get)\(|\bclient\.request\(/,

@@ -161,6 +161,7 @@ describe('the run as an ordinary user', () => {
   const AT_START = [
     ...['server/agents/isolation.ts', 'server/agents/host.ts', 'core/config.ts'],
     ...['server/first_boot.ts', 'server/program.ts', 'server/operator/upgrade.ts'],
+    ...['server/installation/setups.ts', 'server/installation/upgrades.ts'],
   ];
 
   it('knows all sources that ask who the user is', () => {

@@ -29,6 +29,7 @@ const VIEWER = graphql(
         two_factor_enabled
         email_confirmed
         recovery_codes_left
+        is_operator
       }
       installation {
         version

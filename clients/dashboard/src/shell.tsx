@@ -55,6 +55,11 @@ function PersonMenu({ name, email }: { name: string; email: string }) {
         <a href="/settings" onClick={close}>
           Account and security
         </a>
+        {viewer.value?.is_operator && (
+          <a href="/installation" onClick={close}>
+            Installation
+          </a>
+        )}
         <a href="/resources" onClick={close}>
           Catalogs and access
         </a>

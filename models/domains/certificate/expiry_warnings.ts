@@ -126,7 +126,7 @@ export interface OwnFigure extends Pick<WarnedCertificate, 'id' | 'expires_at' |
 
 /** For metrics and for the operator: certificates of names of the platform one by one, the others counted. */
 export async function certificateFigures(
-  sql: Session,
+  sql: Pick<Session, 'query'>,
 ): Promise<{ own: OwnFigure[]; counts: { kind: string; state: string; count: number }[] }> {
   return { own: await sql.query<OwnFigure>(OWN, []), counts: await sql.query(FIGURES, []) };
 }

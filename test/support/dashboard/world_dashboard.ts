@@ -23,6 +23,7 @@ export function worldDashboard(use: (opened: WorldDashboard) => void | Promise<v
       const dns = await startDnsServer();
       service = await startService({ settings: { ...SAMPLE_SETTINGS, DNS_RESOLVERS: dns.address } });
       await newPerson(service, 'owner@example.org', 'owner');
+      await service.sql(`update users set is_operator = true where email = 'owner@example.org'`, []);
       return {
         url: service.url,
         async close() {

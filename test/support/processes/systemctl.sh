@@ -50,5 +50,8 @@ case "$1 $2" in
     echo "MainPID=${pid:-0}"
     echo "NRestarts=$(cat restarts 2>/dev/null)"
     ;;
+  'show platform-setup.service')
+    kill -0 "$(cat setup.pid 2>/dev/null)" 2>/dev/null && echo ActiveState=active || echo ActiveState=inactive
+    ;;
   'start --no-block') (carry_out >/dev/null 2>&1 &) ;;
 esac

@@ -9,7 +9,7 @@ export interface Call {
 export const calls = signal<readonly Call[]>([]);
 
 /** Mutations and what names a password are not shown. */
-const HIDDEN = /^\s*mutation|\bviewer\b|loginMethods/;
+const HIDDEN = /^\s*mutation|\bviewer\b|loginMethods|setupProgress/;
 
 export function noteCall(query: string, variables: unknown): void {
   if (HIDDEN.test(query)) return;

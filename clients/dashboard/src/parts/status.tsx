@@ -7,6 +7,8 @@ const TONES: Record<string, Tone> = {
   ...tones('good', 'running', 'active', 'available', 'verified', 'issued', 'completed', 'ready', 'healthy', 'live'),
   ...tones('good', 'succeeded', 'ok', 'pass', 'delegated', 'resolved', 'delivered', 'in_use', 'supported'),
   ...tones('busy', 'deploying', 'building', 'queued', 'starting', 'stopping', 'restarting', 'scaling', 'provisioning'),
+  ...tones('good', 'done'),
+  ...tones('busy', 'under_way'),
   ...tones('busy', 'updating', 'upgrading', 'restoring', 'pending', 'connecting', 'waiting', 'resizing', 'promoting'),
   ...tones('bad', 'crashed', 'failed', 'unhealthy', 'suspended', 'timed_out', 'alerting', 'error', 'refused'),
   ...tones('bad', 'open', 'fail', 'not_delegated', 'elsewhere', 'partial', 'moved'),

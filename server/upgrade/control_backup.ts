@@ -3,10 +3,10 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { lstat, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
-import type { Config } from '../../../core/config';
-import { openEmbedded } from '../../platform/embedded';
-import { backUpEmbedded, embeddedDataDirectory } from '../../platform/embedded/base_backup';
-import { CommandError } from '../command';
+import type { Config } from '../../core/config';
+import { openEmbedded } from '../platform/embedded';
+import { backUpEmbedded, embeddedDataDirectory } from '../platform/embedded/base_backup';
+import { CommandError } from '../command_error';
 import { libpqTarget } from './libpq_target';
 import { syncFileSystem } from './programs';
 

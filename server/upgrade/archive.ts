@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import path from 'node:path';
 import { createGunzip } from 'node:zlib';
 import { extract, type Header } from 'tar-stream';
-import { CommandError } from '../command';
+import { CommandError } from '../command_error';
 
 export interface ArchiveFacts {
   version: string;

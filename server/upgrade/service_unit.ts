@@ -2,9 +2,9 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { promisify } from 'node:util';
-import { argumentsOf } from '../../../core/process/processes';
-import { SERVICE_UNIT } from '../../setup/service_unit';
-import { CommandError } from '../command';
+import { argumentsOf } from '../../core/process/processes';
+import { SERVICE_UNIT } from '../setup/service_unit';
+import { CommandError } from '../command_error';
 
 const execute = promisify(execFile);
 export const UPGRADE_UNIT = 'platform-upgrade.service';

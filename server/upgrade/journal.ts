@@ -3,7 +3,7 @@
 import { link, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { replaceFile } from '../../../core/files';
+import { replaceFile } from '../../core/files';
 import type { Installation } from './installation';
 
 export interface Journal {

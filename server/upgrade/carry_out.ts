@@ -1,6 +1,6 @@
 // Carries out what the journal says, from where it stands: this is what the unit platform-upgrade.service runs, after a
 // power cut too.
-import type { Config } from '../../../core/config';
+import type { Config } from '../../core/config';
 import { pruneBackups } from './control_backup';
 import { backupStep, checkStep, clearStaging, doctorStep, fetchStep, measureStep, unpackStep } from './prepare_steps';
 import { restartStep, restoreStep, switchStep, targetStep, tidyStep, watchStep } from './change_steps';

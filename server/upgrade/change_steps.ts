@@ -3,9 +3,9 @@ import { existsSync, readdirSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { discardPartialRestore, restoreEmbedded } from '../../platform/embedded/base_backup';
-import { restartService } from '../../setup/service_unit';
-import { CommandError } from '../command';
+import { discardPartialRestore, restoreEmbedded } from '../platform/embedded/base_backup';
+import { restartService } from '../setup/service_unit';
+import { CommandError } from '../command_error';
 import { discardReplaced, backupName, backupsDirectory, replacedDirectory } from './control_backup';
 import { healthyParts, isReady } from './health';
 import {

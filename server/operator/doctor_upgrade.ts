@@ -1,8 +1,8 @@
 // The upgrade that is under way, or the last one, where a release is installed.
-import type { Finding } from '../finding';
-import { outcomeOf } from './carry_out';
-import { installationOrNull } from './installation';
-import { readJournal } from './journal';
+import type { Finding } from './finding';
+import { outcomeOf } from '../upgrade/carry_out';
+import { installationOrNull } from '../upgrade/installation';
+import { readJournal } from '../upgrade/journal';
 
 export function lastUpgrade(): Finding[] {
   const installation = installationOrNull();

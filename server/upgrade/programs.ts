@@ -1,7 +1,7 @@
 // Programs of releases, and of the machine, that an upgrade runs.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { CommandError } from '../command';
+import { CommandError } from '../command_error';
 
 const execute = promisify(execFile);
 const WITHIN_MS = 120_000;

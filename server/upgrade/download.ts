@@ -1,10 +1,10 @@
 // A release from RELEASES_URL.
 import { createHash } from 'node:crypto';
 import { open } from 'node:fs/promises';
-import { fetchReleaseArchive, fetchReleaseIndex } from '../../../core/releases/fetch_release';
-import { newestRelease, type Release } from '../../../core/releases/release_index';
-import { releaseSource } from '../../platform/release_source';
-import { CommandError } from '../command';
+import { fetchReleaseArchive, fetchReleaseIndex } from '../../core/releases/fetch_release';
+import { newestRelease, type Release } from '../../core/releases/release_index';
+import { releaseSource } from '../platform/release_source';
+import { CommandError } from '../command_error';
 import type { Job } from './step';
 
 /**

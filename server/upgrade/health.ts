@@ -4,8 +4,8 @@ import { request as requestHttp } from 'node:http';
 import { Resolver } from 'node:dns/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
-import type { Config } from '../../../core/config';
-import { dnsPortsOf } from '../../../core/protocols/dns_ports';
+import type { Config } from '../../core/config';
+import { dnsPortsOf } from '../../core/protocols/dns_ports';
 
 interface HealthCheck {
   name: string;

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { rename, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import semver from 'semver';
-import { CommandError } from '../command';
+import { CommandError } from '../command_error';
 
 export interface Installation {
   /** `/opt/platform`. */
@@ -13,7 +13,7 @@ export interface Installation {
 }
 
 /** This program: <prefix>/<version>/app/dist/server/operator/upgrade. */
-const RELEASE = path.resolve(__dirname, '../../../../..');
+const RELEASE = path.resolve(__dirname, '../../../..');
 
 /** @throws CommandError in a checkout or a container */
 export function findInstallation(): Installation {

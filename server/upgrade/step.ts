@@ -1,6 +1,6 @@
 // An upgrade is a list of steps: each can be run again after a kill in the middle of it, and those that change what
 // runs can be undone.
-import type { Config } from '../../../core/config';
+import type { Config } from '../../core/config';
 import type { Installation } from './installation';
 import type { Journal } from './journal';
 

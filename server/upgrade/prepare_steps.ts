@@ -3,11 +3,11 @@ import { constants, existsSync, statSync } from 'node:fs';
 import { copyFile, mkdir, readdir, rename, rm, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import semver from 'semver';
-import type { Config } from '../../../core/config';
-import { settings } from '../../../core/settings';
-import { migrationNames, incompatibleMigrations } from '../../../db/migrate';
-import { MIGRATIONS } from '../../platform/platform';
-import { CommandError } from '../command';
+import type { Config } from '../../core/config';
+import { settings } from '../../core/settings';
+import { migrationNames, incompatibleMigrations } from '../../db/migrate';
+import { MIGRATIONS } from '../platform/platform';
+import { CommandError } from '../command_error';
 import { inspectArchive, sha256Of, sumBeside, type ArchiveFacts } from './archive';
 import {
   discardPartialBackups,

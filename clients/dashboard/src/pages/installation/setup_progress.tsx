@@ -1,0 +1,55 @@
+// How far the setup of the domain is, while the service restarts under the page.
+import { useEffect } from 'preact/hooks';
+import { graphql } from '../../api/graphql';
+import { useQuery } from '../../api/use_query';
+import { Section } from '../../parts/page';
+import type { Started } from './setup';
+
+const PROGRESS = graphql(`
+  query SetupProgress($token: String!) {
+    setupProgress(token: $token) {
+      outcome
+      lines
+      reason
+      address
+    }
+  }
+`);
+const POLL_MS = 2_000;
+
+/** It asks nothing that needs the session: that ends with the address of before. */
+export function Progress({ started: { token, address }, again }: { started: Started; again(): void }) {
+  const { data, error } = useQuery(PROGRESS, { token }, POLL_MS);
+  const progress = data?.setupProgress;
+  const isDone = progress?.outcome === 'done';
+  useEffect(() => {
+    if (isDone) location.assign(`${address}/installation`);
+  }, [isDone]);
+  return (
+    <Section title={`Setting up ${address}`}>
+      <pre class="changes" tabIndex={0} role="log" aria-label="Progress">
+        {progress?.lines.join('\n') || 'Starting …'}
+      </pre>
+      {isDone && (
+        <p class="notice good" role="status">
+          The dashboard is at <a href={`${address}/installation`}>{address}</a> now. Sign in there.
+        </p>
+      )}
+      {progress?.outcome === 'failed' && (
+        <div class="notice bad" role="alert">
+          <p>{progress.reason}</p>
+          <button type="button" class="quiet" onClick={again}>
+            Back
+          </button>
+        </div>
+      )}
+      {error && !isDone && progress?.outcome !== 'failed' && (
+        <p class="notice" role="status">
+          The service does not answer here at the moment. If that lasts, it has its new address: open{' '}
+          <a href={`${address}/installation`}>{address}</a> in a minute or two. If HTTPS does not work there, the
+          settings of before come back by themselves, and this page goes on.
+        </p>
+      )}
+    </Section>
+  );
+}
