@@ -3690,18 +3690,18 @@ export type ApiKey = {
   last_used_at?: Maybe<Scalars['DateTime']['output']>;
 };
 
-/** A new key with its token. */
-export type CreatedApiKey = {
-  key: ApiKey;
-  /** The token. It is shown only once. */
-  token: Scalars['String']['output'];
-};
-
 /** A page of keys. */
 export type ApiKeyList = {
   data: Array<ApiKey>;
   /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** A new key with its token. */
+export type CreatedApiKey = {
+  key: ApiKey;
+  /** The token. It is shown only once. */
+  token: Scalars['String']['output'];
 };
 
 export type CreatePersonalKeyInput = {
@@ -3839,6 +3839,13 @@ export type ApplicationProcessesArgs = {
   limit: Scalars['Int']['input'];
 };
 
+/** A page of applications. */
+export type ApplicationList = {
+  data: Array<Application>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
 /** Where the code of an application comes from. */
 export type ApplicationSource = {
   type: ApplicationSourceType;
@@ -3863,13 +3870,6 @@ export type ApplicationSource = {
    * @deprecated Use `preset`.
    */
   template?: Maybe<Scalars['String']['output']>;
-};
-
-/** A page of applications. */
-export type ApplicationList = {
-  data: Array<Application>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type ApplicationStatus =
@@ -4694,6 +4694,13 @@ export type Region = {
   file_isolation?: Maybe<FileIsolation>;
 };
 
+/** A page of regions. */
+export type RegionList = {
+  data: Array<Region>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
 /** Network access of the resources of a region. */
 export type RegionNetwork = {
   /** Which resources share a network, including the loopback interface 127.0.0.1. */
@@ -4751,6 +4758,13 @@ export type ApplicationType = {
   available: Scalars['Boolean']['output'];
 };
 
+/** A page of application types. */
+export type ApplicationTypeList = {
+  data: Array<ApplicationType>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
 /** A builder, which turns a source into a release. */
 export type BuildpackBuilder = {
   id: Scalars['ID']['output'];
@@ -4763,6 +4777,13 @@ export type BuildpackBuilder = {
   /** Whether this is the default for new applications. */
   default: Scalars['Boolean']['output'];
   deprecated: Scalars['Boolean']['output'];
+};
+
+/** A page of builders. */
+export type BuildpackBuilderList = {
+  data: Array<BuildpackBuilder>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 /** A template for a new application: its source, process types and environment variables. */
@@ -4779,6 +4800,13 @@ export type Preset = {
   /** Engine of the database that the application requires, or `null` if it requires none. */
   requires_engine?: Maybe<Scalars['String']['output']>;
   variables: Array<PresetVariable>;
+};
+
+/** A page of presets. */
+export type PresetList = {
+  data: Array<Preset>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 /** An environment variable that a preset sets or requires. */
@@ -4799,6 +4827,13 @@ export type DnsRecordType = {
   fields: Array<Scalars['String']['output']>;
   /** Whether the type is allowed at the apex of a zone. */
   apex_allowed: Scalars['Boolean']['output'];
+};
+
+/** A page of DNS record types. */
+export type DnsRecordTypeList = {
+  data: Array<DnsRecordType>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 /**
@@ -4823,41 +4858,6 @@ export type DnsType =
   | 'SVCB'
   | 'TLSA'
   | 'TXT';
-
-/** A page of regions. */
-export type RegionList = {
-  data: Array<Region>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
-
-/** A page of application types. */
-export type ApplicationTypeList = {
-  data: Array<ApplicationType>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
-
-/** A page of builders. */
-export type BuildpackBuilderList = {
-  data: Array<BuildpackBuilder>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
-
-/** A page of presets. */
-export type PresetList = {
-  data: Array<Preset>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
-
-/** A page of DNS record types. */
-export type DnsRecordTypeList = {
-  data: Array<DnsRecordType>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
 
 /** A host name of a customer at which a CDN zone answers. */
 export type CdnDomain = {
@@ -5120,19 +5120,19 @@ export type CheckResult = {
   certificate_expires_at?: Maybe<Scalars['DateTime']['output']>;
 };
 
+/** A page of results. */
+export type CheckResultList = {
+  data: Array<CheckResult>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
 /** Durations of the parts of a check in milliseconds. A part that was not reached is `null`. */
 export type CheckTimings = {
   dns_ms?: Maybe<Scalars['Float']['output']>;
   connect_ms?: Maybe<Scalars['Float']['output']>;
   tls_ms?: Maybe<Scalars['Float']['output']>;
   first_byte_ms?: Maybe<Scalars['Float']['output']>;
-};
-
-/** A page of results. */
-export type CheckResultList = {
-  data: Array<CheckResult>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type CheckStatus =
@@ -5448,12 +5448,26 @@ export type DatabasePackage = {
   currency: Scalars['String']['output'];
 };
 
+/** A page of database packages. */
+export type DatabasePackageList = {
+  data: Array<DatabasePackage>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
 /** The regions in which a database package can be created now. */
 export type DatabasePackageAvailability = {
   /** Id of the package. */
   database_package: Scalars['ID']['output'];
   /** Ids of the regions that have capacity for a database of this package. */
   regions: Array<Scalars['String']['output']>;
+};
+
+/** A page of database package availabilities. */
+export type DatabasePackageAvailabilityList = {
+  data: Array<DatabasePackageAvailability>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 /** A database engine of this installation. */
@@ -5465,6 +5479,13 @@ export type DatabaseEngine = {
   /** Features that the default version has on this installation. */
   features: Array<DatabaseEngineFeature>;
   default_port: Scalars['Int']['output'];
+};
+
+/** A page of database engines. */
+export type DatabaseEngineList = {
+  data: Array<DatabaseEngine>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 /** A version of a database engine. */
@@ -5494,27 +5515,6 @@ export type DatabaseEngineFeature =
   | 'backups'
   /** Point-in-time recovery. */
   | 'point_in_time';
-
-/** A page of database packages. */
-export type DatabasePackageList = {
-  data: Array<DatabasePackage>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
-
-/** A page of database package availabilities. */
-export type DatabasePackageAvailabilityList = {
-  data: Array<DatabasePackageAvailability>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
-
-/** A page of database engines. */
-export type DatabaseEngineList = {
-  data: Array<DatabaseEngine>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
 
 /**
  * An address at which a database can be reached. Connections are encrypted with TLS; at private endpoints of MariaDB the
@@ -5839,6 +5839,13 @@ export type Deployment = {
   application?: Maybe<Application>;
 };
 
+/** A page of deployments. */
+export type DeploymentList = {
+  data: Array<Deployment>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
 /** What a deployment is made of. */
 export type DeploymentSource = {
   /** Type of the source. It is `upload` for a deployment of an upload, even if the application itself has another source. */
@@ -5849,13 +5856,6 @@ export type DeploymentSource = {
   sha256?: Maybe<Scalars['String']['output']>;
   /** Size of the uploaded archive in bytes. */
   bytes?: Maybe<Scalars['ByteCount']['output']>;
-};
-
-/** A page of deployments. */
-export type DeploymentList = {
-  data: Array<Deployment>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type DeploymentStatus =
@@ -6839,6 +6839,13 @@ export type Incident = {
   notifications: Array<IncidentNotification>;
 };
 
+/** A page of incidents. */
+export type IncidentList = {
+  data: Array<Incident>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
 /** A message about an incident. */
 export type IncidentNotification = {
   notifier_id: Scalars['ID']['output'];
@@ -6852,13 +6859,6 @@ export type NotificationStatus =
   | 'pending'
   | 'delivered'
   | 'failed';
-
-/** A page of incidents. */
-export type IncidentList = {
-  data: Array<Incident>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
 
 export type IncidentStatus =
   | 'open'
@@ -7679,6 +7679,13 @@ export type Project = {
   updated_at: Scalars['DateTime']['output'];
 };
 
+/** A page of projects. */
+export type ProjectList = {
+  data: Array<Project>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
 /** What a member may do in a project. */
 export type Role =
   /** Full access, including the project itself. */
@@ -7687,13 +7694,6 @@ export type Role =
   | 'developer'
   /** Read access. */
   | 'viewer';
-
-/** A page of projects. */
-export type ProjectList = {
-  data: Array<Project>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
 
 /** Usage of a project. */
 export type ProjectUsage = {
@@ -7711,13 +7711,6 @@ export type QuotaUsage = {
   limit?: Maybe<Scalars['ByteCount']['output']>;
 };
 
-/** A page of activity entries. */
-export type ActivityList = {
-  data: Array<Activity>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
-
 /** An activity entry of a project. It contains the names of changed fields, never their values. */
 export type Activity = {
   id: Scalars['ID']['output'];
@@ -7733,6 +7726,13 @@ export type Activity = {
   changed_fields: Array<Scalars['String']['output']>;
   request_id?: Maybe<Scalars['ID']['output']>;
   created_at: Scalars['DateTime']['output'];
+};
+
+/** A page of activity entries. */
+export type ActivityList = {
+  data: Array<Activity>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type ActivityOutcome =
@@ -7946,6 +7946,13 @@ export type Run = {
   application?: Maybe<Application>;
 };
 
+/** A page of runs. */
+export type RunList = {
+  data: Array<Run>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
 /** What started a run. */
 export type RunTrigger = {
   type: RunTriggerType;
@@ -7992,13 +7999,6 @@ export type RunAttachment = {
   detached: Scalars['Boolean']['output'];
   /** Whether a client writes to the standard input of the run. */
   has_writer: Scalars['Boolean']['output'];
-};
-
-/** A page of runs. */
-export type RunList = {
-  data: Array<Run>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 /** A log line of a run. */
@@ -8093,6 +8093,13 @@ export type Schedule = {
   application?: Maybe<Application>;
 };
 
+/** A page of schedules. */
+export type ScheduleList = {
+  data: Array<Schedule>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
 /** A run of a schedule. It is kept here when the run itself has been deleted. */
 export type ScheduleRun = {
   id: Scalars['ID']['output'];
@@ -8114,13 +8121,6 @@ export type ScheduleMissed =
   | 'skip'
   /** All due times that pass while the platform does not work start one run. */
   | 'run_once';
-
-/** A page of schedules. */
-export type ScheduleList = {
-  data: Array<Schedule>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
 
 export type CreateScheduleInput = {
   /** Name, unique within the application. */
