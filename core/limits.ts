@@ -168,6 +168,10 @@ export const limits = {
   /** Retention of an upload that no deployment uses. */
   sourceUploadKeptHours: 24,
   sourceFilesMax: 300_000,
+  /** Of an application, preview or database server, each line with the bytes of its row. */
+  logBytesPerSecond: 32 * 1024,
+  /** After which an image that has lost its last tag is removed. */
+  registryUntaggedDays: 7,
   /** Of one archive, from its turn on. */
   archiveCheckSecondsMax: 300,
   /** Of all archives of an account together, within the window. */
