@@ -61,7 +61,7 @@ export function versionHeader({ version_id }: Pick<StoredObject, 'version_id'>):
   return version_id === 'null' ? {} : { 'x-amz-version-id': version_id };
 }
 
-export interface CopySource {
+interface CopySource {
   object: StoredObject;
   from: ObjectExchange;
   /** How its files are opened. */

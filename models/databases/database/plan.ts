@@ -121,7 +121,9 @@ async function chosenShape(ctx: Context, input: CreateDatabaseInput): Promise<Sh
   const engine_version = requireVersion(engine, input.engine_version);
   const pack = await requirePackage(ctx, engine.id, input.database_package);
   return {
-    ...{ engine: engine.id, engine_version, package: pack },
+    engine: engine.id,
+    engine_version,
+    package: pack,
     storage_gb: input.storage_gb ?? pack.storage_gb,
     database_name: databaseName(engine.id, input.database_name),
     username: USERNAME,
@@ -156,9 +158,12 @@ async function copiedShape(ctx: Context, input: CreateDatabaseInput): Promise<Sh
   if (input.storage_gb != null && input.storage_gb < source.storage_gb) throw storageTooLow(source.storage_gb);
   const { backup_id, point_in_time } = origin;
   return {
-    ...{ engine: engine.id, engine_version: requireVersion(engine, origin.engine_version), package: pack },
+    engine: engine.id,
+    engine_version: requireVersion(engine, origin.engine_version),
+    package: pack,
     storage_gb: input.storage_gb ?? Math.max(source.storage_gb, pack.storage_gb),
-    ...{ database_name: source.database_name, username: source.username },
+    database_name: source.database_name,
+    username: source.username,
     restore_from: { database_id: source.id, backup_id, point_in_time },
   };
 }
