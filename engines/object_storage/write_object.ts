@@ -160,7 +160,7 @@ function requireSameChecksum({ request }: Exchange, algorithm: string | null | u
   if (requested !== undefined && requested !== algorithm)
     throw new S3Error(
       'NotImplemented',
-      'A copy keeps the checksum of its source. Another checksum cannot be ' + 'requested.',
+      'A copy keeps the checksum of its source. Another checksum cannot be requested.',
     );
 }
 

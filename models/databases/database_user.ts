@@ -140,7 +140,7 @@ export class DatabaseUser extends Resource {
     if (this.is_default)
       throw problem(
         'resource_protected',
-        'The default user cannot be deleted on its own. It ' + 'is deleted with its database.',
+        'The default user cannot be deleted on its own. It is deleted with its database.',
       );
     await requireUnattached(ctx, 'user_id', [this.id]);
     await this.remove(ctx);

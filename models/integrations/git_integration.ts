@@ -75,7 +75,7 @@ export class GitIntegration extends Resource {
       return GitIntegration.insert(ctx, { ...plain, ...pending });
     }
     if (!account || input.access_token == null)
-      throw problem('provider_error', 'The Git provider was not ' + 'queried. Try again.');
+      throw problem('provider_error', 'The Git provider was not queried. Try again.');
     return GitIntegration.insert(ctx, {
       ...plain,
       name: name ?? account.login,

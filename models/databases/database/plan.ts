@@ -138,7 +138,7 @@ async function copiedShape(ctx: Context, input: CreateDatabaseInput): Promise<Sh
   if (engine.id !== source.engine)
     throw problem(
       'engine_feature_unsupported',
-      `The original database uses the engine ${source.engine}. Choose ` + `the same engine.`,
+      `The original database uses the engine ${source.engine}. Choose the same engine.`,
       {
         engine: engine.id,
         feature: 'restore_from',
@@ -151,7 +151,7 @@ async function copiedShape(ctx: Context, input: CreateDatabaseInput): Promise<Sh
       {
         field: 'database_name',
         code: 'depends_on',
-        detail: 'cannot be set with ' + 'restore_from: the name is copied from the original database',
+        detail: 'cannot be set with restore_from: the name is copied from the original database',
       },
     ]);
   const pack = await requirePackage(ctx, engine.id, input.database_package ?? source.database_package);
@@ -180,7 +180,7 @@ function databaseName(engine: string, name: string | null | undefined): string |
       {
         field: 'database_name',
         code: 'depends_on',
-        detail: `is not supported by ${engine}, which has no named ` + `databases`,
+        detail: `is not supported by ${engine}, which has no named databases`,
       },
     ]);
   return null;
