@@ -2,8 +2,9 @@
 // @list, @inProject and the name of the folder there, and written out here, once at the start.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { Kind, parse, print } from 'graphql';
+import { Kind, parse, parseType, print } from 'graphql';
 import type {
+  ConstArgumentNode,
   ConstDirectiveNode,
   DefinitionNode,
   DocumentNode,
@@ -20,6 +21,9 @@ const WRITTEN_OUT: Record<string, readonly string[]> = {
   list: ['of', 'page', 'maxPage', 'sorts', 'defaultSort'],
   inProject: [],
 };
+/** Arguments of @rest, in the order in which they are shown. */
+const REST = ['method', 'path', 'id', 'status', 'also', 'group', 'extension', 'summary'];
+
 /** Values of the arguments of a directive, each as it is written. */
 type Values = Record<string, string | undefined>;
 
@@ -43,7 +47,7 @@ export function readSdl(folder: string): DocumentNode[] {
 /** The operations in schema/object_storage are of the group "Object storage". */
 function groupOf(folder: string): string {
   const group = groups.find(({ name }) => name.toLowerCase().replaceAll(' ', '_') === folder);
-  return JSON.stringify(group?.name ?? folder);
+  return group?.name ?? folder;
 }
 
 function writeOut(definition: DefinitionNode, group: string, pages: Map<string, string>): DefinitionNode[] {
@@ -56,64 +60,71 @@ function writeOut(definition: DefinitionNode, group: string, pages: Map<string, 
 
 function writeOutField(field: FieldDefinitionNode, root: string, group: string): FieldDefinitionNode {
   const list = valuesOf(field, 'list');
-  const own = field.arguments ?? [];
-  // Filters are optional; what comes before them says of what the list is.
-  const isFilter = ({ name, type }: InputValueDefinitionNode): boolean =>
-    list !== undefined && type.kind !== Kind.NON_NULL_TYPE && name.value !== 'project_id';
-  const args = [
-    ...(valuesOf(field, 'inProject') ? [projectArgument(root)] : []),
-    ...own.filter((one) => !isFilter(one)).map(print),
-    ...(list ? pageArguments(list) : []),
-    ...own.filter(isFilter).map(print),
-  ];
-  const item = list && itemOf(field.type);
-  const type = item ? `${item}List!` : print(field.type);
-  const directives = (field.directives ?? []).flatMap((one) => writeOutDirective(one, field, root, group));
-  const head = `${field.name.value}${args.length > 0 ? `(${args.join(' ')})` : ''}`;
-  return { ...parseField(`${head}: ${type} ${directives.join(' ')}`), description: field.description };
+  const inProject = valuesOf(field, 'inProject');
+  const own = (field.directives ?? []).filter((one) => !(one.name.value in WRITTEN_OUT));
+  const directives = own.flatMap((one) => {
+    if (one.name.value !== 'rest') return [one];
+    const binding = textOf(one, 'group') === undefined ? withTexts(one, { group }) : one;
+    return inProject ? [binding, inPathOfProject(field.name.value, binding, root)] : [binding];
+  });
+  const given = inProject ? [...parseArguments(projectArgument(root)), ...(field.arguments ?? [])] : field.arguments;
+  return list ? asPage({ ...field, directives, arguments: given }, list) : { ...field, directives, arguments: given };
 }
 
-function parseField(text: string): FieldDefinitionNode {
-  const [definition] = parse(`type Root { ${text} }`, { noLocation: true }).definitions;
-  return (definition as ObjectTypeDefinitionNode).fields?.[0] as FieldDefinitionNode;
+/** Filters are optional; what comes before them says of what the list is. */
+function asPage(field: FieldDefinitionNode, list: Values): FieldDefinitionNode {
+  const isFilter = ({ name, type }: InputValueDefinitionNode): boolean =>
+    type.kind !== Kind.NON_NULL_TYPE && name.value !== 'project_id';
+  const own = field.arguments ?? [];
+  const item = itemOf(field.type);
+  return {
+    ...field,
+    arguments: [
+      ...own.filter((one) => !isFilter(one)),
+      ...parseArguments(pageArguments(list)),
+      ...own.filter(isFilter),
+    ],
+    type: item ? parseType(`${item}List!`) : field.type,
+  };
 }
 
 function projectArgument(root: string): string {
   return `${root === 'Query' ? '"Id of the project. Defaults to the selected project." ' : ''}project_id: ID`;
 }
 
-function pageArguments({ page = '20', maxPage = '100', sorts, defaultSort }: Values): string[] {
-  const limit = `limit: Int = ${page} @spec(page: ${page}, maxPage: ${maxPage})`;
+function pageArguments({ page = '20', maxPage = '100', sorts, defaultSort }: Values): string {
   const fallback = defaultSort ? `, default: ${defaultSort}` : '';
-  return [limit, 'cursor: String', ...(sorts ? [`sort: String @spec(sorts: ${sorts}${fallback})`] : [])];
+  const sort = sorts ? `sort: String @spec(sorts: ${sorts}${fallback})` : '';
+  return `limit: Int = ${page} @spec(page: ${page}, maxPage: ${maxPage}) cursor: String ${sort}`;
 }
 
-function writeOutDirective(one: ConstDirectiveNode, field: FieldDefinitionNode, root: string, group: string): string[] {
-  if (one.name.value in WRITTEN_OUT) return [];
-  if (one.name.value !== 'rest') return [print(one)];
-  const { method, path: route, status, also, extension, summary, ...others } = argumentsOf(one);
-  // In the order in which they are shown.
-  const values = { method, path: route, id: undefined, status, also, group, extension, summary, ...others };
-  const bindings = [values, ...(valuesOf(field, 'inProject') ? [inPathOfProject(field.name.value, values, root)] : [])];
-  return bindings.map((binding) => `@rest(${written(binding)})`);
-}
-
-function written(values: Values): string {
-  return Object.entries(values)
-    .flatMap(([name, value]) => (value === undefined ? [] : [`${name}: ${value}`]))
-    .join(' ');
+function parseArguments(text: string): readonly InputValueDefinitionNode[] {
+  const [definition] = parse(`type Root { field(${text}): ID }`, { noLocation: true }).definitions;
+  return (definition as ObjectTypeDefinitionNode).fields?.[0]?.arguments ?? [];
 }
 
 /** The same operation below the path of a project. */
-function inPathOfProject(name: string, values: Values, root: string): Values {
-  const { path: route = '', summary = '' } = values;
-  const inPath = summary.replace(
-    /(in|of) the current project"$/,
-    `${root === 'Query' ? 'of' : 'in'} the project in the path"`,
-  );
-  if (inPath === summary) fail(name, 'the summary of an operation @inProject ends in "the current project"');
-  const id = JSON.stringify(name.replace(/^[a-z]+/, '$&Project'));
-  return { ...values, path: route.replace('/v2', '/v2/projects/{id:project_id}'), id, summary: inPath };
+function inPathOfProject(name: string, binding: ConstDirectiveNode, root: string): ConstDirectiveNode {
+  const ending = /(in|of) the current project$/;
+  const [route = '', summary = ''] = [textOf(binding, 'path'), textOf(binding, 'summary')];
+  if (!ending.test(summary)) fail(name, 'the summary of an operation @inProject ends in "the current project"');
+  return withTexts(binding, {
+    path: route.replace('/v2', '/v2/projects/{id:project_id}'),
+    id: name.replace(/^[a-z]+/, '$&Project'),
+    summary: summary.replace(ending, `${root === 'Query' ? 'of' : 'in'} the project in the path`),
+  });
+}
+
+/** A @rest with these arguments, in the order in which they are shown. */
+function withTexts(binding: ConstDirectiveNode, texts: Record<string, string>): ConstDirectiveNode {
+  const own = (binding.arguments ?? []).filter(({ name }) => !(name.value in texts));
+  const added = Object.entries(texts).map(([name, value]): ConstArgumentNode => ({
+    kind: Kind.ARGUMENT,
+    name: { kind: Kind.NAME, value: name },
+    value: { kind: Kind.STRING, value },
+  }));
+  const placeOf = ({ name }: ConstArgumentNode): number => REST.indexOf(name.value);
+  return { ...binding, arguments: [...own, ...added].sort((a, b) => placeOf(a) - placeOf(b)) };
 }
 
 /** Types of which there are lists, each with the plural that a page is described by. */
@@ -146,7 +157,14 @@ function pageType(item: string, pages: Map<string, string>): readonly Definition
 
 /** Volume of `[Volume!]!`, undefined if the type is no list. */
 function itemOf(type: TypeNode): string | undefined {
-  return /^\[(\w+)!\]!$/.exec(print(type))?.[1];
+  const list = type.kind === Kind.NON_NULL_TYPE ? type.type : type;
+  const item = list.kind === Kind.LIST_TYPE && list.type.kind === Kind.NON_NULL_TYPE ? list.type.type : list;
+  return list.kind === Kind.LIST_TYPE && item.kind === Kind.NAMED_TYPE ? item.name.value : undefined;
+}
+
+function textOf(directive: ConstDirectiveNode, name: string): string | undefined {
+  const value = directive.arguments?.find((one) => one.name.value === name)?.value;
+  return value?.kind === Kind.STRING ? value.value : undefined;
 }
 
 function valuesOf(field: FieldDefinitionNode, name: string): Values | undefined {
