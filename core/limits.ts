@@ -56,7 +56,6 @@ export const limits = {
 
   // Requests
   bodyBytesMax: MIB,
-  zoneImportBodyBytesMax: 2 * MIB,
   headerBytesMax: 16 * 1024,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
@@ -70,8 +69,6 @@ export const limits = {
   probeTimeoutMs: 5_000,
   /** Of a probe whose repository answers, however slowly. */
   sourceProbeMs: 25_000,
-  /** Time that an operation waits for the reconcile loop before it responds. */
-  operationWaitMs: 20_000,
   /** Maximum of `Prefer: wait=N`. */
   preferWaitSecondsMax: 60,
   /** Open live tails per account and process. */
@@ -150,8 +147,6 @@ export const limits = {
   processesPerApplication: 50,
   /** Runs of an application that have not finished. */
   unfinishedRunsPerApplication: 10,
-  runCommandBytesMax: 65_536,
-  runSecondsMax: 24 * 60 * 60,
   runSecondsDefault: 60 * 60,
   /** Output of each of the two streams that a late client of a run gets, unless it asks for more. */
   runReplayBytes: 65_536,
