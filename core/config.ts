@@ -63,6 +63,9 @@ export type Config = Omit<
     readonly s3Domain: string;
     readonly s3WebsiteDomain: string;
     readonly s3Dir: string;
+    /** Of the API server, as a cluster says it to its pods. */
+    readonly kubernetesServiceHost: string | null;
+    readonly kubernetesServicePort: number;
     /** External login providers, by title. */
     readonly loginProviders: readonly LoginProviderSetting[];
     /** Project limits, defaults and overrides combined; null = unlimited. */
@@ -101,7 +104,7 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
   if ((address === null) !== (sources.length === 0))
     mistakes.push('DATABASE_ADDRESS_FOR_PODS and DATABASE_SOURCES_OF_PODS are set together or not at all');
   if (mistakes.length) throw new StartupError(mistakes.join('; '));
-  return Object.freeze({ ...derive(values as Values), ...fixedValues, loginProviders });
+  return Object.freeze({ ...derive(values as Values, env), ...fixedValues, loginProviders });
 }
 
 /** The settings with the bound port, for PORT=0. */
@@ -135,7 +138,7 @@ export function settingsMarkdown(): string {
   return ['| Setting | Type | Default | Meaning |', '|---|---|---|---|', ...rows, ...more, ''].join('\n');
 }
 
-function derive(values: Values): Omit<Config, 'loginProviders' | keyof FixedValues> {
+function derive(values: Values, env: NodeJS.ProcessEnv): Omit<Config, 'loginProviders' | keyof FixedValues> {
   return {
     ...values,
     baseUrl: values.baseUrl ?? addressOf(values),
@@ -153,6 +156,8 @@ function derive(values: Values): Omit<Config, 'loginProviders' | keyof FixedValu
     registryDir: join(values.dataDir, 'registry'),
     registryHost: values.registryHost ?? registryHostOf(values),
     ...objectStorageOf(values),
+    kubernetesServiceHost: env.KUBERNETES_SERVICE_HOST?.trim() || null,
+    kubernetesServicePort: Number(env.KUBERNETES_SERVICE_PORT) || 443,
     quotas: Object.freeze({ ...projectQuotas, ...values.quotas }),
   };
 }

@@ -56,7 +56,6 @@ export const limits = {
 
   // Requests
   bodyBytesMax: MIB,
-  zoneImportBodyBytesMax: 2 * MIB,
   headerBytesMax: 16 * 1024,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
@@ -70,8 +69,6 @@ export const limits = {
   probeTimeoutMs: 5_000,
   /** Of a probe whose repository answers, however slowly. */
   sourceProbeMs: 25_000,
-  /** Time that an operation waits for the reconcile loop before it responds. */
-  operationWaitMs: 20_000,
   /** Maximum of `Prefer: wait=N`. */
   preferWaitSecondsMax: 60,
   /** Open live tails per account and process. */
@@ -150,8 +147,6 @@ export const limits = {
   processesPerApplication: 50,
   /** Runs of an application that have not finished. */
   unfinishedRunsPerApplication: 10,
-  runCommandBytesMax: 65_536,
-  runSecondsMax: 24 * 60 * 60,
   runSecondsDefault: 60 * 60,
   /** Output of each of the two streams that a late client of a run gets, unless it asks for more. */
   runReplayBytes: 65_536,
@@ -168,6 +163,10 @@ export const limits = {
   /** Retention of an upload that no deployment uses. */
   sourceUploadKeptHours: 24,
   sourceFilesMax: 300_000,
+  /** Of an application, preview or database server, each line with the bytes of its row. */
+  logBytesPerSecond: 32 * 1024,
+  /** After which an image that has lost its last tag is removed. */
+  registryUntaggedDays: 7,
   /** Of one archive, from its turn on. */
   archiveCheckSecondsMax: 300,
   /** Of all archives of an account together, within the window. */

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import type { Config } from './config';
 import { hostNameOf } from './protocols/domain_names';
 
-export type PlatformService = 'api' | 's3' | 'registry';
+type PlatformService = 'api' | 's3' | 'registry';
 
-export interface PlatformName {
+interface PlatformName {
   /** ASCII, lower case. */
   hostname: string;
   service: PlatformService;

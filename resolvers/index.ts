@@ -1,6 +1,5 @@
 // Builds the core from the SDL and the resolvers. Its schema runs operations that are admitted already: REST admits by
 // itself, and around each root field of the GraphQL schema stands the admission (contract/admission.ts).
-import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { makeExecutableSchema } from '@graphql-tools/schema';
@@ -24,6 +23,7 @@ import { compileField } from '../contract/field_validator';
 import { requireScope } from '../contract/guard';
 import type { LiveReader } from '../contract/live';
 import { readOperations, takesIfMatch, type OperationTable, type RootField } from '../contract/operations';
+import { readSdl } from '../contract/sdl';
 import { withSubscriptions, type Combination } from '../contract/subscriptions';
 import { problem } from '../core/errors';
 import { registeredFiles } from '../core/folder_registry';
@@ -61,10 +61,7 @@ export interface Core {
 export function buildCore(): Core {
   const modules = registeredFiles(__dirname, /^(?!index)\w+\.(ts|js)$/).map((file) => load(file) as ResolverModule);
   const schema = makeExecutableSchema({
-    typeDefs: mergeTypeDefs(
-      registeredFiles(path.resolve(__dirname, '../schema'), /\.graphql$/).map((file) => readFileSync(file, 'utf8')),
-      { noLocation: true },
-    ),
+    typeDefs: mergeTypeDefs(readSdl(path.resolve(__dirname, '../schema'))),
     resolvers: mergeResolvers(modules.map((module) => module.resolvers)),
     resolverValidationOptions: { requireResolversToMatchSchema: 'error' },
     // The schema is nobody else's yet. A copy for each change, as mapSchema makes it, costs 0.1 s of the start.

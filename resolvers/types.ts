@@ -144,13 +144,13 @@ export type ResolversTypes = {
   AiUsage: ResolverTypeWrapper<Schema.AiUsage>;
   AiUsageList: ResolverTypeWrapper<Schema.AiUsageList>;
   ApiKey: ResolverTypeWrapper<Schema.ApiKey>;
-  CreatedApiKey: ResolverTypeWrapper<Schema.CreatedApiKey>;
   ApiKeyList: ResolverTypeWrapper<Schema.ApiKeyList>;
+  CreatedApiKey: ResolverTypeWrapper<Schema.CreatedApiKey>;
   CreatePersonalKeyInput: Schema.CreatePersonalKeyInput;
   CreateProjectKeyInput: Schema.CreateProjectKeyInput;
   Application: ResolverTypeWrapper<ApplicationModel>;
-  ApplicationSource: ResolverTypeWrapper<Schema.ApplicationSource>;
   ApplicationList: ResolverTypeWrapper<Omit<Schema.ApplicationList, 'data'> & { data: Array<ResolversTypes['Application']> }>;
+  ApplicationSource: ResolverTypeWrapper<Schema.ApplicationSource>;
   ApplicationStatus: Schema.ApplicationStatus;
   ApplicationSourceType: Schema.ApplicationSourceType;
   CreateApplicationInput: Schema.CreateApplicationInput;
@@ -220,22 +220,22 @@ export type ResolversTypes = {
   BucketUsage: ResolverTypeWrapper<Schema.BucketUsage>;
   BucketUsageDay: ResolverTypeWrapper<Schema.BucketUsageDay>;
   Region: ResolverTypeWrapper<Schema.Region>;
+  RegionList: ResolverTypeWrapper<Schema.RegionList>;
   RegionNetwork: ResolverTypeWrapper<Schema.RegionNetwork>;
   NetworkIsolation: Schema.NetworkIsolation;
   FileIsolation: Schema.FileIsolation;
   RegionFeature: Schema.RegionFeature;
   ApplicationType: ResolverTypeWrapper<Schema.ApplicationType>;
   Float: ResolverTypeWrapper<Schema.Scalars['Float']['output']>;
+  ApplicationTypeList: ResolverTypeWrapper<Schema.ApplicationTypeList>;
   BuildpackBuilder: ResolverTypeWrapper<Schema.BuildpackBuilder>;
+  BuildpackBuilderList: ResolverTypeWrapper<Schema.BuildpackBuilderList>;
   Preset: ResolverTypeWrapper<Schema.Preset>;
+  PresetList: ResolverTypeWrapper<Schema.PresetList>;
   PresetVariable: ResolverTypeWrapper<Schema.PresetVariable>;
   DnsRecordType: ResolverTypeWrapper<Schema.DnsRecordType>;
-  DnsType: Schema.DnsType;
-  RegionList: ResolverTypeWrapper<Schema.RegionList>;
-  ApplicationTypeList: ResolverTypeWrapper<Schema.ApplicationTypeList>;
-  BuildpackBuilderList: ResolverTypeWrapper<Schema.BuildpackBuilderList>;
-  PresetList: ResolverTypeWrapper<Schema.PresetList>;
   DnsRecordTypeList: ResolverTypeWrapper<Schema.DnsRecordTypeList>;
+  DnsType: Schema.DnsType;
   CdnDomain: ResolverTypeWrapper<CdnDomainModel>;
   CdnDomainList: ResolverTypeWrapper<Omit<Schema.CdnDomainList, 'data'> & { data: Array<ResolversTypes['CdnDomain']> }>;
   AddCdnDomainInput: Schema.AddCdnDomainInput;
@@ -257,8 +257,8 @@ export type ResolversTypes = {
   CdnOriginInput: Schema.CdnOriginInput;
   CdnCacheInput: Schema.CdnCacheInput;
   CheckResult: ResolverTypeWrapper<CheckResultModel>;
-  CheckTimings: ResolverTypeWrapper<Schema.CheckTimings>;
   CheckResultList: ResolverTypeWrapper<Omit<Schema.CheckResultList, 'data'> & { data: Array<ResolversTypes['CheckResult']> }>;
+  CheckTimings: ResolverTypeWrapper<Schema.CheckTimings>;
   CheckStatus: Schema.CheckStatus;
   Database: ResolverTypeWrapper<Schema.Database>;
   DatabaseList: ResolverTypeWrapper<Schema.DatabaseList>;
@@ -285,14 +285,14 @@ export type ResolversTypes = {
   DatabaseBackupStatus: Schema.DatabaseBackupStatus;
   CreateDatabaseBackupInput: Schema.CreateDatabaseBackupInput;
   DatabasePackage: ResolverTypeWrapper<Schema.DatabasePackage>;
+  DatabasePackageList: ResolverTypeWrapper<Schema.DatabasePackageList>;
   DatabasePackageAvailability: ResolverTypeWrapper<Schema.DatabasePackageAvailability>;
+  DatabasePackageAvailabilityList: ResolverTypeWrapper<Schema.DatabasePackageAvailabilityList>;
   DatabaseEngine: ResolverTypeWrapper<Schema.DatabaseEngine>;
+  DatabaseEngineList: ResolverTypeWrapper<Schema.DatabaseEngineList>;
   DatabaseEngineVersion: ResolverTypeWrapper<Schema.DatabaseEngineVersion>;
   DatabaseEngineVersionStatus: Schema.DatabaseEngineVersionStatus;
   DatabaseEngineFeature: Schema.DatabaseEngineFeature;
-  DatabasePackageList: ResolverTypeWrapper<Schema.DatabasePackageList>;
-  DatabasePackageAvailabilityList: ResolverTypeWrapper<Schema.DatabasePackageAvailabilityList>;
-  DatabaseEngineList: ResolverTypeWrapper<Schema.DatabaseEngineList>;
   DatabaseEndpoint: ResolverTypeWrapper<DatabaseEndpointModel>;
   DatabaseEndpointList: ResolverTypeWrapper<Omit<Schema.DatabaseEndpointList, 'data'> & { data: Array<ResolversTypes['DatabaseEndpoint']> }>;
   DatabaseEndpointAccess: Schema.DatabaseEndpointAccess;
@@ -318,8 +318,8 @@ export type ResolversTypes = {
   RotateDatabasePasswordInput: Schema.RotateDatabasePasswordInput;
   CreateDatabaseUserInput: Schema.CreateDatabaseUserInput;
   Deployment: ResolverTypeWrapper<DeploymentModel>;
-  DeploymentSource: ResolverTypeWrapper<Schema.DeploymentSource>;
   DeploymentList: ResolverTypeWrapper<Omit<Schema.DeploymentList, 'data'> & { data: Array<ResolversTypes['Deployment']> }>;
+  DeploymentSource: ResolverTypeWrapper<Schema.DeploymentSource>;
   DeploymentStatus: Schema.DeploymentStatus;
   DeploymentTrigger: Schema.DeploymentTrigger;
   CreateDeploymentInput: Schema.CreateDeploymentInput;
@@ -412,9 +412,9 @@ export type ResolversTypes = {
   Error: ResolverTypeWrapper<Schema.Error>;
   ErrorList: ResolverTypeWrapper<Schema.ErrorList>;
   Incident: ResolverTypeWrapper<IncidentModel>;
+  IncidentList: ResolverTypeWrapper<Omit<Schema.IncidentList, 'data'> & { data: Array<ResolversTypes['Incident']> }>;
   IncidentNotification: ResolverTypeWrapper<Schema.IncidentNotification>;
   NotificationStatus: Schema.NotificationStatus;
-  IncidentList: ResolverTypeWrapper<Omit<Schema.IncidentList, 'data'> & { data: Array<ResolversTypes['Incident']> }>;
   IncidentStatus: Schema.IncidentStatus;
   Installation: ResolverTypeWrapper<Schema.Installation>;
   NewerRelease: ResolverTypeWrapper<Schema.NewerRelease>;
@@ -504,12 +504,12 @@ export type ResolversTypes = {
   ScaleProcessInput: Schema.ScaleProcessInput;
   ProcessAutoscalingInput: Schema.ProcessAutoscalingInput;
   Project: ResolverTypeWrapper<ProjectModel>;
-  Role: Schema.Role;
   ProjectList: ResolverTypeWrapper<Omit<Schema.ProjectList, 'data'> & { data: Array<ResolversTypes['Project']> }>;
+  Role: Schema.Role;
   ProjectUsage: ResolverTypeWrapper<Schema.ProjectUsage>;
   QuotaUsage: ResolverTypeWrapper<Schema.QuotaUsage>;
-  ActivityList: ResolverTypeWrapper<Omit<Schema.ActivityList, 'data'> & { data: Array<ResolversTypes['Activity']> }>;
   Activity: ResolverTypeWrapper<ActivityModel>;
+  ActivityList: ResolverTypeWrapper<Omit<Schema.ActivityList, 'data'> & { data: Array<ResolversTypes['Activity']> }>;
   ActivityOutcome: Schema.ActivityOutcome;
   Actor: ResolverTypeWrapper<Schema.Actor>;
   ActorType: Schema.ActorType;
@@ -528,20 +528,20 @@ export type ResolversTypes = {
   RobotAccountStatus: Schema.RobotAccountStatus;
   CreateRobotAccountInput: Schema.CreateRobotAccountInput;
   Run: ResolverTypeWrapper<RunModel>;
+  RunList: ResolverTypeWrapper<Omit<Schema.RunList, 'data'> & { data: Array<ResolversTypes['Run']> }>;
   RunTrigger: ResolverTypeWrapper<Schema.RunTrigger>;
   RunTriggerType: Schema.RunTriggerType;
   RunStatus: Schema.RunStatus;
   RunAttachment: ResolverTypeWrapper<Schema.RunAttachment>;
-  RunList: ResolverTypeWrapper<Omit<Schema.RunList, 'data'> & { data: Array<ResolversTypes['Run']> }>;
   RunLogLine: ResolverTypeWrapper<Schema.RunLogLine>;
   RunLogLineList: ResolverTypeWrapper<Schema.RunLogLineList>;
   CreateRunInput: Schema.CreateRunInput;
   RunVariableInput: Schema.RunVariableInput;
   Schedule: ResolverTypeWrapper<ScheduleModel>;
+  ScheduleList: ResolverTypeWrapper<Omit<Schema.ScheduleList, 'data'> & { data: Array<ResolversTypes['Schedule']> }>;
   ScheduleRun: ResolverTypeWrapper<Schema.ScheduleRun>;
   ScheduleConcurrency: Schema.ScheduleConcurrency;
   ScheduleMissed: Schema.ScheduleMissed;
-  ScheduleList: ResolverTypeWrapper<Omit<Schema.ScheduleList, 'data'> & { data: Array<ResolversTypes['Schedule']> }>;
   CreateScheduleInput: Schema.CreateScheduleInput;
   UpdateScheduleInput: Schema.UpdateScheduleInput;
   SharedRepository: ResolverTypeWrapper<SharedRepositoryModel>;
@@ -597,13 +597,13 @@ export type ResolversParentTypes = {
   AiUsage: Schema.AiUsage;
   AiUsageList: Schema.AiUsageList;
   ApiKey: Schema.ApiKey;
-  CreatedApiKey: Schema.CreatedApiKey;
   ApiKeyList: Schema.ApiKeyList;
+  CreatedApiKey: Schema.CreatedApiKey;
   CreatePersonalKeyInput: Schema.CreatePersonalKeyInput;
   CreateProjectKeyInput: Schema.CreateProjectKeyInput;
   Application: ApplicationModel;
-  ApplicationSource: Schema.ApplicationSource;
   ApplicationList: Omit<Schema.ApplicationList, 'data'> & { data: Array<ResolversParentTypes['Application']> };
+  ApplicationSource: Schema.ApplicationSource;
   CreateApplicationInput: Schema.CreateApplicationInput;
   UpdateApplicationInput: Schema.UpdateApplicationInput;
   CreateApplicationSourceInput: Schema.CreateApplicationSourceInput;
@@ -661,17 +661,17 @@ export type ResolversParentTypes = {
   BucketUsage: Schema.BucketUsage;
   BucketUsageDay: Schema.BucketUsageDay;
   Region: Schema.Region;
+  RegionList: Schema.RegionList;
   RegionNetwork: Schema.RegionNetwork;
   ApplicationType: Schema.ApplicationType;
   Float: Schema.Scalars['Float']['output'];
+  ApplicationTypeList: Schema.ApplicationTypeList;
   BuildpackBuilder: Schema.BuildpackBuilder;
+  BuildpackBuilderList: Schema.BuildpackBuilderList;
   Preset: Schema.Preset;
+  PresetList: Schema.PresetList;
   PresetVariable: Schema.PresetVariable;
   DnsRecordType: Schema.DnsRecordType;
-  RegionList: Schema.RegionList;
-  ApplicationTypeList: Schema.ApplicationTypeList;
-  BuildpackBuilderList: Schema.BuildpackBuilderList;
-  PresetList: Schema.PresetList;
   DnsRecordTypeList: Schema.DnsRecordTypeList;
   CdnDomain: CdnDomainModel;
   CdnDomainList: Omit<Schema.CdnDomainList, 'data'> & { data: Array<ResolversParentTypes['CdnDomain']> };
@@ -688,8 +688,8 @@ export type ResolversParentTypes = {
   CdnOriginInput: Schema.CdnOriginInput;
   CdnCacheInput: Schema.CdnCacheInput;
   CheckResult: CheckResultModel;
-  CheckTimings: Schema.CheckTimings;
   CheckResultList: Omit<Schema.CheckResultList, 'data'> & { data: Array<ResolversParentTypes['CheckResult']> };
+  CheckTimings: Schema.CheckTimings;
   Database: Schema.Database;
   DatabaseList: Schema.DatabaseList;
   BackupSchedule: Schema.BackupSchedule;
@@ -711,12 +711,12 @@ export type ResolversParentTypes = {
   DatabaseBackupDownload: Schema.DatabaseBackupDownload;
   CreateDatabaseBackupInput: Schema.CreateDatabaseBackupInput;
   DatabasePackage: Schema.DatabasePackage;
-  DatabasePackageAvailability: Schema.DatabasePackageAvailability;
-  DatabaseEngine: Schema.DatabaseEngine;
-  DatabaseEngineVersion: Schema.DatabaseEngineVersion;
   DatabasePackageList: Schema.DatabasePackageList;
+  DatabasePackageAvailability: Schema.DatabasePackageAvailability;
   DatabasePackageAvailabilityList: Schema.DatabasePackageAvailabilityList;
+  DatabaseEngine: Schema.DatabaseEngine;
   DatabaseEngineList: Schema.DatabaseEngineList;
+  DatabaseEngineVersion: Schema.DatabaseEngineVersion;
   DatabaseEndpoint: DatabaseEndpointModel;
   DatabaseEndpointList: Omit<Schema.DatabaseEndpointList, 'data'> & { data: Array<ResolversParentTypes['DatabaseEndpoint']> };
   CreateDatabaseEndpointInput: Schema.CreateDatabaseEndpointInput;
@@ -734,8 +734,8 @@ export type ResolversParentTypes = {
   RotateDatabasePasswordInput: Schema.RotateDatabasePasswordInput;
   CreateDatabaseUserInput: Schema.CreateDatabaseUserInput;
   Deployment: DeploymentModel;
-  DeploymentSource: Schema.DeploymentSource;
   DeploymentList: Omit<Schema.DeploymentList, 'data'> & { data: Array<ResolversParentTypes['Deployment']> };
+  DeploymentSource: Schema.DeploymentSource;
   CreateDeploymentInput: Schema.CreateDeploymentInput;
   RollbackApplicationInput: Schema.RollbackApplicationInput;
   DnsRecord: DnsRecordModel;
@@ -803,8 +803,8 @@ export type ResolversParentTypes = {
   Error: Schema.Error;
   ErrorList: Schema.ErrorList;
   Incident: IncidentModel;
-  IncidentNotification: Schema.IncidentNotification;
   IncidentList: Omit<Schema.IncidentList, 'data'> & { data: Array<ResolversParentTypes['Incident']> };
+  IncidentNotification: Schema.IncidentNotification;
   Installation: Schema.Installation;
   NewerRelease: Schema.NewerRelease;
   InstallationState: Schema.InstallationState;
@@ -873,8 +873,8 @@ export type ResolversParentTypes = {
   ProjectList: Omit<Schema.ProjectList, 'data'> & { data: Array<ResolversParentTypes['Project']> };
   ProjectUsage: Schema.ProjectUsage;
   QuotaUsage: Schema.QuotaUsage;
-  ActivityList: Omit<Schema.ActivityList, 'data'> & { data: Array<ResolversParentTypes['Activity']> };
   Activity: ActivityModel;
+  ActivityList: Omit<Schema.ActivityList, 'data'> & { data: Array<ResolversParentTypes['Activity']> };
   Actor: Schema.Actor;
   ActivityResource: Schema.ActivityResource;
   CreateProjectInput: Schema.CreateProjectInput;
@@ -888,16 +888,16 @@ export type ResolversParentTypes = {
   RobotAccountList: Omit<Schema.RobotAccountList, 'data'> & { data: Array<ResolversParentTypes['RobotAccount']> };
   CreateRobotAccountInput: Schema.CreateRobotAccountInput;
   Run: RunModel;
+  RunList: Omit<Schema.RunList, 'data'> & { data: Array<ResolversParentTypes['Run']> };
   RunTrigger: Schema.RunTrigger;
   RunAttachment: Schema.RunAttachment;
-  RunList: Omit<Schema.RunList, 'data'> & { data: Array<ResolversParentTypes['Run']> };
   RunLogLine: Schema.RunLogLine;
   RunLogLineList: Schema.RunLogLineList;
   CreateRunInput: Schema.CreateRunInput;
   RunVariableInput: Schema.RunVariableInput;
   Schedule: ScheduleModel;
-  ScheduleRun: Schema.ScheduleRun;
   ScheduleList: Omit<Schema.ScheduleList, 'data'> & { data: Array<ResolversParentTypes['Schedule']> };
+  ScheduleRun: Schema.ScheduleRun;
   CreateScheduleInput: Schema.CreateScheduleInput;
   UpdateScheduleInput: Schema.UpdateScheduleInput;
   SharedRepository: SharedRepositoryModel;
@@ -1309,14 +1309,14 @@ export type ApiKeyResolvers<ContextType = Context, ParentType extends ResolversP
   last_used_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
 };
 
-export type CreatedApiKeyResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CreatedApiKey'] = ResolversParentTypes['CreatedApiKey']> = {
-  key?: Resolver<ResolversTypes['ApiKey'], ParentType, ContextType>;
-  token?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-};
-
 export type ApiKeyListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApiKeyList'] = ResolversParentTypes['ApiKeyList']> = {
   data?: Resolver<Array<ResolversTypes['ApiKey']>, ParentType, ContextType>;
   next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type CreatedApiKeyResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CreatedApiKey'] = ResolversParentTypes['CreatedApiKey']> = {
+  key?: Resolver<ResolversTypes['ApiKey'], ParentType, ContextType>;
+  token?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
 };
 
 export type ApplicationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Application'] = ResolversParentTypes['Application']> = {
@@ -1350,6 +1350,11 @@ export type ApplicationResolvers<ContextType = Context, ParentType extends Resol
   processes?: Resolver<Array<ResolversTypes['Process']>, ParentType, ContextType, RequireFields<Schema.ApplicationProcessesArgs, 'limit'>>;
 };
 
+export type ApplicationListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationList'] = ResolversParentTypes['ApplicationList']> = {
+  data?: Resolver<Array<ResolversTypes['Application']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type ApplicationSourceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationSource'] = ResolversParentTypes['ApplicationSource']> = {
   type?: Resolver<ResolversTypes['ApplicationSourceType'], ParentType, ContextType>;
   git_integration_id?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
@@ -1361,11 +1366,6 @@ export type ApplicationSourceResolvers<ContextType = Context, ParentType extends
   registry_id?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
   preset?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   template?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
-};
-
-export type ApplicationListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationList'] = ResolversParentTypes['ApplicationList']> = {
-  data?: Resolver<Array<ResolversTypes['Application']>, ParentType, ContextType>;
-  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type ApplicationSettingsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationSettings'] = ResolversParentTypes['ApplicationSettings']> = {
@@ -1606,6 +1606,11 @@ export type RegionResolvers<ContextType = Context, ParentType extends ResolversP
   file_isolation?: Resolver<Schema.Maybe<ResolversTypes['FileIsolation']>, ParentType, ContextType>;
 };
 
+export type RegionListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RegionList'] = ResolversParentTypes['RegionList']> = {
+  data?: Resolver<Array<ResolversTypes['Region']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type RegionNetworkResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RegionNetwork'] = ResolversParentTypes['RegionNetwork']> = {
   isolation?: Resolver<ResolversTypes['NetworkIsolation'], ParentType, ContextType>;
   egress?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
@@ -1626,6 +1631,11 @@ export type ApplicationTypeResolvers<ContextType = Context, ParentType extends R
   available?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
 };
 
+export type ApplicationTypeListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationTypeList'] = ResolversParentTypes['ApplicationTypeList']> = {
+  data?: Resolver<Array<ResolversTypes['ApplicationType']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type BuildpackBuilderResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BuildpackBuilder'] = ResolversParentTypes['BuildpackBuilder']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -1634,6 +1644,11 @@ export type BuildpackBuilderResolvers<ContextType = Context, ParentType extends 
   languages?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
   default?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   deprecated?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+};
+
+export type BuildpackBuilderListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BuildpackBuilderList'] = ResolversParentTypes['BuildpackBuilderList']> = {
+  data?: Resolver<Array<ResolversTypes['BuildpackBuilder']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type PresetResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Preset'] = ResolversParentTypes['Preset']> = {
@@ -1648,6 +1663,11 @@ export type PresetResolvers<ContextType = Context, ParentType extends ResolversP
   variables?: Resolver<Array<ResolversTypes['PresetVariable']>, ParentType, ContextType>;
 };
 
+export type PresetListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PresetList'] = ResolversParentTypes['PresetList']> = {
+  data?: Resolver<Array<ResolversTypes['Preset']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type PresetVariableResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PresetVariable'] = ResolversParentTypes['PresetVariable']> = {
   key?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   description?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -1660,26 +1680,6 @@ export type DnsRecordTypeResolvers<ContextType = Context, ParentType extends Res
   description?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   fields?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
   apex_allowed?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
-};
-
-export type RegionListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RegionList'] = ResolversParentTypes['RegionList']> = {
-  data?: Resolver<Array<ResolversTypes['Region']>, ParentType, ContextType>;
-  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
-};
-
-export type ApplicationTypeListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationTypeList'] = ResolversParentTypes['ApplicationTypeList']> = {
-  data?: Resolver<Array<ResolversTypes['ApplicationType']>, ParentType, ContextType>;
-  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
-};
-
-export type BuildpackBuilderListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BuildpackBuilderList'] = ResolversParentTypes['BuildpackBuilderList']> = {
-  data?: Resolver<Array<ResolversTypes['BuildpackBuilder']>, ParentType, ContextType>;
-  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
-};
-
-export type PresetListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PresetList'] = ResolversParentTypes['PresetList']> = {
-  data?: Resolver<Array<ResolversTypes['Preset']>, ParentType, ContextType>;
-  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type DnsRecordTypeListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DnsRecordTypeList'] = ResolversParentTypes['DnsRecordTypeList']> = {
@@ -1781,16 +1781,16 @@ export type CheckResultResolvers<ContextType = Context, ParentType extends Resol
   certificate_expires_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
 };
 
+export type CheckResultListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CheckResultList'] = ResolversParentTypes['CheckResultList']> = {
+  data?: Resolver<Array<ResolversTypes['CheckResult']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type CheckTimingsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CheckTimings'] = ResolversParentTypes['CheckTimings']> = {
   dns_ms?: Resolver<Schema.Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
   connect_ms?: Resolver<Schema.Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
   tls_ms?: Resolver<Schema.Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
   first_byte_ms?: Resolver<Schema.Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
-};
-
-export type CheckResultListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CheckResultList'] = ResolversParentTypes['CheckResultList']> = {
-  data?: Resolver<Array<ResolversTypes['CheckResult']>, ParentType, ContextType>;
-  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type DatabaseResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Database'] = ResolversParentTypes['Database']> = {
@@ -1904,9 +1904,19 @@ export type DatabasePackageResolvers<ContextType = Context, ParentType extends R
   currency?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
 };
 
+export type DatabasePackageListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabasePackageList'] = ResolversParentTypes['DatabasePackageList']> = {
+  data?: Resolver<Array<ResolversTypes['DatabasePackage']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type DatabasePackageAvailabilityResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabasePackageAvailability'] = ResolversParentTypes['DatabasePackageAvailability']> = {
   database_package?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   regions?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type DatabasePackageAvailabilityListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabasePackageAvailabilityList'] = ResolversParentTypes['DatabasePackageAvailabilityList']> = {
+  data?: Resolver<Array<ResolversTypes['DatabasePackageAvailability']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type DatabaseEngineResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseEngine'] = ResolversParentTypes['DatabaseEngine']> = {
@@ -1917,26 +1927,16 @@ export type DatabaseEngineResolvers<ContextType = Context, ParentType extends Re
   default_port?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };
 
+export type DatabaseEngineListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseEngineList'] = ResolversParentTypes['DatabaseEngineList']> = {
+  data?: Resolver<Array<ResolversTypes['DatabaseEngine']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type DatabaseEngineVersionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseEngineVersion'] = ResolversParentTypes['DatabaseEngineVersion']> = {
   version?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   default?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   status?: Resolver<ResolversTypes['DatabaseEngineVersionStatus'], ParentType, ContextType>;
   end_of_life_on?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
-};
-
-export type DatabasePackageListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabasePackageList'] = ResolversParentTypes['DatabasePackageList']> = {
-  data?: Resolver<Array<ResolversTypes['DatabasePackage']>, ParentType, ContextType>;
-  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
-};
-
-export type DatabasePackageAvailabilityListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabasePackageAvailabilityList'] = ResolversParentTypes['DatabasePackageAvailabilityList']> = {
-  data?: Resolver<Array<ResolversTypes['DatabasePackageAvailability']>, ParentType, ContextType>;
-  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
-};
-
-export type DatabaseEngineListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseEngineList'] = ResolversParentTypes['DatabaseEngineList']> = {
-  data?: Resolver<Array<ResolversTypes['DatabaseEngine']>, ParentType, ContextType>;
-  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type DatabaseEndpointResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseEndpoint'] = ResolversParentTypes['DatabaseEndpoint']> = {
@@ -2056,16 +2056,16 @@ export type DeploymentResolvers<ContextType = Context, ParentType extends Resolv
   application?: Resolver<Schema.Maybe<ResolversTypes['Application']>, ParentType, ContextType>;
 };
 
+export type DeploymentListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DeploymentList'] = ResolversParentTypes['DeploymentList']> = {
+  data?: Resolver<Array<ResolversTypes['Deployment']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type DeploymentSourceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DeploymentSource'] = ResolversParentTypes['DeploymentSource']> = {
   type?: Resolver<ResolversTypes['ApplicationSourceType'], ParentType, ContextType>;
   source_upload_id?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
   sha256?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   bytes?: Resolver<Schema.Maybe<ResolversTypes['ByteCount']>, ParentType, ContextType>;
-};
-
-export type DeploymentListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DeploymentList'] = ResolversParentTypes['DeploymentList']> = {
-  data?: Resolver<Array<ResolversTypes['Deployment']>, ParentType, ContextType>;
-  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type DnsRecordResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DnsRecord'] = ResolversParentTypes['DnsRecord']> = {
@@ -2431,15 +2431,15 @@ export type IncidentResolvers<ContextType = Context, ParentType extends Resolver
   notifications?: Resolver<Array<ResolversTypes['IncidentNotification']>, ParentType, ContextType>;
 };
 
+export type IncidentListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['IncidentList'] = ResolversParentTypes['IncidentList']> = {
+  data?: Resolver<Array<ResolversTypes['Incident']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type IncidentNotificationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['IncidentNotification'] = ResolversParentTypes['IncidentNotification']> = {
   notifier_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   sent_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   status?: Resolver<ResolversTypes['NotificationStatus'], ParentType, ContextType>;
-};
-
-export type IncidentListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['IncidentList'] = ResolversParentTypes['IncidentList']> = {
-  data?: Resolver<Array<ResolversTypes['Incident']>, ParentType, ContextType>;
-  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type InstallationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Installation'] = ResolversParentTypes['Installation']> = {
@@ -2830,11 +2830,6 @@ export type QuotaUsageResolvers<ContextType = Context, ParentType extends Resolv
   limit?: Resolver<Schema.Maybe<ResolversTypes['ByteCount']>, ParentType, ContextType>;
 };
 
-export type ActivityListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ActivityList'] = ResolversParentTypes['ActivityList']> = {
-  data?: Resolver<Array<ResolversTypes['Activity']>, ParentType, ContextType>;
-  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
-};
-
 export type ActivityResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Activity'] = ResolversParentTypes['Activity']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   project_id?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
@@ -2846,6 +2841,11 @@ export type ActivityResolvers<ContextType = Context, ParentType extends Resolver
   changed_fields?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
   request_id?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type ActivityListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ActivityList'] = ResolversParentTypes['ActivityList']> = {
+  data?: Resolver<Array<ResolversTypes['Activity']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type ActorResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Actor'] = ResolversParentTypes['Actor']> = {
@@ -2939,6 +2939,11 @@ export type RunResolvers<ContextType = Context, ParentType extends ResolversPare
   application?: Resolver<Schema.Maybe<ResolversTypes['Application']>, ParentType, ContextType>;
 };
 
+export type RunListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RunList'] = ResolversParentTypes['RunList']> = {
+  data?: Resolver<Array<ResolversTypes['Run']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type RunTriggerResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RunTrigger'] = ResolversParentTypes['RunTrigger']> = {
   type?: Resolver<ResolversTypes['RunTriggerType'], ParentType, ContextType>;
   id?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
@@ -2951,11 +2956,6 @@ export type RunAttachmentResolvers<ContextType = Context, ParentType extends Res
   tty?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   detached?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   has_writer?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
-};
-
-export type RunListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RunList'] = ResolversParentTypes['RunList']> = {
-  data?: Resolver<Array<ResolversTypes['Run']>, ParentType, ContextType>;
-  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type RunLogLineResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RunLogLine'] = ResolversParentTypes['RunLogLine']> = {
@@ -2993,15 +2993,15 @@ export type ScheduleResolvers<ContextType = Context, ParentType extends Resolver
   application?: Resolver<Schema.Maybe<ResolversTypes['Application']>, ParentType, ContextType>;
 };
 
+export type ScheduleListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ScheduleList'] = ResolversParentTypes['ScheduleList']> = {
+  data?: Resolver<Array<ResolversTypes['Schedule']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type ScheduleRunResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ScheduleRun'] = ResolversParentTypes['ScheduleRun']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   status?: Resolver<ResolversTypes['RunStatus'], ParentType, ContextType>;
   finished_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
-};
-
-export type ScheduleListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ScheduleList'] = ResolversParentTypes['ScheduleList']> = {
-  data?: Resolver<Array<ResolversTypes['Schedule']>, ParentType, ContextType>;
-  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type SharedRepositoryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SharedRepository'] = ResolversParentTypes['SharedRepository']> = {
@@ -3120,11 +3120,11 @@ export type Resolvers<ContextType = Context> = {
   AiUsage?: AiUsageResolvers<ContextType>;
   AiUsageList?: AiUsageListResolvers<ContextType>;
   ApiKey?: ApiKeyResolvers<ContextType>;
-  CreatedApiKey?: CreatedApiKeyResolvers<ContextType>;
   ApiKeyList?: ApiKeyListResolvers<ContextType>;
+  CreatedApiKey?: CreatedApiKeyResolvers<ContextType>;
   Application?: ApplicationResolvers<ContextType>;
-  ApplicationSource?: ApplicationSourceResolvers<ContextType>;
   ApplicationList?: ApplicationListResolvers<ContextType>;
+  ApplicationSource?: ApplicationSourceResolvers<ContextType>;
   ApplicationSettings?: ApplicationSettingsResolvers<ContextType>;
   ApplicationBuildSettings?: ApplicationBuildSettingsResolvers<ContextType>;
   ApplicationRunSettings?: ApplicationRunSettingsResolvers<ContextType>;
@@ -3155,16 +3155,16 @@ export type Resolvers<ContextType = Context> = {
   BucketUsage?: BucketUsageResolvers<ContextType>;
   BucketUsageDay?: BucketUsageDayResolvers<ContextType>;
   Region?: RegionResolvers<ContextType>;
+  RegionList?: RegionListResolvers<ContextType>;
   RegionNetwork?: RegionNetworkResolvers<ContextType>;
   ApplicationType?: ApplicationTypeResolvers<ContextType>;
+  ApplicationTypeList?: ApplicationTypeListResolvers<ContextType>;
   BuildpackBuilder?: BuildpackBuilderResolvers<ContextType>;
+  BuildpackBuilderList?: BuildpackBuilderListResolvers<ContextType>;
   Preset?: PresetResolvers<ContextType>;
+  PresetList?: PresetListResolvers<ContextType>;
   PresetVariable?: PresetVariableResolvers<ContextType>;
   DnsRecordType?: DnsRecordTypeResolvers<ContextType>;
-  RegionList?: RegionListResolvers<ContextType>;
-  ApplicationTypeList?: ApplicationTypeListResolvers<ContextType>;
-  BuildpackBuilderList?: BuildpackBuilderListResolvers<ContextType>;
-  PresetList?: PresetListResolvers<ContextType>;
   DnsRecordTypeList?: DnsRecordTypeListResolvers<ContextType>;
   CdnDomain?: CdnDomainResolvers<ContextType>;
   CdnDomainList?: CdnDomainListResolvers<ContextType>;
@@ -3175,8 +3175,8 @@ export type Resolvers<ContextType = Context> = {
   CdnOrigin?: CdnOriginResolvers<ContextType>;
   CdnCache?: CdnCacheResolvers<ContextType>;
   CheckResult?: CheckResultResolvers<ContextType>;
-  CheckTimings?: CheckTimingsResolvers<ContextType>;
   CheckResultList?: CheckResultListResolvers<ContextType>;
+  CheckTimings?: CheckTimingsResolvers<ContextType>;
   Database?: DatabaseResolvers<ContextType>;
   DatabaseList?: DatabaseListResolvers<ContextType>;
   BackupSchedule?: BackupScheduleResolvers<ContextType>;
@@ -3189,12 +3189,12 @@ export type Resolvers<ContextType = Context> = {
   DatabaseBackupList?: DatabaseBackupListResolvers<ContextType>;
   DatabaseBackupDownload?: DatabaseBackupDownloadResolvers<ContextType>;
   DatabasePackage?: DatabasePackageResolvers<ContextType>;
-  DatabasePackageAvailability?: DatabasePackageAvailabilityResolvers<ContextType>;
-  DatabaseEngine?: DatabaseEngineResolvers<ContextType>;
-  DatabaseEngineVersion?: DatabaseEngineVersionResolvers<ContextType>;
   DatabasePackageList?: DatabasePackageListResolvers<ContextType>;
+  DatabasePackageAvailability?: DatabasePackageAvailabilityResolvers<ContextType>;
   DatabasePackageAvailabilityList?: DatabasePackageAvailabilityListResolvers<ContextType>;
+  DatabaseEngine?: DatabaseEngineResolvers<ContextType>;
   DatabaseEngineList?: DatabaseEngineListResolvers<ContextType>;
+  DatabaseEngineVersion?: DatabaseEngineVersionResolvers<ContextType>;
   DatabaseEndpoint?: DatabaseEndpointResolvers<ContextType>;
   DatabaseEndpointList?: DatabaseEndpointListResolvers<ContextType>;
   DatabaseLogLine?: DatabaseLogLineResolvers<ContextType>;
@@ -3206,8 +3206,8 @@ export type Resolvers<ContextType = Context> = {
   DatabaseCredentials?: DatabaseCredentialsResolvers<ContextType>;
   DatabaseCredentialsEndpoint?: DatabaseCredentialsEndpointResolvers<ContextType>;
   Deployment?: DeploymentResolvers<ContextType>;
-  DeploymentSource?: DeploymentSourceResolvers<ContextType>;
   DeploymentList?: DeploymentListResolvers<ContextType>;
+  DeploymentSource?: DeploymentSourceResolvers<ContextType>;
   DnsRecord?: DnsRecordResolvers<ContextType>;
   DnsRecordList?: DnsRecordListResolvers<ContextType>;
   DnsRecordSet?: DnsRecordSetResolvers<ContextType>;
@@ -3252,8 +3252,8 @@ export type Resolvers<ContextType = Context> = {
   Error?: ErrorResolvers<ContextType>;
   ErrorList?: ErrorListResolvers<ContextType>;
   Incident?: IncidentResolvers<ContextType>;
-  IncidentNotification?: IncidentNotificationResolvers<ContextType>;
   IncidentList?: IncidentListResolvers<ContextType>;
+  IncidentNotification?: IncidentNotificationResolvers<ContextType>;
   Installation?: InstallationResolvers<ContextType>;
   NewerRelease?: NewerReleaseResolvers<ContextType>;
   InstallationState?: InstallationStateResolvers<ContextType>;
@@ -3303,8 +3303,8 @@ export type Resolvers<ContextType = Context> = {
   ProjectList?: ProjectListResolvers<ContextType>;
   ProjectUsage?: ProjectUsageResolvers<ContextType>;
   QuotaUsage?: QuotaUsageResolvers<ContextType>;
-  ActivityList?: ActivityListResolvers<ContextType>;
   Activity?: ActivityResolvers<ContextType>;
+  ActivityList?: ActivityListResolvers<ContextType>;
   Actor?: ActorResolvers<ContextType>;
   ActivityResource?: ActivityResourceResolvers<ContextType>;
   Registry?: RegistryResolvers<ContextType>;
@@ -3314,14 +3314,14 @@ export type Resolvers<ContextType = Context> = {
   RobotAccount?: RobotAccountResolvers<ContextType>;
   RobotAccountList?: RobotAccountListResolvers<ContextType>;
   Run?: RunResolvers<ContextType>;
+  RunList?: RunListResolvers<ContextType>;
   RunTrigger?: RunTriggerResolvers<ContextType>;
   RunAttachment?: RunAttachmentResolvers<ContextType>;
-  RunList?: RunListResolvers<ContextType>;
   RunLogLine?: RunLogLineResolvers<ContextType>;
   RunLogLineList?: RunLogLineListResolvers<ContextType>;
   Schedule?: ScheduleResolvers<ContextType>;
-  ScheduleRun?: ScheduleRunResolvers<ContextType>;
   ScheduleList?: ScheduleListResolvers<ContextType>;
+  ScheduleRun?: ScheduleRunResolvers<ContextType>;
   SharedRepository?: SharedRepositoryResolvers<ContextType>;
   SharedRepositoryList?: SharedRepositoryListResolvers<ContextType>;
   DeployKey?: DeployKeyResolvers<ContextType>;

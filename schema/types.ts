@@ -3758,18 +3758,18 @@ export type ApiKey = {
   last_used_at?: Maybe<Scalars['DateTime']['output']>;
 };
 
-/** A new key with its token. */
-export type CreatedApiKey = {
-  key: ApiKey;
-  /** The token. It is shown only once. */
-  token: Scalars['String']['output'];
-};
-
 /** A page of keys. */
 export type ApiKeyList = {
   data: Array<ApiKey>;
   /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** A new key with its token. */
+export type CreatedApiKey = {
+  key: ApiKey;
+  /** The token. It is shown only once. */
+  token: Scalars['String']['output'];
 };
 
 export type CreatePersonalKeyInput = {
@@ -3907,6 +3907,13 @@ export type ApplicationProcessesArgs = {
   limit: Scalars['Int']['input'];
 };
 
+/** A page of applications. */
+export type ApplicationList = {
+  data: Array<Application>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
 /** Where the code of an application comes from. */
 export type ApplicationSource = {
   type: ApplicationSourceType;
@@ -3931,13 +3938,6 @@ export type ApplicationSource = {
    * @deprecated Use `preset`.
    */
   template?: Maybe<Scalars['String']['output']>;
-};
-
-/** A page of applications. */
-export type ApplicationList = {
-  data: Array<Application>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type ApplicationStatus =
@@ -4762,6 +4762,13 @@ export type Region = {
   file_isolation?: Maybe<FileIsolation>;
 };
 
+/** A page of regions. */
+export type RegionList = {
+  data: Array<Region>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
 /** Network access of the resources of a region. */
 export type RegionNetwork = {
   /** Which resources share a network, including the loopback interface 127.0.0.1. */
@@ -4819,6 +4826,13 @@ export type ApplicationType = {
   available: Scalars['Boolean']['output'];
 };
 
+/** A page of application types. */
+export type ApplicationTypeList = {
+  data: Array<ApplicationType>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
 /** A builder, which turns a source into a release. */
 export type BuildpackBuilder = {
   id: Scalars['ID']['output'];
@@ -4831,6 +4845,13 @@ export type BuildpackBuilder = {
   /** Whether this is the default for new applications. */
   default: Scalars['Boolean']['output'];
   deprecated: Scalars['Boolean']['output'];
+};
+
+/** A page of builders. */
+export type BuildpackBuilderList = {
+  data: Array<BuildpackBuilder>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 /** A template for a new application: its source, process types and environment variables. */
@@ -4847,6 +4868,13 @@ export type Preset = {
   /** Engine of the database that the application requires, or `null` if it requires none. */
   requires_engine?: Maybe<Scalars['String']['output']>;
   variables: Array<PresetVariable>;
+};
+
+/** A page of presets. */
+export type PresetList = {
+  data: Array<Preset>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 /** An environment variable that a preset sets or requires. */
@@ -4867,6 +4895,13 @@ export type DnsRecordType = {
   fields: Array<Scalars['String']['output']>;
   /** Whether the type is allowed at the apex of a zone. */
   apex_allowed: Scalars['Boolean']['output'];
+};
+
+/** A page of DNS record types. */
+export type DnsRecordTypeList = {
+  data: Array<DnsRecordType>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 /**
@@ -4891,41 +4926,6 @@ export type DnsType =
   | 'SVCB'
   | 'TLSA'
   | 'TXT';
-
-/** A page of regions. */
-export type RegionList = {
-  data: Array<Region>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
-
-/** A page of application types. */
-export type ApplicationTypeList = {
-  data: Array<ApplicationType>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
-
-/** A page of builders. */
-export type BuildpackBuilderList = {
-  data: Array<BuildpackBuilder>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
-
-/** A page of presets. */
-export type PresetList = {
-  data: Array<Preset>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
-
-/** A page of DNS record types. */
-export type DnsRecordTypeList = {
-  data: Array<DnsRecordType>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
 
 /** A host name of a customer at which a CDN zone answers. */
 export type CdnDomain = {
@@ -5188,19 +5188,19 @@ export type CheckResult = {
   certificate_expires_at?: Maybe<Scalars['DateTime']['output']>;
 };
 
+/** A page of results. */
+export type CheckResultList = {
+  data: Array<CheckResult>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
 /** Durations of the parts of a check in milliseconds. A part that was not reached is `null`. */
 export type CheckTimings = {
   dns_ms?: Maybe<Scalars['Float']['output']>;
   connect_ms?: Maybe<Scalars['Float']['output']>;
   tls_ms?: Maybe<Scalars['Float']['output']>;
   first_byte_ms?: Maybe<Scalars['Float']['output']>;
-};
-
-/** A page of results. */
-export type CheckResultList = {
-  data: Array<CheckResult>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type CheckStatus =
@@ -5516,12 +5516,26 @@ export type DatabasePackage = {
   currency: Scalars['String']['output'];
 };
 
+/** A page of database packages. */
+export type DatabasePackageList = {
+  data: Array<DatabasePackage>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
 /** The regions in which a database package can be created now. */
 export type DatabasePackageAvailability = {
   /** Id of the package. */
   database_package: Scalars['ID']['output'];
   /** Ids of the regions that have capacity for a database of this package. */
   regions: Array<Scalars['String']['output']>;
+};
+
+/** A page of database package availabilities. */
+export type DatabasePackageAvailabilityList = {
+  data: Array<DatabasePackageAvailability>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 /** A database engine of this installation. */
@@ -5533,6 +5547,13 @@ export type DatabaseEngine = {
   /** Features that the default version has on this installation. */
   features: Array<DatabaseEngineFeature>;
   default_port: Scalars['Int']['output'];
+};
+
+/** A page of database engines. */
+export type DatabaseEngineList = {
+  data: Array<DatabaseEngine>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 /** A version of a database engine. */
@@ -5562,27 +5583,6 @@ export type DatabaseEngineFeature =
   | 'backups'
   /** Point-in-time recovery. */
   | 'point_in_time';
-
-/** A page of database packages. */
-export type DatabasePackageList = {
-  data: Array<DatabasePackage>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
-
-/** A page of database package availabilities. */
-export type DatabasePackageAvailabilityList = {
-  data: Array<DatabasePackageAvailability>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
-
-/** A page of database engines. */
-export type DatabaseEngineList = {
-  data: Array<DatabaseEngine>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
 
 /**
  * An address at which a database can be reached. Connections are encrypted with TLS; at private endpoints of MariaDB the
@@ -5907,6 +5907,13 @@ export type Deployment = {
   application?: Maybe<Application>;
 };
 
+/** A page of deployments. */
+export type DeploymentList = {
+  data: Array<Deployment>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
 /** What a deployment is made of. */
 export type DeploymentSource = {
   /** Type of the source. It is `upload` for a deployment of an upload, even if the application itself has another source. */
@@ -5917,13 +5924,6 @@ export type DeploymentSource = {
   sha256?: Maybe<Scalars['String']['output']>;
   /** Size of the uploaded archive in bytes. */
   bytes?: Maybe<Scalars['ByteCount']['output']>;
-};
-
-/** A page of deployments. */
-export type DeploymentList = {
-  data: Array<Deployment>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type DeploymentStatus =
@@ -6907,6 +6907,13 @@ export type Incident = {
   notifications: Array<IncidentNotification>;
 };
 
+/** A page of incidents. */
+export type IncidentList = {
+  data: Array<Incident>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
 /** A message about an incident. */
 export type IncidentNotification = {
   notifier_id: Scalars['ID']['output'];
@@ -6920,13 +6927,6 @@ export type NotificationStatus =
   | 'pending'
   | 'delivered'
   | 'failed';
-
-/** A page of incidents. */
-export type IncidentList = {
-  data: Array<Incident>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
 
 export type IncidentStatus =
   | 'open'
@@ -7894,6 +7894,13 @@ export type Project = {
   updated_at: Scalars['DateTime']['output'];
 };
 
+/** A page of projects. */
+export type ProjectList = {
+  data: Array<Project>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
 /** What a member may do in a project. */
 export type Role =
   /** Full access, including the project itself. */
@@ -7902,13 +7909,6 @@ export type Role =
   | 'developer'
   /** Read access. */
   | 'viewer';
-
-/** A page of projects. */
-export type ProjectList = {
-  data: Array<Project>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
 
 /** Usage of a project. */
 export type ProjectUsage = {
@@ -7926,13 +7926,6 @@ export type QuotaUsage = {
   limit?: Maybe<Scalars['ByteCount']['output']>;
 };
 
-/** A page of activity entries. */
-export type ActivityList = {
-  data: Array<Activity>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
-
 /** An activity entry of a project. It contains the names of changed fields, never their values. */
 export type Activity = {
   id: Scalars['ID']['output'];
@@ -7948,6 +7941,13 @@ export type Activity = {
   changed_fields: Array<Scalars['String']['output']>;
   request_id?: Maybe<Scalars['ID']['output']>;
   created_at: Scalars['DateTime']['output'];
+};
+
+/** A page of activity entries. */
+export type ActivityList = {
+  data: Array<Activity>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type ActivityOutcome =
@@ -8161,6 +8161,13 @@ export type Run = {
   application?: Maybe<Application>;
 };
 
+/** A page of runs. */
+export type RunList = {
+  data: Array<Run>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
 /** What started a run. */
 export type RunTrigger = {
   type: RunTriggerType;
@@ -8207,13 +8214,6 @@ export type RunAttachment = {
   detached: Scalars['Boolean']['output'];
   /** Whether a client writes to the standard input of the run. */
   has_writer: Scalars['Boolean']['output'];
-};
-
-/** A page of runs. */
-export type RunList = {
-  data: Array<Run>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 /** A log line of a run. */
@@ -8308,6 +8308,13 @@ export type Schedule = {
   application?: Maybe<Application>;
 };
 
+/** A page of schedules. */
+export type ScheduleList = {
+  data: Array<Schedule>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
 /** A run of a schedule. It is kept here when the run itself has been deleted. */
 export type ScheduleRun = {
   id: Scalars['ID']['output'];
@@ -8329,13 +8336,6 @@ export type ScheduleMissed =
   | 'skip'
   /** All due times that pass while the platform does not work start one run. */
   | 'run_once';
-
-/** A page of schedules. */
-export type ScheduleList = {
-  data: Array<Schedule>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
 
 export type CreateScheduleInput = {
   /** Name, unique within the application. */

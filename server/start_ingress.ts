@@ -3,6 +3,7 @@
 // all machines reach.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StartupError } from '../core/startup_error';
+import { limits } from '../core/limits';
 import { openLogBudget } from '../core/log/log_budget';
 import type { IngressDriver } from '../engines/ingress/ingress';
 import { startCdnCounting } from './agents/cdn/cdn';
@@ -39,7 +40,7 @@ export async function startIngress(platform: Platform): Promise<Ingress> {
     for (const step of opened.splice(0).reverse()) await step();
   };
   try {
-    const lines = openRouterLines({ database, log, budget: openLogBudget(config.logBytesPerSecond) });
+    const lines = openRouterLines({ database, log, budget: openLogBudget(limits.logBytesPerSecond) });
     opened.push(() => lines.close());
     const lease = openCacheLease({ database, log });
     const { ingress, cdn, known } = await openFurtherIngress(platform, lines, lease, opened);

@@ -32,7 +32,7 @@ import type { EngineFound, HostFacts, PostgresqlFound } from './host_facts';
 
 export * from './catalog_rows';
 export { defaultApplicationType, presetDefinitions, listPrices as prices };
-export type { HostFacts, Needs, PresetDefinition, Prices };
+export type { HostFacts, PresetDefinition };
 
 /** The only region of an installation. */
 interface RegionSettings {

@@ -54,5 +54,5 @@ export function openLogBudget(bytesPerSecond: number, now: () => number = () => 
 
 /** Message for a log with dropped lines. */
 export function lossMessage(lost: number): string {
-  return `${lost} ${lost === 1 ? 'line was' : 'lines were'} not kept: more was printed than LOG_BYTES_PER_SECOND.`;
+  return `${lost} ${lost === 1 ? 'line was' : 'lines were'} not kept: more was printed than a log may take.`;
 }

@@ -18,7 +18,8 @@ export interface MetricDefinition {
   follower?: true;
 }
 
-const traffic = { unit: 'count', reading: 'sum', traffic: true } as const;
+const counted = { unit: 'count', reading: 'sum' } as const;
+const traffic = { ...counted, traffic: true } as const;
 const time = { unit: 'milliseconds', reading: 'percentile', stored: 'response_time', traffic: true } as const;
 
 export const applicationMetrics = {
@@ -54,34 +55,34 @@ export const databaseMetrics = {
 
 /** Points of a DNS zone: the resource is its id, the part is the record type of the query. */
 export const dnsZoneMetrics = {
-  queries: { unit: 'count', reading: 'sum' },
-  responses_noerror: { unit: 'count', reading: 'sum' },
-  responses_nxdomain: { unit: 'count', reading: 'sum' },
-  responses_servfail: { unit: 'count', reading: 'sum' },
+  queries: counted,
+  responses_noerror: counted,
+  responses_nxdomain: counted,
+  responses_servfail: counted,
 } as const satisfies Record<string, MetricDefinition>;
 
 /** Points of a CDN zone: the resource is its id, the part is the id of the custom domain; '' for its own host name. */
 export const cdnZoneMetrics = {
-  requests: { unit: 'count', reading: 'sum' },
+  requests: counted,
   bandwidth_bytes: { unit: 'bytes', reading: 'sum' },
   // Each request is a sample of 0 or 100.
   cache_hit_ratio: { unit: 'percent', reading: 'mean' },
-  responses_2xx: { unit: 'count', reading: 'sum' },
-  responses_3xx: { unit: 'count', reading: 'sum' },
-  responses_4xx: { unit: 'count', reading: 'sum' },
-  responses_5xx: { unit: 'count', reading: 'sum' },
-  origin_requests: { unit: 'count', reading: 'sum' },
+  responses_2xx: counted,
+  responses_3xx: counted,
+  responses_4xx: counted,
+  responses_5xx: counted,
+  origin_requests: counted,
 } as const satisfies Record<string, MetricDefinition>;
 
 /** Points of a relay zone: the resource is its id, the part is the id of the sending domain. */
 export const emailMetrics = {
-  sent: { unit: 'count', reading: 'sum' },
-  delivered: { unit: 'count', reading: 'sum' },
-  bounced: { unit: 'count', reading: 'sum' },
-  complained: { unit: 'count', reading: 'sum' },
-  opened: { unit: 'count', reading: 'sum' },
-  clicked: { unit: 'count', reading: 'sum' },
-  suppressed: { unit: 'count', reading: 'sum' },
+  sent: counted,
+  delivered: counted,
+  bounced: counted,
+  complained: counted,
+  opened: counted,
+  clicked: counted,
+  suppressed: counted,
 } as const satisfies Record<string, MetricDefinition>;
 
 /** Histogram of response times, stored with buckets. */

@@ -77,7 +77,7 @@ export function emailConfirmationMail(parts: {
   return {
     subject: 'Confirm your e-mail address',
     lines: [
-      `Hello ${name}, please confirm that this is the e-mail address of your user at ` + `${new URL(baseUrl).host}.`,
+      `Hello ${name}, please confirm that this is the e-mail address of your user at ${new URL(baseUrl).host}.`,
       `Follow the link within ${hours} hours. It can be used once. ${NOT_REQUESTED}`,
     ],
     link: linkOf(baseUrl, ACCOUNT_PATHS.confirmEmail, token),

@@ -55,6 +55,12 @@ export interface GitPullRequest {
   from_fork: boolean;
 }
 
+/** The ref of a pull request's head at the provider; Bitbucket has only the branch. */
+export function pullRequestRef(provider: string, pull: Pick<GitPullRequest, 'number' | 'source_branch'>): string {
+  if (provider === 'bitbucket') return pull.source_branch;
+  return provider === 'gitlab' ? `refs/merge-requests/${pull.number}/head` : `refs/pull/${pull.number}/head`;
+}
+
 /** The checks of a commit, except those of the platform. */
 export interface GitChecks {
   state: 'none' | 'pending' | 'success' | 'failure';

@@ -5,7 +5,7 @@ const KIND = /^### (.+?)\s*$/;
 const LENGTH_MAX = 20_000;
 
 /** What the changelog says of a release, as the index of releases has it (tools/release/release.mjs). */
-export interface Changes {
+interface Changes {
   /** The chapter, empty where there is none. */
   changes: string;
   /** Its part on security. */

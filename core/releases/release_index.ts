@@ -3,7 +3,7 @@
 import { createPublicKey, verify, type KeyObject } from 'node:crypto';
 import semver from 'semver';
 
-export interface ReleaseArchive {
+interface ReleaseArchive {
   name: string;
   size: number;
   sha256: string;

@@ -21,6 +21,6 @@ export const aiSettings = {
     default: null,
     secret: true,
     description:
-      'Token with which an inference gateway reports usage on the admin port. Not set: usage is ' + 'not accepted.',
+      'Token with which an inference gateway reports usage on the admin port. Not set: usage is not accepted.',
   }),
 };

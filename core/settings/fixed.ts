@@ -17,6 +17,10 @@ export interface FixedValues {
   readonly mailSizeMb: number;
   /** After which a build or a run is stopped. */
   readonly buildOutputMb: number;
+  /** Between two checks of the branch of an application with auto-deploy. */
+  readonly gitPollSeconds: number;
+  /** File or URL of a list of Python builds in the format of uv; null: the list in uv. */
+  readonly pythonBuilds: string | null;
   /** That the response to a password rotation waits for the database server to apply it. */
   readonly operationWaitSeconds: number;
   /** Without a request from any probe of a region, after which the region no longer counts. */
@@ -31,6 +35,8 @@ export const fixedValues: FixedValues = {
   mailDirectPort: 25,
   mailSizeMb: 50,
   buildOutputMb: 16,
+  gitPollSeconds: 60,
+  pythonBuilds: null,
   operationWaitSeconds: 20,
   probeLostSeconds: 60,
 };

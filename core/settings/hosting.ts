@@ -37,14 +37,6 @@ export const hostingSettings = {
     max: 2_000_000_000,
     description: 'First user id for applications when the service runs as root. Each application has its own user id.',
   }),
-  LOG_BYTES_PER_SECOND: integer({
-    default: '32768',
-    min: 1024,
-    max: 1_000_000_000,
-    description:
-      'Log bytes per second that are kept for an application, preview or database server. Each line counts 256 ' +
-      'bytes extra, and the bytes of an hour may be used at once. Further lines are dropped and counted.',
-  }),
   BUILD_CONCURRENCY: integer({
     default: '2',
     min: 1,
@@ -94,21 +86,11 @@ export const hostingSettings = {
     derived: 'GitHub',
     description: 'Mirror of https://github.com/astral-sh/python-build-standalone/releases/download.',
   }),
-  PYTHON_BUILDS: text({
-    default: null,
-    description: 'File or URL of a list of Python builds in the format of uv, in place of the list in uv.',
-  }),
   SOURCE_SIZE_MB: integer({
     default: '1024',
     min: 1,
     max: 1_048_576,
     description: 'Maximum size of a repository in megabytes.',
-  }),
-  GIT_POLL_SECONDS: integer({
-    default: '60',
-    min: 1,
-    max: 86_400,
-    description: 'Seconds between two checks of the branch of an application with auto-deploy.',
   }),
   DATABASE_PORTS: portRange({
     default: '30000-30999',

@@ -17,7 +17,7 @@ export const outboundSettings = {
   PAGERDUTY_URL: httpUrlSetting({
     default: 'https://events.pagerduty.com/v2/enqueue',
     description:
-      'URL to which notifiers of the type pagerduty send. The European service of PagerDuty has a ' + 'different URL.',
+      'URL to which notifiers of the type pagerduty send. The European service of PagerDuty has a different URL.',
   }),
   OUTBOUND_CA_FILE: path({
     default: null,

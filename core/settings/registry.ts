@@ -43,12 +43,6 @@ export const registrySettings = {
     max: 1_000_000,
     description: 'Maximum size of a registry in gigabytes.',
   }),
-  REGISTRY_UNTAGGED_DAYS: integer({
-    default: '7',
-    min: 1,
-    max: 3650,
-    description: 'Days after which an image that has lost its last tag is removed.',
-  }),
   RELEASE_IMAGES: oneOf(['needed', 'always'], {
     default: 'needed',
     description:

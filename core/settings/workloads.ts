@@ -1,5 +1,5 @@
 // Settings of the cluster that runs applications instead of this host.
-import { cidrs, httpUrlSetting, integer, ipAddress, listenHost, oneOf, path, slug } from '../setting_types';
+import { cidrs, httpUrlSetting, ipAddress, oneOf, path, slug } from '../setting_types';
 import type { Row, Typed } from '../setting_types';
 
 /** Namespaces have 63 characters at most: `-prj-` and the 26 characters of an id follow. */
@@ -17,16 +17,6 @@ export const workloadSettings = {
     default: null,
     derived: 'the service account of the pod in which the service runs',
     description: 'File with the address and credentials of the cluster; its current context counts.',
-  }),
-  KUBERNETES_SERVICE_HOST: listenHost({
-    default: null,
-    description: 'Address of the API server. The cluster sets it in pods.',
-  }),
-  KUBERNETES_SERVICE_PORT: integer({
-    default: '443',
-    min: 1,
-    max: 65_535,
-    description: 'Port of the API server. The cluster sets it in pods.',
   }),
   KUBERNETES_NAMESPACE_PREFIX: namespacePrefix({
     default: 'platform',

@@ -11,7 +11,8 @@ import {
 } from '../../core/protocols/git_provider';
 import type { Api } from './api';
 import { checksOf } from './checks';
-import { list, nextPage, pageNumber, segments, toText, toTime } from './rows';
+import { githubPullRequest, githubRepository } from './github';
+import { branchWith, list, nextPage, pageNumber, segments, toText, toTime } from './rows';
 
 /* oxlint-disable typescript/no-explicit-any -- shapes of the provider */
 
@@ -103,35 +104,24 @@ function stateOf(status: string): 'pending' | 'success' | 'failure' {
   return status === 'success' || status === 'warning' || status === 'skipped' ? 'success' : 'failure';
 }
 
-function repositoryOf({ service }: Api, row: any): GitRepository {
-  const full_name = toText(row?.full_name);
+// The shapes are those of GitHub, except for what is named here.
+function repositoryOf(api: Api, row: any): GitRepository {
+  const found = githubRepository(api, row);
   return {
-    id: toText(row?.id),
-    full_name,
-    name: toText(row?.name),
-    private: row?.private === true,
-    default_branch: row?.empty === true ? null : toText(row?.default_branch) || null,
-    url: toText(row?.html_url),
+    ...found,
+    default_branch: row?.empty === true ? null : found.default_branch,
     pushed_at: toTime(row?.updated_at),
-    clone_url: `${service.web}/${segments(full_name)}.git`,
   };
 }
 
 function branchOf(row: any): GitBranch {
-  return { name: toText(row?.name), commit_sha: toText(row?.commit?.id), protected: row?.protected === true };
+  return branchWith(row, row?.commit?.id);
 }
 
 function pullRequestOf(row: any): GitPullRequest {
   return {
-    number: Number(row?.number),
-    title: toText(row?.title),
+    ...githubPullRequest(row),
     state: row?.merged === true ? 'merged' : row?.state === 'open' ? 'open' : 'closed',
-    source_branch: toText(row?.head?.ref),
-    target_branch: toText(row?.base?.ref),
-    author: toText(row?.user?.login, 'ghost'),
-    commit_sha: toText(row?.head?.sha),
-    url: toText(row?.html_url),
-    updated_at: toTime(row?.updated_at) ?? new Date(0).toISOString(),
     from_fork: row?.head?.repo_id !== row?.base?.repo_id,
   };
 }

@@ -12,7 +12,7 @@ import {
 } from '../../core/protocols/git_provider';
 import type { Api } from './api';
 import { checksOf } from './checks';
-import { list, nextPage, pageNumber, PER_PAGE, segments, toText, toTime } from './rows';
+import { branchWith, list, nextPage, pageNumber, PER_PAGE, segments, toText, toTime } from './rows';
 
 /* oxlint-disable typescript/no-explicit-any -- shapes of the provider */
 
@@ -31,12 +31,12 @@ function readsOf(api: Api): GitProviderReads {
     async repositories(at) {
       const query = { ...paged(at), sort: 'full_name' };
       const { json } = await api.call({ path: '/user/repos', query });
-      return portion(list(json), at, (row) => repositoryOf(api, row));
+      return portion(list(json), at, (row) => githubRepository(api, row));
     },
     async repository(id) {
       // Undocumented, but GitHub itself redirects renamed repositories to it.
       const { json } = await api.call({ path: `/repositories/${encodeURIComponent(id)}` });
-      return repositoryOf(api, json);
+      return githubRepository(api, json);
     },
     async branches({ full_name }, at) {
       const { json } = await api.call({ path: `/repos/${segments(full_name)}/branches`, query: paged(at) });
@@ -45,11 +45,11 @@ function readsOf(api: Api): GitProviderReads {
     async pullRequests({ full_name }, state, at) {
       const query = { ...paged(at), state: state === 'open' ? 'open' : 'closed', sort: 'updated', direction: 'desc' };
       const { json } = await api.call({ path: `/repos/${segments(full_name)}/pulls`, query });
-      const found = portion(list(json), at, pullRequestOf);
+      const found = portion(list(json), at, githubPullRequest);
       return { ...found, rows: found.rows.filter((row) => row.state === state) };
     },
     async pullRequest({ full_name }, number) {
-      return pullRequestOf((await api.call({ path: `/repos/${segments(full_name)}/pulls/${number}` })).json);
+      return githubPullRequest((await api.call({ path: `/repos/${segments(full_name)}/pulls/${number}` })).json);
     },
     checks: ({ full_name }, sha) => readChecks(api, full_name, sha),
   };
@@ -136,7 +136,7 @@ function accountOf(row: any): { id: string; login: string; type: 'user' | 'organ
   };
 }
 
-function repositoryOf({ service }: Api, row: any): GitRepository {
+export function githubRepository({ service }: Api, row: any): GitRepository {
   const full_name = toText(row?.full_name);
   return {
     id: toText(row?.id),
@@ -151,10 +151,10 @@ function repositoryOf({ service }: Api, row: any): GitRepository {
 }
 
 function branchOf(row: any): GitBranch {
-  return { name: toText(row?.name), commit_sha: toText(row?.commit?.sha), protected: row?.protected === true };
+  return branchWith(row, row?.commit?.sha);
 }
 
-function pullRequestOf(row: any): GitPullRequest {
+export function githubPullRequest(row: any): GitPullRequest {
   const merged = Boolean(row?.merged_at);
   return {
     number: Number(row?.number),

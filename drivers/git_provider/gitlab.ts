@@ -11,7 +11,7 @@ import {
 } from '../../core/protocols/git_provider';
 import type { Api } from './api';
 import { checksOf, type Check } from './checks';
-import { list, nextPage, pageNumber, PER_PAGE, segments, toText, toTime } from './rows';
+import { branchWith, list, nextPage, pageNumber, PER_PAGE, segments, toText, toTime } from './rows';
 
 /* oxlint-disable typescript/no-explicit-any -- shapes of the provider */
 
@@ -156,7 +156,7 @@ function repositoryOf({ service }: Api, row: any): GitRepository {
 }
 
 function branchOf(row: any): GitBranch {
-  return { name: toText(row?.name), commit_sha: toText(row?.commit?.id), protected: row?.protected === true };
+  return branchWith(row, row?.commit?.id);
 }
 
 function pullRequestOf(row: any): GitPullRequest {

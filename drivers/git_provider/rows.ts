@@ -1,5 +1,7 @@
 // Parses responses of providers: only the used fields, with the expected types.
 
+import type { GitBranch } from '../../core/protocols/git_provider';
+
 /* oxlint-disable typescript/no-explicit-any -- shapes of four providers */
 
 export function toText(value: any, otherwise = ''): string {
@@ -14,6 +16,11 @@ export function toTime(value: any): string | null {
 
 export function list(value: any): any[] {
   return Array.isArray(value) ? value : [];
+}
+
+/** @param sha of the newest commit, which each provider has at another place */
+export function branchWith(row: any, sha: unknown): GitBranch {
+  return { name: toText(row?.name), commit_sha: toText(sha), protected: row?.protected === true };
 }
 
 export const PER_PAGE = 100;

@@ -63,7 +63,7 @@ async function observe<S extends HostedServerSpec, O extends ObservedHostedServe
   const serverDirectory = await openServerDirectory(steps.context, r.id);
   if (serverDirectory === 'absent') return { state: 'absent' };
   if (serverDirectory === 'foreign')
-    return { state: 'foreign', detail: 'Files that do not belong to the platform ' + 'have the name of this server.' };
+    return { state: 'foreign', detail: 'Files that do not belong to the platform have the name of this server.' };
   try {
     const { observed, diff } = await steps.inspect(serverDirectory, r, ctx);
     const upToDate = diff === null && observed.state === (r.spec.running ? 'running' : 'stopped');

@@ -136,7 +136,7 @@ export async function makeServerDirectory(
   if ((await lstat(serverDirectory.path).catch(absentIsNull)) !== null)
     throw new DriverError(
       'conflict',
-      'Files that do not belong to the platform have the name of this server. ' + 'Nothing was changed.',
+      'Files that do not belong to the platform have the name of this server. Nothing was changed.',
     );
   await rename(at, serverDirectory.path);
   return serverDirectoryOf(engine, id); // its disk exists now

@@ -79,7 +79,7 @@ async function getJson(
   throw new LoginProviderError(
     'invalid',
     `${title} did not send the identity of your user.`,
-    `${path} answered ` + `${answer.status}`,
+    `${path} answered ${answer.status}`,
   );
 }
 

@@ -38,7 +38,7 @@ async function unpack(coding: string, packed: Buffer, max: number): Promise<Buff
   if (!unpacker)
     throw new OutboundError(
       'body',
-      `The answer is compressed as ${shown(coding)}, which checks ` + `cannot decompress.`,
+      `The answer is compressed as ${shown(coding)}, which checks cannot decompress.`,
       false,
     );
   const chunks: Buffer[] = [];

@@ -171,7 +171,7 @@ function answerOf(control: Socket, line: string): Promise<string> {
     };
     const onClose = (): void => (
       end(),
-      reject(new Error('The program that publishes ports of databases does not ' + 'answer.'))
+      reject(new Error('The program that publishes ports of databases does not answer.'))
     );
     control.on('data', onData);
     control.on('close', onClose);

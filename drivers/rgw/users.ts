@@ -105,7 +105,7 @@ export async function ensureRgwUser(
 export function foreignRgwUser(): DriverError {
   return new DriverError(
     'conflict',
-    'The object gateway has a user of this name that does not belong to the ' + 'platform.',
+    'The object gateway has a user of this name that does not belong to the platform.',
   );
 }
 

@@ -36,7 +36,7 @@ export async function downloadUv(
   if (hash.digest('hex') !== wheel.sha256)
     throw new DriverError(
       'transient',
-      `The uv ${version} of the Python package index does not have the expected ` + `hash.`,
+      `The uv ${version} of the Python package index does not have the expected hash.`,
     );
   const unpacked = path.join(staging, 'wheel');
   await unpackArchive(file, '', unpacked);

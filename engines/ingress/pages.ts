@@ -30,7 +30,7 @@ export type Reason =
   | ServiceReason;
 
 /** Why a server of the platform itself does not answer. */
-export type ServiceReason = 'service_away' | 'service_lost' | 'service_busy' | 'service_address_busy';
+type ServiceReason = 'service_away' | 'service_lost' | 'service_busy' | 'service_address_busy';
 
 export interface Page {
   status: number;

@@ -142,7 +142,7 @@ function requirePolicy(policy: string, fields: ReadonlyMap<string, string>): Siz
   if (end === null)
     throw new S3Error(
       'InvalidPolicyDocument',
-      'The expiration of the policy must be a time such as ' + '2030-01-31T12:00:00Z.',
+      'The expiration of the policy must be a time such as 2030-01-31T12:00:00Z.',
     );
   if (Date.parse(end.value) <= Date.now()) throw new S3Error('AccessDenied', 'The policy of the form has expired.');
   const limits = { min: 0, max: FILE_BYTES_MAX };

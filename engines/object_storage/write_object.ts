@@ -61,7 +61,7 @@ export function versionHeader({ version_id }: Pick<StoredObject, 'version_id'>):
   return version_id === 'null' ? {} : { 'x-amz-version-id': version_id };
 }
 
-export interface CopySource {
+interface CopySource {
   object: StoredObject;
   from: ObjectExchange;
   /** How its files are opened. */
@@ -160,7 +160,7 @@ function requireSameChecksum({ request }: Exchange, algorithm: string | null | u
   if (requested !== undefined && requested !== algorithm)
     throw new S3Error(
       'NotImplemented',
-      'A copy keeps the checksum of its source. Another checksum cannot be ' + 'requested.',
+      'A copy keeps the checksum of its source. Another checksum cannot be requested.',
     );
 }
 

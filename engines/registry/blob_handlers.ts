@@ -137,7 +137,7 @@ function requireRoom({ registry, sizeMax }: Exchange, more: number): void {
 function noRoom(): RegistryError {
   return new RegistryError(
     'DENIED',
-    'The registry has reached its maximum size. Delete images, or ask the ' + 'operator to raise `REGISTRY_SIZE_GB`.',
+    'The registry has reached its maximum size. Delete images, or ask the operator to raise `REGISTRY_SIZE_GB`.',
   );
 }
 

@@ -94,7 +94,7 @@ async function reconcile(row: BucketRow, ctx: JobContext): Promise<Outcome> {
 function madeElsewhere(): DriverError {
   return new DriverError(
     'unsupported',
-    'The bucket is stored in an object storage engine that this installation ' + 'no longer uses.',
+    'The bucket is stored in an object storage engine that this installation no longer uses.',
   );
 }
 

@@ -1,5 +1,6 @@
 // Container registries: active once their server runs, cleaned of what no image needs, torn down with their layers.
 import { DriverError, driverContext } from '../../core/driver';
+import { limits } from '../../core/limits';
 import type { RegistryDriver, RegistryMirror } from '../../engines/registry';
 import { Registry } from '../../models/registries/registry';
 import {
@@ -67,7 +68,7 @@ async function collect(registry: RegistryDriver, { id, name }: RegistryRow, ctx:
   await registry.mirror?.compare(name, within);
   let hasMore = true;
   while (hasMore && !ctx.signal.aborted) {
-    const batch = await collectGarbage(ctx.sql, id, ctx.config.registryUntaggedDays);
+    const batch = await collectGarbage(ctx.sql, id, limits.registryUntaggedDays);
     await registry.removeUnused(batch.digests, within);
     for (const { repository, digest } of batch.manifests)
       await registry.mirror?.remove(`${name}/${repository}`, { manifests: [digest], blobs: [] }, within);

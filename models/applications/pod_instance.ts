@@ -7,7 +7,7 @@ import type { InstanceStatus } from '../../schema/types';
 import { recordEvents } from '../projects/activity';
 
 /** A pod, as far as its row shows it. */
-export interface PodInstance {
+interface PodInstance {
   uid: string;
   workload_id: string;
   /** Of the place that it is in: without effect where its workload is of another. */

@@ -68,11 +68,7 @@ export async function certifiedHostnames(
 }
 
 /** Those of these default host names, in their order. One query at most. */
-export async function shownCertificates(
-  sql: Sql,
-  config: Settings,
-  hostnames: readonly string[],
-): Promise<Certificate[]> {
+async function shownCertificates(sql: Sql, config: Settings, hostnames: readonly string[]): Promise<Certificate[]> {
   if (config.ingressTlsPort !== null && config.ingressCertFile !== null) return hostnames.map(() => OF_OPERATOR);
   if (!hasDefaultCertificates(config)) return hostnames.map(() => NONE);
   const rows = await sql.query<Row>(SHOWN, [[...hostnames]]);

@@ -120,16 +120,19 @@ export abstract class Resource extends UntypedModel {
   ): Promise<R> {
     const found = await select(this, ctx, { id }, 'forShare');
     if (!found)
-      throw problem('reference_not_found', `${field}: this project has no usable resource with this ` + `id.`, {
+      throw problem('reference_not_found', `${field}: this project has no usable resource with this id.`, {
         field,
       });
     return found;
   }
 
-  /** A new row of the selected project: quotas checked, id minted, due for the loop where the kind has one. */
+  /**
+   * A new row of the selected project: quotas checked, id minted unless one is given, due for the loop where the kind
+   * has one.
+   */
   static async insert<R extends Resource>(this: ResourceClass<R>, ctx: Context, values: Values): Promise<R> {
     const project_id = (values.project_id as string | undefined) ?? ctx.project?.id;
-    const id = mintId(this.idPrefix);
+    const id = (values.id as string | undefined) ?? mintId(this.idPrefix);
     const created_at = timeOfId(id).toISOString();
     // Sent together, and a row that passes a quota is rolled back.
     if (!ctx.sql.inTransaction) throw new Error('an insert belongs into a transaction');

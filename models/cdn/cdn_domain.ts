@@ -31,7 +31,11 @@ export class CdnDomain extends Domain {
     requireForeign(ctx.config, hostname);
     if (await isTaken(ctx.sql, { hostname, id: '' })) throw problem('domain_taken', takenReason({ hostname }));
     const domain = await CdnDomain.insert(ctx, {
-      ...{ cdn_zone_id: zone.id, hostname, type: typeOf(hostname), dns: dns ?? 'automatic', status: 'pending' },
+      cdn_zone_id: zone.id,
+      hostname,
+      type: typeOf(hostname),
+      dns: dns ?? 'automatic',
+      status: 'pending',
       target_host: zone.hostname,
       certificate: { status: 'none', issuer: null, expires_at: null, error: null },
       verification_token: randomBytes(16).toString('hex'),

@@ -40,7 +40,9 @@ export class CdnPurge extends Resource {
     if ((recent?.used ?? 0) >= PURGES_PER_HOUR)
       throw problem('rate_limited', `A zone takes ${PURGES_PER_HOUR} purges an hour.`, {}, { 'Retry-After': '600' });
     return CdnPurge.insert(ctx, {
-      ...{ cdn_zone_id: zone.id, type, values: values ?? null },
+      cdn_zone_id: zone.id,
+      type,
+      values: values ?? null,
       created_by: actorOf(ctx.identity as Identity),
     });
   }

@@ -2,7 +2,7 @@
 import { databasePackageRows, type DatabasePackageRow } from '../../core/catalog/catalogs';
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
-import { mintId, timeOfId } from '../../core/ids';
+import { mintId } from '../../core/ids';
 import { defineStates } from '../../core/states';
 import type {
   CreateDatabaseInput,
@@ -256,7 +256,6 @@ function capacityOf(
 /** What the platform gives the server: the id comes first, for the secret is bound to it. */
 async function newServer(ctx: Context): Promise<Values> {
   const id = mintId(ManagedDatabase.idPrefix);
-  const created_at = timeOfId(id).toISOString();
   const admin_password = sealAdminPassword(ctx.secrets, id, newPassword());
-  return { id, created_at, updated_at: created_at, server_id: id, admin_password, port: await allocatePort(ctx, id) };
+  return { id, server_id: id, admin_password, port: await allocatePort(ctx, id) };
 }

@@ -2,7 +2,7 @@ import type { Config } from '../../core/config';
 import type { Context } from '../../core/context';
 import { problem, validationFailed } from '../../core/errors';
 import { limits } from '../../core/limits';
-import { mintId, timeOfId } from '../../core/ids';
+import { mintId } from '../../core/ids';
 import { defineStates } from '../../core/states';
 import type {
   CreateDatabaseEndpointInput,
@@ -89,13 +89,10 @@ export class DatabaseEndpoint extends Resource {
     if (target === 'replicas' && !replica) await requireSpreading(ctx, database, pool.pool_mode);
     replica?.requireFollowing();
     const id = mintId(DatabaseEndpoint.idPrefix);
-    const created_at = timeOfId(id).toISOString();
     const port = await endpointPort(ctx, id, pool.pool_mode, target === 'primary' ? database : replica);
     const place = { database_id: database.id, replica_id: replica?.id ?? null, port };
     const made = await DatabaseEndpoint.insert(ctx, {
       id,
-      created_at,
-      updated_at: created_at,
       ...place,
       ...pool,
       name,

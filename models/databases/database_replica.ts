@@ -1,7 +1,7 @@
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
 import { limits } from '../../core/limits';
-import { isId, mintId, timeOfId } from '../../core/ids';
+import { isId, mintId } from '../../core/ids';
 import { defineStates } from '../../core/states';
 import type { CreateDatabaseReplicaInput, DatabaseReplicaStatus, UpdateDatabaseReplicaInput } from '../../schema/types';
 import { Resource } from '../base/resource';
@@ -80,12 +80,9 @@ export class DatabaseReplica extends Resource {
     database.requireStatus(['available']);
     await reserveCapacity(ctx, database, size, null);
     const id = mintId(DatabaseReplica.idPrefix);
-    const created_at = timeOfId(id).toISOString();
     const server = { server_id: id, port: await allocatePort(ctx, id), database_package: size.id, nodes: size.nodes };
     const made = await DatabaseReplica.insert(ctx, {
       id,
-      created_at,
-      updated_at: created_at,
       database_id: database.id,
       name: input.name,
       region,

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context } from '../../core/context';
 import { problem, validationFailed } from '../../core/errors';
 import { limits } from '../../core/limits';
-import { mintId, timeOfId } from '../../core/ids';
+import { mintId } from '../../core/ids';
 import type { CreateDatabaseUserInput, RotateDatabasePasswordInput, DatabaseUserAccess } from '../../schema/types';
 import { Resource } from '../base/resource';
 import { requireUnattached } from './database_attachment/in_use';
@@ -140,7 +140,7 @@ export class DatabaseUser extends Resource {
     if (this.is_default)
       throw problem(
         'resource_protected',
-        'The default user cannot be deleted on its own. It ' + 'is deleted with its database.',
+        'The default user cannot be deleted on its own. It is deleted with its database.',
       );
     await requireUnattached(ctx, 'user_id', [this.id]);
     await this.remove(ctx);
@@ -174,13 +174,10 @@ async function add(
   login: { username: string; access: string; is_default: boolean },
 ): Promise<DatabaseUser> {
   const id = mintId(DatabaseUser.idPrefix);
-  const created_at = timeOfId(id).toISOString();
   const password = newPassword();
   const { id: database_id, project_id } = database;
   const user = await DatabaseUser.insert(ctx, {
     id,
-    created_at,
-    updated_at: created_at,
     project_id,
     database_id,
     ...login,

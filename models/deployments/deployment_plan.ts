@@ -38,7 +38,10 @@ export async function findPlanning(sql: Sql, applicationId: string): Promise<Pla
   if (!found) return null;
   const { id, name, region, tenant, project_id } = found;
   return {
-    ...{ name, region, tenant, project_id },
+    name,
+    region,
+    tenant,
+    project_id,
     settings: settingsOf(found as unknown as Application),
     processes: await sql.query<Planning['processes'][number]>(PROCESSES, [applicationId]),
     variables: async (secrets, stage, previewId) =>

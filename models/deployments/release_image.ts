@@ -5,7 +5,7 @@ import { PLATFORM_PROJECT } from '../registries/registry/platform_name';
 import type { ReleaseProcess, ReleaseSettings } from '../applications/release_settings';
 
 /** `apps/app_…@sha256:…`. */
-export type ReleaseImage = string;
+type ReleaseImage = string;
 
 export interface ReleaseToPublish {
   settings: ReleaseSettings;

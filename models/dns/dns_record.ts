@@ -38,12 +38,12 @@ export class DnsRecord extends Resource implements RecordFields {
   /** @throws resource_protected for records of the platform, and for those that another resource keeps */
   requireChangeable(): void {
     if (this.is_protected)
-      throw problem('resource_protected', 'The platform manages this record, so it cannot be ' + 'changed.');
+      throw problem('resource_protected', 'The platform manages this record, so it cannot be changed.');
     if (this.managed_by) {
       const { type, id } = this.managed_by;
       throw problem(
         'resource_protected',
-        `The ${type.replaceAll('_', ' ')} ${id} manages this record. Change ` + `that resource instead.`,
+        `The ${type.replaceAll('_', ' ')} ${id} manages this record. Change that resource instead.`,
       );
     }
   }

@@ -130,7 +130,7 @@ export class DnsZone extends Resource {
       if (await isActiveElsewhere(ctx.sql, this))
         throw problem(
           'domain_taken',
-          `The parent zone also delegates ${this.name} to the name servers of another ` + `project.`,
+          `The parent zone also delegates ${this.name} to the name servers of another project.`,
         );
     }
     const changed = await this.update(ctx, { ...verdict });

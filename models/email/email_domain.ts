@@ -62,7 +62,10 @@ export class EmailDomain extends Resource implements CheckedDomain {
     const id = mintId(EmailDomain.idPrefix);
     const created_at = timeOfId(id).toISOString();
     const domain = await EmailDomain.insert(ctx, {
-      ...{ id, created_at, updated_at: created_at, pending_since: created_at, name: input.name, status: 'pending' },
+      id,
+      pending_since: created_at,
+      name: input.name,
+      status: 'pending',
       return_path_subdomain: input.return_path_subdomain ?? 'bounce',
       dns: input.dns ?? 'automatic',
       open_tracking: input.open_tracking ?? false,

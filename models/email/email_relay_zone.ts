@@ -43,7 +43,9 @@ export class EmailRelayZone extends Resource {
     const password = mintSecret('');
     const enabled = input.enabled ?? true;
     const zone = await EmailRelayZone.insert(ctx, {
-      ...{ name: input.name, email_domain_ids: input.email_domain_ids, enabled },
+      name: input.name,
+      email_domain_ids: input.email_domain_ids,
+      enabled,
       allowed_sources: input.allowed_sources ?? [],
       daily_limit: input.daily_limit ?? null,
       password_hash: sha256(password),

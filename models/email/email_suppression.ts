@@ -36,7 +36,10 @@ export class EmailSuppression extends Resource {
     { email, detail }: CreateEmailSuppressionInput,
   ): Promise<EmailSuppression> {
     return EmailSuppression.insert(ctx, {
-      ...{ email_relay_zone_id: zone.id, email: email.toLowerCase(), reason: 'manual', detail: detail ?? null },
+      email_relay_zone_id: zone.id,
+      email: email.toLowerCase(),
+      reason: 'manual',
+      detail: detail ?? null,
     });
   }
 }

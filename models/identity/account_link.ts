@@ -105,7 +105,8 @@ export async function requestEmailConfirmation(ctx: Context): Promise<void> {
   const user = await currentUser(ctx);
   if (user.email_confirmed_at)
     throw problem('invalid_state', 'The e-mail address is already confirmed.', {
-      ...{ resource_status: 'confirmed', allowed_statuses: ['unconfirmed'] },
+      resource_status: 'confirmed',
+      allowed_statuses: ['unconfirmed'],
     });
   const token = await newLink(ctx.sql, user.id, 'email_confirmation', CONFIRMATION_HOURS * 60);
   if (!token)

@@ -9,7 +9,7 @@ import { isOperator } from './operator';
 import { sessionUser } from './user';
 
 /** A release as it is noted. */
-export type NotedRelease = Pick<Release, 'version' | 'released_at' | 'security' | 'changes'>;
+type NotedRelease = Pick<Release, 'version' | 'released_at' | 'security' | 'changes'>;
 
 // One of the processes asks, once a day and not all installations at the same moment.
 const CLAIM = named(`update release_notices set next_at = now() + make_interval(secs => 72000 + random() * 28800)

@@ -100,7 +100,7 @@ function requireNewSession(ctx: Context, user: UserRow): UserRow {
   if (age < NEW_SESSION_MINUTES * 60_000) return user;
   throw wrongField(
     'password',
-    `is not used by this user. Log in again, then repeat the request within ` + `${NEW_SESSION_MINUTES} minutes`,
+    `is not used by this user. Log in again, then repeat the request within ${NEW_SESSION_MINUTES} minutes`,
   );
 }
 

@@ -6,7 +6,7 @@ import {
   type GitAccess,
   type GitAccount,
 } from '../../core/protocols/git_provider';
-import { mintId, timeOfId } from '../../core/ids';
+import { mintId } from '../../core/ids';
 import { defineStates } from '../../core/states';
 import type { CreateGitIntegrationInput, UpdateGitIntegrationInput } from '../../schema/types';
 import type { Values } from '../../db/table';
@@ -68,15 +68,14 @@ export class GitIntegration extends Resource {
     const { provider, name } = input;
     const { base_url, auth_type } = requireWhole(ctx, input);
     const id = mintId(GitIntegration.idPrefix);
-    const created_at = timeOfId(id).toISOString();
-    const plain = { id, created_at, updated_at: created_at, provider, base_url, auth_type };
+    const plain = { id, provider, base_url, auth_type };
     if (auth_type === 'oauth') {
       requireOauthClient(ctx.config, { provider, base_url });
       const pending = { name: name ?? GIT_PROVIDER_TITLES[provider], status: 'pending', ...newGrant(ctx.secrets, id) };
       return GitIntegration.insert(ctx, { ...plain, ...pending });
     }
     if (!account || input.access_token == null)
-      throw problem('provider_error', 'The Git provider was not ' + 'queried. Try again.');
+      throw problem('provider_error', 'The Git provider was not queried. Try again.');
     return GitIntegration.insert(ctx, {
       ...plain,
       name: name ?? account.login,

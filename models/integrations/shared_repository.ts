@@ -1,6 +1,6 @@
 import type { Context, SourceResult } from '../../core/context';
 import { Problem, problem } from '../../core/errors';
-import { mintId, timeOfId } from '../../core/ids';
+import { mintId } from '../../core/ids';
 import { defineStates } from '../../core/states';
 import type { CreateSharedRepositoryInput, DeployKey, UpdateSharedRepositoryInput } from '../../schema/types';
 import { named } from '../../db/statement';
@@ -83,9 +83,11 @@ export class SharedRepository extends Resource {
     const git_integration_id = input.git_integration_id ?? null;
     await requireAccess(ctx, url, access, git_integration_id);
     const id = mintId(SharedRepository.idPrefix);
-    const created_at = timeOfId(id).toISOString();
     return SharedRepository.insert(ctx, {
-      ...{ id, created_at, updated_at: created_at, url, access, git_integration_id },
+      id,
+      url,
+      access,
+      git_integration_id,
       name: input.name ?? nameOf(url),
       default_branch: input.default_branch ?? 'main',
       status: 'pending',
@@ -130,7 +132,9 @@ export class SharedRepository extends Resource {
     if (answer.found || isEmpty) {
       const { branch = null, host_key = null } = answer.found ? answer : {};
       return this.update(ctx, {
-        ...{ status: 'active', status_reason: null, last_verified_at },
+        status: 'active',
+        status_reason: null,
+        last_verified_at,
         ...(branch !== null && { default_branch: branch }),
         host_key: this.host_key ?? host_key,
       });

@@ -82,9 +82,18 @@ export class Bucket extends Resource {
     const { object_lock, default_retention } = lockChanges(ctx, { object_lock: false, default_retention: null }, input);
     const versioning = object_lock || (input.versioning ?? false);
     return Bucket.insert(ctx, {
-      ...{ name: input.name, region, access, website, versioning, quota_gb: input.quota_gb ?? null },
-      ...{ object_lock, default_retention, ...ofClient },
-      ...{ cors: [], lifecycle: [], policy: [] },
+      name: input.name,
+      region,
+      access,
+      website,
+      versioning,
+      quota_gb: input.quota_gb ?? null,
+      object_lock,
+      default_retention,
+      ...ofClient,
+      cors: [],
+      lifecycle: [],
+      policy: [],
       versioned_at: versioning ? new Date().toISOString() : null,
     });
   }
@@ -102,7 +111,9 @@ export class Bucket extends Resource {
     if (input.access === 'public_read' && this.access !== 'public_read') requireUnblocked(this);
     const versioning = input.versioning ?? this.versioning;
     const changes: Values = {
-      ...{ access, website, ...lockChanges(ctx, { ...this, versioning }, input) },
+      access,
+      website,
+      ...lockChanges(ctx, { ...this, versioning }, input),
       ...(input.versioning != null && { versioning: input.versioning }),
       ...(input.versioning && !this.versioned_at && { versioned_at: new Date().toISOString() }),
       ...(input.quota_gb !== undefined && { quota_gb: input.quota_gb }),

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Grant } from '../../core/protocols/buckets/bucket_access';
 import type { Context } from '../../core/context';
 import { validationFailed, type FieldError } from '../../core/errors';
-import { mintId, timeOfId } from '../../core/ids';
+import { mintId } from '../../core/ids';
 import { defineStates } from '../../core/states';
 import type { BucketGrantInput, CreateBucketAccessKeyInput, UpdateBucketAccessKeyInput } from '../../schema/types';
 import { Resource } from '../base/resource';
@@ -55,13 +55,18 @@ export class BucketAccessKey extends Resource {
     requireFuture(input.expires_at);
     const grants = await grantsOf(ctx, input.grants ?? []);
     const id = mintId(BucketAccessKey.idPrefix);
-    const created_at = timeOfId(id).toISOString();
     const secret = newSecret();
     const enabled = input.enabled ?? true;
     const key = await BucketAccessKey.insert(ctx, {
-      ...{ id, created_at, updated_at: created_at, name: input.name, access_key_id: newKeyId(), grants, enabled },
-      ...{ sealed_secret: sealSecret(ctx.secrets, id, secret), bucket_ids: namedBuckets(grants) },
-      ...{ expires_at: input.expires_at ?? null, status: enabled ? 'active' : 'disabled' },
+      id,
+      name: input.name,
+      access_key_id: newKeyId(),
+      grants,
+      enabled,
+      sealed_secret: sealSecret(ctx.secrets, id, secret),
+      bucket_ids: namedBuckets(grants),
+      expires_at: input.expires_at ?? null,
+      status: enabled ? 'active' : 'disabled',
     });
     key.shown = secret;
     return key;

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
-import { mintId, timeOfId } from '../../core/ids';
+import { mintId } from '../../core/ids';
 import type {
   CreateNotifierInput,
   NotifierConfig,
@@ -40,9 +40,10 @@ export class Notifier extends Resource {
     const config = mergeConfig(input.type, null, input.config, ctx.config);
     if (input.type === 'email') requireMail(ctx);
     const id = mintId(Notifier.idPrefix);
-    const created_at = timeOfId(id).toISOString();
     return Notifier.insert(ctx, {
-      ...{ id, created_at, updated_at: created_at, name: input.name, type: input.type },
+      id,
+      name: input.name,
+      type: input.type,
       enabled: input.enabled ?? true,
       ...configColumns(ctx, id, config),
     });

@@ -85,7 +85,11 @@ export class Observer extends Resource {
     const id = mintId(Observer.idPrefix);
     const created_at = timeOfId(id).toISOString();
     const made = await Observer.insert(ctx, {
-      ...{ id, created_at, updated_at: created_at, name: input.name, type: input.type, enabled, interval_seconds },
+      id,
+      name: input.name,
+      type: input.type,
+      enabled,
+      interval_seconds,
       ...uptimeColumns(ctx, id, uptime),
       ...metricColumns(metric),
       failure_threshold: input.failure_threshold ?? 2,

@@ -1,6 +1,6 @@
 // What the job of a pull request reads and writes.
 import type { Config } from '../../core/config';
-import type { GitPullRequest } from '../../core/protocols/git_provider';
+import { pullRequestRef, type GitPullRequest } from '../../core/protocols/git_provider';
 import { mintId, timeOfId } from '../../core/ids';
 import type { Session } from '../../db/control_database';
 import type { LoopRow } from '../../db/lease';
@@ -14,7 +14,6 @@ import { queueDeployment } from '../deployments/deployment/queue';
 import { Preview } from './preview';
 import { expiryOf } from './preview/expiry';
 import { freeHostname } from './preview/hostname';
-import { refOf } from './pull_request/ref';
 
 export interface PullRequestRow extends LoopRow {
   project_id: string;
@@ -95,7 +94,7 @@ export function addPreview(
     const limit = config.quotas.previews ?? null;
     const [counted] = await session.query<{ used: number }>(COUNT, [project_id]);
     if (limit !== null && (counted?.used ?? 0) >= limit) return `The project has ${limit} previews already.`;
-    const branch = refOf(provider, pull);
+    const branch = pullRequestRef(provider, pull);
     const shown = { branch, pull_request_number: pull.number };
     const hostname = await freeHostname({ sql: session, config }, application, shown);
     const id = mintId(Preview.idPrefix);
@@ -107,7 +106,12 @@ export function addPreview(
     await wantDefaultCertificate({ sql: session, config }, hostname, { preview_id: id });
     session.due('previews');
     await queueDeployment(session, {
-      ...{ application, preview_id: id, source, branch, commit_sha: pull.commit_sha, trigger: 'pull_request' },
+      application,
+      preview_id: id,
+      source,
+      branch,
+      commit_sha: pull.commit_sha,
+      trigger: 'pull_request',
       created_by: PLATFORM,
     });
     await recordEvent(session, Preview.table, { id, project_id, hostname } as { id: string }, 'created');
@@ -131,7 +135,7 @@ export function redeployPreview(
     if (now?.id !== preview.id || now.commit_sha === pull.commit_sha) return;
     const settled = `id = $1 and status in ('running', 'failed') and deleted_at is null`;
     await changeRows(session, { table: 'previews', set: QUEUED, where: settled, values: [preview.id] });
-    const branch = refOf(provider, pull);
+    const branch = pullRequestRef(provider, pull);
     const what = { application, preview_id: preview.id, source, branch, commit_sha: pull.commit_sha };
     await queueDeployment(session, { ...what, trigger: 'pull_request', created_by: PLATFORM });
     await wakeRows(session, { table: 'previews', where: 'id = $1', values: [preview.id] });

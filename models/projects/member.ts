@@ -133,8 +133,12 @@ export async function inviteMember(
     ctx,
     [email],
     invitationMail({
-      ...{ project: ctx.project?.name ?? '', inviter: sessionUser(ctx).name, role: input.role, token },
-      ...{ days: INVITATION_DAYS, baseUrl: ctx.config.baseUrl },
+      project: ctx.project?.name ?? '',
+      inviter: sessionUser(ctx).name,
+      role: input.role,
+      token,
+      days: INVITATION_DAYS,
+      baseUrl: ctx.config.baseUrl,
     }),
   );
   noteChange(ctx, { type: 'invitation', id, name: null }, ['email', 'role']);

@@ -46,7 +46,10 @@ export class RobotAccount extends Resource {
       await Registry.referenced(ctx, id, `registry_ids.${index}`);
     const secret = mintSecret('');
     const robot = await RobotAccount.insert(ctx, {
-      ...{ name, permissions, registry_ids, expires_at },
+      name,
+      permissions,
+      registry_ids,
+      expires_at,
       username: `robot-${name}-${newSuffix()}`,
       secret_hash: sha256(secret),
     });

@@ -3,7 +3,7 @@ import { problem, validationFailed } from '../../core/errors';
 import { mintId, timeOfId } from '../../core/ids';
 import { limits } from '../../core/limits';
 import { defineStates } from '../../core/states';
-import { sessionOf } from '../../db/table';
+import { columnsOf, sessionOf, tableOf } from '../../db/table';
 import type {
   CreateRunInput,
   QueryListRunsArgs,
@@ -14,12 +14,11 @@ import type {
 } from '../../schema/types';
 import { Application } from '../applications/application';
 import { requireType } from '../applications/application/plan';
-import { page, type Page } from '../base/page';
+import { page, type Page, type Source } from '../base/page';
 import type { ParentLimit } from '../base/quota';
 import { Resource } from '../base/resource';
 import { isReservedVariable, requireFittingValues } from '../environment/environment_variable';
 import { Preview } from '../previews/preview';
-import { ownRuns } from './run/of_application';
 import { requireRelease } from './run/release';
 import { sealVariables } from './run/variables';
 import { hasWriter } from './run/writer';
@@ -197,4 +196,14 @@ async function requireTerminals({ catalogs, config }: Context): Promise<void> {
 function requireUnreserved(variables: readonly RunVariableInput[]): void {
   const keys = variables.map(({ key }) => key).filter(isReservedVariable);
   if (keys.length) throw problem('env_key_reserved', `Reserved for the platform: ${keys.join(', ')}.`, { keys });
+}
+
+/** Runs without those of previews. */
+function ownRuns(ctx: Context): Source {
+  return {
+    from: 'runs',
+    where: 'project_id = :project_id and preview_id is null and deleted_at is null',
+    columns: columnsOf(tableOf(ctx, 'runs')),
+    values: { project_id: ctx.project?.id },
+  };
 }

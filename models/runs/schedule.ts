@@ -80,7 +80,11 @@ export class Schedule extends Resource {
     const [time_zone, enabled] = [input.time_zone ?? 'UTC', input.enabled ?? true];
     return Schedule.insert(ctx, {
       application_id: application.id,
-      ...{ name, cron, time_zone, command, enabled },
+      name,
+      cron,
+      time_zone,
+      command,
+      enabled,
       process_type: input.process_type ?? null,
       application_type: input.application_type && (await requireType(ctx, input.application_type, application.region)),
       timeout_seconds: input.timeout_seconds ?? limits.runSecondsDefault,

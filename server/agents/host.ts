@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import type { Config } from '../../core/config';
 import { makePassableDirectory, hasEntries } from '../../core/directory';
+import { limits } from '../../core/limits';
 import { openLogBudget } from '../../core/log/log_budget';
 import type { BuildDriver } from '../../drivers/builder';
 import { openBuilder } from '../../drivers/builder/buildpack';
@@ -75,7 +76,7 @@ export async function openHost(platform: Platform): Promise<Host> {
 async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers> {
   const { config, database, databaseUrl, log, facts } = platform;
   void platform.engines(); // asked for below; the programs run meanwhile
-  const budget = openLogBudget(config.logBytesPerSecond);
+  const budget = openLogBudget(limits.logBytesPerSecond);
   const lines = openRouterLines({ database, log, budget });
   opened.push(() => lines.close());
   const units = join(config.runtimeDir, 'units');

@@ -30,7 +30,7 @@ export async function openOwnCertificates(platform: Platform): Promise<() => Pro
 }
 
 /** Host names to order certificates for; wildcards are for default host names, where the platform has the DNS zone. */
-export function ownCertificateNames(config: Config): string[] {
+function ownCertificateNames(config: Config): string[] {
   if (config.acmeDirectory === null) return [];
   const { smtpHost, isSmtpHostSet, smtpCertFile, smtpPorts, appsDomain, cdnDomain } = config;
   const names = platformNames(config).map(({ hostname }) => hostname);

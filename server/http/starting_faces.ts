@@ -5,7 +5,7 @@ import type { RestHandler } from '../../rest/exchange';
 import { writeProblem } from '../../rest/problem';
 import type { UpgradeHandler } from '../runs/upgrade';
 
-export interface StartingFaces {
+interface StartingFaces {
   rest: RestHandler;
   express: RequestListener;
   upgrade: UpgradeHandler;

@@ -111,7 +111,7 @@ async function unlink(visit: Visit): Promise<void> {
   const { platform, schema, request, ctx, form } = visit;
   requireSameOrigin(request, platform.config.baseUrl);
   if (textOf(form.action) !== 'unlink')
-    throw problem('validation_failed', 'The form has an unknown action. Open ' + 'the page again.');
+    throw problem('validation_failed', 'The form has an unknown action. Open the page again.');
   try {
     await runDocument(schema, ctx, { query: UNLINK, variables: { id: textOf(form.id) } });
   } catch (error) {

@@ -127,7 +127,7 @@ function features({ config }: Platform, errors: Errors): Configuration['features
       useGrantedResource: async () => true,
       getResourceServerInfo: async (_, resource) => {
         if (!isOwnResource(config, resource))
-          throw new errors.InvalidTarget('the resource does not belong to ' + 'this server');
+          throw new errors.InvalidTarget('the resource does not belong to this server');
         return { scope: Object.keys(scopes).join(' '), accessTokenFormat: 'opaque', audience: config.baseUrl };
       },
     },

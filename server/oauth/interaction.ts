@@ -57,7 +57,7 @@ export async function askPerson(
       response,
       400,
       'This page has expired',
-      'Go back to the program that sent you here, and ' + 'start again.',
+      'Go back to the program that sent you here, and start again.',
     );
   const { client_id } = interaction.params as { client_id: string };
   const client = (await server.provider.Client.find(client_id))?.clientName ?? client_id;

@@ -126,7 +126,7 @@ function whoAsks(client: string, redirect: string | null): string {
   if (LOOPBACK.includes(hostname)) return `A program on this computer asks for access as ${client}.`;
   return protocol === 'https:'
     ? `${host} asks for access as ${client}.`
-    : `An app on this device asks for access ` + `as ${client}.`;
+    : `An app on this device asks for access as ${client}.`;
 }
 
 /** Browsers check where an answer to a form leads, too (CSP level 3). */

@@ -113,7 +113,7 @@ function secretKey({ secretKey: setting, dataDir }: Config): Finding {
     return {
       check,
       status: 'warning',
-      detail: `other users can read ${file}; the next start restricts its ` + `permissions`,
+      detail: `other users can read ${file}; the next start restricts its permissions`,
     };
   const [current] = loadKeyRing({ setting, dataDir });
   return { check, status: 'ok', detail: `key ${current?.id} from ${setting === null ? file : 'PLATFORM_SECRET_KEY'}` };

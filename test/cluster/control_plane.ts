@@ -142,7 +142,7 @@ async function writeKeys(directory: string, network: ClusterNetwork): Promise<Ke
 }
 
 /** Of the user `stranger`, who has no rights. */
-export const STRANGER_TOKEN = 'a-token-of-a-stranger';
+const STRANGER_TOKEN = 'a-token-of-a-stranger';
 
 function kubeconfigOf(network: ClusterNetwork, ca: string, { cert, key }: Leaf): string {
   const base64 = (text: string): string => Buffer.from(text).toString('base64');

@@ -15,13 +15,13 @@ import { openEngine } from './engines';
 import type { ResourceFixture } from './resource_driver';
 
 /** What a client of the engine puts into a server, and finds there again. */
-export interface EngineClient {
+interface EngineClient {
   write(server: Desired<ServerSpec>): Promise<void>;
   check(server: Desired<ServerSpec>): Promise<void>;
 }
 
 /** `program`: of the server, as it stands in the list of processes. */
-export interface EngineUnderTest {
+interface EngineUnderTest {
   engine: EngineId;
   program: RegExp;
   database_name: string | null;

@@ -13,7 +13,7 @@ import { memberOfNetwork } from '../../drivers/runtime/network_members';
 
 const fingerprintWithinMs = 10_000;
 
-export interface EngineOptions {
+interface EngineOptions {
   engine: EngineId;
   directory: string;
   /** Each resource has one of these, by the number in its id. */
@@ -23,7 +23,7 @@ export interface EngineOptions {
   network?: string;
 }
 
-export interface EngineForSuite extends ResourceDriver<ServerSpec, ObservedServer> {
+interface EngineForSuite extends ResourceDriver<ServerSpec, ObservedServer> {
   runtime(): Promise<RuntimeDriver>;
   /** The spec of a resource with its own port. */
   placed(r: Desired<ServerSpec>): Desired<ServerSpec>;

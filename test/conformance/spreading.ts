@@ -7,7 +7,7 @@ import { hostFacts } from '../../drivers/host';
 import type { RuntimeDriver } from '../../drivers/runtime';
 import { openLocalRuntime } from '../../drivers/runtime/local';
 
-export interface SpreadingOptions {
+interface SpreadingOptions {
   directory: string;
   /** Each resource has one of these, by the number in its id. */
   firstPort: number;

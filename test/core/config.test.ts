@@ -70,6 +70,7 @@ test.each([
     'dnsResolvers',
     ['192.0.2.1', '[2001:db8::1]:5353', '2001:db8::2', '127.0.0.1:53'],
   ],
+  ['KUBERNETES_SERVICE_HOST', 'fd00::1', 'kubernetesServiceHost', 'fd00::1'],
   ['INGRESS_IPS', '192.0.2.1,2001:db8::1', 'ingressIps', ['192.0.2.1', '2001:db8::1']],
   ['APPS_DOMAIN', 'Apps.Example.com', 'ingressHost', 'ingress.apps.example.com'],
   ['INGRESS_HOST', 'edge.example.com', 'ingressHost', 'edge.example.com'],

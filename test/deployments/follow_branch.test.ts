@@ -13,8 +13,9 @@ import { startGitServer, type GitServer } from '../support/git/git_server';
 import { startService, type Answer, type TestService } from '../support/service';
 import { until } from '../support/runner/workshop';
 import { anyAddress } from '../support/outbound';
+import { withConfig } from '../support/config';
 
-const SETTINGS = { ALLOW_HTTP_GIT: '1', ALLOW_PRIVATE_ADDRESSES: '1', GIT_POLL_SECONDS: '2' };
+const SETTINGS = { ALLOW_HTTP_GIT: '1', ALLOW_PRIVATE_ADDRESSES: '1', ...withConfig({ gitPollSeconds: 2 }) };
 
 let git: GitServer;
 let service: TestService;

@@ -8,6 +8,7 @@ import { startSshGitServer, type SshGitServer } from '../support/git/ssh_git_ser
 import type { Answer } from '../support/service';
 import { waitFor } from '../support/wait_for';
 import { fileNeeds } from '../support/runner/programs';
+import { withConfig } from '../support/config';
 
 fileNeeds('ssh');
 
@@ -38,7 +39,7 @@ const deploy = async (): Promise<Answer['body']> =>
 
 beforeAll(async () => {
   // No poll comes in the time of the test.
-  service = await startDeployService({ GIT_POLL_SECONDS: '3600' });
+  service = await startDeployService(withConfig({ gitPollSeconds: 3600 }));
   ssh = await startSshGitServer(service.git);
   const { pointer } = addLargeFile(service.git.lfs, Buffer.from('a picture, as it were'));
   const files = { 'index.html': 'one', 'large.bin': pointer, '.gitattributes': '*.bin filter=lfs -text\n' };

@@ -9,6 +9,7 @@ import { startGitPeer, type GitPeer } from '../support/git/git_peer';
 import { pasteDocument } from '../support/processes/tour';
 import { startService, type Answer, type TestService } from '../support/service';
 import { storm, until } from '../support/email/receivers';
+import { withConfig } from '../support/config';
 
 const TOKEN = 'good-token-of-the-flow';
 const WAIT_MS = 60_000;
@@ -30,7 +31,7 @@ beforeAll(async () => {
     lib: { mode: '160000', content: lib },
   });
   // No poll comes in the time of the test: what happens is set off by webhooks.
-  const settings = { ALLOW_HTTP_GIT: '1', ALLOW_PRIVATE_ADDRESSES: '1', GIT_POLL_SECONDS: '3600' };
+  const settings = { ALLOW_HTTP_GIT: '1', ALLOW_PRIVATE_ADDRESSES: '1', ...withConfig({ gitPollSeconds: 3600 }) };
   service = await startService({ worker: true, settings });
   // The lines of the documentation, as somebody pastes them.
   const variables = { BASE: service.url, KEY: service.key, PROJECT: service.project };

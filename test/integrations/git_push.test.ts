@@ -19,6 +19,7 @@ import { startGitPeer, type GitPeer } from '../support/git/git_peer';
 import { storm } from '../support/email/receivers';
 import { startService, type Answer, type TestService } from '../support/service';
 import { waitFor } from '../support/wait_for';
+import { withConfig } from '../support/config';
 
 const PROVIDERS: GitProviderName[] = ['github', 'gitlab', 'gitea'];
 const WITHIN_MS = 2_000;
@@ -29,7 +30,7 @@ let loop: Loop;
 let directory: string;
 
 beforeAll(async () => {
-  const settings = { ALLOW_HTTP_GIT: '1', ALLOW_PRIVATE_ADDRESSES: '1', GIT_POLL_SECONDS: '3600' };
+  const settings = { ALLOW_HTTP_GIT: '1', ALLOW_PRIVATE_ADDRESSES: '1', ...withConfig({ gitPollSeconds: 3600 }) };
   service = await startService({ settings });
   directory = mkdtempSync(path.join(tmpdir(), 'git-push-'));
   const { database, config, secrets, probes, log, databaseUrl } = service.platform;

@@ -1,11 +1,9 @@
 // What the texts of all sources keep to: their sizes, the error codes that they throw, and words that stand nowhere.
-import path from 'node:path';
 import { errors } from '../../core/errors';
 import { isGroup } from '../../core/groups';
 import { isForeign, readSource as read, repositoryFiles } from '../support/runner/repository';
 
 const files = repositoryFiles();
-const folderOf = (file: string): string => path.dirname(file);
 const product = files.filter((file) =>
   /^(core|contract|db|engines|drivers|models|jobs|migrations|resolvers|rest|server)\/.*\.ts$/.test(file),
 );
@@ -32,14 +30,9 @@ describe('sizes', () => {
     expect(long).toEqual([]);
   });
 
-  it('at most 17 rooms at the top, and 25 files in a folder', () => {
+  it('at most 17 rooms at the top', () => {
     const tops = new Set(files.filter((file) => file.includes('/')).map((file) => file.split('/')[0] as string));
     expect([...tops].filter((top) => !top.startsWith('.')).length).toBeLessThanOrEqual(17);
-    const sizes = new Map<string, number>();
-    // Lists by number, which grow.
-    const listed = files.filter((file) => !/^(migrations|docs\/decisions)\//.test(file) && !isForeign(file));
-    for (const folder of listed.map(folderOf)) sizes.set(folder, (sizes.get(folder) ?? 0) + 1);
-    expect([...sizes].filter(([, size]) => size > 25)).toEqual([]);
   });
 
   // Prose wrapped at 120 columns is longer than it reads.

@@ -11,7 +11,7 @@ import { until } from './builds/runtime';
 
 const FLAGS = ['-c', 'fsync=off', '-c', 'max_connections=20', '-c', 'shared_buffers=16MB'];
 
-export interface EmbeddedTrial {
+interface EmbeddedTrial {
   /** As it is named in arguments of processes. */
   readonly dataDir: string;
   /** Opened in this process; closed after the test. */

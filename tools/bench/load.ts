@@ -19,7 +19,7 @@ export interface Round {
   p99: number;
 }
 
-export interface LoadOptions {
+interface LoadOptions {
   port: number;
   connections: number;
   milliseconds: number;

@@ -17,7 +17,7 @@ const CHUNK = 500_000;
 const TARGET = 1.2;
 
 /** The table that `pages` reads, made once for all versions of Node.js. */
-export interface LongList {
+interface LongList {
   project: string;
   /** Rows of a page, so that there are 10,000. */
   limit: number;

@@ -114,10 +114,9 @@ function childWords(kind, kinds, { parent, group }) {
   const [, parents] = /readonly table = '(\w+)'/.exec(code) ?? fail(`${model} names no table`);
   const [, parent_prefix] = /readonly idPrefix = '(\w+)'/.exec(code) ?? fail(`${model} names no prefix of ids`);
   const schema = model.replace(/^models(.*)ts$/, 'schema$1graphql');
-  const get = new RegExp(`"(/v2/[^"{}]+)/\\{id\\}",\\s*group: "([^"]+)"`);
-  const found = existsSync(join(ROOT, schema)) && get.exec(read(schema));
+  const found = existsSync(join(ROOT, schema)) && /"(\/v2\/[^"{}]+)\/\{id\}"/.exec(read(schema));
   if (!found) fail(`${parent} can be no parent: ${schema} has no path of the form /v2/…/{id}`);
-  const [, parent_place, parentGroup] = found;
+  const [, parent_place] = found;
   const inParent = (name) => (name.startsWith(`${parent}_`) ? name.slice(parent.length + 1) : name);
   const [short, segment] = [inParent(kind), inParent(kinds)];
   const parent_word = parent.replaceAll('_', ' ');
@@ -129,7 +128,7 @@ function childWords(kind, kinds, { parent, group }) {
     owner_id: `${parent}_id`,
     item: `${place}/{${camel(short)}Id:${short}_id}`,
     ids: `"Id of the ${parent_word}." id: ID!, "Id of the ${kind.replaceAll('_', ' ')}." ${short}_id: ID!`,
-    group: groupOf(kind, group ?? parentGroup),
+    group: groupOf(kind, group ?? groupNamed(basename(dirname(schema)))),
   };
 }
 
@@ -146,7 +145,7 @@ function prefixOf(kind, given) {
 
 /** Given, or the one group that shares a word with the kind. */
 function groupOf(kind, given) {
-  const groups = [...read('core/groups.ts').matchAll(/\{ name: '([^']+)'/g)].map(([, name]) => name);
+  const groups = groupNames();
   if (given !== undefined && !groups.includes(given))
     fail(`"${given}" is no group of core/groups.ts: ${groups.join(', ')}`);
   if (given !== undefined) return given;
@@ -210,6 +209,14 @@ function list(layer, pattern) {
     .filter((entry) => entry.isFile() && pattern.test(entry.name))
     .map(({ parentPath, name }) => relative(ROOT, join(parentPath, name)))
     .sort();
+}
+
+function groupNamed(folder) {
+  return groupNames().find((name) => folderOf(name) === folder);
+}
+
+function groupNames() {
+  return [...read('core/groups.ts').matchAll(/\{\s*name: '([^']+)'/g)].map(([, name]) => name);
 }
 
 /** Of a group in every layer: `Object storage` is object_storage. */

@@ -15,14 +15,14 @@ import type { OutputFlags } from './output/print';
 import { openSession, type Session, type TargetFlags } from './session';
 
 export type Shell = CommandContext;
-export interface CommonFlags extends TargetFlags, OutputFlags {
+interface CommonFlags extends TargetFlags, OutputFlags {
   readonly yes?: boolean | undefined;
 }
 
 /** `server`: no project. `project`: and the project. `app`: and the application. */
 type Target = 'server' | 'project' | 'app';
 
-export interface CommandSpec<Flags extends BaseFlags, Args extends BaseArgs> {
+interface CommandSpec<Flags extends BaseFlags, Args extends BaseArgs> {
   brief: string;
   /** What the help says beyond the brief. */
   text?: string;

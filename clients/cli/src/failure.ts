@@ -52,7 +52,7 @@ export const isLacking = ({ code }: Problem): boolean => code === 'route_not_fou
 
 export const usageFailure = (message: string, ...hints: string[]): Failure => new Failure(message, EXIT.usage, hints);
 
-export function exitCodeOf(status: number): number {
+function exitCodeOf(status: number): number {
   if (status === 401 || status === 403) return EXIT.denied;
   if (status === 404) return EXIT.notFound;
   if (status === 429 || status === 503) return EXIT.retry;

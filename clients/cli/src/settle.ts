@@ -11,7 +11,7 @@ const FIRST_POLL_MS = 400;
 const POLL_MS_MAX = 3000;
 const LAST_LINES = 20;
 
-export interface Patience {
+interface Patience {
   /** Seconds; without it there is no end. */
   timeout?: number | undefined;
 }
@@ -141,7 +141,7 @@ function formatBuildLine(row: Row): string {
 }
 
 /** Says something at Ctrl-C, and ends. @returns what takes it back */
-export function onInterrupt(say: () => void): () => void {
+function onInterrupt(say: () => void): () => void {
   const handler = (): void => {
     say();
     process.exit(EXIT.interrupted);

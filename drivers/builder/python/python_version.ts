@@ -133,7 +133,7 @@ function isNewest(version: string, stated: StatedPython | null): boolean {
 function reasonOf(version: string, stated: StatedPython | null, host: BuildHost): string {
   if (stated !== null) return `Python ${version} is what ${stated.statedBy} asks for (${printable(stated.text)}).`;
   if (host.preferredPython === 'host')
-    return `The Python ${version} of the host is used, because ` + `PREFERRED_PYTHON is host.`;
+    return `The Python ${version} of the host is used, because PREFERRED_PYTHON is host.`;
   if (seriesOf(version) === LINES[0])
     return `Python ${version} is of the newest line that packages are made for, since the source names no version.`;
   return `Python ${version} is that of the host, and the source names no version.`;

@@ -76,7 +76,7 @@ async function requireOurs(query: Query, serverDirectory: ServerDirectory): Prom
   if (row?.directory !== `${serverDirectory.data}/`)
     throw new DriverError(
       'conflict',
-      'Another server answers at the address of this database server. Nothing was ' + 'changed.',
+      'Another server answers at the address of this database server. Nothing was changed.',
     );
 }
 

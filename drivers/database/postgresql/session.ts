@@ -118,6 +118,6 @@ async function requireOurs(
   if (seen?.id === expected && (seen.data === data || seen.data === (await realpath(data)))) return;
   throw new DriverError(
     'conflict',
-    'Another server answers at the address of this database server. Nothing was ' + 'changed.',
+    'Another server answers at the address of this database server. Nothing was changed.',
   );
 }

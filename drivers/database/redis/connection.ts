@@ -73,7 +73,7 @@ function requireOurs(info: string, serverDirectory: ServerDirectory): void {
   if (!file.startsWith(`${serverDirectory.conf}/`))
     throw new DriverError(
       'conflict',
-      'Another server answers at the address of this database server. Nothing was ' + 'changed.',
+      'Another server answers at the address of this database server. Nothing was changed.',
     );
 }
 

@@ -164,7 +164,7 @@ function timeOf(text: string | undefined): string {
   if (!(ms > Date.now() && ms < Date.now() + RETAIN_YEARS_MAX * 366 * 86_400_000))
     throw new S3Error(
       'InvalidArgument',
-      'The end of a retention must be a time in the future, such as ' + '2031-05-04T03:02:01Z.',
+      'The end of a retention must be a time in the future, such as 2031-05-04T03:02:01Z.',
     );
   return new Date(ms).toISOString();
 }

@@ -37,7 +37,7 @@ export interface Question {
 }
 
 /** The part of a metrics query that is the same for all resources. */
-export interface MetricsQuery {
+interface MetricsQuery {
   definitions: Record<string, MetricDefinition>;
   /** Names of definitions. */
   metrics: readonly string[];

@@ -72,7 +72,9 @@ export async function credentialsOf(
 ): Promise<DatabaseCredentials> {
   const endpoints = await endpointsOf(ctx.sql, server.id);
   return {
-    ...{ username: login.username, password: login.password, database_name: server.database_name },
+    username: login.username,
+    password: login.password,
+    database_name: server.database_name,
     previous_password_valid_until: login.previous_until,
     endpoints: endpoints.map(({ id, name, access, port }) => {
       const place = { host: endpointHost(ctx.config, access), port };

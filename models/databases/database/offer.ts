@@ -82,7 +82,7 @@ export async function requireFeature(
   const { engine, engine_version } = database;
   throw problem(
     'engine_feature_unsupported',
-    `${engine} ${engine_version} does not support ${feature} on this ` + `installation.`,
+    `${engine} ${engine_version} does not support ${feature} on this installation.`,
     {
       engine,
       feature,

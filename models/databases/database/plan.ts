@@ -121,7 +121,9 @@ async function chosenShape(ctx: Context, input: CreateDatabaseInput): Promise<Sh
   const engine_version = requireVersion(engine, input.engine_version);
   const pack = await requirePackage(ctx, engine.id, input.database_package);
   return {
-    ...{ engine: engine.id, engine_version, package: pack },
+    engine: engine.id,
+    engine_version,
+    package: pack,
     storage_gb: input.storage_gb ?? pack.storage_gb,
     database_name: databaseName(engine.id, input.database_name),
     username: USERNAME,
@@ -136,7 +138,7 @@ async function copiedShape(ctx: Context, input: CreateDatabaseInput): Promise<Sh
   if (engine.id !== source.engine)
     throw problem(
       'engine_feature_unsupported',
-      `The original database uses the engine ${source.engine}. Choose ` + `the same engine.`,
+      `The original database uses the engine ${source.engine}. Choose the same engine.`,
       {
         engine: engine.id,
         feature: 'restore_from',
@@ -149,16 +151,19 @@ async function copiedShape(ctx: Context, input: CreateDatabaseInput): Promise<Sh
       {
         field: 'database_name',
         code: 'depends_on',
-        detail: 'cannot be set with ' + 'restore_from: the name is copied from the original database',
+        detail: 'cannot be set with restore_from: the name is copied from the original database',
       },
     ]);
   const pack = await requirePackage(ctx, engine.id, input.database_package ?? source.database_package);
   if (input.storage_gb != null && input.storage_gb < source.storage_gb) throw storageTooLow(source.storage_gb);
   const { backup_id, point_in_time } = origin;
   return {
-    ...{ engine: engine.id, engine_version: requireVersion(engine, origin.engine_version), package: pack },
+    engine: engine.id,
+    engine_version: requireVersion(engine, origin.engine_version),
+    package: pack,
     storage_gb: input.storage_gb ?? Math.max(source.storage_gb, pack.storage_gb),
-    ...{ database_name: source.database_name, username: source.username },
+    database_name: source.database_name,
+    username: source.username,
     restore_from: { database_id: source.id, backup_id, point_in_time },
   };
 }
@@ -175,7 +180,7 @@ function databaseName(engine: string, name: string | null | undefined): string |
       {
         field: 'database_name',
         code: 'depends_on',
-        detail: `is not supported by ${engine}, which has no named ` + `databases`,
+        detail: `is not supported by ${engine}, which has no named databases`,
       },
     ]);
   return null;

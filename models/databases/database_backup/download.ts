@@ -48,7 +48,7 @@ export async function signedBackup(
   if (!found)
     throw problem(
       'not_found',
-      'The download address has expired or was altered, or its backup was deleted. ' + 'Request a new address.',
+      'The download address has expired or was altered, or its backup was deleted. Request a new address.',
     );
   return found;
 }

@@ -1,7 +1,7 @@
 // Promotion of a replica to an independent database. Its server keeps the data, the users and the passwords: the new
 // database takes over its directory, its port and its operating-system user.
 import type { Context } from '../../../core/context';
-import { mintId, timeOfId } from '../../../core/ids';
+import { mintId } from '../../../core/ids';
 import { meter } from '../../base/metering';
 import { DatabaseEndpoint } from '../database_endpoint';
 import type { DatabaseReplica } from '../database_replica';
@@ -14,8 +14,8 @@ import { wakeDatabase } from '../database/wake';
 import { named } from '../../../db/statement';
 import { removeEndpointsOf } from './endpoints';
 
-// Columns that no answer shows come along.
-const PRIMARY = named('select * from databases where id = $1');
+const PRIMARY = named(`select admin_password, engine, engine_version, storage_gb, database_name, username,
+  backup_schedule, maintenance_window, system_identifier from databases where id = $1`);
 const SERVER = named('select server_id, port, tenant, tls_certificate, tls_key from database_replicas where id = $1');
 const USERS = named(
   'select id, username, access, is_default, password from database_users where database_id = $1 order by id',
@@ -44,34 +44,23 @@ export async function promoteReplica(ctx: Context, replica: DatabaseReplica): Pr
 
 async function insertDatabase(ctx: Context, replica: DatabaseReplica): Promise<ManagedDatabase> {
   const [primary] = (await ctx.sql.query<ManagedDatabase>(PRIMARY, [replica.database_id])) as [ManagedDatabase];
+  const { admin_password, ...kept } = primary;
   const [server] = await ctx.sql.query<object>(SERVER, [replica.id]);
   const id = mintId(ManagedDatabase.idPrefix);
-  const created_at = timeOfId(id).toISOString();
-  const {
-    engine,
-    engine_version,
-    storage_gb,
-    database_name,
-    username,
-    backup_schedule,
-    maintenance_window,
-    system_identifier,
-  } = primary;
   const { region, database_package, nodes } = replica;
   return ManagedDatabase.insert(ctx, {
-    ...{ id, created_at, updated_at: created_at, name: await freeName(ctx, replica, id) },
-    ...{
-      engine,
-      engine_version,
-      storage_gb,
-      database_name,
-      username,
-      backup_schedule,
-      maintenance_window,
-      system_identifier,
-    },
-    ...{ region, database_package, nodes, ...server },
-    admin_password: sealAdminPassword(ctx.secrets, id, openAdminPassword(ctx.secrets, primary)),
+    ...kept,
+    id,
+    name: await freeName(ctx, replica, id),
+    region,
+    database_package,
+    nodes,
+    ...server,
+    admin_password: sealAdminPassword(
+      ctx.secrets,
+      id,
+      openAdminPassword(ctx.secrets, { id: replica.database_id, admin_password }),
+    ),
   });
 }
 
@@ -92,13 +81,10 @@ interface User {
 async function copyUsers(ctx: Context, from: string, { id: database_id, project_id }: ManagedDatabase): Promise<void> {
   for (const user of await ctx.sql.query<User>(USERS, [from])) {
     const id = mintId(DatabaseUser.idPrefix);
-    const created_at = timeOfId(id).toISOString();
     const { username, access, is_default } = user;
     const password = sealPassword(ctx.secrets, id, openPassword(ctx.secrets, user));
     await DatabaseUser.insert(ctx, {
       id,
-      created_at,
-      updated_at: created_at,
       project_id,
       database_id,
       username,

@@ -118,7 +118,7 @@ const OWN = named(`select id, expires_at, reason, extract(epoch from expires_at 
   from certificates where domain_id is null and application_id is null and preview_id is null and cdn_zone_id is null
   order by id`);
 
-export interface OwnFigure extends Pick<WarnedCertificate, 'id' | 'expires_at' | 'reason'> {
+interface OwnFigure extends Pick<WarnedCertificate, 'id' | 'expires_at' | 'reason'> {
   /** Until its end; null: there is none. */
   seconds: number | null;
   needs_warning: boolean;

@@ -13,7 +13,7 @@ interface Limits {
   failuresPerHour: number;
 }
 
-export interface NewOrder {
+interface NewOrder {
   authority: string;
   hostname: string;
   /** Replaces a certificate of the same authority. */

@@ -57,7 +57,9 @@ export function managedRecords(target: Target, ingress: Ingress): ManagedRecord[
   const records = requiredRecords(target, ingress).filter(({ purpose }) => purpose !== 'certificate');
   const routes = new Set(records.filter(({ purpose }) => purpose === 'routing').map(({ value }) => value));
   return records.map(({ purpose, type, name, value }) => ({
-    ...{ type, name, value },
+    type,
+    name,
+    value,
     ...(purpose === 'routing' && {
       isDefeatedBy: (other) => ROUTING_TYPES.has(other.type) && !routes.has(other.value),
     }),

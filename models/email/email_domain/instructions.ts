@@ -66,7 +66,10 @@ function neededRecords(domain: SendingName, { host, spf }: MailHost): NeededReco
 /** The records for a zone of the project. */
 export function managedEmailRecords(domain: SendingName, mail: MailHost): ManagedRecord[] {
   return neededRecords(domain, mail).map(({ purpose, type, name, value, priority }) => ({
-    ...{ type, name, value, priority },
+    type,
+    name,
+    value,
+    priority,
     // A second policy would be an error of the whole, and mail of two exchanges would be lost to one of them.
     ...((purpose === 'spf' || purpose === 'dmarc') && { isDefeatedBy: (other) => isPolicy(purpose, other) }),
     ...(purpose === 'return_path' && { isDefeatedBy: (other) => other.type === 'MX' && other.value !== value }),

@@ -63,7 +63,7 @@ export function evaluateRates(
   const isOver = now.getTime() - Date.parse(zone.suspended_at) >= SUSPENDED_MS;
   if (isOver && !reason) return { status: usual, status_reason: noteOf(rates), suspended_at: null };
   const status_reason =
-    reason ?? 'Too much mail of the zone came back. The zone can send again one day after its ' + 'suspension.';
+    reason ?? 'Too much mail of the zone came back. The zone can send again one day after its suspension.';
   return { status: 'suspended', status_reason, suspended_at: zone.suspended_at };
 }
 

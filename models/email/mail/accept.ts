@@ -123,7 +123,10 @@ async function admit(sql: Sql, messages: readonly AcceptedMessage[]): Promise<Ac
 
 function rowsOf({ id, email_relay_zone_id, recipients }: AcceptedMessage): Row[] {
   return recipients.map((recipient, number) => ({
-    ...{ message_id: id, number, email_relay_zone_id, recipient },
+    message_id: id,
+    number,
+    email_relay_zone_id,
+    recipient,
     destination: recipient.slice(recipient.lastIndexOf('@') + 1).toLowerCase(),
   }));
 }

@@ -6,7 +6,7 @@ import { wakeRows } from '../../../db/loop_rows';
 import { named } from '../../../db/statement';
 import { sharedAnswers, type Refused } from './shared_answers';
 
-export interface BouncedRecipient {
+interface BouncedRecipient {
   project_id: string;
   zone: string;
   recipient: string;

@@ -8,7 +8,7 @@ import { named } from '../../../db/statement';
 import { noteChange } from '../../base/row';
 import { createUser, currentUser, findUser, findUserById, sessionUser, type UserRow } from '../user';
 
-export interface LinkedLoginRow {
+interface LinkedLoginRow {
   id: string;
   provider: string;
   email: string | null;
@@ -34,7 +34,7 @@ const IS_INVITED = named('select 1 from invitations where email = $1 and expires
 const AWAIT_LINK = named(`update users set link_by_email_until = now() + make_interval(days => $2) where id = $1`);
 
 /** Days in which a login is linked by its e-mail address, once the operator has allowed it. */
-export const LINK_BY_EMAIL_DAYS = 7;
+const LINK_BY_EMAIL_DAYS = 7;
 
 /** The user that a login is linked to; null if it is not linked. */
 export async function userOfLogin(ctx: Context, { issuer, subject }: ProvidedLogin): Promise<UserRow | null> {

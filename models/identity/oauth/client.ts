@@ -51,7 +51,7 @@ export async function registerOauthClient(ctx: Context, values: Registration): P
       throw tooMany('Too many programs were registered from this address within an hour.');
     if ((count?.all ?? 0) >= limits.registeredClientsMax)
       throw tooMany(
-        'Too many programs are registered. Unused registrations are deleted within a day, so try ' + 'again later.',
+        'Too many programs are registered. Unused registrations are deleted within a day, so try again later.',
       );
     const seconds = limits.unusedRegistrationHours * 3600;
     await saveRecord(inner, KIND, client.client_id, publicClient(client, grant_types), seconds);

@@ -102,7 +102,7 @@ export async function consumeRecord(sql: Sql, kind: string, id: string): Promise
 }
 
 /** Seconds in which a refresh token may come again: its answer was lost, or several windows sent it at once. */
-export const REUSE_SECONDS = 60;
+const REUSE_SECONDS = 60;
 
 // All refreshes of a connection, one after the other.
 const LOCK_TOKEN_FAMILY = named(`select g.hash from oauth_records t join oauth_records g

@@ -17,7 +17,8 @@ const KEYS = named('select access_key_id from bucket_access_keys where project_i
 
 export async function setCors(ctx: Context, bucket: Bucket, { rules }: BucketCorsInput): Promise<Bucket> {
   const cors = rules.map(({ allowed_origins, allowed_methods, allowed_headers, expose_headers, max_age_seconds }) => ({
-    ...{ allowed_origins, allowed_methods },
+    allowed_origins,
+    allowed_methods,
     allowed_headers: allowed_headers ?? [],
     expose_headers: expose_headers ?? [],
     max_age_seconds: max_age_seconds ?? CORS_MAX_AGE_SECONDS,
@@ -48,7 +49,11 @@ export async function setLifecycle(ctx: Context, bucket: Bucket, { rules }: Buck
 export async function setPolicy(ctx: Context, bucket: Bucket, { statements }: BucketPolicyInput): Promise<Bucket> {
   const policy = (statements as BucketPolicyStatement[]).map(
     ({ id, effect, principals, actions, resources, conditions }) => ({
-      ...{ id: id ?? null, effect, principals, actions, resources },
+      id: id ?? null,
+      effect,
+      principals,
+      actions,
+      resources,
       ...(conditions?.length && { conditions }),
     }),
   ) satisfies PolicyStatement[];

@@ -36,8 +36,14 @@ export function presign(ctx: Context, bucket: Bucket, input: PresignBucketObject
   const expiresSeconds = input.expires_in_seconds ?? EXPIRES_SECONDS;
   const now = new Date();
   const url = presignUrl({
-    ...{ method, key: input.key, expiresSeconds, contentType: input.content_type, now },
-    ...{ endpoint: endpointOf(ctx.config), bucket: bucket.name, region: bucket.region },
+    method,
+    key: input.key,
+    expiresSeconds,
+    contentType: input.content_type,
+    now,
+    endpoint: endpointOf(ctx.config),
+    bucket: bucket.name,
+    region: bucket.region,
     credentials: ownerCredentials(ctx.secrets, bucket.id),
   });
   ctx.activity.resource = { type: 'bucket', id: bucket.id, name: bucket.name, project_id: bucket.project_id };

@@ -27,7 +27,11 @@ export async function bucketUsage(
   const sum = (of: 'egress_bytes' | 'requests'): number => daily.reduce((total, day) => total + day[of], 0);
   return {
     ...(now ?? { size_bytes: 0, object_count: 0, noncurrent_size_bytes: 0 }),
-    ...{ egress_bytes: sum('egress_bytes'), requests: sum('requests'), from, to, daily },
+    egress_bytes: sum('egress_bytes'),
+    requests: sum('requests'),
+    from,
+    to,
+    daily,
   };
 }
 

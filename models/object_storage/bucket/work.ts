@@ -15,7 +15,8 @@ export async function bucketKeys(
 ): Promise<{ id: string; access_key_id: string; permission: Permission | null }[]> {
   const keys = await sql.query<{ id: string; access_key_id: string; grants: Grant[] }>(KEYS, [bucket.project_id]);
   return keys.map(({ id, access_key_id, grants }) => ({
-    ...{ id, access_key_id },
+    id,
+    access_key_id,
     permission: permissionIn(grants, bucket.id),
   }));
 }

@@ -3,7 +3,7 @@
 import type { Sql } from '../../../core/context';
 import { named } from '../../../db/statement';
 
-export interface EncryptedFile {
+interface EncryptedFile {
   bucketId: string;
   fileId: string;
 }

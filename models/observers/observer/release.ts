@@ -11,7 +11,7 @@ const REMOVE = named('delete from observers where id = $1');
 export async function releaseObservers(ctx: Context, resourceId: string): Promise<void> {
   for (const observer of await ctx.sql.query<Alerting>(WATCHING, [resourceId, ctx.project?.id])) {
     if (observer.open_incident_id)
-      await resolveIncident(ctx.sql, observer, new Date(), 'The watched resource was ' + 'deleted.');
+      await resolveIncident(ctx.sql, observer, new Date(), 'The watched resource was deleted.');
     await ctx.sql.query(RESULTS, [observer.id]);
     await ctx.sql.query(REMOVE, [observer.id]);
   }

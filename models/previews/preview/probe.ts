@@ -1,10 +1,9 @@
 // Asking a remote for the commit of a preview, before the transaction.
 import type { Context, SourceMiss, SourceResult } from '../../../core/context';
 import { Problem } from '../../../core/errors';
-import { GitProviderError } from '../../../core/protocols/git_provider';
+import { GitProviderError, pullRequestRef } from '../../../core/protocols/git_provider';
 import { named } from '../../../db/statement';
 import { addressOf, withProvider } from '../../integrations/git_integration/client';
-import { refOf } from '../pull_request/ref';
 import type { CreatePreviewInput } from '../../../schema/types';
 import { Application } from '../../applications/application';
 import { isGit, resolveSource } from '../../applications/application/remote';
@@ -42,7 +41,9 @@ export async function probeNew(
 async function probePullRequest(ctx: Context, source: Source, number: number): Promise<ProbedHead> {
   const [id, repositoryId] = [source.git_integration_id as string, source.repository_id as string];
   const miss = (failure: SourceMiss['failure'], message: string): ProbedHead => ({
-    ...{ source, branch: '', answer: { found: false, failure, message } },
+    source,
+    branch: '',
+    answer: { found: false, failure, message },
   });
   try {
     const pull = await withProvider(ctx, id, async (client) =>
@@ -50,7 +51,7 @@ async function probePullRequest(ctx: Context, source: Source, number: number): P
     );
     if (pull.state !== 'open') return miss('unknown_branch', `The pull request ${number} is ${pull.state}.`);
     const [integration] = await ctx.sql.query<{ provider: string }>(PROVIDER, [id]);
-    const branch = refOf(integration?.provider ?? '', pull);
+    const branch = pullRequestRef(integration?.provider ?? '', pull);
     const answer = { found: true as const, branch: null, sha: pull.commit_sha };
     return { source, branch, answer, from_fork: pull.from_fork };
   } catch (error) {

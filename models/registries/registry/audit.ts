@@ -22,7 +22,9 @@ export async function recordImageChange(sql: Sql, { registry, action, image, sub
   const resource = { type: Registry.kind, id: registry.id, name: `${registry.name}/${image}` };
   const by = await accountOf(sql, subject);
   await recordProjectEvent(sql, {
-    ...{ project_id: registry.project_id, action: `${Registry.kind}.${action}`, resource },
+    project_id: registry.project_id,
+    action: `${Registry.kind}.${action}`,
+    resource,
     ...by,
   });
 }

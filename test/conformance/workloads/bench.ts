@@ -6,7 +6,7 @@ import type { GitFiles } from '../../support/git/git_server';
 import { waitFor } from '../../support/wait_for';
 
 /** What engines do differently by design. Everything else is the same on all of them. */
-export interface WorkloadCapabilities {
+interface WorkloadCapabilities {
   /** Instances have the files that a release command has written. Not where they start from an image. */
   releaseCommandWritesFiles: boolean;
   /** `SVC_INSTANCE_ID` is the `id` of the instance. Not where the instances of a release share their environment. */

@@ -13,6 +13,7 @@ import { freePort } from '../../support/processes/free_port';
 import { busyboxLayer, sha256, siteLayer, SERVE, tarOf } from '../../support/builds/images';
 import { waitFor } from '../../support/wait_for';
 import { needs } from '../../support/runner/programs';
+import { withConfig } from '../../support/config';
 
 const run = promisify(execFile);
 const { describe: describeImages } = needs('busybox', 'bwrap', 'skopeo');
@@ -70,7 +71,7 @@ describeImages('images that other programs pushed', () => {
   beforeAll(async () => {
     directory = mkdtempSync(path.join(tmpdir(), 'application-images-'));
     port = await freePort();
-    plant = await startPlant({ REGISTRY_PORT: String(port), GIT_POLL_SECONDS: '1' });
+    plant = await startPlant({ REGISTRY_PORT: String(port), ...withConfig({ gitPollSeconds: 1 }) });
     const made = await plant.call('POST', '/v2/registries', { body: { name: 'acme' } });
     const robot = await plant.call('POST', '/v2/robot_accounts', {
       body: { name: 'ci-builds', permissions: ['pull', 'push'] },

@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { startPlant, type Plant } from '../../support/processes/bad_days_program';
 import { startGitPeer, type GitPeer } from '../../support/git/git_peer';
 import { waitFor } from '../../support/wait_for';
+import { withConfig } from '../../support/config';
 
 const TOKEN = 'token-that-no-log-may-hold';
 
@@ -15,7 +16,7 @@ beforeAll(async () => {
   peer.tokens = new Set([TOKEN]);
   peer.repositories = [{ id: 1, full_name: 'acme/shop', private: true, default_branch: 'main' }];
   peer.git.makeRepository('acme/shop', { 'index.html': 'one' });
-  plant = await startPlant({ LOG_LEVEL: 'debug', GIT_POLL_SECONDS: '3600' });
+  plant = await startPlant({ LOG_LEVEL: 'debug', ...withConfig({ gitPollSeconds: 3600 }) });
 }, 120_000);
 
 afterAll(async () => {

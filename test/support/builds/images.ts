@@ -51,7 +51,7 @@ export function siteLayer(files: Record<string, string>): Promise<Buffer> {
 /** Serves /www on PORT. */
 export const SERVE = ['/bin/busybox', 'sh', '-c', 'exec busybox httpd -f -p "$PORT" -h /www'];
 
-export interface ImageParts {
+interface ImageParts {
   layers: readonly Buffer[];
   /** `config` of the image configuration. */
   config?: Record<string, unknown>;

@@ -89,7 +89,7 @@ export function pinnedUvWheel(): { name: string; body: Buffer } | null {
   return existsSync(file) ? { name: wheel.file, body: readFileSync(file) } : null;
 }
 
-export interface PackedPython {
+interface PackedPython {
   version: string;
   /** A tar.gz in the layout of python-build-standalone, and a list of builds, as uv reads it, that has it alone. */
   archive: Buffer;

@@ -31,7 +31,7 @@ export interface CdnBench {
   close(): Promise<void>;
 }
 
-export interface VisitOptions {
+interface VisitOptions {
   method?: string;
   headers?: Record<string, string>;
   scheme?: 'http' | 'https';

@@ -1,7 +1,7 @@
 // Many visitors at once, and slow ones: raw connections, on each of which several requests wait.
 import { connect, type Socket } from 'node:net';
 
-export interface Crowd {
+interface Crowd {
   port: number;
   host: string;
   target: string;

@@ -7,7 +7,7 @@ import type { buildCore } from '../../../resolvers';
 import { openapiDocument } from '../../../rest/openapi';
 import type { OperationObject, Parameter, Ref, Schema } from '../../../rest/openapi/document';
 
-export interface DocumentedRequests {
+interface DocumentedRequests {
   described(operation: Operation): OperationObject;
   fitsBody(operation: Operation, body: unknown): boolean;
   fitsPath(operation: Operation, name: string, text: string): boolean;

@@ -39,7 +39,7 @@ export function selectionOf(type: GraphQLOutputType): string {
 }
 
 /** Scope of a relation, undefined for a plain field. */
-export function relationScope(field: GraphQLField<unknown, unknown>): string | undefined {
+function relationScope(field: GraphQLField<unknown, unknown>): string | undefined {
   return getDirective(core.schema, field, 'graphqlOnly')?.[0]?.scope as string | undefined;
 }
 

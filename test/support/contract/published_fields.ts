@@ -12,7 +12,7 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 
-export interface FieldRow {
+interface FieldRow {
   /** `Volume.size_gb`, `Query.listVolumes(limit)`, `TokenKind.personal`, `CreateVolumeInput.name`. */
   name: string;
   /** GraphQL type; `enum` for a value of an enum. */

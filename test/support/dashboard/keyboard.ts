@@ -2,7 +2,7 @@
 import type { Page } from './playwright';
 
 /** What has the focus. */
-export interface Focused {
+interface Focused {
   /** As it is read out; empty where nothing has the focus. */
   name: string;
   tag: string;

@@ -49,7 +49,7 @@ export async function openStoreTrial(given?: S3Service, endpoint?: string): Prom
   };
 }
 
-export interface StallingProxy {
+interface StallingProxy {
   url: string;
   /** The next requests: this many have their answers, and none of those after them. */
   answer(count: number): void;

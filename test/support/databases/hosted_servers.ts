@@ -29,7 +29,7 @@ export interface Servers extends Pick<
   promote(server: DatabaseServer, ctx: DriverContext): Promise<void>;
 }
 
-export function serversOf(driver: EngineDriver): Servers {
+function serversOf(driver: EngineDriver): Servers {
   const { name, versions, hasData, removeBackup, openBackup, storeArchives, window, pooled, readLog } = driver;
   return {
     ...{ name, versions, hasData, removeBackup, openBackup, storeArchives, window, pooled, readLog },
@@ -56,7 +56,7 @@ export const redisServers = (options: RedisOptions): Servers => serversOf(openRe
 export const mariadbServers = (options: MariadbOptions): Servers => serversOf(openMariadb(options));
 export const postgresqlServers = (options: PostgresqlOptions): Servers => serversOf(openPostgresql(options));
 
-export function desiredOf({ id, ...spec }: DatabaseServer): Desired<ServerSpec> {
+function desiredOf({ id, ...spec }: DatabaseServer): Desired<ServerSpec> {
   return { id, spec };
 }
 

@@ -71,7 +71,7 @@ export function oddities(largeBytes: number): Record<number, Command[]> {
 }
 
 /** With fields that expire, where the server knows them. */
-export const FIELD_EXPIRY: Command = ['HPEXPIREAT', 'hash', FAR, 'FIELDS', '1', 'field'];
+const FIELD_EXPIRY: Command = ['HPEXPIREAT', 'hash', FAR, 'FIELDS', '1', 'field'];
 
 export async function fill(send: Send, content: Record<number, Command[]>): Promise<void> {
   for (const [database, commands] of Object.entries(content)) {

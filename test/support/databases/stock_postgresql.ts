@@ -4,7 +4,7 @@ import { chmodSync, chownSync, mkdtempSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { fastDirectory } from './database';
 
-export interface StockServer {
+interface StockServer {
   /** Arguments of its clients. */
   connection: string[];
   stop(): void;

@@ -7,7 +7,7 @@ export const git = { type: 'git', repository_url: 'https://git.example.com/acme/
 
 export let serial = 0;
 
-export function uniqueName(): string {
+function uniqueName(): string {
   return `shop-${(serial += 1)}`;
 }
 

@@ -1,8 +1,9 @@
 // A service and a Git server, and applications that may watch a repository of it.
 import { startGitServer, type GitServer } from '../git/git_server';
 import { startService, type Answer, type CallOptions, type TestService } from '../service';
+import { withConfig } from '../config';
 
-export const SETTINGS = { ALLOW_HTTP_GIT: '1', ALLOW_PRIVATE_ADDRESSES: '1', GIT_POLL_SECONDS: '1' };
+export const SETTINGS = { ALLOW_HTTP_GIT: '1', ALLOW_PRIVATE_ADDRESSES: '1', ...withConfig({ gitPollSeconds: 1 }) };
 
 export let git: GitServer;
 

@@ -106,7 +106,7 @@ ${entries.join('\n')}
   }, at);
 }
 
-export interface Trusted {
+interface Trusted {
   zone: string;
   /** Where the zone is asked for. */
   port: number;

@@ -12,21 +12,17 @@ import { answerLfs, type LfsStore } from '../builds/lfs_server';
  * Text of a plain file, null takes the file away; else with its mode: 100755, 120000 (link), 160000 (submodule, content
  * is its commit).
  */
-export type GitFile =
-  | string
-  | Buffer
-  | null
-  | { mode: '100644' | '100755' | '120000' | '160000'; content: string | Buffer };
+type GitFile = string | Buffer | null | { mode: '100644' | '100755' | '120000' | '160000'; content: string | Buffer };
 export type GitFiles = Record<string, GitFile>;
 
-export interface GitServerOptions {
+interface GitServerOptions {
   /** Asked of every request. */
   auth?: { username: string; password: string };
   /** An address of the loopback interface; default 127.0.0.1. */
   host?: string;
 }
 
-export interface GitRequest {
+interface GitRequest {
   method: string;
   url: string;
   authorization: string | null;

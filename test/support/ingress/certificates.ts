@@ -15,7 +15,7 @@ import { startDnsServer, type DnsServer } from '../dns/dns_server';
 import { domainsOf, INGRESS, type DomainBody, type Domains } from '../dns/domains';
 import { startService, type TestService } from '../service';
 
-export interface ShownCertificate {
+interface ShownCertificate {
   status: string;
   issuer: string | null;
   expires_at: string | null;

@@ -10,7 +10,7 @@ import { pushBaseImage, settingsFor } from './cluster_settings';
 
 export { hostOfCluster, podsOfCluster, pushBaseImage, settingsFor } from './cluster_settings';
 
-export interface OnCluster {
+interface OnCluster {
   /** Below `busybox` in the base image of releases. */
   layers?: Buffer[];
   /** In the place of busybox. */

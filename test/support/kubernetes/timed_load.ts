@@ -2,7 +2,7 @@
 import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-export interface TimedVisit {
+interface TimedVisit {
   /** ms of `performance.now()` when it was sent. */
   at: number;
   ms: number;
@@ -10,7 +10,7 @@ export interface TimedVisit {
   outcome: string;
 }
 
-export interface TimedLoad {
+interface TimedLoad {
   /** So far, in the order of their ends. */
   readonly visits: readonly TimedVisit[];
   stop(): Promise<readonly TimedVisit[]>;

@@ -65,7 +65,7 @@ export async function openObserved(): Promise<Observed> {
   };
 }
 
-export interface ShipperProcess {
+interface ShipperProcess {
   /** kill -9, and waits for the end. */
   kill(): Promise<void>;
 }

@@ -6,7 +6,7 @@ import { applyFindings } from '../../../models/observers/observer/results';
 import { observersOf } from './observers';
 import type { TestService } from '../service';
 
-export interface Posted<Body> {
+interface Posted<Body> {
   status: number;
   body: Body;
 }

@@ -31,7 +31,7 @@ interface Known {
 }
 
 /** Units, processes, control groups, directories and rows that belong to nothing. One line each. */
-export async function orphansOf(patient: Patient): Promise<string[]> {
+async function orphansOf(patient: Patient): Promise<string[]> {
   // In this order: what is begun meanwhile is found with its row.
   const units = namesIn(path.join(patient.runtimeDir, 'units'));
   const processes = await processesOf(patient);

@@ -2,7 +2,7 @@
 // number made of the process id is not enough: two servers then want one port, and one of them never starts.
 import { createServer, type Server } from 'node:net';
 
-export interface ClaimedPorts {
+interface ClaimedPorts {
   first: number;
   count: number;
   release(): Promise<void>;

@@ -10,7 +10,7 @@ export interface RegistryAnswer {
   code: string | null;
 }
 
-export interface PushedImage {
+interface PushedImage {
   digest: string;
   manifestBytes: number;
   configBytes: number;

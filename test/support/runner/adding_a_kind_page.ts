@@ -57,13 +57,12 @@ function withPageSchema(text: string, replaced: (from: RegExp, to: string, sourc
   const [type, input] = block('type Bookmark {')
     .split('\n}\n')
     .map((part) => part.replace(/^[^]*# …\n/, ''));
-  const list = (/# …\n([^]*?)^\)/m.exec(block('listBookmarks(')) as RegExpExecArray)[1] as string;
   const verb = block('"Points the bookmark to the page');
   const [operation, ownInput] = verb.split(/\n(?=input )/) as [string, string];
   return [
     [/(?<=^type Bookmark \{\n)/m, `${type}\n`],
     [/(?<=^input CreateBookmarkInput \{\n)/m, `${input}\n`],
-    [/^ +sort: String @spec\(sorts: \["created_at", "name"\]\)\n/m, list],
+    [/(?<=^ +)listBookmarks\([^]*?@inProject\n/m, block('listBookmarks(')],
     [/(?<=^extend type Mutation \{\n)/m, operation],
     [/$(?![^])/, `\n${ownInput}`],
     [

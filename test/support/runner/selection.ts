@@ -44,7 +44,7 @@ export function selectedFiles(tier: string): readonly string[] {
 }
 
 /** The commit that the change is compared with, and what it is. CI_BASE names it where the caller knows it. */
-export function baseOfChange(): { commit: string; name: string } {
+function baseOfChange(): { commit: string; name: string } {
   const given = process.env.CI_BASE;
   if (given) return { commit: git('rev-parse', '--verify', `${given}^{commit}`), name: 'CI_BASE' };
   for (const branch of ['origin/HEAD', 'origin/main']) {
@@ -55,12 +55,12 @@ export function baseOfChange(): { commit: string; name: string } {
   return { commit: git('rev-parse', `HEAD~${count}`), name: `${count} commits before` };
 }
 
-export function changedFiles(base: string): string[] {
+function changedFiles(base: string): string[] {
   return git('diff', '--name-only', '--no-renames', base, 'HEAD').split('\n').filter(Boolean);
 }
 
 /** Each commit has its quarter, in turn; TEST_QUARTER names another one. */
-export function quarterOfRun(): number {
+function quarterOfRun(): number {
   const quarter = Number(process.env.TEST_QUARTER ?? (commitCount() % QUARTERS.length) + 1);
   if (!QUARTERS.includes(quarter)) throw new Error(`TEST_QUARTER is "${quarter}" (expected 1 to ${QUARTERS.length})`);
   return quarter;

@@ -48,7 +48,7 @@ export function knownFailures(file: string): Map<string, Known> {
   return known;
 }
 
-export interface Judgement {
+interface Judgement {
   /** Of the tests that are about what is offered: those that passed, and those that did not. */
   offered: { passed: number; failed: string[] };
   notOffered: number;

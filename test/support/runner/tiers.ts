@@ -5,7 +5,7 @@ import { importsOf, resolveImport } from './imports';
 import { readSource, repositoryFiles } from './repository';
 
 /** `both`: in every run with few kills and inputs of a fixed seed, in the heavy tier with more of them. */
-export type Tier = 'every' | 'both' | 'heavy';
+type Tier = 'every' | 'both' | 'heavy';
 export const QUARTERS = [1, 2, 3, 4];
 /** Heavy files that a run takes beside its quarter: a change of the foundations touches nearly all of them. */
 export const TOUCHED_MAX = 4;

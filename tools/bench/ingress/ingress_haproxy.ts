@@ -8,7 +8,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-export interface Haproxy {
+interface Haproxy {
   version: string;
   port: number;
   cpuSeconds(): Promise<number>;

@@ -1,7 +1,7 @@
 // Server-sent events (HTML Living Standard, section 9.2).
 import type { Readable } from 'node:stream';
 
-export interface ServerEvent {
+interface ServerEvent {
   type: string;
   id?: string;
   data: string;

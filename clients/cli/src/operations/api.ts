@@ -29,7 +29,7 @@ export function apiRoutes(): RouteMap<Shell> {
   return buildRouteMap({ routes, docs: { brief: 'Call any operation of the API' } });
 }
 
-export function operationCommand(operation: Operation): Command<Shell> {
+function operationCommand(operation: Operation): Command<Shell> {
   const { path_parameters = [], query = [] } = operation;
   const flags = Object.fromEntries(query.map((value) => [toCamelCase(value.name), flagOf(value)]));
   const fromLink = isLinkable(operation);
@@ -238,8 +238,7 @@ async function explainMissing(session: Session, { id }: Operation, work: () => P
   }
 }
 
-export const toCamelCase = (name: string): string =>
-  name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+const toCamelCase = (name: string): string => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 
 /** `svc api --list`. */
 export function printOperations(flags: { json: boolean }): void {

@@ -71,7 +71,7 @@ async function setField(body: Row, field: string, known: readonly Value[]): Prom
  * The value that a text means. Where the type is not known (a field of an object, or of a newer server), JSON where it
  * is JSON.
  */
-export function toValue(text: string, value: Value | undefined, name: string): unknown {
+function toValue(text: string, value: Value | undefined, name: string): unknown {
   if (!value) return guessValue(text);
   if (text === 'null' && value.nullable) return null;
   if (value.type === 'string') return text;

@@ -27,7 +27,7 @@ export async function reportFailure(
   return EXIT.failed;
 }
 
-export function formatProblem({ problem, hints }: ProblemFailure, remedy: string | undefined): string {
+function formatProblem({ problem, hints }: ProblemFailure, remedy: string | undefined): string {
   const { title, detail, errors = [], code, request_id } = problem;
   const lines = errors.map((one) => `  ${clean(one.field) || 'body'}: ${clean(one.detail)}`);
   const members = Object.entries(problem)

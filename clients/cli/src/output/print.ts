@@ -65,7 +65,7 @@ export function valueAt(value: unknown, path: string): unknown {
 }
 
 /** A value as a cell: nothing for null, JSON for objects. */
-export function formatCell(value: unknown): string {
+function formatCell(value: unknown): string {
   if (value === null || value === undefined) return '';
   if (typeof value !== 'object') return isTerminal() ? clean(String(value)) : String(value);
   return JSON.stringify(value);

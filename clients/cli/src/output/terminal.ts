@@ -6,7 +6,7 @@ export const isTerminal = (): boolean => process.stdout.isTTY === true;
 /** Whether a person can be asked. */
 export const canAsk = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true;
 /** Progress that overwrites itself is for people, not for the logs of CI. */
-export const showsProgress = (): boolean => process.stderr.isTTY === true && !process.env.CI;
+const showsProgress = (): boolean => process.stderr.isTTY === true && !process.env.CI;
 
 /** Columns of the terminal; 80 where it does not say. */
 export const columns = (): number => Math.max(20, process.stdout.columns || Number(process.env.COLUMNS) || 80);

@@ -18,7 +18,7 @@ export interface SourceFile {
   bytes: number;
 }
 
-export interface FoundFiles {
+interface FoundFiles {
   files: SourceFile[];
   /** What is left out, or sent, and surprises: sentences. */
   notices: string[];
