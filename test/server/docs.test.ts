@@ -82,7 +82,7 @@ describe('the documents', () => {
   });
 
   it('show the settings as the program has them (UPDATE_DOCS=1 writes the table)', () => {
-    const page = 'docs/OPERATIONS.md';
+    const page = 'docs/SETTINGS.md';
     const table = /(?<=<!-- settings -->\n)[^]*?(?=<!-- \/settings -->)/;
     if (process.env.UPDATE_DOCS)
       fs.writeFileSync(
