@@ -74,7 +74,7 @@ test('a project that is half typed is not thrown away by Escape', async () => {
   for (let time = 0; time < 3; time += 1) {
     await keys.press('Escape');
     await question.waitFor();
-    await keys.waitFor('Go on editing');
+    await keys.waitFor('Keep editing');
     await keys.press('Escape');
     await question.waitFor({ state: 'detached' });
     await keys.waitFor('Name');
