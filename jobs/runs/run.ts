@@ -6,7 +6,7 @@ import { releaseAllLeases } from '../../db/lease';
 import { Run } from '../../models/runs/run';
 import { isAbandoned } from '../../models/runs/run/writer';
 import type { TaskState } from '../../drivers/workload/task';
-import { runsWithoutRow } from '../../models/runs/run/work';
+import { runsWithoutRow } from '../../models/runs/run/job_queries';
 import { allAtOnce, type Leftovers } from '../declarations';
 import { gone, progressing, settled, type Job, type JobContext, type Outcome, type Values } from '../job';
 import { engineOf, type RunEngine } from './run/engine';

@@ -18,7 +18,7 @@ import {
 } from '../../engines/dns';
 import { openPowerdns } from '../../drivers/powerdns/driver';
 import { addMetricPoints, type MetricPointInput } from '../../models/applications/metric_point';
-import { makeZonesDue, zoneProjects } from '../../models/dns/dns_zone/work';
+import { makeZonesDue, zoneProjects } from '../../models/dns/dns_zone/job_queries';
 
 const COUNT_EVERY_MS = 15_000;
 const ENSURE_OWN_EVERY_MS = 60_000;

@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { pruneReleases } from '../../../models/deployments/release';
 import { unusedArtifacts } from '../../../models/deployments/retention';
-import { artifactOfDeployment } from '../../../models/runs/run/work';
+import { artifactOfDeployment } from '../../../models/runs/run/job_queries';
 import { pruneReleaseImages } from '../../deployments/deployment/release_image';
 import { removeDirectory } from '../../deployments/deployment/row';
 import { type JobContext, requireHost } from '../../job';
