@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers server/http server/cluster core/process */
+/** @tier heavy @quarter 3 @covers server/http server/web_processes core/process */
 // A server that stops, or one process of several: no request on a busy connection is lost.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import http from 'node:http';
