@@ -104,7 +104,7 @@ test('a preset is chosen, deployed and live', async () => {
   await keys.press('Enter');
   await page.waitForURL(project('/new'));
   await settled(page);
-  await keys.tabTo(/^Git address/);
+  await keys.tabTo(/^Git repository/);
   await keys.press('ArrowDown');
   await keys.waitFor(/^Preset/);
   await page.getByRole('group', { name: 'Preset' }).waitFor();

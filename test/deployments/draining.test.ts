@@ -111,7 +111,7 @@ describe('of several processes', () => {
     const base = await program.ready();
     const { key } = JSON.parse(readFileSync(path.join(home, 'first-key.json'), 'utf8')) as { key: string };
     const children = (): number[] =>
-      processesWith('cluster/web')
+      processesWith('web_processes/web')
         .filter(({ parent }) => parent === program.pid)
         .map(({ pid }) => pid);
     const traffic: Traffic = { answers: 0, closing: 0, lost: [] };

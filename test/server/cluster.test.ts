@@ -107,7 +107,7 @@ const pidsOf = (one: Program): Map<number, number> =>
   );
 
 const childrenOf = (one: Program): number[] =>
-  processesWith('cluster/web')
+  processesWith('web_processes/web')
     .filter(({ parent }) => parent === one.pid)
     .map(({ pid }) => pid);
 
