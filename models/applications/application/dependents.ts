@@ -17,7 +17,7 @@ const LOCK_VOLUMES = named(
  * Removes variables, attachments and process types at once; domains and previews are torn down by the loop. Volumes are
  * detached and keep their data.
  */
-export async function removeDependents(ctx: Context, applicationId: string): Promise<void> {
+export async function removeApplicationDependents(ctx: Context, applicationId: string): Promise<void> {
   const own = { where: OF_APPLICATION, values: [applicationId] };
   // An attached volume can't be deleted, so none in tear-down is missed; the condition lets the index serve.
   await changeRows(ctx.sql, { ...own, table: 'volumes', set: `${DETACHED}, ${NEW_VERSION}` });

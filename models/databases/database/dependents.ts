@@ -24,7 +24,7 @@ export async function requireDetached(ctx: Context, databaseId: string): Promise
 }
 
 /** Tears down endpoints, replicas and backups, except for the last backup, which is kept for its days of grace. */
-export async function removeDependents(ctx: Context, databaseId: string): Promise<void> {
+export async function removeDatabaseDependents(ctx: Context, databaseId: string): Promise<void> {
   await ctx.sql.query(SPANS, [databaseId]);
   const [last] = await ctx.sql.query<{ id: string }>(LAST, [databaseId, limits.databaseGraceDays]);
   const values = [databaseId, last?.id ?? ''];
