@@ -1,12 +1,12 @@
 // Periodic tasks as rows with a due time: cleanup, and the search for orphans. Each task runs in one worker at a time:
 // the first that claims it.
-import { expireBackups, scheduleBackups } from '../models/databases/database_backup/work';
+import { expireBackups, scheduleBackups } from '../models/databases/database_backup/job_queries';
 import { warnOfCertificates } from '../models/domains/certificate/expiry_warnings';
 import { sweepIncidents } from '../models/observers/notification/delivery';
 import { remindOfIncidents } from '../models/observers/observer/incident_moves';
 import { watchRegions } from '../models/observers/observer/region_watch';
 import { ensureSchedules, RETENTIONS, sweep, type Swept } from '../models/periodic_task';
-import { sweepRuns } from '../models/runs/run/work';
+import { sweepRuns } from '../models/runs/run/job_queries';
 import { sweepScheduleFirings } from '../models/runs/schedule/sweep';
 import { sweepSourceUploads } from '../models/deployments/source_upload/work';
 import type { Session } from '../db/control_database';

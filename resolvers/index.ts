@@ -31,7 +31,7 @@ import { memoize } from '../core/memoize';
 import { isScopeRule, revealsSecrets } from '../core/accounts/scopes';
 import { recordActivity } from '../models/projects/activity';
 import { Resource } from '../models/base/resource';
-import { transitionalStates } from '../models/base/registry';
+import { transitionalStates } from '../models/base/kinds';
 
 export type { Confirm, Prepare };
 

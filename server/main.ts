@@ -4,7 +4,7 @@ import './threads';
 import type { Server } from 'node:http';
 import { createRequire } from 'node:module';
 import { writeText } from '../core/log/log';
-import type * as OfCluster from './cluster/primary';
+import type * as OfPrimary from './web_processes/primary';
 import type * as OfFirstBoot from './first_boot';
 import type { Platform } from './platform/platform';
 import { sharedSiteWarning } from './platform/shared_site';
@@ -13,12 +13,12 @@ import { runProgram, type Running } from './program';
 import type * as OfService from './service';
 
 const load = createRequire(__filename);
-const cluster = (): typeof OfCluster => load('./cluster/primary') as typeof OfCluster;
+const primary = (): typeof OfPrimary => load('./web_processes/primary') as typeof OfPrimary;
 const service = (): typeof OfService => load('./service') as typeof OfService;
 
 async function start(platform: Platform, waiting: Server | null): Promise<Running> {
   const { config } = platform;
-  const startService = config.webConcurrency > 1 ? cluster().startCluster : service().startService;
+  const startService = config.webConcurrency > 1 ? primary().startPrimary : service().startService;
   const { firstBoot, firstBootText, operatorWarning, renewSetupUrl, undoFirstBoot } = load(
     './first_boot',
   ) as typeof OfFirstBoot;
@@ -53,6 +53,6 @@ async function start(platform: Platform, waiting: Server | null): Promise<Runnin
 runProgram(
   'npm start',
   start,
-  ({ webConcurrency }) => (webConcurrency > 1 ? cluster() : service().buildFaces()),
+  ({ webConcurrency }) => (webConcurrency > 1 ? primary() : service().buildFaces()),
   openWaitingPort,
 );

@@ -69,7 +69,7 @@ export function newestRelease({ releases }: ReleaseIndex, arch: string, from: st
 function publicKey(pem: string): KeyObject {
   const key = tryPublicKey(pem);
   if (key?.asymmetricKeyType !== 'ed25519')
-    throw new ReleaseIndexError('The key of the index of releases is no public key of Ed25519 (PEM).');
+    throw new ReleaseIndexError('The key of the index of releases is not an Ed25519 public key (PEM).');
   return key;
 }
 

@@ -34,7 +34,7 @@ export function requireOwnOriginators(domains: Domains, fields: readonly HeaderF
 export function requireOwn(domains: Domains, address: string, where: string): void {
   const domain = domainOf(address);
   if (domains.has(domain)) return;
-  const text = address ? `${domain || 'it'} is no verified domain of this relay zone` : 'it is empty';
+  const text = address ? `${domain || 'it'} is not a verified domain of this relay zone` : 'it is empty';
   throw new SmtpReply(550, '5.7.1', `The sender in the ${where} is not allowed: ${text}.`);
 }
 

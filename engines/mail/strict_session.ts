@@ -117,7 +117,7 @@ function mistakeOf({ _nextHandler: isAnswer }: Connection, command: Buffer): [nu
   // RFC 4954 §4: invalid base64 is rejected, not decoded leniently.
   const [verb = '', ...rest] = line.trim().split(' ');
   const token = isAnswer ? line.trim() : /^AUTH$/i.test(verb) ? (rest[1] ?? '') : '';
-  if (token !== '*' && token !== '=' && !BASE64.test(token)) return [501, '5.5.2 The answer is no base64.'];
+  if (token !== '*' && token !== '=' && !BASE64.test(token)) return [501, '5.5.2 The answer is not valid base64.'];
   if (!isAnswer && rest.length && /^(DATA|RSET|QUIT)$/i.test(verb))
     return [501, `5.5.4 ${verb.toUpperCase()} takes no parameters.`];
   return null;

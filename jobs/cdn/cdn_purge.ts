@@ -1,6 +1,6 @@
 // Purges of CDN zones: done once in each cache, and then a log.
 import { CdnPurge } from '../../models/cdn/cdn_purge';
-import { hasUnfinishedCaches, isPurgeRecorded, recordPurges } from '../../models/cdn/cdn_purge/work';
+import { hasUnfinishedCaches, isPurgeRecorded, recordPurges } from '../../models/cdn/cdn_purge/progress';
 import { progressing, requireHost, settled, type Job, type LoopRow } from '../job';
 
 type PurgeRow = LoopRow & Pick<CdnPurge, 'cdn_zone_id' | 'type' | 'values' | 'completed_at'>;

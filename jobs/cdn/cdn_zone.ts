@@ -3,7 +3,7 @@ import { DriverError } from '../../core/driver';
 import type { Outbound } from '../../core/outbound';
 import { spreadRows } from '../../db/loop_rows';
 import { CdnZone } from '../../models/cdn/cdn_zone';
-import { forgetOldPurges, hasDomains, servedZones } from '../../models/cdn/cdn_zone/work';
+import { forgetOldPurges, hasDomains, servedZones } from '../../models/cdn/cdn_zone/job_queries';
 import {
   gone,
   jittered,

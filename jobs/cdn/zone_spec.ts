@@ -4,7 +4,7 @@ import type { Config } from '../../core/config';
 import { DriverError } from '../../core/driver';
 import type { SecretBox } from '../../core/secrets';
 import type { CdnCacheRules, CdnOriginSpec, CdnZoneSpec } from '../../engines/cdn';
-import type { ServedZone } from '../../models/cdn/cdn_zone/work';
+import type { ServedZone } from '../../models/cdn/cdn_zone/job_queries';
 import { endpointOf } from '../../models/object_storage/bucket/endpoint';
 import { ownerCredentials } from '../../models/object_storage/bucket/presign';
 

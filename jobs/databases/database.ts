@@ -2,7 +2,7 @@
 import type { Session } from '../../db/control_database';
 import { releaseAllLeases } from '../../db/lease';
 import { ManagedDatabase } from '../../models/databases/database';
-import { endPromotion, releasePort, findDependents, wakeAllServers } from '../../models/databases/database/work';
+import { endPromotion, releasePort, findDependents, wakeAllServers } from '../../models/databases/database/job_queries';
 import { jittered, gone, progressing, settled, type Job, type JobContext, type Outcome } from '../job';
 import { openEngines } from './database/drivers';
 import { afterFailure, withinDeadline } from './database/failure';

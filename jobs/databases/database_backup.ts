@@ -1,6 +1,6 @@
 // Backups: taken from the server of a database, and taken away.
 import { DatabaseBackup } from '../../models/databases/database_backup';
-import { findDatabase } from '../../models/databases/database_backup/work';
+import { findDatabase } from '../../models/databases/database_backup/job_queries';
 import { releaseAllLeases } from '../../db/lease';
 import { wakeDatabase } from '../../models/databases/database/wake';
 import { failed, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from '../job';

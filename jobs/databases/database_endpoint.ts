@@ -9,10 +9,10 @@ import {
   hasOwnPort,
   wakeAllEndpoints,
   loggedEndpoints,
-} from '../../models/databases/database_endpoint/work';
+} from '../../models/databases/database_endpoint/job_queries';
 import { releaseAllLeases } from '../../db/lease';
 import { wakeDatabase } from '../../models/databases/database/wake';
-import { releasePort, wakeReplicas } from '../../models/databases/database/work';
+import { releasePort, wakeReplicas } from '../../models/databases/database/job_queries';
 import { openEndpoints } from './database/drivers';
 import { withEndpointLock } from './database_endpoint/endpoint_lock';
 import { desiredPool, desiredSpread, type EndpointRow } from './database_endpoint/desired';

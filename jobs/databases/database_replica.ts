@@ -1,7 +1,7 @@
 // Replicas: servers that replicate a primary, until they are removed or promoted to separate databases.
 import { DriverError, isUpToDate, type Desired, type Observation } from '../../core/driver';
 import type { EngineDriver, ObservedServer, ServerSpec } from '../../drivers/database';
-import { findDatabase } from '../../models/databases/database_backup/work';
+import { findDatabase } from '../../models/databases/database_backup/job_queries';
 import { DatabaseReplica } from '../../models/databases/database_replica';
 import type { Session } from '../../db/control_database';
 import { releaseAllLeases } from '../../db/lease';
@@ -14,7 +14,7 @@ import {
   wakeAllServers,
   desiredUsers,
   type DirectEndpoint,
-} from '../../models/databases/database/work';
+} from '../../models/databases/database/job_queries';
 import { serverLogins } from '../../models/databases/database_user/logins';
 import { jittered, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from '../job';
 import { ensureCertificate } from './database/certificate';

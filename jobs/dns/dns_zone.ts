@@ -16,7 +16,7 @@ import {
   type Refusal,
 } from '../../models/dns/dns_zone/claims';
 import { raiseAboveLast, recordLastSerial } from '../../models/dns/dns_zone/last_serials';
-import { pruneKeys, raiseSerial, recordDnssec, recordsToServe } from '../../models/dns/dns_zone/work';
+import { pruneKeys, raiseSerial, recordDnssec, recordsToServe } from '../../models/dns/dns_zone/job_queries';
 import {
   gone,
   jittered,

@@ -10,7 +10,7 @@ import {
 import { mailHostOf } from '../../models/email/email_domain/instructions';
 import { ensureEmailRecords, withEmailZone } from '../../models/email/email_domain/records';
 import { removeManagedRecords } from '../../models/dns/dns_record/managed';
-import { isVerifiedElsewhere } from '../../models/email/email_domain/work';
+import { isVerifiedElsewhere } from '../../models/email/email_domain/job_queries';
 import { gone, settled, type Job, type JobContext, type LoopRow, type Outcome } from '../job';
 
 type DomainRow = LoopRow & CheckedDomain & Pick<EmailDomain, 'project_id' | 'dns' | 'dkim_keys' | 'dkim_selector'>;

@@ -6,7 +6,12 @@ import { openObjectStorage } from '../../drivers/object_storage/open';
 import { Bucket } from '../../models/object_storage/bucket';
 import { applyLifecycle, LIFECYCLE_START, type LifecyclePosition } from '../../models/object_storage/bucket/lifecycle';
 import { ownerCredentials } from '../../models/object_storage/bucket/presign';
-import { bucketKeys, bucketsWithoutRow, forgetFiles, recordMeasured } from '../../models/object_storage/bucket/work';
+import {
+  bucketKeys,
+  bucketsWithoutRow,
+  forgetFiles,
+  recordMeasured,
+} from '../../models/object_storage/bucket/job_queries';
 import { allAtOnce, type Leftovers } from '../declarations';
 import {
   gone,

@@ -3,7 +3,7 @@ import { driverContext, DriverError, type Desired } from '../../core/driver';
 import type { AccessKeyDriver, AccessKeySpec } from '../../engines/object_storage';
 import { wakeRows } from '../../db/loop_rows';
 import { BucketAccessKey, statusAt } from '../../models/object_storage/bucket_access_key';
-import { keysWithoutRow } from '../../models/object_storage/bucket/work';
+import { keysWithoutRow } from '../../models/object_storage/bucket/job_queries';
 import { openSecret } from '../../models/object_storage/bucket_access_key/secret';
 import { allAtOnce, type Leftovers } from '../declarations';
 import {

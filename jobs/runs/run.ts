@@ -4,7 +4,7 @@ import { DriverError } from '../../core/driver';
 import { toSentence } from '../../core/sentence';
 import { releaseAllLeases } from '../../db/lease';
 import { Run } from '../../models/runs/run';
-import { runsWithoutRow } from '../../models/runs/run/work';
+import { runsWithoutRow } from '../../models/runs/run/job_queries';
 import { allAtOnce, type Leftovers } from '../declarations';
 import { gone, progressing, settled, type Job, type JobContext, type Outcome } from '../job';
 import { runWorkflow, type Workflow } from '../workflow';

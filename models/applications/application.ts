@@ -2,7 +2,7 @@ import type { Context } from '../../core/context';
 import { defineStates } from '../../core/states';
 import type { ApplicationStatus, CreateApplicationInput, UpdateApplicationInput } from '../../schema/types';
 import { planApplication, requireType } from './application/plan';
-import { lockVolumes, releaseDependents } from './application/release';
+import { lockVolumes, removeApplicationDependents } from './application/dependents';
 import type { StoredSettings } from './application_settings';
 import { changedSource, type Source } from './application/source';
 import { Resource } from '../base/resource';
@@ -106,7 +106,7 @@ export class Application extends Resource {
   async destroy(ctx: Context): Promise<void> {
     await requireNoZoneBefore(ctx, 'application', this);
     await this.remove(ctx);
-    await releaseDependents(ctx, this.id);
+    await removeApplicationDependents(ctx, this.id);
     await releaseObservers(ctx, this.id);
   }
 }

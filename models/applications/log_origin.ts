@@ -1,4 +1,4 @@
-// Whose output it is: from the id of a unit, or of an instance, to what its lines carry.
+// The origin of log lines: from the id of a unit or an instance to the fields that its lines carry.
 import type { Sql } from '../../core/context';
 import type { LogLineInput } from './log_line';
 import { named } from '../../db/statement';

@@ -1,5 +1,5 @@
-// How far the output of each unit is in the log. Lines and position are written in one transaction: a line is in the
-// log once, whatever dies when.
+// How much of the output of each unit is in the log. Lines and position are written in one transaction, so a line is in
+// the log once, whichever process dies.
 import type { Sql } from '../../core/context';
 import { named } from '../../db/statement';
 import { ownedBy, type UnitOwner } from './unit_owner';

@@ -1,4 +1,4 @@
-// Where requests lead, as the ingress wants to know it: host names to instances that run.
+// Routes of the ingress: host names to running instances.
 import type { Sql } from '../../core/context';
 import type { Application } from './application';
 import { settingsOf } from './application_settings';

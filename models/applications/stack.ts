@@ -1,5 +1,5 @@
-// A stack: the instances of an application, or of one of its previews. What should run, what there is, and the writes
-// that bring the one to the other.
+// A stack: the instances of an application, or of one of its previews. What should run, what
+// runs, and the writes that reconcile them.
 import { mintId, timeOfId } from '../../core/ids';
 import type { Sql } from '../../core/context';
 import type { Session } from '../../db/control_database';

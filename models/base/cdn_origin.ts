@@ -1,4 +1,4 @@
-// What a CDN zone has as its origin is not deleted.
+// An application or bucket that is the origin of a CDN zone is not deleted.
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
 import { named } from '../../db/statement';

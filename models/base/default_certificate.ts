@@ -1,5 +1,5 @@
 // Certificates of default host names: each is ordered when the application, preview or CDN zone is made, never by a
-// handshake; whether one is served, and what stands in its way.
+// handshake; whether one is served, and what prevents it.
 import type { Config } from '../../core/config';
 import type { Context, Sql } from '../../core/context';
 import { named } from '../../db/statement';

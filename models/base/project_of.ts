@@ -3,7 +3,7 @@ import type { Context } from '../../core/context';
 import { isId } from '../../core/ids';
 import { named } from '../../db/statement';
 import { sessionOf } from '../../db/table';
-import { allKinds } from './registry';
+import { allKinds } from './kinds';
 
 /** Null for an id of no resource, or of one that belongs to no project. */
 export async function projectOfResource(ctx: Context, id: string): Promise<string | null> {

@@ -31,7 +31,7 @@ import {
   type BackupSchedule,
   type MaintenanceWindow,
 } from './database/plan';
-import { releaseChildren, requireDetached } from './database/release';
+import { removeDatabaseDependents, requireDetached } from './database/dependents';
 import { checkQuotas, requireRoom } from '../base/quota';
 import { requestedChanges } from '../base/requested_changes';
 import { named } from '../../db/statement';
@@ -164,7 +164,7 @@ export class ManagedDatabase extends Resource {
     if (this.deletion_protection) throw problem('deletion_protected');
     await requireDetached(ctx, this.id);
     await this.remove(ctx);
-    await releaseChildren(ctx, this.id);
+    await removeDatabaseDependents(ctx, this.id);
     await releaseObservers(ctx, this.id);
   }
 

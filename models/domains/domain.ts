@@ -1,4 +1,4 @@
-// Custom domains of applications: whose they are is proven by the DNS, and looked at again and again.
+// Custom domains of applications: ownership is proven by DNS records, which are checked periodically.
 import { randomBytes } from 'node:crypto';
 import type { Context, Sql } from '../../core/context';
 import { problem, validationFailed } from '../../core/errors';

@@ -1,4 +1,4 @@
-// Domains from which projects send mail: whose they are is proven by the DNS, and looked at again and again.
+// Domains from which projects send mail: ownership is proven by DNS records, which are checked periodically.
 import type { Context } from '../../core/context';
 import type { DkimKey, DkimRecord } from '../../core/protocols/dkim';
 import { problem, validationFailed } from '../../core/errors';

@@ -1,4 +1,4 @@
-// What the dashboard says of the installation itself: its version, and to who runs it, which one is newer.
+// What the dashboard shows of the installation itself: its version and, for its operator, a newer one.
 import semver from 'semver';
 import { missingDomain } from '../../core/catalog/missing_domain';
 import type { Context, Sql } from '../../core/context';

@@ -111,7 +111,7 @@ function requireNewSession(ctx: Context, user: UserRow): UserRow {
 export function requirePasswordLogin({ config }: Pick<Context, 'config'>): void {
   if (config.loginPassword === 'on') return;
   const titles = config.loginProviders.map(({ title }) => title).join(' or ');
-  throw problem('engine_unavailable', `This installation has no passwords. Log in with ${titles}.`);
+  throw problem('engine_unavailable', `This installation does not accept passwords. Log in with ${titles}.`);
 }
 
 /**

@@ -12,7 +12,7 @@ import type {
   ObserverType,
   UpdateObserverInput,
 } from '../../schema/types';
-import { kindNamed } from '../base/registry';
+import { kindNamed } from '../base/kinds';
 import { Resource } from '../base/resource';
 import type { CheckResult as CheckResultRow } from './check_result';
 import { Notifier } from './notifier';

@@ -4,7 +4,7 @@ import type { ActorType, QueryListProjectActivityArgs } from '../../schema/types
 import { Resource } from '../base/resource';
 import { sessionOf, type Values } from '../../db/table';
 import { page, type Page, type PageArguments } from '../base/page';
-import { allKinds } from '../base/registry';
+import { allKinds } from '../base/kinds';
 import { named } from '../../db/statement';
 
 /**

@@ -5,7 +5,7 @@ import type { CreateProjectInput, UpdateProjectInput } from '../../schema/types'
 import { Resource } from '../base/resource';
 import { usedOf } from '../base/quota';
 import { requireRegion } from '../reference/region';
-import { allKinds } from '../base/registry';
+import { allKinds } from '../base/kinds';
 import { requestedChanges } from '../base/requested_changes';
 import { named } from '../../db/statement';
 

@@ -1,7 +1,7 @@
 // What a project uses of its quotas, and the limits.
 import type { Context, ProjectAccess } from '../../core/context';
 import { usedOf } from '../base/quota';
-import { allKinds } from '../base/registry';
+import { allKinds } from '../base/kinds';
 
 export interface ProjectUsage {
   project_id: string;

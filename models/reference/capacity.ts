@@ -2,7 +2,7 @@
 import { databasePackageRows, fits, type Promised } from '../../core/catalog/catalogs';
 import type { Context, Sql, Statement } from '../../core/context';
 import { problem } from '../../core/errors';
-import { allKinds } from '../base/registry';
+import { allKinds } from '../base/kinds';
 import { named } from '../../db/statement';
 
 /** Reservations of all kinds. A server in tear-down still counts: its memory and disk are not free yet. */

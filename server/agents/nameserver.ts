@@ -18,7 +18,7 @@ import {
 } from '../../engines/dns';
 import { openPowerdns } from '../../drivers/powerdns/driver';
 import { addMetricPoints, type MetricPointInput } from '../../models/applications/metric_point';
-import { makeZonesDue, zoneProjects } from '../../models/dns/dns_zone/work';
+import { makeZonesDue, zoneProjects } from '../../models/dns/dns_zone/job_queries';
 import { serveDnsChallenges } from './dns_challenges';
 
 const COUNT_EVERY_MS = 15_000;

@@ -30,7 +30,7 @@ import {
   requireOwnPage,
   type GraphqlRequest,
 } from './request';
-import { openStrangers, tokensMax, type Strangers } from './strangers';
+import { openAnonymousLimits, tokensMax, type AnonymousLimits } from './anonymous_limits';
 import { streams, type SendStream } from './stream';
 
 /** What the handlers of one request share. */
@@ -62,8 +62,8 @@ export function graphqlFace(
 ): GraphqlFace {
   let started: Promise<Prepared> | undefined;
   const prepared = (): Promise<Prepared> => (started ??= prepare(platform, schema()));
-  const [introspection, strangers] = [openIntrospection(platform), openStrangers(platform)];
-  const parts: GateParts = { prepared, introspection, strangers, done };
+  const [introspection, anonymous] = [openIntrospection(platform), openAnonymousLimits(platform)];
+  const parts: GateParts = { prepared, introspection, anonymous, done };
   const router = express.Router();
   router.get('/', serveExplorer(explorer));
   // Operations are handled by `gate`.
@@ -134,7 +134,7 @@ interface Prepared {
 interface GateParts {
   prepared(): Promise<Prepared>;
   introspection: Introspection;
-  strangers: Strangers;
+  anonymous: AnonymousLimits;
   done(entry: RestEntry): void;
 }
 
@@ -185,7 +185,7 @@ async function answer(
   const { status, headers, text } = nature.isSchemaOnly
     ? await parts.introspection.answer({ query, operationName, isConstant: nature.isConstant }, run)
     : await run();
-  if (!ctx.identity && outcomes.get(ctx.reply)?.code !== 'graphql_invalid') parts.strangers.remember(query);
+  if (!ctx.identity && outcomes.get(ctx.reply)?.code !== 'graphql_invalid') parts.anonymous.remember(query);
   const { etag } = ctx.reply;
   const own = {
     ...headers,
@@ -200,13 +200,13 @@ async function answer(
 /** Computes the cost of a query, and requires that it is within the limits and the caller's budget. */
 async function weigh(
   walk: QueryLimits,
-  { introspection, strangers }: GateParts,
+  { introspection, anonymous }: GateParts,
   ctx: Context,
   { query, variables = {}, operationName }: GraphqlRequest,
 ): Promise<QueryNature> {
-  if (!ctx.identity) strangers.chargeText(ctx, query);
+  if (!ctx.identity) anonymous.chargeText(ctx, query);
   const nature = walk({ query, variables, operationName, tokensMax: tokensMax(ctx) });
-  if (!ctx.identity) await strangers.chargeFields(ctx, nature.rootFields);
+  if (!ctx.identity) await anonymous.chargeFields(ctx, nature.rootFields);
   if (nature.introspects) await introspection.charge(ctx);
   return nature;
 }

@@ -1,5 +1,5 @@
 // Queries for the schema itself take a thousand times as long as a read, and the schema is the same for everybody:
-// answers are kept by document. Who has a key pays points for them, strangers are counted by address.
+// answers are kept by document. Who has a key pays points for them, others are counted by address.
 import { setImmediate } from 'node:timers/promises';
 import { requireBudget } from '../../contract/guard';
 import type { Context } from '../../core/context';

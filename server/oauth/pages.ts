@@ -3,7 +3,7 @@ import { LOOPBACK } from '../../core/accounts/oauth';
 import { scopes as knownScopes, type Scope } from '../../core/accounts/scopes';
 import { escapeHtml } from '../../core/protocols/html';
 import { formPage } from '../plain_page';
-import { noteGuess } from './guesses';
+import { markFailedAttempt } from './failed_attempt';
 import type { OauthContext } from './types';
 
 interface Answer {
@@ -32,7 +32,7 @@ export function devicePages(): {
 } {
   return {
     async userCodeInputSource(ctx, form, _, error) {
-      if (error?.name === 'NotFoundError') noteGuess(ctx.req);
+      if (error?.name === 'NotFoundError') markFailedAttempt(ctx.req);
       show(ctx, codePage(hiddenOf(form, 'xsrf'), String(enteredCode(ctx) ?? ''), error));
     },
     async userCodeConfirmSource(ctx, form, client, device, code) {

@@ -8,7 +8,7 @@ import { makeContext, requestContext } from '../platform/context';
 import type { Platform } from '../platform/platform';
 import type { Surroundings } from './adapter';
 import { providerConfiguration } from './configuration';
-import { noteGuess } from './guesses';
+import { markFailedAttempt } from './failed_attempt';
 import { bufferBody, inTransaction, type Refusal } from './token_transaction';
 import type { OidcModule, Provider } from './types';
 
@@ -76,7 +76,7 @@ function openProvider(platform: Platform, oidc: OidcModule, around: Omit<Surroun
   };
   answerByQueryOnly(oidc.responseModesOf(provider));
   provider.on('grant.error', ({ req }, { error }) => {
-    if (error === 'invalid_grant' || error === 'invalid_client') noteGuess(req);
+    if (error === 'invalid_grant' || error === 'invalid_client') markFailedAttempt(req);
   });
   const failures: NodeJS.EventEmitter = provider;
   failures.on('error', (error) => platform.log.error({ err: error }, 'authorisation server failed'));

@@ -17,7 +17,7 @@ import { asProblem } from '../../rest/problem';
 import { sendFormPage } from '../plain_page';
 import { refuseRequest } from '../http/raw_request';
 import { hostCookies } from './cookies';
-import { wasGuess } from './guesses';
+import { isFailedAttempt } from './failed_attempt';
 import { askPerson } from './interaction';
 import { registerClient } from './registration';
 import { openAuthorisationServer } from './provider';
@@ -89,7 +89,7 @@ async function answer(
     if (refusal) throw refusal;
     const server = await opened();
     await server.answer(request, response, () => attempts.refusal(bucket));
-    if (wasGuess(request)) attempts.count(bucket);
+    if (isFailedAttempt(request)) attempts.count(bucket);
   } catch (error) {
     if (FOR_PROGRAMS.includes(request.path)) return refuseRequest(platform, response, request.path, error);
     showFailure(platform, response, error);

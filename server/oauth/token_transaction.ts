@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context } from '../../core/context';
 import type { Problem } from '../../core/errors';
 import { readRawBody } from '../http/raw_request';
-import { wasGuess } from './guesses';
+import { isFailedAttempt } from './failed_attempt';
 
 /** The problem that an address meets whose token or code is wrong once more; null below the limit. */
 export type Refusal = () => Problem | null;
@@ -30,7 +30,7 @@ export async function inTransaction(
       throw error;
     }
   }
-  const refused = wasGuess(request) && refusal();
+  const refused = isFailedAttempt(request) && refusal();
   if (!refused) return buffered.send();
   buffered.drop();
   throw refused;

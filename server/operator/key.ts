@@ -15,7 +15,7 @@ const PROJECT = named('select id from projects where id = $1 and deleted_at is n
 export const commands: Command[] = [
   {
     name: 'key create',
-    summary: 'Make a key of a user (--user) or of a project (--project). It is shown once.',
+    summary: 'Create a key of a user (--user) or of a project (--project). It is shown once.',
     options: {
       user: { value: 'e-mail', description: 'The key acts as this user.' },
       project: { value: 'id', description: 'The key acts as this project.' },

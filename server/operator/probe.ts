@@ -8,7 +8,7 @@ import { inDatabase } from './open';
 export const commands: Command[] = [
   {
     name: 'probe create',
-    summary: 'Make a key for a probe that checks observers from another region. It is shown once.',
+    summary: 'Create a key for a probe that checks observers from another region. It is shown once.',
     options: {
       region: { value: 'slug', description: 'Where the probe runs, as observers name it: eu-west.', required: true },
       name: { value: 'text', description: 'What the probe is called; default: its region.' },

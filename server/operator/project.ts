@@ -11,7 +11,7 @@ const LIST = named(`select p.id, p.name, p.account_id, p.default_region, (select
 export const commands: Command[] = [
   {
     name: 'project create',
-    summary: 'Make a project that a user owns.',
+    summary: 'Create a project that a user owns.',
     options: {
       user: { value: 'e-mail', description: 'The owner.', required: true },
       name: { value: 'text', description: 'Name of the project.', required: true },

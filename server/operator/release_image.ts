@@ -26,7 +26,7 @@ export const commands: Command[] = [
   },
   {
     name: 'release-image login',
-    summary: 'Make a login that pulls the release images of one application, and nothing else, for 15 minutes.',
+    summary: 'Create a login that pulls the release images of one application, and nothing else, for 15 minutes.',
     argument: 'application id',
     async run({ argument }) {
       const { repository, login } = await inDatabase(async (ctx) => {

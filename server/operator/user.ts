@@ -18,7 +18,7 @@ const email = { email: { value: 'address', description: 'E-mail of the user.', r
 export const commands: Command[] = [
   {
     name: 'user create',
-    summary: 'Make a user with an account of their own.',
+    summary: 'Create a user with an account of their own.',
     options: {
       ...email,
       name: { value: 'text', description: 'Name of the user; default: the e-mail.' },

@@ -3,7 +3,7 @@ import { Client } from 'pg';
 import type { Statement } from '../../core/context';
 import { mintId } from '../../core/ids';
 import type { Operation } from '../../contract/operations';
-import { allKinds } from '../../models/base/registry';
+import { allKinds } from '../../models/base/kinds';
 import { deployed } from '../support/deployments/deployed';
 import { document, relations, relationSelection, selectionOf } from '../support/contract/graphql_query';
 import { core, kindOfParam, typeName } from '../support/world';

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { openControlDatabase, type ControlDatabase } from '../../db/control_database';
 import { named } from '../../db/statement';
-import { allKinds } from '../../models/base/registry';
+import { allKinds } from '../../models/base/kinds';
 import { errors } from '../../core/errors';
 import { goldenFiles } from '../../tools/scripts/golden_files';
 import { createTestDatabase, type TestDatabase } from '../support/databases/database';

@@ -1,6 +1,6 @@
 // State machines: what the schema shows, what the code knows and what the specification's rows reach are the same.
 import { isEnumType, isObjectType, getNullableType } from 'graphql';
-import { allKinds } from '../../models/base/registry';
+import { allKinds } from '../../models/base/kinds';
 import { allJobs } from '../../jobs/all_jobs';
 import { core } from '../support/world';
 

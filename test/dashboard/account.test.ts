@@ -106,7 +106,7 @@ test('the second factor is turned on, asked for, and turned off', async () => {
   const codes = (await page.getByLabel('recovery codes', { exact: true }).innerText()).trim().split(/\s+/);
   expect(new Set(codes).size).toBe(10);
   expect(await violations(page)).toEqual([]);
-  await press(page, 'I have kept them');
+  await press(page, 'I have saved them');
   await page.getByText('10 recovery codes are left').waitFor();
   const elsewhere = (await openWindow(service)).page;
   await signInWith(elsewhere, NEXT, codes[0]);

@@ -54,7 +54,7 @@ test('names with markup are text', async () => {
 test('a refusal stands at its field, in the words of the API', async () => {
   const { page } = window;
   await visit(page, `/projects/${service.project}/new`);
-  await page.getByLabel('Address of the repository').fill('not an address');
+  await page.getByLabel('Repository URL').fill('not an address');
   await page.getByLabel('Name').fill('Not A Name');
   await page.getByRole('button', { name: 'Create and deploy' }).click();
   await page.locator('.field small.problem').first().waitFor();

@@ -32,8 +32,8 @@ const READS: [prefix: string, operation: string][] = [
   ['/databases/', 'getDatabase'],
   ['/buckets/', 'getBucket'],
   ['/dns/', 'getDnsZone'],
-  ['/mail_domains/', 'getEmailDomain'],
-  ['/monitors/', 'getObserver'],
+  ['/email_domains/', 'getEmailDomain'],
+  ['/observers/', 'getObserver'],
   ['/projects/', 'getProject'],
 ];
 /** Pages that ask nothing of the API, or that are there for people who have not signed in. */

@@ -142,7 +142,7 @@ test('a record: created, refused at its field, and both versions where two peopl
   await page.locator('h1', { hasText: 'Records' }).waitFor();
 });
 
-test('a monitor: an object in the form, an error inside of it, another kind as a link', async () => {
+test('an observer: an object in the form, an error inside of it, another kind as a link', async () => {
   const notifier = await service.call('POST', '/v2/notifiers', {
     body: { name: 'On call', type: 'webhook', config: { url: 'https://ops.example.com/hook' } },
   });

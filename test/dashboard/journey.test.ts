@@ -64,7 +64,7 @@ test('by keyboard alone: project, new application from a Git address, live log, 
   await settled(page);
   await page.keyboard.press('g');
   await page.keyboard.press('n');
-  const repository = page.getByLabel('Address of the repository');
+  const repository = page.getByLabel('Repository URL');
   await repository.waitFor();
   await tabTo(repository);
   await page.keyboard.type(service.git.url('shop'));

@@ -74,7 +74,7 @@ test('a project that is half typed is not thrown away by Escape', async () => {
   for (let time = 0; time < 3; time += 1) {
     await keys.press('Escape');
     await question.waitFor();
-    await keys.waitFor('Go on editing');
+    await keys.waitFor('Keep editing');
     await keys.press('Escape');
     await question.waitFor({ state: 'detached' });
     await keys.waitFor('Name');
@@ -104,7 +104,7 @@ test('a preset is chosen, deployed and live', async () => {
   await keys.press('Enter');
   await page.waitForURL(project('/new'));
   await settled(page);
-  await keys.tabTo(/^Git address/);
+  await keys.tabTo(/^Git repository/);
   await keys.press('ArrowDown');
   await keys.waitFor(/^Preset/);
   await page.getByRole('group', { name: 'Preset' }).waitFor();

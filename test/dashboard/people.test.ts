@@ -31,12 +31,12 @@ const statusOf = async (token: string): Promise<number> =>
 test('a key of the project is shown once, works, is rotated and revoked', async () => {
   const { page } = window;
   await keepsTheRules(page, project('keys'));
-  await page.getByLabel('New key of the project').fill('CI <b>');
+  await page.getByLabel('New project key').fill('CI <b>');
   await page.getByRole('button', { name: 'Create project key' }).click();
   const shown = page.getByLabel('key CI <b>', { exact: true });
   const first = (await shown.innerText()).trim();
   expect(await statusOf(first)).toBe(200);
-  await page.getByRole('button', { name: 'I have kept it' }).click();
+  await page.getByRole('button', { name: 'I have saved it' }).click();
   const second = await rotated('CI <b>');
   expect([second === first, await statusOf(second)]).toEqual([false, 200]);
   expect(await statusOf(first)).toBe(200);
@@ -66,7 +66,7 @@ test('a rotation that is left in the middle keeps both keys, and the new one on 
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
   await page.getByRole('dialog').waitFor({ state: 'detached' });
   const second = third;
-  await page.getByRole('button', { name: 'I have kept it' }).click();
+  await page.getByRole('button', { name: 'I have saved it' }).click();
   await visit(page, project('keys'));
   expect((await page.locator('main').innerText()).includes(second)).toBe(false);
   await page.getByRole('button', { name: 'Revoke CI <b>' }).click();
@@ -85,7 +85,7 @@ async function rotated(name: string): Promise<string> {
 
 test('a personal key has the scopes that were chosen', async () => {
   const { page } = window;
-  await page.getByLabel('New key of yours').fill('laptop');
+  await page.getByLabel('New personal key').fill('laptop');
   for (const scope of ['write', 'deploy', 'logs:read']) await page.getByLabel(scope, { exact: true }).uncheck();
   await page.getByRole('button', { name: 'Create personal key' }).click();
   const token = (await page.getByLabel('key laptop', { exact: true }).innerText()).trim();
@@ -114,7 +114,7 @@ test('a person is invited by a link that is shown once, and roles change', async
   await page.getByLabel('link for new@example.org', { exact: true }).waitFor();
   await page.getByRole('row', { name: /new@example.org/ }).waitFor();
   await page.getByRole('button', { name: 'Withdraw the invitation of new@example.org' }).click();
-  await page.getByText('Nobody is invited.').waitFor();
+  await page.getByText('No open invitations.').waitFor();
   await page.getByLabel('Role of viewer@example.org').selectOption('developer');
   for (;;) {
     const [{ role }] = (await service.sql(
@@ -134,7 +134,7 @@ test('a viewer sees members and keys, and may only leave', async () => {
   expect(await page.getByRole('button', { name: /^Remove/ }).count()).toBe(0);
   expect(await page.getByRole('button', { name: /^Leave/ }).count()).toBe(1);
   await visit(page, project('keys'));
-  await page.getByText('Owners create keys of the project.').waitFor();
+  await page.getByText('Only owners create project keys.').waitFor();
   expect(viewer.complaints).toEqual([]);
 });
 

@@ -32,14 +32,14 @@ test('a schedule is explained while it is typed, created, run by hand, disabled 
   expect(Date.parse(shown as string)).toBe(Date.parse(data[0].next_run_at));
   await keepsTheRules(page, application('/schedules'));
   await page.getByRole('button', { name: 'Disable nightly' }).click();
-  await page.getByText('Has no next time.').waitFor();
+  await page.getByText('Will not run.').waitFor();
   await page.getByRole('button', { name: 'Enable nightly' }).click();
   await page.getByRole('button', { name: 'Run now nightly' }).click();
   await page.waitForURL(/\/runs\/run_\w+$/);
   await visit(page, application(`/schedules/${data[0].id}`));
   await page.getByRole('button', { name: 'Delete' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
-  await page.getByText('Nothing runs at certain times yet').waitFor();
+  await page.getByText('No schedules yet').waitFor();
 });
 
 test('the next times of the form are those of the API', async () => {
@@ -76,7 +76,7 @@ test('what the API refuses stands at its field', async () => {
   await page.getByLabel('Name', { exact: true }).fill('Not A Name');
   await page.getByLabel('Command', { exact: true }).fill('true');
   await page.getByLabel('When (cron)').fill('every monday');
-  await page.getByText('This is no cron expression in a time zone yet.').waitFor();
+  await page.getByText('Not a valid cron expression and time zone.').waitFor();
   await page.getByRole('button', { name: 'Create the schedule' }).click();
   await page.locator('.field small.problem').first().waitFor();
   expect(await page.getByLabel('When (cron)').getAttribute('aria-invalid')).toBe('true');
@@ -88,10 +88,10 @@ test('a run is started with a variable, listed, opened and canceled', async () =
   const { page } = window;
   await keepsTheRules(page, application('/runs/new'));
   await page.getByLabel('Command', { exact: true }).fill(`echo ${MARKUP}`);
-  await page.getByLabel('More variables').fill('not a variable');
+  await page.getByLabel('Additional variables').fill('not a variable');
   await page.getByRole('button', { name: 'Run', exact: true }).click();
   await page.getByRole('alert').first().waitFor();
-  await page.getByLabel('More variables').fill('BATCH=a=b');
+  await page.getByLabel('Additional variables').fill('BATCH=a=b');
   await page.getByRole('button', { name: 'Run', exact: true }).click();
   await page.waitForURL(/\/runs\/run_\w+$/);
   const place = new URL(page.url()).pathname;

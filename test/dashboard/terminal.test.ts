@@ -83,7 +83,7 @@ test('Ctrl+M leaves the terminal, and nothing else does', async () => {
   await page.keyboard.press('Tab');
   expect(await page.evaluate('document.activeElement.className')).toContain('xterm-helper-textarea');
   await page.keyboard.press('Control+m');
-  expect(await page.evaluate('document.activeElement.textContent')).toBe('Leave for the run');
+  expect(await page.evaluate('document.activeElement.textContent')).toBe('Back to the run');
 });
 
 test('the end says the exit code, on the page and in the run', async () => {
@@ -96,7 +96,7 @@ test('the end says the exit code, on the page and in the run', async () => {
   await page.getByText('The command has ended with exit code 7.').waitFor();
   const [, id = ''] = /runs\/(run_\w+)/.exec(page.url()) ?? [];
   expect(await runEnded(application, id)).toMatchObject({ exit_code: 7 });
-  await page.getByRole('button', { name: 'Leave for the run' }).click();
+  await page.getByRole('button', { name: 'Back to the run' }).click();
   await page.waitForURL(new RegExp(`/runs/${id}$`));
   await page.locator('.headline .status', { hasText: 'failed' }).waitFor();
 });

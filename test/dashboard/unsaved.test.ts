@@ -69,7 +69,7 @@ const replace = async (field: Field, text: string): Promise<void> => {
 /** Forms by hand and of the schema, with a field to type into. */
 const FORMS: [name: string, place: () => string, label: string][] = [
   ['settings', () => `/applications/${application}/settings`, 'Description'],
-  ['new application', () => project('/new'), 'Address of the repository'],
+  ['new application', () => project('/new'), 'Repository URL'],
   ['a schedule', () => `/applications/${application}/schedules/new`, 'Name'],
   ['members', () => project('/members'), 'Invite by e-mail'],
   ['a form of the schema', () => '', 'Name'],
@@ -141,7 +141,7 @@ test('"Leave" leaves, by a link and by "back"', async () => {
   for (const way of ['link', 'back'] as const) {
     await go(project('/members'));
     await go(project('/keys'));
-    await page.getByLabel('New key of the project').fill('CI');
+    await page.getByLabel('New project key').fill('CI');
     if (way === 'link') await page.locator('a.brand').click();
     else await page.evaluate('history.back()');
     await question().waitFor();
@@ -220,7 +220,7 @@ test('closing a dialog asks for what was typed in it, and for nothing else', asy
   await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
   await closing.waitFor();
   expect(await violations(page)).toEqual([]);
-  await closing.getByRole('button', { name: 'Go on editing' }).click();
+  await closing.getByRole('button', { name: 'Keep editing' }).click();
   await closing.waitFor({ state: 'detached' });
   expect(await page.getByLabel('Description', { exact: true }).inputValue()).toBe('of Ada');
   await page.keyboard.press('Escape');

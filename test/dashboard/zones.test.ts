@@ -1,5 +1,5 @@
 /** @tier heavy @quarter 3 @covers clients/dashboard/src/pages */
-// Zones, domains for mail and monitors in the browser.
+// Zones, email domains and observers in the browser.
 import {
   dashboardOf,
   newPerson,
@@ -51,7 +51,7 @@ test('a zone is created, and a record of each shape added, changed and deleted',
   await page.locator('.field small.problem').first().waitFor();
   await page.getByLabel('Record type').selectOption('MX');
   await page.getByLabel('Value', { exact: true }).fill('mail.shop.example');
-  await page.getByLabel('Remark').fill(MARKUP);
+  await page.getByLabel('Comment').fill(MARKUP);
   await page.getByRole('button', { name: 'Add the record' }).click();
   await page.locator('td', { hasText: '10 mail.shop.example' }).waitFor();
   expect(await page.locator('main img').count()).toBe(0);
@@ -97,9 +97,9 @@ test('a zone file is imported after a look at what it changes, and exported', as
   await keepsTheRules(page, `/dns/${zone}`);
 });
 
-test('a domain for mail shows the records to set, with their state', async () => {
+test('an email domain shows the records to set, with their state', async () => {
   const { page } = window;
-  await keepsTheRules(page, project('mail'));
+  await keepsTheRules(page, project('email_domains'));
   await page.getByLabel('Domain', { exact: true }).fill('mail.example.org');
   await page.getByLabel('Records', { exact: true }).selectOption('manual');
   await page.getByRole('button', { name: 'Add the domain' }).click();
@@ -109,37 +109,37 @@ test('a domain for mail shows the records to set, with their state', async () =>
   await keepsTheRules(page, new URL(page.url()).pathname);
 });
 
-test('a monitor has its incidents in a line, and its response times', async () => {
+test('an observer has its incidents in a line, and its response times', async () => {
   const { page } = window;
-  await keepsTheRules(page, project('monitors'));
+  await keepsTheRules(page, project('observers'));
   await page.getByLabel('Name', { exact: true }).fill('Shop');
-  await page.getByLabel('Address', { exact: true }).fill('nothing');
-  await page.getByRole('button', { name: 'Create monitor' }).click();
+  await page.getByLabel('URL', { exact: true }).fill('nothing');
+  await page.getByRole('button', { name: 'Create observer' }).click();
   await page.locator('.field small.problem').first().waitFor();
-  await page.getByLabel('Address', { exact: true }).fill('https://shop.example.com/');
-  await page.getByRole('button', { name: 'Create monitor' }).click();
+  await page.getByLabel('URL', { exact: true }).fill('https://shop.example.com/');
+  await page.getByRole('button', { name: 'Create observer' }).click();
   await page.getByRole('heading', { name: 'Shop' }).waitFor();
-  await page.getByText('There has been no incident.').waitFor();
+  await page.getByText('No incidents yet.').waitFor();
   await page.getByRole('button', { name: 'Pause' }).click();
   await page.getByRole('button', { name: 'Resume' }).waitFor();
 });
 
-test('a monitor tells notifiers of its project, which are made, chosen and tested on its page', async () => {
+test('notifiers of an observer are created, chosen and tested on its page', async () => {
   const { page } = window;
-  await page.getByText('Nobody is told of its incidents. Choose a notifier, or make one.').waitFor();
+  await page.getByText('This observer has no notifiers. Choose one, or create one.').waitFor();
   await page.getByText('New notifier').click();
   const form = page.locator('form', { hasText: 'Create notifier' });
   await form.getByLabel('Name').fill('On call');
-  await form.getByLabel('By').selectOption('slack');
+  await form.getByLabel('Type').selectOption('slack');
   await form.getByLabel('Incoming webhook of Slack').fill('http://localhost/hook');
   await form.getByRole('button', { name: 'Create notifier' }).click();
   await form.locator('[role=alert], small.problem').first().waitFor();
-  await form.getByLabel('By').selectOption('email');
-  await form.getByLabel('Addresses, with commas between').fill('ops@example.com, ada@example.com');
+  await form.getByLabel('Type').selectOption('email');
+  await form.getByLabel('Addresses, separated by commas').fill('ops@example.com, ada@example.com');
   await form.getByRole('button', { name: 'Create notifier' }).click();
   const chosen = page.getByLabel('On call', { exact: true });
   await page.locator('.notifiers input:checked').waitFor();
-  const told = async (): Promise<number[]> => {
+  const notifierCounts = async (): Promise<number[]> => {
     const { data } = (await service.call('GET', '/v2/observers')).body;
     const { data: known } = (await service.call('GET', '/v2/notifiers')).body;
     expect(known.map(({ config }: { config: object }) => config)).toMatchObject([
@@ -147,13 +147,13 @@ test('a monitor tells notifiers of its project, which are made, chosen and teste
     ]);
     return data.map(({ notifier_ids }: { notifier_ids: string[] }) => notifier_ids.length);
   };
-  expect(await told()).toEqual([1]);
+  expect(await notifierCounts()).toEqual([1]);
   await page.getByRole('button', { name: 'Test On call' }).click();
   await page.locator('.notifiers [role=status]', { hasText: /\.$/ }).waitFor();
   await chosen.uncheck();
-  await page.getByRole('button', { name: 'Save whom it tells' }).click();
-  await page.getByText('Nobody is told of its incidents. Choose a notifier, or make one.').waitFor();
-  expect(await told()).toEqual([0]);
+  await page.getByRole('button', { name: 'Save notifiers' }).click();
+  await page.getByText('This observer has no notifiers. Choose one, or create one.').waitFor();
+  expect(await notifierCounts()).toEqual([0]);
   await keepsTheRules(page, new URL(page.url()).pathname);
 });
 
@@ -164,7 +164,7 @@ test('a viewer sees all of it, and no control', async () => {
   for (const name of ['Add a record', 'Import', 'Check now']) {
     expect(await page.getByRole('button', { name, exact: true }).count()).toBe(0);
   }
-  for (const list of ['dns', 'mail', 'monitors']) {
+  for (const list of ['dns', 'email_domains', 'observers']) {
     await visit(page, project(list));
     expect(await page.locator('main form').count()).toBe(0);
   }

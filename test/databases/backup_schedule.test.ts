@@ -1,5 +1,5 @@
 // Backups by the hour: which databases are due, when they end, and what stays of a database that is deleted.
-import { expireBackups, scheduleBackups } from '../../models/databases/database_backup/work';
+import { expireBackups, scheduleBackups } from '../../models/databases/database_backup/job_queries';
 import { database, describeHost } from '../support/databases/databases';
 import { startService, type TestService } from '../support/service';
 

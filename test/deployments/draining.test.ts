@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers server/http server/cluster core/process */
+/** @tier heavy @quarter 3 @covers server/http server/web_processes core/process */
 // A server that stops, or one process of several: no request on a busy connection is lost.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import http from 'node:http';
@@ -111,7 +111,7 @@ describe('of several processes', () => {
     const base = await program.ready();
     const { key } = JSON.parse(readFileSync(path.join(home, 'first-key.json'), 'utf8')) as { key: string };
     const children = (): number[] =>
-      processesWith('cluster/web')
+      processesWith('web_processes/web')
         .filter(({ parent }) => parent === program.pid)
         .map(({ pid }) => pid);
     const traffic: Traffic = { answers: 0, closing: 0, lost: [] };

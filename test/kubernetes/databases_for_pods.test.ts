@@ -1,7 +1,7 @@
 // What attached databases are for applications that run on a cluster: another address, and servers that let pods in.
 import { loadConfig } from '../../core/config';
 import { withAddress } from '../../jobs/applications/workload/databases';
-import { allowedSourcesOf, directEndpoints } from '../../models/databases/database/work';
+import { allowedSourcesOf, directEndpoints } from '../../models/databases/database/job_queries';
 import { endpoint } from '../support/databases/database_children';
 import { startService, type TestService } from '../support/service';
 import { needs } from '../support/runner/programs';

@@ -95,7 +95,7 @@ test('another key, a changed byte, an old copy and nonsense are refused', () => 
     /expired on .*, or the clock is wrong/,
   );
   for (const key of ['', 'nonsense', rsa.toString()])
-    expect(() => parseReleaseIndex(text, key)).toThrow('is no public key of Ed25519');
+    expect(() => parseReleaseIndex(text, key)).toThrow('is not an Ed25519 public key');
   for (const nonsense of ['', '<html>', 'null', '[]', '{}', '{"signed":1,"signature":"a"}'])
     expect(() => parseReleaseIndex(nonsense, KEY)).toThrow('The index of releases is malformed.');
 });

@@ -1,7 +1,7 @@
 // Runs as rows and requests. What happens to their processes is in test/runs/running.test.ts.
 import { mintId } from '../../core/ids';
 import { limits } from '../../core/limits';
-import { sweepRuns } from '../../models/runs/run/work';
+import { sweepRuns } from '../../models/runs/run/job_queries';
 import { deployed, runOf, type DeployedApplication } from '../support/deployments/deployed';
 import { startService, type Answer, type TestService } from '../support/service';
 

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 1 @covers server/cluster server/main.ts */
+/** @tier heavy @quarter 1 @covers server/web_processes server/main.ts */
 // Several processes that serve the API on one port: what a client, an operator and a kill see of it.
 import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -107,7 +107,7 @@ const pidsOf = (one: Program): Map<number, number> =>
   );
 
 const childrenOf = (one: Program): number[] =>
-  processesWith('cluster/web')
+  processesWith('web_processes/web')
     .filter(({ parent }) => parent === one.pid)
     .map(({ pid }) => pid);
 

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers server/cluster server/threads.ts core/config.ts */
+/** @tier heavy @quarter 4 @covers server/web_processes server/threads.ts core/config.ts */
 /** @user any */
 // How many processes serve the API, and what keeps them from starting.
 import { createServer, type AddressInfo } from 'node:net';

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { Kind, parse, print } from 'graphql';
 import { groups } from '../../core/groups';
-import { allKinds } from '../../models/base/registry';
+import { allKinds } from '../../models/base/kinds';
 import { circlesIn, importCircles, importsOf, resolveImport } from '../support/runner/imports';
 import { isForeign, readSource as read, repositoryFiles, ROOT } from '../support/runner/repository';
 

@@ -2,7 +2,7 @@
 // so that a kind which is added later has its rows here without a line of its own.
 import { getNamedType, getNullableType, isInputObjectType, type GraphQLInputObjectType } from 'graphql';
 import type { Operation } from '../../contract/operations';
-import { allKinds } from '../../models/base/registry';
+import { allKinds } from '../../models/base/kinds';
 import { buildCore } from '../../resolvers';
 import { openapiDocument } from '../../rest/openapi';
 import { deployed, instanceOf, runOf, type DeployedApplication } from './deployments/deployed';

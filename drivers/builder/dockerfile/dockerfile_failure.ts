@@ -73,7 +73,7 @@ const CAUSES: [pattern: RegExp, explanation: (...found: string[]) => string][] =
   ],
   [
     /secret required but no secret with id (\S+)/,
-    (id) => `the secret ${id} is no variable of the application that is available at build time.`,
+    (id) => `the secret ${id} is not a variable of the application that is available at build time.`,
   ],
   [/no space left on device|disk quota exceeded/, () => 'the disk of the build is full.'],
 ];

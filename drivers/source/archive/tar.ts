@@ -88,6 +88,6 @@ function explained(error: unknown): unknown {
     return brokenArchive('The archive is incomplete: it ends in the middle.');
   if (/^Z_/.test(code)) return brokenArchive('The archive is damaged: gzip cannot decompress it.');
   if (/tar header|Invalid header|Header exceeds|keyword|pax|Invalid/i.test(message))
-    return brokenArchive('The upload is a gzip file, but its content is no valid tar archive.');
+    return brokenArchive('The upload is a gzip file, but its content is not a valid tar archive.');
   return error;
 }

@@ -176,7 +176,7 @@ async function endHeader(state: Progress, head: Buffer, rest: Buffer | null): Pr
   const text = head.toString('latin1').replace(/\r\n$/, '');
   if (CONTROL.test(text)) throw new SmtpReply(550, '5.6.0', 'The header has a control character.');
   const given = text ? parseHeader(text) : [];
-  if (!given) throw new SmtpReply(550, '5.6.0', 'The header has a line that is no field.');
+  if (!given) throw new SmtpReply(550, '5.6.0', 'The header has a line that is not a header field.');
   if (given.length > HEADER_FIELDS_MAX) throw headerTooLarge();
   state.parts.checkHeader(given);
   state.subject = subjectOf(given);

@@ -2,7 +2,7 @@
 // newer version. Each operation stays recorded in the row until it is done, so it continues after a crash; what follows
 // a failure is in failure.ts.
 import { DriverError } from '../../../core/driver';
-import { endPromotion, findServer, wakeReplicas } from '../../../models/databases/database/work';
+import { endPromotion, findServer, wakeReplicas } from '../../../models/databases/database/job_queries';
 import { progressing, settled, type JobContext, type Outcome } from '../../job';
 import { reconcileServer } from './reconcile';
 import { requireEngineDriver, type DatabaseRow } from './row';

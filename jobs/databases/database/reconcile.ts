@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { DriverError, StillRunning, isUpToDate, type Observation } from '../../../core/driver';
 import type { EngineDriver, ObservedServer } from '../../../drivers/database';
-import { markEndpointsApplied, markUsersApplied } from '../../../models/databases/database/work';
+import { markEndpointsApplied, markUsersApplied } from '../../../models/databases/database/job_queries';
 import { endUnappliedRotations, endRotations } from '../../../models/databases/database_user/rotation';
 import { restartForUsers } from '../../../models/databases/database_attachment/restart';
 import { refreshPools } from '../database_endpoint/refresh_pools';

@@ -43,7 +43,7 @@ export interface ServerProgress extends ExitHistory {
   begun?: boolean;
   /** Generation of the row that was last fully applied to the server. */
   generation?: number;
-  /** Its directory is gone; no backup is made or expires meanwhile (models/databases/database_backup/work.ts). */
+  /** Its directory is missing: no backup is made or expires (models/databases/database_backup/job_queries.ts). */
   data_missing?: boolean;
   /** A change that failed is still tried: the reason goes once it is applied. */
   unfinished?: boolean;

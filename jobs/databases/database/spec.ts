@@ -9,7 +9,7 @@ import {
   desiredUsers,
   type DirectEndpoint,
   type DesiredUser,
-} from '../../../models/databases/database/work';
+} from '../../../models/databases/database/job_queries';
 import { serverLogins } from '../../../models/databases/database_user/logins';
 import type { JobContext } from '../../job';
 import { ensureCertificate } from './certificate';

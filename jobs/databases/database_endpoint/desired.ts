@@ -2,9 +2,13 @@
 import type { PoolSpec, SpreadSpec } from '../../../drivers/endpoint';
 import { DriverError } from '../../../core/driver';
 import { limits } from '../../../core/limits';
-import { allowedSourcesOf, directEndpoints } from '../../../models/databases/database/work';
-import { findDatabase } from '../../../models/databases/database_backup/work';
-import { replicaBehind, replicasBehind, type ReplicaBehind } from '../../../models/databases/database_endpoint/work';
+import { allowedSourcesOf, directEndpoints } from '../../../models/databases/database/job_queries';
+import { findDatabase } from '../../../models/databases/database_backup/job_queries';
+import {
+  replicaBehind,
+  replicasBehind,
+  type ReplicaBehind,
+} from '../../../models/databases/database_endpoint/job_queries';
 import type { JobContext, LoopRow } from '../../job';
 import { presentCertificate } from '../database/certificate';
 import { requireEngineDriver, serverSizeOf, type DatabaseRow, type ExitHistory } from '../database/row';

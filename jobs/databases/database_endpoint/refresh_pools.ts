@@ -1,5 +1,5 @@
 // Listeners in front of a database server are updated in the step in which the server has changed.
-import { poolsOf } from '../../../models/databases/database_endpoint/work';
+import { poolsOf } from '../../../models/databases/database_endpoint/job_queries';
 import { type JobContext, requireHost } from '../../job';
 import { withEndpointLock } from './endpoint_lock';
 import { desiredPool, type EndpointRow } from './desired';

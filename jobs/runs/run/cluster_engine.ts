@@ -4,7 +4,7 @@ import { DriverError } from '../../../core/driver';
 import { LAUNCH, RELEASE_USER, RUN_COMMAND } from '../../../drivers/release_image/launch_layer';
 import { TASK_LOG_PREFIX, type Task } from '../../../drivers/workload/task';
 import { sizeOf } from '../../../models/deployments/release';
-import { findRunLaunch, type RunLaunch } from '../../../models/runs/run/work';
+import { findRunLaunch, type RunLaunch } from '../../../models/runs/run/job_queries';
 import { podDatabases } from '../../applications/workload/databases';
 import {
   imageCommandOf,

@@ -7,7 +7,7 @@ import { unitSpecOf } from './unit';
 import { driverContext } from '../../../core/driver';
 import type { Handle } from '../../../drivers/runtime';
 import { makeRowsDue } from '../../../db/loop_rows';
-import { findRunLaunch } from '../../../models/runs/run/work';
+import { findRunLaunch } from '../../../models/runs/run/job_queries';
 import { stopSignalOf } from '../../applications/instance/row';
 
 export const hostEngine: RunEngine = {

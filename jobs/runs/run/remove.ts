@@ -3,7 +3,7 @@ import path from 'node:path';
 import { DriverError } from '../../../core/driver';
 import { pruneReleases } from '../../../models/deployments/release';
 import { unusedArtifacts } from '../../../models/deployments/retention';
-import { artifactOfDeployment } from '../../../models/runs/run/work';
+import { artifactOfDeployment } from '../../../models/runs/run/job_queries';
 import { pruneReleaseImages } from '../../deployments/deployment/publish';
 import { removeDirectory } from '../../deployments/deployment/row';
 import { requireHost, settled, type JobContext, type Outcome } from '../../job';

@@ -5,7 +5,7 @@ import { lineEndHint } from '../../../drivers/builder/line_ends';
 import { FILES_PER_MB, type Killed } from '../../../drivers/runtime';
 import type { TaskState } from '../../../drivers/workload/task';
 import { sizeOf } from '../../../models/deployments/release';
-import { findRunLaunch } from '../../../models/runs/run/work';
+import { findRunLaunch } from '../../../models/runs/run/job_queries';
 import type { RunStatus } from '../../../schema/types';
 import { artifactDirectory, formatDuration } from '../../deployments/deployment/row';
 import { taskLimitReason } from '../../deployments/deployment/task';

@@ -7,7 +7,7 @@ import { defaultUrl } from '../../../models/applications/application/url';
 import { platformVariables } from '../../../models/deployments/deployment_plan';
 import { sizeOf, variablesOfRelease } from '../../../models/deployments/release';
 import { openVariables } from '../../../models/runs/run/variables';
-import { findRunLaunch, type RunLaunch } from '../../../models/runs/run/work';
+import { findRunLaunch, type RunLaunch } from '../../../models/runs/run/job_queries';
 import { unitImageOf } from '../../applications/instance/image';
 import { requireMounts } from '../../applications/instance/mounts';
 import { databaseTrust } from '../../databases/database/trust';

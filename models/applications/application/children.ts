@@ -1,4 +1,4 @@
-// Relations from applications to the rows that stand by them: one query for all applications of a page.
+// Relations from applications to the rows of other kinds: one query for all applications of a page.
 import type { Context } from '../../../core/context';
 import { limits } from '../../../core/limits';
 import { loaderOf } from '../../base/load';

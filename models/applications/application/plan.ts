@@ -1,4 +1,4 @@
-// What a create body comes to: the row, its process types and its variables.
+// The row, the process types and the variables that a create request describes.
 import { applicationTypeRows, presetRows, type PresetDefinition } from '../../../core/catalog/catalogs';
 import type { Context } from '../../../core/context';
 import { problem } from '../../../core/errors';

@@ -1,4 +1,4 @@
-// The time that a request for metrics means, and how finely it is cut.
+// The time span and the resolution of a request for metrics.
 import { invalidQuery } from '../../../core/errors';
 import { limits } from '../../../core/limits';
 

@@ -1,4 +1,4 @@
-// What a create body comes to: the row of the database.
+// The row that a create request describes.
 import { isKeyValue, type DatabasePackageRow } from '../../../core/catalog/catalogs';
 import type { Context } from '../../../core/context';
 import { problem, validationFailed } from '../../../core/errors';

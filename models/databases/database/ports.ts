@@ -1,4 +1,4 @@
-// Another port for a server or an endpoint whose own one is used by a program that is not ours.
+// Another port for a server or an endpoint whose port a foreign program uses.
 import type { Config } from '../../../core/config';
 import type { Sql } from '../../../core/context';
 import type { SecretBox } from '../../../core/secrets';

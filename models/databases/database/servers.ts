@@ -1,4 +1,4 @@
-// The servers of this host, for those who read what they say.
+// The database servers of this host, for the agents that copy their logs.
 import type { Sql } from '../../../core/context';
 import { named } from '../../../db/statement';
 

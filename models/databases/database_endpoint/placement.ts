@@ -1,4 +1,4 @@
-// Where an endpoint listens, and what stands behind it.
+// The address of an endpoint, and the servers behind it.
 import type { Context } from '../../../core/context';
 import { problem, validationFailed } from '../../../core/errors';
 import { limits } from '../../../core/limits';

@@ -1,4 +1,4 @@
-// How passwords of database users stand in their rows.
+// The encrypted passwords of database users in their rows.
 import type { SecretBox } from '../../../core/secrets';
 import { sealedColumns } from '../../base/sealed_columns';
 

@@ -1,4 +1,4 @@
-// The end of a rotation: the previous password goes when no application needs it, or its time is over.
+// The end of a rotation: the previous password is removed when no application needs it, or when it expires.
 import type { Session } from '../../../db/control_database';
 import { named } from '../../../db/statement';
 import { wakeDatabase } from '../database/wake';

@@ -1,4 +1,4 @@
-// What a request for a deployment means: the source allows it, and the remote has it.
+// Checks a request for a deployment: the source allows it, and the remote has the commit.
 import type { Context, SourceResult } from '../../../core/context';
 import { problem, validationFailed, type FieldError } from '../../../core/errors';
 import type { CreateDeploymentInput } from '../../../schema/types';

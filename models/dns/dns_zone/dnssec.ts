@@ -1,4 +1,4 @@
-// DNSSEC of a zone: its keys, sealed in its row, and how far the parent zone is.
+// DNSSEC of a zone: its keys, encrypted in its row, and what the parent zone has of them.
 import { generateKeyPairSync } from 'node:crypto';
 import type { Context } from '../../../core/context';
 import { delegationSigner, type DelegationSigner, type SigningKey } from '../../../core/protocols/dnssec';

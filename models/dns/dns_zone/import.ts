@@ -1,4 +1,4 @@
-// Zone files of a zone: taken in, and given out.
+// Import and export of zone files.
 import type { Context } from '../../../core/context';
 import { problem } from '../../../core/errors';
 import { UnreadableZoneFile } from '../../../core/protocols/dns_records/tokens';

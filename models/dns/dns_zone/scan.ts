@@ -1,4 +1,4 @@
-// Taking over the records that the present name servers of a domain publish.
+// Copies the records that the current name servers of a domain publish.
 import type { Context, FoundRecord } from '../../../core/context';
 import { problem } from '../../../core/errors';
 import type { DnsType } from '../../../schema/types';

@@ -1,4 +1,4 @@
-// What a host name is, in the eyes of the DNS and of the platform.
+// Rules for host names, of the DNS and of the platform.
 import { getDomain, getPublicSuffix } from 'tldts';
 import type { Config } from '../../../core/config';
 import { ownHostnames } from '../../../core/platform_names';

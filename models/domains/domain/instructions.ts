@@ -1,4 +1,4 @@
-// The DNS records that a customer has to create for a custom domain, and how far they are.
+// The DNS records that a customer has to create for a custom domain, and their status.
 import ipaddr from 'ipaddr.js';
 import type { Config } from '../../../core/config';
 import type { DnsInstruction, DomainType } from '../../../schema/types';

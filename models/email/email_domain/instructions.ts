@@ -1,4 +1,4 @@
-// The DNS records that a sending domain needs, and how far they are.
+// The DNS records that a sending domain needs, and their status.
 import type { Config } from '../../../core/config';
 import { publishesKey, type DkimRecord } from '../../../core/protocols/dkim';
 import { joinedText } from '../../../core/protocols/text_strings';

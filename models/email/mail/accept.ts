@@ -1,4 +1,4 @@
-// Messages that are taken over: their rows, many messages to a transaction.
+// Accepted messages: their rows, many messages to a transaction.
 import type { Sql } from '../../../core/context';
 import { limits } from '../../../core/limits';
 import { named } from '../../../db/statement';

@@ -1,4 +1,4 @@
-// What comes back about recipients of messages: bounces and complaints.
+// Bounces and complaints about recipients of messages.
 import { named } from '../../../db/statement';
 import { wakeRows } from '../../../db/loop_rows';
 import type { ControlDatabase } from '../../../db/control_database';

@@ -1,4 +1,4 @@
-// Messages as an operator looks at them.
+// Messages as the mail page of the admin port shows them.
 import type { Sql } from '../../../core/context';
 import { named } from '../../../db/statement';
 

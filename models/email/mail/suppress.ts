@@ -1,4 +1,4 @@
-// Recipients that no more mail is sent to, because of what their servers have answered.
+// Suppression of recipients, because of what their servers have answered.
 import type { Sql } from '../../../core/context';
 import { mintId } from '../../../core/ids';
 import type { RejectionKind } from '../../../core/mail/rejection';

@@ -1,4 +1,4 @@
-// What a webhook sets off: rows become due, and their jobs read what really happened.
+// What a webhook triggers: rows become due, and their jobs read the state from the provider.
 import type { GitProviderName } from '../../../core/protocols/git_provider';
 import { mintId } from '../../../core/ids';
 import type { SecretBox } from '../../../core/secrets';

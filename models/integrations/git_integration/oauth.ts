@@ -1,4 +1,4 @@
-// OAuth at a Git provider: the address that a person opens, and what comes back from there.
+// OAuth at a Git provider: the address that a person opens, and the callback.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Config } from '../../../core/config';
 import type { Probes } from '../../../core/context';

@@ -1,5 +1,5 @@
-// Lists of a provider as lists of ours: its parts are walked through until a page is full, and the cursor says where
-// the next page begins in them.
+// Lists of a provider as lists of the API: pages of the provider are read until one of the API is full, and the cursor
+// says where the next one begins.
 import type { Context } from '../../../core/context';
 import { hashFilters } from '../../../core/cursor';
 import { limits } from '../../../core/limits';

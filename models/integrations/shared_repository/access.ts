@@ -1,4 +1,4 @@
-// How a shared repository is read, and which ways fit its address.
+// Access to a shared repository, and which kinds of access fit its address.
 import type { Context } from '../../../core/context';
 import { validationFailed, problem } from '../../../core/errors';
 import { validateGitAddress } from '../git_address';

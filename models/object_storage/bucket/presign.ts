@@ -54,5 +54,5 @@ export function presign(ctx: Context, bucket: Bucket, input: PresignBucketObject
 
 function requireKey(key: string): void {
   if (!key.includes('\0') && key.isWellFormed() && Buffer.byteLength(key) <= KEY_BYTES_MAX) return;
-  throw validationFailed([{ field: 'key', code: 'invalid_format', detail: 'is no key of an object' }]);
+  throw validationFailed([{ field: 'key', code: 'invalid_format', detail: 'is not a valid object key' }]);
 }

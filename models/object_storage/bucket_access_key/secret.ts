@@ -1,4 +1,4 @@
-// The secret of an access key at rest.
+// The encrypted secret of an access key.
 import type { SecretBox } from '../../../core/secrets';
 import { sealedColumns } from '../../base/sealed_columns';
 

@@ -1,5 +1,5 @@
-// How messages leave the outbox: claimed for a time, sent, and ended or put off. Of one subject a receiver gets one
-// after the other.
+// Delivery of messages from the outbox: leased, sent, and completed or retried. A receiver gets the messages about one
+// subject one after the other.
 import type { Delivery, IncidentMessage, NotificationEvent } from '../../../core/notifications';
 import { RETRY_SECONDS } from '../../../core/notifications';
 import type { Sql } from '../../../core/context';

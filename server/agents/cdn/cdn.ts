@@ -17,7 +17,7 @@ import {
   type EmbeddedCdnOptions,
 } from '../../../engines/cdn';
 import type { Outbound } from '../../../core/outbound';
-import { projectsOfZones } from '../../../models/cdn/cdn_zone/work';
+import { projectsOfZones } from '../../../models/cdn/cdn_zone/job_queries';
 import { addMetricPoints, type MetricPointInput } from '../../../models/applications/metric_point';
 import type { CacheLease } from './cdn_lease';
 import { openStoredZones } from './stored_zones';

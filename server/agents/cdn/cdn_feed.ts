@@ -8,8 +8,8 @@ import type { SecretBox } from '../../../core/secrets';
 import type { ControlDatabase } from '../../../db/control_database';
 import type { CdnDriver } from '../../../engines/cdn';
 import { zoneSpecOf } from '../../../jobs/cdn/zone_spec';
-import { openPurges, recordPurges, type OpenPurge } from '../../../models/cdn/cdn_purge/work';
-import { servedZones, type ServedZone } from '../../../models/cdn/cdn_zone/work';
+import { openPurges, recordPurges, type OpenPurge } from '../../../models/cdn/cdn_purge/progress';
+import { servedZones, type ServedZone } from '../../../models/cdn/cdn_zone/job_queries';
 import { listen } from '../../platform/listener';
 import type { CacheLease } from './cdn_lease';
 

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from '../../../core/log/log';
 import { repeatWork } from '../../../core/process/background';
 import type { ControlDatabase } from '../../../db/control_database';
-import { CACHE_LEASE_MS, removeCache, renewCache } from '../../../models/cdn/cdn_purge/work';
+import { CACHE_LEASE_MS, removeCache, renewCache } from '../../../models/cdn/cdn_purge/progress';
 
 export interface CacheLease {
   /** Of this run: a cache begins empty. */

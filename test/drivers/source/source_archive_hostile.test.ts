@@ -166,7 +166,7 @@ describe('refused', () => {
         .padStart(6, '0')}\0 `,
       148,
     );
-    expect(await reasonOf(gzipSync(Buffer.concat([header, Buffer.alloc(2 ** 20)])))).toMatch(/no valid tar/);
+    expect(await reasonOf(gzipSync(Buffer.concat([header, Buffer.alloc(2 ** 20)])))).toMatch(/not a valid tar/);
   });
 
   python('damaged ones, each with what is wrong', async () => {
@@ -181,7 +181,7 @@ describe('refused', () => {
     wrong.writeUInt32LE(1, wrong.lastIndexOf(Buffer.from('PK\x01\x02', 'latin1')) + 16);
     expect(await reasonOf(wrong)).toMatch(/CRC differs/);
     expect(await reasonOf(Buffer.alloc(0))).toMatch(/empty/);
-    expect(await reasonOf(gzipSync('no tar at all'.repeat(100)))).toMatch(/no valid tar/);
+    expect(await reasonOf(gzipSync('no tar at all'.repeat(100)))).toMatch(/not a valid tar/);
     expect(await reasonOf(Buffer.from('<html>'))).toMatch(/no archive/);
   });
 

@@ -8,7 +8,7 @@ import { createClient } from '@redis/client';
 import { createConnection } from 'mysql2/promise';
 import pg from 'pg';
 import { openControlDatabase } from '../../../db/control_database';
-import { expireBackups, scheduleBackups } from '../../../models/databases/database_backup/work';
+import { expireBackups, scheduleBackups } from '../../../models/databases/database_backup/job_queries';
 import { openStoreTrial, type StoreTrial } from '../../support/databases/backup_store';
 import { createTestDatabase, type TestDatabase } from '../../support/databases/database';
 import { connect, hasEngine, openDatabaseWorkshop, type DatabaseWorkshop } from '../../support/databases/database_hall';

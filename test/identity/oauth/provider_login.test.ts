@@ -252,7 +252,7 @@ describe('LOGIN_PASSWORD=off', () => {
         closed.graphql(text, variables as never, { key: null, project: null, ...(cookie && { cookie }) });
       const refused = async (text: string, variables: object): Promise<unknown> =>
         (await run(text, variables)).errors[0].message;
-      const sentence = 'This installation has no passwords. Log in with Keycloak.';
+      const sentence = 'This installation does not accept passwords. Log in with Keycloak.';
       const input = { i: { email, password: PASSWORD } };
       expect(await refused('mutation ($i: LoginInput!) { login(input: $i) { user { id } } }', input)).toBe(sentence);
       expect(await refused('mutation ($e: String!) { requestPasswordReset(input: {email: $e}) }', { e: email })).toBe(

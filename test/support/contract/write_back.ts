@@ -10,7 +10,7 @@ import {
 } from 'graphql';
 import type { Operation } from '../../../contract/operations';
 import { specOf } from '../../../contract/spec';
-import { allKinds } from '../../../models/base/registry';
+import { allKinds } from '../../../models/base/kinds';
 import { FORMS, SETTABLE, type Form, type Values } from './write_back_forms';
 import { settleRow } from '../world_databases';
 import { core, createOperation, kindOfParam, operations, type World } from '../world';

@@ -94,7 +94,7 @@ function Enable() {
   if (!secret) {
     return (
       <Form action={enrol} isFleeting>
-        <p>A code of an app on your phone is asked for beside the password, each time you sign in.</p>
+        <p>Each sign-in then also asks for a code of an authenticator app.</p>
         <Field label="Your password" {...fields.of('password', enrol)} {...CURRENT} />
         <Problem error={enrol.error} fields={['password']} />
         <Submit action={enrol}>Set up two-factor authentication</Submit>
@@ -124,7 +124,7 @@ function RecoveryCodes({ codes }: { codes: readonly string[] }) {
       <Copyable text={codes.join('\n')} label="recovery codes" shown={codes.join('  ')} />
       <p>
         <button type="button" onClick={() => void loadSession()}>
-          I have kept them
+          I have saved them
         </button>
       </p>
     </>

@@ -93,7 +93,7 @@ function Found({ id, wanted }: { id: string; wanted: Wanted }) {
   const { data, error } = useQuery(FOUND, { id, cursor, ...wanted });
   if (!data) return error ? <Problem error={error} /> : <Waiting error={null} />;
   const { data: entries, next_cursor } = data.listProjectActivity;
-  if (!entries.length) return <p class="faint">Nothing of that kind has happened.</p>;
+  if (!entries.length) return <p class="faint">No entries match.</p>;
   return (
     <>
       <ActivityTable entries={entries} />

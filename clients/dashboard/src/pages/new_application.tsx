@@ -53,7 +53,7 @@ type Catalog = ResultOf<typeof CATALOG>;
 type Source = 'git' | 'preset' | 'image';
 
 const SOURCES: [Source, string, string][] = [
-  ['git', 'Git address', 'Built from the files of a repository.'],
+  ['git', 'Git repository', 'Built from the files of a repository.'],
   ['preset', 'Preset', 'A program that is ready to run.'],
   ['image', 'Image', 'A container image, run as it is.'],
 ];
@@ -68,7 +68,7 @@ export function NewApplication({ id }: { id: string }) {
       trail={[{ href: `/projects/${id}/new`, label: 'New application' }]}
     >
       {!data && <Waiting error={error} />}
-      {data && !mayActAs('developer', id) && <p class="notice">Your role in this project is to look. Ask an owner.</p>}
+      {data && !mayActAs('developer', id) && <p class="notice">Your role in this project is viewer. Ask an owner.</p>}
       {data && mayActAs('developer', id) && <NewForm catalog={data} projectId={id} />}
     </Page>
   );
@@ -123,7 +123,7 @@ function NewForm({ catalog, projectId }: { catalog: Catalog; projectId: string }
           hint="Lower-case letters, digits and dashes. It becomes part of the address."
         />
         <Select
-          label="Size of an instance"
+          label="Instance size"
           {...fields.of('application_type', action)}
           options={sizeOptions(catalog)}
           onChange={(value) => fields.set({ application_type: value })}
@@ -146,7 +146,7 @@ function GitFields({ fields, action, suggest }: GitFieldsProps) {
   return (
     <div class="columns">
       <Field
-        label="Address of the repository"
+        label="Repository URL"
         {...fields.of('repository_url', action)}
         required
         placeholder="https://git.example.com/acme/shop.git"
@@ -161,7 +161,7 @@ function GitFields({ fields, action, suggest }: GitFieldsProps) {
 function Sources({ chosen, choose }: { chosen: Source; choose(source: Source): void }) {
   return (
     <fieldset class="choices">
-      <legend>Where the program comes from</legend>
+      <legend>Source</legend>
       {SOURCES.map(([value, label, hint]) => (
         <label key={value} class="choice">
           <input type="radio" name="from" checked={chosen === value} onChange={() => choose(value)} />

@@ -65,8 +65,8 @@ export function projectTabs(id: string): Tab[] {
     { href: `/projects/${id}/databases`, label: 'Databases' },
     { href: `/projects/${id}/buckets`, label: 'Buckets' },
     { href: `/projects/${id}/dns`, label: 'DNS' },
-    { href: `/projects/${id}/mail`, label: 'Mail' },
-    { href: `/projects/${id}/monitors`, label: 'Monitors' },
+    { href: `/projects/${id}/email_domains`, label: 'Email domains' },
+    { href: `/projects/${id}/observers`, label: 'Observers' },
     { href: `/projects/${id}/members`, label: 'Members' },
     { href: `/projects/${id}/keys`, label: 'Keys' },
     { href: `/projects/${id}/usage`, label: 'Usage' },
@@ -117,7 +117,7 @@ function Applications({ data, id }: { data: Home; id: string }) {
     <Section title="Applications">
       {list.data.length === 0 ? (
         <Empty
-          title="Nothing runs here yet"
+          title="No applications yet"
           command={`svc up --create --project ${id}`}
           action={
             mayActAs('developer', id) && (
@@ -172,7 +172,7 @@ function Databases({ data, id }: { data: Home; id: string }) {
     >
       {list.length === 0 ? (
         <Empty
-          title="No database"
+          title="No databases yet"
           command={`svc db create orders --engine postgresql --project ${id}`}
           action={mayActAs('developer', id) && <a href={`/projects/${id}/databases`}>Create a database</a>}
         >

@@ -47,7 +47,7 @@ export function Projects() {
     <Page title="Projects" actions={add} command="svc api listProjects">
       {!list && <Waiting error={error} />}
       {list?.data.length === 0 && (
-        <Empty title="No project yet" command="svc api createProject --field name=Shop" action={add}>
+        <Empty title="No projects yet" command="svc api createProject --field name=Shop" action={add}>
           A project holds applications, databases and everything else, and the people who work on them.
         </Empty>
       )}

@@ -76,7 +76,7 @@ export function Search() {
         </p>
       )}
       {wanted && !found.length && isComplete && (
-        <Empty title="Nothing has this name">Type another part of the name, or look through all projects.</Empty>
+        <Empty title="No matches">Type another part of the name, or look through all projects.</Empty>
       )}
       <p class="faint" role="status">
         {isComplete || error ? '' : `${hits.length.toLocaleString('en')} names read so far.`}

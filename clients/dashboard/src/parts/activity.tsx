@@ -60,7 +60,7 @@ export function useActivity(id: string, changed: () => void): readonly Entry[] |
 
 export function ActivityTable({ entries }: { entries: readonly Entry[] | null }) {
   if (!entries) return <Waiting />;
-  if (!entries.length) return <p class="faint">Nothing has happened in this project yet.</p>;
+  if (!entries.length) return <p class="faint">No activity yet.</p>;
   return (
     <Table label="Activity" head={['When', 'What', 'Resource', 'Who']}>
       {entries.map((entry) => (

@@ -212,7 +212,7 @@ export function Problem({ error, fields = [] }: { error: ApiError | null; fields
   const isAtFields = error.errors.length > 0 && !others.length;
   return (
     <div class="notice bad" role="alert">
-      {isAtFields ? 'Some fields need another value.' : error.message}
+      {isAtFields ? 'Some fields are invalid.' : error.message}
       {others.length > 0 && (
         <ul>
           {others.map(({ field, detail }) => (

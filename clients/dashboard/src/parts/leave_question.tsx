@@ -13,7 +13,7 @@ const TEXTS = {
     title: 'Close without saving?',
     text: 'What you have typed is not saved, and is lost when you close the dialog.',
     leave: 'Discard',
-    stay: 'Go on editing',
+    stay: 'Keep editing',
   },
 };
 

@@ -11,7 +11,7 @@ export function SecretOnce({ secret, label, onClose }: { secret: string; label: 
       <Copyable text={secret} label={label} />
       <p class="actions">
         <button type="button" class="quiet small" onClick={onClose}>
-          I have kept it
+          I have saved it
         </button>
       </p>
     </div>

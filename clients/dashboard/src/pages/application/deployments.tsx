@@ -107,13 +107,13 @@ function List({ shown }: { shown: Shown }) {
   if (!list) return <Waiting error={error} />;
   if (!list.data.length && !cursor)
     return (
-      <Empty title="Nothing has been deployed yet" command={`svc deploy --app ${id}`}>
+      <Empty title="No deployments yet" command={`svc deploy --app ${id}`}>
         Each deployment stays in this list, and the last ten that were active can be brought back.
       </Empty>
     );
   return (
     <>
-      <Table label="Deployments" head={['Number', 'Status', 'What', 'Started', 'Took', '']}>
+      <Table label="Deployments" head={['Number', 'Status', 'What', 'Started', 'Duration', '']}>
         {list.data.map((deployment) => (
           <Row key={deployment.id} deployment={deployment} shown={shown} />
         ))}
@@ -249,9 +249,9 @@ function BuildLog({ id, deploymentId, isOver }: { id: string; deploymentId: stri
     <>
       <header class="log-head">
         <h3>Log</h3>
-        {isOver ? <span class="faint">The deployment is over.</span> : <Status value={state} />}
+        {isOver ? <span class="faint">The deployment has finished.</span> : <Status value={state} />}
       </header>
-      <LogView label="Log of the deployment" lines={lines} version={version} empty="No line yet." />
+      <LogView label="Log of the deployment" lines={lines} version={version} empty="No lines yet." />
     </>
   );
 }

@@ -76,7 +76,7 @@ function List({ shown }: { shown: Shown }) {
       {shown.mayChange && <Add id={id} reload={reload} />}
       {!list && <Waiting error={error} />}
       {list?.length === 0 && (
-        <Empty title="No domain of your own yet" command={`svc domains add shop.example.com --app ${id}`}>
+        <Empty title="No custom domains yet" command={`svc domains add shop.example.com --app ${id}`}>
           The application is reachable at {default_hostname}. Add a name of your own, then set the records that stand
           here.
         </Empty>

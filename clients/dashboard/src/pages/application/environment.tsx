@@ -160,7 +160,7 @@ function Editor({ shown, stored, setStored }: EditorProps) {
 
 function NoVariables({ application }: { application: string }) {
   return (
-    <Empty title="No variable yet" command={`svc env set KEY=value --app ${application}`}>
+    <Empty title="No variables yet" command={`svc env set KEY=value --app ${application}`}>
       Variables reach the program when it is built and when it runs. Their values are stored encrypted.
     </Empty>
   );
@@ -215,7 +215,7 @@ function Paste({ paste }: { paste(text: string): void }) {
         <textarea rows={5} spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)} />
       </label>
       <button type="button" class="quiet" onClick={() => (paste(text), setText(''))}>
-        Take over
+        Apply
       </button>
     </details>
   );

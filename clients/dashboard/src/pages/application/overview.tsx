@@ -20,7 +20,7 @@ export function ApplicationOverview({ id }: { id: string }) {
           {application.latest_deployment ? (
             <Summary application={application} />
           ) : (
-            <Empty title="Nothing has been deployed yet" command={`svc up --app ${application.id}`}>
+            <Empty title="No deployments yet" command={`svc up --app ${application.id}`}>
               {application.source
                 ? 'Deploy to build it and run it.'
                 : 'Set a source in the settings, or upload a folder.'}

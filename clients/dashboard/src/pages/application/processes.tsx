@@ -110,7 +110,7 @@ function Instances({ shown }: { shown: Shown }) {
   return (
     <Section title="Instances">
       {!list && <Waiting error={error} />}
-      {list?.length === 0 && <p class="faint">No instance is running.</p>}
+      {list?.length === 0 && <p class="faint">No running instances.</p>}
       {list && list.length > 0 && (
         <Table label="Instances" head={['Process', 'Status', 'CPU', 'Memory', 'Restarts', 'Started']}>
           {list.map((instance) => (

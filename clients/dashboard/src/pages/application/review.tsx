@@ -36,7 +36,7 @@ export function Review({ changes, isRunning, action, onClose }: ReviewProps) {
       <Problem error={action.error} />
       <footer class="actions">
         <button type="button" class="quiet" onClick={onClose}>
-          Go on editing
+          Keep editing
         </button>
         <button
           type="button"

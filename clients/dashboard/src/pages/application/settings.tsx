@@ -159,16 +159,16 @@ function Running({ shown, settings, reload }: { shown: Shown; settings: Settings
   };
   const release = 'Runs once per deployment, before the new release serves.';
   const later =
-    'All requests are answered with 503, at once. Other settings count with the next deployment or restart.';
+    'All requests are answered with 503, at once. Other settings take effect with the next deployment or restart.';
   return (
     <Section title="Build and run">
       <SavedForm action={action} fields={Object.keys(fields.values)}>
         <div class="columns">
-          <Field label="Build command" {...fields.of('build_command', action)} placeholder="of the builder" />
+          <Field label="Build command" {...fields.of('build_command', action)} placeholder="default of the builder" />
           <Field
             label="Output folder"
             {...fields.of('output_directory', action)}
-            placeholder="found"
+            placeholder="detected"
             hint="Folder of a site that the build makes, such as docs/.vitepress/dist."
           />
           <Field label="Release command" {...fields.of('release_command', action)} hint={release} />
@@ -178,15 +178,10 @@ function Running({ shown, settings, reload }: { shown: Shown; settings: Settings
             {...number}
             required={false}
             max={65535}
-            placeholder="found"
+            placeholder="detected"
             hint="If it is empty: the port of the image, or the one on which the program listens."
           />
-          <Field
-            label="Days for which logs are kept"
-            {...fields.of('log_retention_days', action)}
-            {...number}
-            max={30}
-          />
+          <Field label="Log retention in days" {...fields.of('log_retention_days', action)} {...number} max={30} />
           <Select
             label="Health check"
             {...fields.of('type', action)}
@@ -195,7 +190,7 @@ function Running({ shown, settings, reload }: { shown: Shown; settings: Settings
             onChange={(value) => fields.set({ type: value })}
           />
           {fields.values.type === 'http' && (
-            <Field label="Path of the check" {...fields.of('path', action)} required placeholder="/healthz" />
+            <Field label="Health check path" {...fields.of('path', action)} required placeholder="/healthz" />
           )}
         </div>
         <Check label="Maintenance mode" name="maintenance_mode" hint={later} {...maintained} />

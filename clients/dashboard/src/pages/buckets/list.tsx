@@ -32,8 +32,8 @@ const CREATE = graphql(`
 `);
 
 export const ACCESS = [
-  { value: 'private', label: 'nobody without a key' },
-  { value: 'public_read', label: 'everybody reads its objects' },
+  { value: 'private', label: 'private' },
+  { value: 'public_read', label: 'public read' },
 ] as const;
 
 export function Buckets({ id }: { id: string }) {
@@ -45,7 +45,7 @@ export function Buckets({ id }: { id: string }) {
       listOf={({ listBuckets }) => listBuckets}
       command={`svc buckets ls --project ${id}`}
       empty={{
-        title: 'No bucket yet',
+        title: 'No buckets yet',
         text: 'A bucket holds files, which programs read and write over the S3 protocol, and people on its page.',
         command: `svc buckets create shop-assets --project ${id}`,
       }}
@@ -58,7 +58,7 @@ export function Buckets({ id }: { id: string }) {
 
 function BucketTable({ buckets }: { buckets: readonly ResultOf<typeof BUCKETS>['listBuckets']['data'][number][] }) {
   return (
-    <Table label="Buckets" head={['Name', 'Who may read', 'Objects', 'Size']}>
+    <Table label="Buckets" head={['Name', 'Access', 'Objects', 'Size']}>
       {buckets.map((bucket) => (
         <tr key={bucket.id}>
           <th scope="row">
@@ -91,7 +91,7 @@ function Create({ projectId }: { projectId: string }) {
         hint="Unique on the platform."
       />
       <Select
-        label="Who may read"
+        label="Access"
         {...fields.of('access', action)}
         options={ACCESS}
         onChange={(access) => fields.set({ access })}

@@ -70,7 +70,7 @@ function List({ shown }: { shown: ShownDatabase }) {
       <Section title="Backups">
         {!list && <Waiting error={error} />}
         {list?.length === 0 && (
-          <Empty title="No backup yet" command={`svc db backup ${id}`}>
+          <Empty title="No backups yet" command={`svc db backup ${id}`}>
             The first one is taken at the hour of the schedule. You can take one now.
           </Empty>
         )}
@@ -112,7 +112,7 @@ function Take({ id, reload }: { id: string; reload(): Promise<void> }) {
       <Field
         label="Take a backup now"
         name="note"
-        placeholder="Why, if you like"
+        placeholder="Note (optional)"
         maxLength={200}
         value={note}
         error={action.error}

@@ -70,7 +70,7 @@ export function Databases({ id }: { id: string }) {
       isMoving={({ status }) => isUnsettled(status)}
       command={`svc db ls --project ${id}`}
       empty={{
-        title: 'No database yet',
+        title: 'No databases yet',
         text:
           'A database is a server of its own, with daily backups. Attach it to an application, or connect from ' +
           'elsewhere.',

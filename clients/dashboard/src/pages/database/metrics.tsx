@@ -25,7 +25,7 @@ const CHARTS: ChartSpec[] = [
   { title: 'Connections', unit: '', metrics: { connections: '' } },
   { title: 'Transactions', unit: 'per second', metrics: { transactions_per_second: '' } },
   { title: 'Disk', unit: 'per second', metrics: { read_iops: 'reads', write_iops: 'writes' } },
-  { title: 'Replicas behind', unit: 's', metrics: { replication_lag_seconds: '' } },
+  { title: 'Replication lag', unit: 's', metrics: { replication_lag_seconds: '' } },
 ];
 
 export function DatabaseMetrics({ id }: { id: string }) {

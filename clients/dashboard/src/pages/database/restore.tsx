@@ -146,7 +146,7 @@ function Steps({ at, go, least, most }: StepsProps) {
         ))}
       </p>
       <div class="field">
-        <label for="exact">Exact time, as of this computer</label>
+        <label for="exact">Exact time, in the time zone of this computer</label>
         <input
           id="exact"
           type="datetime-local"

@@ -55,9 +55,9 @@ interface Made {
 }
 
 const ACCESS: { value: Access; label: string }[] = [
-  { value: 'read_write', label: 'reads and writes' },
-  { value: 'read_only', label: 'reads' },
-  { value: 'admin', label: 'everything' },
+  { value: 'read_write', label: 'read and write' },
+  { value: 'read_only', label: 'read only' },
+  { value: 'admin', label: 'admin' },
 ];
 
 export function DatabaseUsers({ id }: { id: string }) {
@@ -91,7 +91,7 @@ function Users({ shown }: { shown: ShownDatabase }) {
       <Section title="Users">
         {!list && <Waiting error={error} />}
         {list && (
-          <Table label="Users" head={['Name', 'May do', 'Created', 'Password', '']}>
+          <Table label="Users" head={['Name', 'Access', 'Created', 'Password', '']}>
             {list.map((user) => (
               <tr key={user.id}>
                 <th scope="row">{user.username}</th>
@@ -130,7 +130,7 @@ function Add({ id, take }: { id: string; take(user: Made): Promise<void> }) {
     <Form action={action} class="inline form-line">
       <Field label="Add a user" {...fields.of('username', action)} required autocomplete="off" placeholder="reports" />
       <Select
-        label="May do"
+        label="Access"
         {...fields.of('access', action)}
         options={ACCESS}
         onChange={(access) => fields.set({ access })}

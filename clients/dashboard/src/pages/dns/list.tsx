@@ -42,7 +42,7 @@ export function DnsZones({ id }: { id: string }) {
       listOf={({ listDnsZones }) => listDnsZones}
       command={`svc api listDnsZones --project ${id}`}
       empty={{
-        title: 'No zone yet',
+        title: 'No zones yet',
         text:
           'A zone has the records of a domain. The name servers of the platform answer them once the registrar of ' +
           'the domain delegates to them.',

@@ -100,7 +100,7 @@ export function RecordForm({ zone, record, done, onClose }: RecordFormProps) {
             min={1}
             placeholder={String(zone.default_ttl)}
           />
-          <Field label="Remark" {...fields.of('comment', action)} maxLength={100} />
+          <Field label="Comment" {...fields.of('comment', action)} maxLength={100} />
         </div>
         <Problem error={action.error} fields={Object.keys(fields.values)} />
         <footer class="actions">

@@ -88,7 +88,7 @@ export function Records({ zone, mayChange, changed }: RecordsProps) {
         options={[{ value: '', label: 'all' }, ...TYPES.map((one) => ({ value: one, label: one }))]}
       />
       {!list && <Waiting error={error} />}
-      {list?.data.length === 0 && <p class="faint">The zone has no such record.</p>}
+      {list?.data.length === 0 && <p class="faint">No records match.</p>}
       {list && list.data.length > 0 && (
         <RecordTable zone={zone} records={list.data} mayChange={mayChange} edit={setEdited} done={done} />
       )}
@@ -107,7 +107,7 @@ interface TableProps {
 
 function RecordTable({ zone, records, mayChange, edit, done }: TableProps) {
   return (
-    <Table label="Records" head={['Name', 'Type', 'Value', 'TTL', 'Remark', '']}>
+    <Table label="Records" head={['Name', 'Type', 'Value', 'TTL', 'Comment', '']}>
       {records.map((record) => (
         <tr key={record.id}>
           <th scope="row">{record.name}</th>

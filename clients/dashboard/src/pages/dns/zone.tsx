@@ -48,7 +48,7 @@ const STATES: Record<string, string> = {
   not_delegated: 'The parent zone has no name servers for this domain: set those below at the registrar.',
   delegated: 'The parent zone delegates to the name servers of the platform.',
   partial: 'The parent zone names only some of these name servers, or others too.',
-  elsewhere: 'The parent zone delegates to other name servers: what stands here is not answered to anybody.',
+  elsewhere: 'The parent zone delegates to other name servers: the records here are not served.',
 };
 
 export function DnsZone({ id }: { id: string }) {
@@ -107,7 +107,7 @@ function Delegation({ zone, mayChange, reload }: DelegationProps) {
           ['Found in the parent zone', zone.delegation.observed_name_servers.join(', ') || 'nothing yet'],
           ['Checked', <Ago time={zone.last_checked_at} />],
           ['DNSSEC', zone.dnssec_status],
-          ['Time to live, unless a record says otherwise', `${zone.default_ttl} s`],
+          ['Default TTL', `${zone.default_ttl} s`],
           ['Serial', zone.serial],
         ]}
       />

@@ -36,8 +36,8 @@ const IMPORT = graphql(`
 type Imported = ResultOf<typeof IMPORT>['importDnsZone'];
 
 const MODES = [
-  { value: 'merge', label: 'add to the records that are there' },
-  { value: 'replace', label: 'replace the records that are there' },
+  { value: 'merge', label: 'merge with the existing records' },
+  { value: 'replace', label: 'replace the existing records' },
 ] as const;
 type Mode = (typeof MODES)[number]['value'];
 
@@ -93,7 +93,7 @@ function Import({ zone, imported }: Omit<ZoneFileProps, 'mayChange'>) {
   return (
     <Form action={{ run: () => action.run(true).then(() => false) }}>
       <label>
-        Zone file of this computer
+        Upload a zone file
         <input type="file" onChange={(event) => void read(event.currentTarget.files?.[0])} />
       </label>
       <TextArea
@@ -103,12 +103,7 @@ function Import({ zone, imported }: Omit<ZoneFileProps, 'mayChange'>) {
         rows={6}
         placeholder="www 300 IN A 192.0.2.10"
       />
-      <Select
-        label="What to do"
-        {...fields.of('mode', action)}
-        options={MODES}
-        onChange={(mode) => fields.set({ mode })}
-      />
+      <Select label="Mode" {...fields.of('mode', action)} options={MODES} onChange={(mode) => fields.set({ mode })} />
       <Problem error={action.error} fields={['zone_file', 'mode']} />
       {answer && <Answer {...answer} />}
       <footer class="actions">

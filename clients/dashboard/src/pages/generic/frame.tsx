@@ -119,7 +119,7 @@ export function Below({ around }: { around: Around }) {
   return (
     <section>
       <header class="section-head">
-        <h2>Belongs to it</h2>
+        <h2>Related resources</h2>
       </header>
       <ul class="kinds">
         {keys.map((key) => (

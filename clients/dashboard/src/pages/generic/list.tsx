@@ -101,7 +101,7 @@ function Nothing({ around, isFiltered }: { around: Around; isFiltered: boolean }
   if (isFiltered) return <p class="faint">Nothing matches the filter.</p>;
   const name = place.page.operations.find((one) => table.operations[one]?.method === 'POST');
   const create = name === undefined ? undefined : table.operations[name];
-  if (!create) return <p class="faint">Nothing is here yet.</p>;
+  if (!create) return <p class="faint">Nothing here yet.</p>;
   const href = `${hrefOf(place.key, place.projectId, place.ids)}?do=${create.name}`;
   return (
     <Empty

@@ -13,7 +13,7 @@ interface Series {
 
 export function Measured({ row }: { row: Row }) {
   const charts = useMemo(() => chartsOf(row.series as Series[]), [row]);
-  if (!charts.length) return <p class="faint">No measurement in this period.</p>;
+  if (!charts.length) return <p class="faint">No data in this period.</p>;
   return (
     <div class="charts">
       {charts.map(({ metric, unit, series }) => (

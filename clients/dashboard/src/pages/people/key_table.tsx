@@ -31,9 +31,9 @@ interface KeyTableProps {
 }
 
 export function KeyTable({ keys, ...rest }: KeyTableProps) {
-  if (!keys.length) return <p class="faint">There is no key yet.</p>;
+  if (!keys.length) return <p class="faint">No keys yet.</p>;
   return (
-    <Table label="Keys" head={['Name', 'Begins with', 'May do', 'Last used', 'Ends', '']}>
+    <Table label="Keys" head={['Name', 'Prefix', 'Scopes', 'Last used', 'Expires', '']}>
       {keys.map((key) => (
         <tr key={key.id}>
           <th scope="row">{key.name}</th>

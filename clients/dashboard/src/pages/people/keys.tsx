@@ -98,17 +98,17 @@ function ProjectKeys({ id }: { id: string }) {
   };
   const keep = ({ name }: Key, token: string): Promise<void> => (setMade({ name, token }), reload());
   return (
-    <Section title="Keys of the project">
+    <Section title="Project keys">
       <p class="faint">They act as the project, and stay when the person who made them leaves.</p>
       <Shown made={made} close={() => setMade(null)} />
       {mayActAs('owner', id) ? (
         <Form action={action} class="inline form-line">
-          <Field label="New key of the project" {...fields.of('name', action)} required placeholder="CI" />
+          <Field label="New project key" {...fields.of('name', action)} required placeholder="CI" />
           <Submit action={action}>Create project key</Submit>
           <Problem error={action.error} fields={['name']} />
         </Form>
       ) : (
-        <p class="faint">Owners create keys of the project.</p>
+        <p class="faint">Only owners create project keys.</p>
       )}
       {!data && <Waiting error={error} />}
       {data && (
@@ -145,7 +145,7 @@ function PersonalKeys({ projectId }: { projectId: string }) {
       expires_at: renewedEnd(times),
     });
   return (
-    <Section title="Your own keys">
+    <Section title="Personal keys">
       <p class="faint">They act as you. Programs that you have allowed on a page of the platform stand here too.</p>
       <Shown made={made} close={() => setMade(null)} />
       <NewPersonal projectId={projectId} create={async (input) => keep(input.name, await create(input))} />
@@ -190,17 +190,11 @@ function NewPersonal({ projectId, create }: { projectId: string; create(input: P
   return (
     <Form action={action}>
       <div class="columns">
-        <Field label="New key of yours" {...fields.of('name', action)} required placeholder="laptop" />
-        <Field
-          label="Days until it ends"
-          {...fields.of('days', action)}
-          type="number"
-          min={0}
-          hint="Empty or 0: it does not end."
-        />
+        <Field label="New personal key" {...fields.of('name', action)} required placeholder="laptop" />
+        <Field label="Expires in days" {...fields.of('days', action)} type="number" min={0} hint="Empty or 0: never." />
       </div>
       <fieldset class="filters">
-        <legend>It may</legend>
+        <legend>Scopes</legend>
         {SCOPES.map((scope) => (
           <label key={scope} class="check">
             <input type="checkbox" checked={scopes.includes(scope)} onChange={() => toggle(scope)} />

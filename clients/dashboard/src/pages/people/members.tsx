@@ -77,7 +77,7 @@ export function Members({ id }: { id: string }) {
       <Section title="Members">
         {!data && <Waiting error={error} />}
         {data && (
-          <Table label="Members" head={['Name', 'E-mail', 'Role', 'Since', '']}>
+          <Table label="Members" head={['Name', 'E-mail', 'Role', 'Joined', '']}>
             {data.listMembers.data.map((member) => (
               <MemberRow key={member.user_id} projectId={id} member={member} isOwner={isOwner} reload={reload} />
             ))}
@@ -178,9 +178,9 @@ function Invitations({ id }: { id: string }) {
       />
       <Problem error={revoke.error} />
       {!list && <Waiting error={error} />}
-      {list?.length === 0 && <p class="faint">Nobody is invited. An invitation holds for seven days and once.</p>}
+      {list?.length === 0 && <p class="faint">No open invitations. An invitation works once, within seven days.</p>}
       {list && list.length > 0 && (
-        <Table label="Invitations" head={['E-mail', 'Role', 'Ends', '']}>
+        <Table label="Invitations" head={['E-mail', 'Role', 'Expires', '']}>
           {list.map((one) => (
             <tr key={one.id}>
               <th scope="row">{one.email}</th>
@@ -217,7 +217,7 @@ function Invite({ id, invited }: InviteProps) {
   return (
     <Form action={action} class="inline form-line">
       <Field label="Invite by e-mail" {...fields.of('email', action)} type="email" required autocomplete="off" />
-      <Select label="As" {...fields.of('role', action)} options={ROLES} onChange={(role) => fields.set({ role })} />
+      <Select label="Role" {...fields.of('role', action)} options={ROLES} onChange={(role) => fields.set({ role })} />
       <Submit action={action}>Invite</Submit>
       <Problem error={action.error} fields={['email', 'role']} />
     </Form>

@@ -66,7 +66,7 @@ export function Rotation({ one, renew, revoke, keep, onClose }: RotationProps) {
 
 function Making({ one, action, token }: { one: Key; action: Action<void>; token: string }) {
   return (
-    <Step title="Make a new key" isNext={!token}>
+    <Step title="Rotate" isNext={!token}>
       <p>It has the same name and rights as {one.name}, which goes on working.</p>
       {!token && (
         <button type="button" aria-busy={action.isRunning} onClick={() => void action.run()}>

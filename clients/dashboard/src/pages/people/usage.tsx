@@ -57,7 +57,7 @@ function Quotas({ usage: { measured_at, quotas } }: { usage: Usage['getProjectUs
       <p class="faint">
         Measured <Ago time={measured_at} />.
       </p>
-      <Table label="Quotas" head={['What', 'Used', 'Limit', 'Part']}>
+      <Table label="Quotas" head={['Resource', 'Used', 'Limit', 'Share']}>
         {quotas.map(({ resource, used, limit }) => (
           <tr key={resource}>
             <th scope="row">{resource.replace(/_/g, ' ')}</th>
@@ -79,7 +79,7 @@ function Charges({ billing: { currency, current_month, last_month } }: { billing
   const month = (from: string): string =>
     new Date(from).toLocaleDateString('en', { month: 'long', year: 'numeric', timeZone: 'UTC' });
   return (
-    <Section title="Charges of your account">
+    <Section title="Charges">
       <p>
         {month(current_month.from)} so far:{' '}
         <strong>

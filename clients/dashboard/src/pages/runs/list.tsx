@@ -87,10 +87,7 @@ function List({ shown }: { shown: Shown }) {
       />
       {!list && <Waiting error={error} />}
       {list?.data.length === 0 && (
-        <Empty
-          title={status ? 'No run has this status' : 'No command has run yet'}
-          command={`svc run --app ${id} -- env`}
-        >
+        <Empty title={status ? 'No run has this status' : 'No runs yet'} command={`svc run --app ${id} -- env`}>
           A run is a command that runs once with the files and the environment of the application: a migration, a
           clean-up, a console. Runs are listed for 30 days.
         </Empty>
@@ -103,7 +100,7 @@ function List({ shown }: { shown: Shown }) {
 
 function RunTable({ id, runs }: { id: string; runs: readonly RunRow[] }) {
   return (
-    <Table label="Runs" head={['Command', 'Status', 'Exit code', 'Started', 'Took', 'By']}>
+    <Table label="Runs" head={['Command', 'Status', 'Exit code', 'Started', 'Duration', 'Started by']}>
       {runs.map((run) => (
         <tr key={run.id}>
           <th scope="row">

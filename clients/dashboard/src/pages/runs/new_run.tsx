@@ -66,10 +66,10 @@ function Fields({ shown }: { shown: Shown }) {
           />
         </div>
         <TextArea
-          label="More variables"
+          label="Additional variables"
           {...fields.of('env', action)}
           placeholder={'BATCH=100\nDRY_RUN=1'}
-          hint="NAME=value, one on a line. They come before those of the application."
+          hint="NAME=value, one on a line. They override those of the application."
         />
         <Check
           label="With a terminal"

@@ -110,7 +110,7 @@ function factsOf(id: string, run: RunData): [string, preact.ComponentChildren][]
     ['Exit code', exit],
     ['Size', `${run.application_type}, process type ${run.process_type}`],
     ['Time limit', `${run.timeout_seconds} s`],
-    ...(run.env.length ? [['Own variables', run.env.join(', ')] as [string, string]] : []),
+    ...(run.env.length ? [['Additional variables', run.env.join(', ')] as [string, string]] : []),
     [
       'Release',
       <a class="plain-link" href={`/applications/${id}/deployments/${run.deployment_id}`}>
@@ -133,9 +133,9 @@ function Log({ id, runId, isOver }: { id: string; runId: string; isOver: boolean
     <>
       <header class="log-head">
         <h3>Log</h3>
-        {isOver ? <span class="faint">The run is over.</span> : <Status value={state} />}
+        {isOver ? <span class="faint">The run has finished.</span> : <Status value={state} />}
       </header>
-      <LogView label="Log of the run" lines={lines} version={version} empty="No line yet." />
+      <LogView label="Log of the run" lines={lines} version={version} empty="No lines yet." />
     </>
   );
 }

@@ -55,7 +55,7 @@ function Screen({ id, runId, command }: ScreenProps) {
       title="Terminal"
       actions={
         <a ref={link} class="quiet" role="button" href={`/applications/${id}/runs/${runId}`}>
-          Leave for the run
+          Back to the run
         </a>
       }
     >
@@ -77,7 +77,7 @@ function Screen({ id, runId, command }: ScreenProps) {
 function sentenceOf({ state, isWriter, message, exit }: Seen): string {
   const parts = [message ?? ''];
   if (state === 'live' && !isWriter)
-    parts.push('Somebody else writes to this run, or it has no input: you can look on.');
+    parts.push('Somebody else writes to this run, or it has no input: you can only watch.');
   if (state === 'waiting') parts.push('The connection broke off. Connecting again.');
   if (state === 'ended') parts.push(exit ? endOf(exit) : 'The terminal is closed.');
   return parts.filter(Boolean).join(' ');

@@ -50,13 +50,13 @@ type Schedule = ResultOf<typeof SCHEDULE>['getSchedule'];
 
 const FIELDS = ['name', 'cron', 'time_zone', 'command', 'process_type', 'timeout_seconds', 'concurrency', 'missed'];
 const CONCURRENCY = [
-  { value: 'forbid', label: 'is left out' },
-  { value: 'allow', label: 'starts another run beside it' },
-  { value: 'replace', label: 'cancels it and starts another one' },
+  { value: 'forbid', label: 'skip' },
+  { value: 'allow', label: 'start another run beside it' },
+  { value: 'replace', label: 'cancel it and start another one' },
 ];
 const MISSED = [
-  { value: 'run_once', label: 'start one run when it works again' },
-  { value: 'skip', label: 'are left out' },
+  { value: 'run_once', label: 'start one run afterwards' },
+  { value: 'skip', label: 'skip' },
 ];
 
 export function NewSchedule({ id }: { id: string }) {
@@ -179,7 +179,7 @@ function Times({ fields, action }: PartProps) {
         </datalist>
       </div>
       <div class="notice" aria-live="polite" data-testid="meaning">
-        {text === null ? 'This is no cron expression in a time zone yet.' : `${text}. Next times:`}
+        {text === null ? 'Not a valid cron expression and time zone.' : `${text}. Next times:`}
         <ol class="times">
           {next.map((time) => (
             <li key={time.toISOString()}>{inZone(time, time_zone)}</li>
@@ -194,13 +194,13 @@ function Rules({ fields, action, types }: PartProps & { types: string[] }) {
   return (
     <div class="columns">
       <Select
-        label="A time that comes while the last run is not over"
+        label="If the last run has not finished"
         {...fields.of('concurrency', action)}
         options={CONCURRENCY}
         onChange={(concurrency) => fields.set({ concurrency })}
       />
       <Select
-        label="Times that pass while the platform is down"
+        label="Runs missed while the platform is down"
         {...fields.of('missed', action)}
         options={MISSED}
         onChange={(missed) => fields.set({ missed })}

@@ -78,7 +78,7 @@ function List({ shown }: { shown: Shown }) {
       {!list && <Waiting error={error} />}
       {list?.data.length === 0 && (
         <Empty
-          title="Nothing runs at certain times yet"
+          title="No schedules yet"
           command={`svc schedules create nightly --cron '30 2 * * *' --command 'node report.js' --app ${id}`}
         >
           A schedule starts a run of a command, such as a report each night or a clean-up each hour.
@@ -129,7 +129,7 @@ function Row({ schedule, shown, reload }: { schedule: Schedule; shown: Shown; re
 }
 
 function NextTimes({ schedule: { enabled, next_run_at: first, cron, time_zone } }: { schedule: Schedule }) {
-  if (!enabled || !first) return <div class="faint">Has no next time.</div>;
+  if (!enabled || !first) return <div class="faint">Will not run.</div>;
   const [, ...later] = explainCron(cron, time_zone).next;
   return (
     <div>

@@ -1,4 +1,4 @@
-// Whom a monitor tells of its incidents: notifiers of its project, chosen, tested and made.
+// The notifiers of an observer: chosen among those of the project, tested and created.
 import { useState } from 'preact/hooks';
 import { request } from '../../api/client';
 import { graphql, type ResultOf } from '../../api/graphql';
@@ -26,8 +26,8 @@ const NOTIFIERS = graphql(`
     }
   }
 `);
-const TELL = graphql(`
-  mutation TellOfMonitor($id: ID!, $input: UpdateObserverInput!) {
+const SET_NOTIFIERS = graphql(`
+  mutation SetNotifiers($id: ID!, $input: UpdateObserverInput!) {
     updateObserver(id: $id, input: $input) {
       id
     }
@@ -45,42 +45,42 @@ const TEST = graphql(`
 
 type Notifier = ResultOf<typeof NOTIFIERS>['listNotifiers']['data'][number];
 
-interface Monitor {
+interface Observer {
   id: string;
   project_id: string;
   notifier_ids: readonly string[];
 }
 
-export function Told({ monitor, reload }: { monitor: Monitor; reload(): Promise<void> }) {
-  const { project_id } = monitor;
+export function ObserverNotifiers({ observer, reload }: { observer: Observer; reload(): Promise<void> }) {
+  const { project_id } = observer;
   const loaded = useQuery(NOTIFIERS, { id: project_id });
   const notifiers = loaded.data?.listNotifiers.data;
   const mayChange = mayActAs('developer', project_id);
-  const tell = async (ids: readonly string[]): Promise<void> => {
-    await request(TELL, { id: monitor.id, input: { notifier_ids: [...ids] } });
+  const setNotifiers = async (ids: readonly string[]): Promise<void> => {
+    await request(SET_NOTIFIERS, { id: observer.id, input: { notifier_ids: [...ids] } });
     await reload();
   };
   const made = async (id: string): Promise<void> => {
     await loaded.reload();
-    await tell([...monitor.notifier_ids, id]);
+    await setNotifiers([...observer.notifier_ids, id]);
   };
   return (
-    <Section title="Whom it tells" actions={<a href={`/projects/${project_id}/resources/notifiers`}>All notifiers</a>}>
+    <Section title="Notifiers" actions={<a href={`/projects/${project_id}/resources/notifiers`}>All notifiers</a>}>
       {!notifiers && <Waiting error={loaded.error} rows={2} />}
-      {notifiers && monitor.notifier_ids.length === 0 && (
-        <p class="notice">Nobody is told of its incidents{mayChange ? '. Choose a notifier, or make one.' : '.'}</p>
+      {notifiers && observer.notifier_ids.length === 0 && (
+        <p class="notice">This observer has no notifiers{mayChange ? '. Choose one, or create one.' : '.'}</p>
       )}
       {notifiers && mayChange && (
         // What somebody else has chosen meanwhile begins the form anew.
         <Choice
-          key={monitor.notifier_ids.join()}
+          key={observer.notifier_ids.join()}
           notifiers={notifiers}
-          chosen={monitor.notifier_ids}
-          save={tell}
+          chosen={observer.notifier_ids}
+          save={setNotifiers}
           tested={loaded.reload}
         />
       )}
-      {notifiers && !mayChange && <Names notifiers={notifiers} chosen={monitor.notifier_ids} />}
+      {notifiers && !mayChange && <Names notifiers={notifiers} chosen={observer.notifier_ids} />}
       {notifiers && mayChange && <NewNotifier projectId={project_id} made={made} />}
     </Section>
   );
@@ -137,7 +137,7 @@ function Choice({ notifiers, chosen, save, tested }: ChoiceProps) {
       </fieldset>
       <Problem error={action.error} />
       <footer class="actions">
-        <Submit action={action}>Save whom it tells</Submit>
+        <Submit action={action}>Save notifiers</Submit>
       </footer>
     </Form>
   );

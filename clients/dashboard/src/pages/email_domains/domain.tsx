@@ -1,4 +1,4 @@
-// A domain for mail: the records to set with what the DNS answers, and its settings.
+// An email domain: the records to set with what the DNS answers, and its settings.
 import { useState } from 'preact/hooks';
 import { request } from '../../api/client';
 import { graphql, type ResultOf } from '../../api/graphql';
@@ -82,7 +82,7 @@ export function EmailDomain({ id }: { id: string }) {
     <Page
       title={domain?.name ?? 'Domain'}
       beside={domain && <Status value={domain.status} title={domain.status_reason} />}
-      trail={domain ? [{ href: `/projects/${domain.project_id}/mail`, label: 'Mail' }] : []}
+      trail={domain ? [{ href: `/projects/${domain.project_id}/email_domains`, label: 'Email domains' }] : []}
       projectId={domain?.project_id}
       command={`svc api getEmailDomain ${id}`}
     >
@@ -107,7 +107,7 @@ function Records({ domain, mayChange, reload }: Shown) {
   const actions = mayChange && (
     <>
       <button type="button" class="quiet small" onClick={() => setAsks(true)}>
-        New signing key
+        Rotate DKIM key
       </button>
       <button type="button" class="quiet small" aria-disabled={verify.isRunning} onClick={() => void verify.run()}>
         Check now
@@ -133,8 +133,8 @@ function Records({ domain, mayChange, reload }: Shown) {
         ]}
       />
       {asks && (
-        <Confirm title="Make a new signing key?" verb="Make a new key" work={rotate} onClose={() => setAsks(false)}>
-          A new DKIM record is to be set. Mail is signed with the present key until the new record is found.
+        <Confirm title="Rotate the DKIM key?" verb="Rotate" work={rotate} onClose={() => setAsks(false)}>
+          You have to set a new DKIM record. Mail is signed with the present key until the new record is found.
         </Confirm>
       )}
     </Section>
@@ -150,14 +150,14 @@ function Tracking({ domain, mayChange, reload }: Shown) {
     <Section title="Tracking">
       <fieldset class="bare" disabled={!mayChange}>
         <Check
-          label="Count opened mail"
+          label="Open tracking"
           name="open_tracking"
           checked={domain.open_tracking}
-          hint="A picture of one pixel is added to mail in HTML."
+          hint="Adds a picture of one pixel to HTML messages."
           onChange={(event) => void change.run({ open_tracking: event.currentTarget.checked })}
         />
         <Check
-          label="Count clicks"
+          label="Click tracking"
           name="click_tracking"
           checked={domain.click_tracking}
           hint="Links lead through the platform."
@@ -178,7 +178,7 @@ function Danger({ domain: { id, name, project_id } }: { domain: Domain }) {
       warning="Its signing key is deleted with it."
       remove={async () => {
         await request(DELETE, { id });
-        navigate(`/projects/${project_id}/mail`);
+        navigate(`/projects/${project_id}/email_domains`);
       }}
     />
   );

@@ -1,4 +1,4 @@
-// The folder is the registry: every class that a file of models/ or of a group's folder exports is a kind.
+// The kinds. The folder is their list: every class that a file of models/ or of a group's folder exports is a kind.
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { registeredFiles } from '../../core/folder_registry';

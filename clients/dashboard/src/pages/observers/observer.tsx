@@ -1,4 +1,4 @@
-// A monitor: its response times, and its incidents one after the other.
+// An observer: its response times, and its incidents one after the other.
 import { useMemo, useState } from 'preact/hooks';
 import { request } from '../../api/client';
 import { graphql, type ResultOf } from '../../api/graphql';
@@ -12,10 +12,10 @@ import { Ago, durationText } from '../../parts/time';
 import { navigate } from '../../router';
 import { mayActAs } from '../../session';
 import { percentText } from './list';
-import { Told } from './told';
+import { ObserverNotifiers } from './notifiers';
 
-const MONITOR = graphql(`
-  query Monitor($id: ID!) {
+const OBSERVER = graphql(`
+  query Observer($id: ID!) {
     getObserver(id: $id) {
       id
       project_id
@@ -70,51 +70,51 @@ const MONITOR = graphql(`
   }
 `);
 const CHECK = graphql(`
-  mutation CheckMonitor($id: ID!) {
+  mutation CheckObserver($id: ID!) {
     checkObserver(id: $id) {
       id
     }
   }
 `);
 const ENABLE = graphql(`
-  mutation EnableMonitor($id: ID!, $input: UpdateObserverInput!) {
+  mutation EnableObserver($id: ID!, $input: UpdateObserverInput!) {
     updateObserver(id: $id, input: $input) {
       id
     }
   }
 `);
 const DELETE = graphql(`
-  mutation DeleteMonitor($id: ID!) {
+  mutation DeleteObserver($id: ID!) {
     deleteObserver(id: $id)
   }
 `);
 
-type Answer = ResultOf<typeof MONITOR>;
-type Monitor = Answer['getObserver'];
+type Answer = ResultOf<typeof OBSERVER>;
+type Observer = Answer['getObserver'];
 type Incident = Answer['listObserverIncidents']['data'][number];
 type Result = Answer['listObserverResults']['data'][number];
 
 const POLL_MS = 15_000;
 
-export function MonitorPage({ id }: { id: string }) {
-  const { data, error, reload } = useQuery(MONITOR, { id }, POLL_MS);
-  const monitor = data?.getObserver;
-  const mayChange = mayActAs('developer', monitor?.project_id);
+export function ObserverPage({ id }: { id: string }) {
+  const { data, error, reload } = useQuery(OBSERVER, { id }, POLL_MS);
+  const observer = data?.getObserver;
+  const mayChange = mayActAs('developer', observer?.project_id);
   return (
     <Page
-      title={monitor?.name ?? 'Monitor'}
-      beside={monitor && <Status value={monitor.status} />}
-      trail={monitor ? [{ href: `/projects/${monitor.project_id}/monitors`, label: 'Monitors' }] : []}
-      actions={monitor && mayChange && <Actions monitor={monitor} reload={reload} />}
-      projectId={monitor?.project_id}
+      title={observer?.name ?? 'Observer'}
+      beside={observer && <Status value={observer.status} />}
+      trail={observer ? [{ href: `/projects/${observer.project_id}/observers`, label: 'Observers' }] : []}
+      actions={observer && mayChange && <Actions observer={observer} reload={reload} />}
+      projectId={observer?.project_id}
       command={`svc api listObserverIncidents ${id}`}
     >
-      {(!data || !monitor) && <Waiting error={error} rows={6} />}
-      {data && monitor && (
+      {(!data || !observer) && <Waiting error={error} rows={6} />}
+      {data && observer && (
         <>
-          <Facts facts={factsOf(monitor)} />
-          <Checks results={data.listObserverResults.data} isMetric={monitor.type === 'metric'} />
-          <Told monitor={monitor} reload={reload} />
+          <Facts facts={factsOf(observer)} />
+          <Checks results={data.listObserverResults.data} isMetric={observer.type === 'metric'} />
+          <ObserverNotifiers observer={observer} reload={reload} />
           <Timeline incidents={data.listObserverIncidents.data} />
         </>
       )}
@@ -122,16 +122,16 @@ export function MonitorPage({ id }: { id: string }) {
   );
 }
 
-function factsOf({ uptime, metric, ...monitor }: Monitor): [string, preact.ComponentChildren][] {
+function factsOf({ uptime, metric, ...observer }: Observer): [string, preact.ComponentChildren][] {
   const what = uptime
     ? `${uptime.method} ${uptime.target}`
     : metric && `${metric.metric} of ${metric.resource_id} ${metric.operator} ${metric.threshold}`;
   return [
     ['What', <span class="clip">{what}</span>],
-    ['Up in 30 days', percentText(monitor.uptime_percent_30d)],
-    ['Checked every', `${monitor.interval_seconds} s`],
-    ['An incident begins after', inARow(monitor.failure_threshold, 'failure', 'failures')],
-    ['It ends after', inARow(monitor.recovery_threshold, 'success', 'successes')],
+    ['Uptime in 30 days', percentText(observer.uptime_percent_30d)],
+    ['Interval', `${observer.interval_seconds} s`],
+    ['An incident opens after', inARow(observer.failure_threshold, 'failure', 'failures')],
+    ['It is resolved after', inARow(observer.recovery_threshold, 'success', 'successes')],
   ];
 }
 
@@ -152,7 +152,7 @@ function Checks({ results, isMetric }: { results: readonly Result[]; isMetric: b
     }));
   }, [results, isMetric]);
   const [last, first] = [results[0], results.at(-1)];
-  if (!last || !first) return <p class="faint">Nothing has been checked yet.</p>;
+  if (!last || !first) return <p class="faint">No checks yet.</p>;
   const title = isMetric ? 'Value' : 'Response time';
   return (
     <Section title={title}>
@@ -170,7 +170,7 @@ function Checks({ results, isMetric }: { results: readonly Result[]; isMetric: b
 function Timeline({ incidents }: { incidents: readonly Incident[] }) {
   return (
     <Section title="Incidents">
-      {incidents.length === 0 && <p class="faint">There has been no incident.</p>}
+      {incidents.length === 0 && <p class="faint">No incidents yet.</p>}
       <ol class="timeline">
         {incidents.map((incident) => (
           <li key={incident.id}>
@@ -188,25 +188,25 @@ function Timeline({ incidents }: { incidents: readonly Incident[] }) {
 }
 
 function toldText({ notifications }: Incident): string {
-  if (!notifications.length) return 'Nobody was told.';
+  if (!notifications.length) return 'No notifications were sent.';
   const counts = new Map<string, number>();
   for (const { status } of notifications) counts.set(status, (counts.get(status) ?? 0) + 1);
   return `Notifications: ${[...counts].map(([status, count]) => `${count} ${status}`).join(', ')}.`;
 }
 
-function Actions({ monitor, reload }: { monitor: Monitor; reload(): Promise<void> }) {
+function Actions({ observer, reload }: { observer: Observer; reload(): Promise<void> }) {
   const [asks, setAsks] = useState(false);
   const check = useAction(async () => {
-    await request(CHECK, { id: monitor.id });
+    await request(CHECK, { id: observer.id });
     await reload();
   });
   const enable = useAction(async () => {
-    await request(ENABLE, { id: monitor.id, input: { enabled: !monitor.enabled } });
+    await request(ENABLE, { id: observer.id, input: { enabled: !observer.enabled } });
     await reload();
   });
   const remove = async (): Promise<void> => {
-    await request(DELETE, { id: monitor.id });
-    navigate(`/projects/${monitor.project_id}/monitors`);
+    await request(DELETE, { id: observer.id });
+    navigate(`/projects/${observer.project_id}/observers`);
   };
   return (
     <>
@@ -214,14 +214,14 @@ function Actions({ monitor, reload }: { monitor: Monitor; reload(): Promise<void
         Check now
       </button>
       <button type="button" class="quiet" onClick={() => void enable.run()}>
-        {monitor.enabled ? 'Pause' : 'Resume'}
+        {observer.enabled ? 'Pause' : 'Resume'}
       </button>
       <button type="button" class="quiet" onClick={() => setAsks(true)}>
         Delete
       </button>
       <Problem error={check.error ?? enable.error} />
       {asks && (
-        <Confirm title={`Delete ${monitor.name}?`} verb="Delete" work={remove} onClose={() => setAsks(false)}>
+        <Confirm title={`Delete ${observer.name}?`} verb="Delete" work={remove} onClose={() => setAsks(false)}>
           Its incidents and its measurements are deleted with it.
         </Confirm>
       )}

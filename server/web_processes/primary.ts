@@ -22,7 +22,7 @@ import { checkFigures } from '../../models/observers/observer/claim';
 import { poolSizeThatFits } from '../platform/connection_budget';
 import { mailPages } from '../http/mail_pages';
 import { metricSum } from './metrics';
-import { startWebProcesses } from './web_processes';
+import { startWebProcesses } from './processes';
 import type { Platform } from '../platform/platform';
 import type { Running } from '../program';
 import { closable, openWorker, type BeforeListening, type Opened, type Service } from '../service';
@@ -32,7 +32,7 @@ import { closable, openWorker, type BeforeListening, type Opened, type Service }
  * @param waiting answers at the port until they can
  * @throws StartupError for a taken port, or too few connections to PostgreSQL
  */
-export function startCluster(
+export function startPrimary(
   platform: Platform,
   beforeListening: BeforeListening = async () => {},
   waiting: Server | null = null,

@@ -7,7 +7,7 @@ import { addressBlock } from '../../core/protocols/addresses';
 import type { Platform } from '../platform/platform';
 import { memoryLimiter } from '../../rest/rate_limit';
 
-export interface Strangers {
+export interface AnonymousLimits {
   /** Counts a text, before it is read. @throws rate_limited */
   chargeText(ctx: Context, query: string): void;
   /** Counts the root fields of a text that is within the limits. @throws rate_limited */
@@ -19,7 +19,7 @@ export interface Strangers {
 /** More than the texts of all pages and tools. */
 const TEXTS_MAX = 1_000;
 
-export function openStrangers({ attempts, config }: Platform): Strangers {
+export function openAnonymousLimits({ attempts, config }: Platform): AnonymousLimits {
   const known = new Set<string>();
   // In memory, whatever the store of rate limits: rows of addresses would be a way to fill it.
   const fields = memoryLimiter({ read: config.rateLimitRead, write: 0, deploy: 0 });

@@ -1,4 +1,4 @@
-// What stands by a database and goes with it. The loop tears it down behind the answer; the users go with the row.
+// What a deleted database takes along. The loop tears it down behind the answer; the users go with the row.
 import type { Context } from '../../../core/context';
 import { problem } from '../../../core/errors';
 import { limits } from '../../../core/limits';
@@ -23,8 +23,8 @@ export async function requireDetached(ctx: Context, databaseId: string): Promise
   });
 }
 
-/** Endpoints, replicas and backups, except for the last backup, which goes after its days of grace. */
-export async function releaseChildren(ctx: Context, databaseId: string): Promise<void> {
+/** Tears down endpoints, replicas and backups, except for the last backup, which is kept for its days of grace. */
+export async function removeDatabaseDependents(ctx: Context, databaseId: string): Promise<void> {
   await ctx.sql.query(SPANS, [databaseId]);
   const [last] = await ctx.sql.query<{ id: string }>(LAST, [databaseId, limits.databaseGraceDays]);
   const values = [databaseId, last?.id ?? ''];

@@ -1,4 +1,4 @@
-// What watches the applications of a project, and the addresses of others.
+// The observers of a project.
 import { request } from '../../api/client';
 import { graphql } from '../../api/graphql';
 import { useAction } from '../../api/use_query';
@@ -9,8 +9,8 @@ import { Ago } from '../../parts/time';
 import { navigate } from '../../router';
 import { NewSection, ProjectList } from '../project_list';
 
-const MONITORS = graphql(`
-  query Monitors($id: ID!, $cursor: String) {
+const OBSERVERS = graphql(`
+  query Observers($id: ID!, $cursor: String) {
     listObservers(project_id: $id, limit: 50, cursor: $cursor, sort: "name") {
       data {
         id
@@ -36,7 +36,7 @@ const MONITORS = graphql(`
   }
 `);
 const CREATE = graphql(`
-  mutation CreateMonitor($project_id: ID!, $input: CreateObserverInput!) {
+  mutation CreateObserver($project_id: ID!, $input: CreateObserverInput!) {
     createObserver(project_id: $project_id, input: $input) {
       id
     }
@@ -45,39 +45,37 @@ const CREATE = graphql(`
 
 const FIELDS = ['name', 'target', 'interval_seconds', 'failure_threshold'];
 
-export function Monitors({ id }: { id: string }) {
+export function Observers({ id }: { id: string }) {
   return (
     <ProjectList
       id={id}
-      title="Monitors"
-      query={MONITORS}
+      title="Observers"
+      query={OBSERVERS}
       listOf={(data) => data.listObservers}
       command={`svc api listObservers --project ${id}`}
       empty={{
-        title: 'Nothing is watched yet',
-        text:
-          'A monitor asks an address again and again, and tells its notifiers when it does not answer as it ' +
-          'should.',
+        title: 'No observers yet',
+        text: 'An observer checks a URL at an interval, and sends messages through its notifiers when checks fail.',
         command:
           'svc api createObserver --field name=Shop --field type=uptime ' +
           `--field uptime.target=https://shop.example.com/ --project ${id}`,
       }}
-      table={(monitors) => (
-        <Table label="Monitors" head={['Name', 'Status', 'What', 'Up in 30 days', 'Last check']}>
-          {monitors.map((monitor) => (
-            <tr key={monitor.id}>
+      table={(observers) => (
+        <Table label="Observers" head={['Name', 'Status', 'Target', 'Uptime in 30 days', 'Last check']}>
+          {observers.map((observer) => (
+            <tr key={observer.id}>
               <th scope="row">
-                <a href={`/monitors/${monitor.id}`}>{monitor.name}</a>
+                <a href={`/observers/${observer.id}`}>{observer.name}</a>
               </th>
               <td>
-                <Status value={monitor.status} />
+                <Status value={observer.status} />
               </td>
               <td>
-                <span class="clip">{monitor.uptime?.target ?? monitor.metric?.metric}</span>
+                <span class="clip">{observer.uptime?.target ?? observer.metric?.metric}</span>
               </td>
-              <td>{percentText(monitor.uptime_percent_30d)}</td>
+              <td>{percentText(observer.uptime_percent_30d)}</td>
               <td>
-                <Ago time={monitor.last_result?.checked_at} />
+                <Ago time={observer.last_result?.checked_at} />
               </td>
             </tr>
           ))}
@@ -100,15 +98,15 @@ function Create({ projectId }: { projectId: string }) {
     const numbers = { interval_seconds: Number(interval_seconds), failure_threshold: Number(failure_threshold) };
     const input = { name, type: 'uptime' as const, uptime: { target }, ...numbers };
     const { createObserver } = await request(CREATE, { project_id: projectId, input });
-    navigate(`/monitors/${createObserver.id}`);
+    navigate(`/observers/${createObserver.id}`);
   });
   const number = { type: 'number', required: true, min: 1 };
   return (
-    <NewSection title="New monitor" action={action} verb="Create monitor" fields={FIELDS}>
+    <NewSection title="New observer" action={action} verb="Create observer" fields={FIELDS}>
       <Field label="Name" {...fields.of('name', action)} required placeholder="Shop" />
-      <Field label="Address" {...fields.of('target', action)} required placeholder="https://shop.example.com/" />
-      <Field label="Seconds between checks" {...fields.of('interval_seconds', action)} {...number} />
-      <Field label="Failures in a row that are an incident" {...fields.of('failure_threshold', action)} {...number} />
+      <Field label="URL" {...fields.of('target', action)} required placeholder="https://shop.example.com/" />
+      <Field label="Interval in seconds" {...fields.of('interval_seconds', action)} {...number} />
+      <Field label="Failures in a row before an incident" {...fields.of('failure_threshold', action)} {...number} />
     </NewSection>
   );
 }

@@ -19,7 +19,7 @@ type Config = Input['config'];
 
 /** Of each type the field that it needs. */
 const TARGETS: Record<Type, { title: string; field: keyof Config; label: string; example: string; type?: string }> = {
-  email: { title: 'E-mail', field: 'addresses', label: 'Addresses, with commas between', example: 'ops@example.com' },
+  email: { title: 'E-mail', field: 'addresses', label: 'Addresses, separated by commas', example: 'ops@example.com' },
   slack: {
     ...{ title: 'Slack', field: 'webhook_url', label: 'Incoming webhook of Slack', type: 'url' },
     example: 'https://hooks.slack.com/services/…',
@@ -29,7 +29,7 @@ const TARGETS: Record<Type, { title: string; field: keyof Config; label: string;
     example: 'https://discord.com/api/webhooks/…',
   },
   webhook: {
-    ...{ title: 'Webhook', field: 'url', label: 'Address that is called', type: 'url' },
+    ...{ title: 'Webhook', field: 'url', label: 'URL', type: 'url' },
     example: 'https://ops.example.com/hooks/platform',
   },
   pagerduty: {
@@ -57,7 +57,7 @@ export function NewNotifier({ projectId, made }: { projectId: string; made(id: s
         <div class="columns">
           <Field label="Name" {...fields.of('name', action)} required placeholder="On call" />
           <Select
-            label="By"
+            label="Type"
             name="type"
             value={type}
             options={TYPES}

@@ -41,12 +41,12 @@ export function EmailDomains({ id }: { id: string }) {
   return (
     <ProjectList
       id={id}
-      title="Mail"
+      title="Email domains"
       query={DOMAINS}
       listOf={({ listEmailDomains }) => listEmailDomains}
       command={`svc api listEmailDomains --project ${id}`}
       empty={{
-        title: 'No domain for mail yet',
+        title: 'No email domains yet',
         text: 'Mail is sent from addresses of a domain whose records say that the platform may send it.',
         command: `svc api createEmailDomain --field name=example.com --project ${id}`,
       }}
@@ -63,11 +63,11 @@ function DomainTable({
   domains: readonly ResultOf<typeof DOMAINS>['listEmailDomains']['data'][number][];
 }) {
   return (
-    <Table label="Domains for mail" head={['Name', 'Status', 'Records', 'Checked']}>
+    <Table label="Email domains" head={['Name', 'Status', 'Records', 'Checked']}>
       {domains.map((domain) => (
         <tr key={domain.id}>
           <th scope="row">
-            <a href={`/mail_domains/${domain.id}`}>{domain.name}</a>
+            <a href={`/email_domains/${domain.id}`}>{domain.name}</a>
           </th>
           <td>
             <Status value={domain.status} title={domain.status_reason} />
@@ -88,7 +88,7 @@ function Create({ projectId }: { projectId: string }) {
     const { name, dns } = fields.values;
     const input = { name: name.trim(), dns: dns as (typeof MODES)[number]['value'] };
     const { createEmailDomain } = await request(CREATE, { project_id: projectId, input });
-    navigate(`/mail_domains/${createEmailDomain.id}`);
+    navigate(`/email_domains/${createEmailDomain.id}`);
   });
   return (
     <NewSection title="New domain" verb="Add the domain" action={action} fields={['name', 'dns']}>

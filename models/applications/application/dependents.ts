@@ -1,4 +1,4 @@
-// What stands by an application and goes, or becomes free, with it.
+// What a deleted application takes along, and the volumes that it gives back.
 import type { Context } from '../../../core/context';
 import { changeRows, NEW_VERSION, tearDownRows } from '../../../db/loop_rows';
 import { named } from '../../../db/statement';
@@ -14,10 +14,10 @@ const LOCK_VOLUMES = named(
 );
 
 /**
- * Variables, attachments and process types go at once, domains and previews behind the answer; volumes stay with their
- * data.
+ * Removes variables, attachments and process types at once; domains and previews are torn down by the loop. Volumes are
+ * detached and keep their data.
  */
-export async function releaseDependents(ctx: Context, applicationId: string): Promise<void> {
+export async function removeApplicationDependents(ctx: Context, applicationId: string): Promise<void> {
   const own = { where: OF_APPLICATION, values: [applicationId] };
   // An attached volume can't be deleted, so none in tear-down is missed; the condition lets the index serve.
   await changeRows(ctx.sql, { ...own, table: 'volumes', set: `${DETACHED}, ${NEW_VERSION}` });

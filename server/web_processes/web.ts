@@ -1,4 +1,4 @@
-// One of several processes that serve the API, started by the first one (cluster.ts) with settings in which everything
+// One of several processes that serve the API, started by the first one (primary.ts) with settings in which everything
 // is decided: where the database is, how many connections, the ports of the ingress. It ends when the first one is
 // gone.
 import '../heap';
