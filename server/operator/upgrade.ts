@@ -7,7 +7,7 @@ import { loadConfig } from '../../core/config';
 import { settingsFileOf } from '../setup/settings_file';
 import { CommandError } from '../command_error';
 import { type Command, type Input, type Output } from './command';
-import { momentOf, backupsOf } from '../upgrade/control_backup';
+import { momentOf, controlBackupsOf } from '../upgrade/control_backup';
 import { beginUpgrade } from '../upgrade/begin';
 import { carryOut, outcomeOf, STEPS } from '../upgrade/carry_out';
 import { currentVersion, findInstallation, versionBefore, type Installation } from '../upgrade/installation';
@@ -67,8 +67,8 @@ async function upgrade(input: Input): Promise<Output> {
     throw new CommandError(`${file} is not a file, and ${asked} is no version such as 1.2.3`);
   if (file === null && loadConfig(process.env).releasesUrl === null)
     throw new CommandError(
-      `RELEASES_URL is not set in ${settingsFileOf() ?? 'the environment'}: set it to where releases are, or name the ` +
-        'file of one',
+      `RELEASES_URL is not set in ${settingsFileOf() ?? 'the environment'}: ` +
+        'set it to where releases are, or name the file of one',
     );
   return begin(installation, { kind: 'upgrade', to: isVersion ? asked : null, file, restores: null });
 }
@@ -87,7 +87,7 @@ async function requireBackup(moment: string, version: string): Promise<void> {
   const config = loadConfig(process.env);
   if (config.databaseUrl !== null)
     throw new CommandError('the database of DATABASE_URL is not restored by this program: do it with pg_restore');
-  const moments = (await backupsOf(config, version)).map(momentOf);
+  const moments = (await controlBackupsOf(config, version)).map(momentOf);
   if (!moments.includes(moment))
     throw new CommandError(
       moments.length

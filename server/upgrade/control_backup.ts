@@ -29,7 +29,7 @@ export function momentOf(name: string): string {
 }
 
 /** Complete backups of a version, newest first. */
-export async function backupsOf(config: Config, version: string): Promise<string[]> {
+export async function controlBackupsOf(config: Config, version: string): Promise<string[]> {
   const names = await readdir(backupsDirectory(config)).catch(() => [] as string[]);
   return names
     .filter((name) => name.endsWith(`Z-${version}`))

@@ -150,7 +150,7 @@ asRoot('an operator upgrades in the dashboard, sees the steps while the API rest
   expect(codes.sort()).toEqual(['invalid_state', undefined]);
   const up = await follow();
   expect([up.outcome, up.summary]).toEqual(['done', `The upgrade from ${version} to ${NEXT} is done.`]);
-  expect([...up.seen]).toEqual(expect.arrayContaining(['wait until all is well that was well before']));
+  expect([...up.seen]).toEqual(expect.arrayContaining(['wait until every part is healthy that was healthy before']));
   expect([await machine.current(), await machine.served()]).toEqual([NEXT, NEXT]);
   expect((await ask(STATE)).data).toMatchObject({
     installation: { version: NEXT, newer_release: null },

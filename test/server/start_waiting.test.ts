@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers server/service.ts server/cluster server/http/waiting_port.ts */
+/** @tier heavy @quarter 3 @covers server/service.ts server/web_processes server/http/waiting_port.ts */
 // What a client meets at the port of the API while the service starts: an answer, and a refused connection never again.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -7,11 +7,11 @@ const OTHERS = [
   ...['core/process/background.ts', 'core/process/close_servers.ts', 'drivers/kubernetes/client/pod_stream.ts'],
   // The ingress is a process without an admin port; the control plane is told what it does.
   ...['engines/ingress/http/http.ts', 'engines/ingress/process/program.ts', 'engines/ingress/tls_contexts.ts'],
-  ...['jobs/deployments/deployment/row.ts', 'rest/event_stream.ts'],
+  ...['jobs/workflow.ts', 'rest/event_stream.ts'],
   // It measures how late itself is.
   'server/agents/observers/check_loop.ts',
-  ...['server/cluster/web_processes.ts', 'server/http/drain.ts', 'server/http/source_uploads.ts'],
-  'server/runs/session.ts',
+  ...['server/http/drain.ts', 'server/http/source_uploads.ts'],
+  ...['server/runs/session.ts', 'server/web_processes/processes.ts'],
 ];
 
 const files = repositoryFiles().filter((file) => SERVER_SIDE.test(file));
