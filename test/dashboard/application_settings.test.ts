@@ -29,7 +29,7 @@ test('a port and a health check that are not set stay so, are set, and are unset
   await visit(page, `/applications/${id}/settings`);
   const [port, check] = [page.getByLabel('Port'), page.getByLabel('Health check')];
   expect([await port.inputValue(), await check.inputValue()]).toEqual(['', '']);
-  expect(await port.getAttribute('placeholder')).toBe('found');
+  expect(await port.getAttribute('placeholder')).toBe('detected');
 
   await page.getByLabel('Build command').fill('make');
   expect(await save()).toEqual({ build: { build_command: 'make' } });

@@ -3,7 +3,7 @@
 // start.
 import { execFile } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, statSync, existsSync } from 'node:fs';
-import { connect, createServer, type AddressInfo } from 'node:net';
+import { createServer, type AddressInfo } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -36,11 +36,10 @@ async function get(
   return { status: response.status, body: (await response.json()) as never };
 }
 
-function connects(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false));
-    socket.on('close', () => resolve(false)).end();
-  });
+/** Whether it is the API that answers, and not the port that says that it starts. */
+async function answers(port: number): Promise<boolean> {
+  const response = await fetch(`http://127.0.0.1:${port}/v2/projects`).catch(() => null);
+  return response !== null && response.status !== 503;
 }
 
 async function postVolume(
@@ -119,11 +118,11 @@ needs('bash', 'curl').test('the commands that the first start shows deploy an ap
   await program.ended;
 });
 
-test('the first key is in its file before the port of the API answers', async () => {
+test('the first key is in its file before the API answers', async () => {
   const dir = directory('early');
   const port = await freePort();
   const program = startProgram({ PLATFORM_DATA_DIR: dir, PORT: String(port) });
-  await until(() => connects(port));
+  await until(() => answers(port));
   expect(readFirstKey(dir).base_url).toBe(`http://127.0.0.1:${port}`);
   await program.ready();
   program.signal('SIGTERM');
