@@ -19,7 +19,7 @@ export interface Smoke {
 const PASSWORD = 'correct horse battery';
 const EMAIL = 'ada@example.com';
 const SET_UP = `mutation ($input: SetUpOwnerInput!) { setUpOwner(input: $input) { user { email } } }`;
-const LOOP_MS = 60_000;
+const LOOP_MS = 240_000;
 
 /* oxlint-disable typescript/no-explicit-any -- answers are whatever the program sends */
 type Call = (method: string, place: string, body?: object, headers?: Record<string, string>) => Promise<any>;
