@@ -33,6 +33,8 @@ const NO_SECRETS: Record<string, string> = {
   'NotifierHeader.value': 'masked',
   'ObserverHeader.value': 'masked',
   'PresetVariable.key': 'the name of a variable',
+  'SetupRecord.value': 'a record that is published',
+  'SetupSetting.value': 'an address, a port or a name',
 };
 /** Names of what is run. */
 const CODE = /^source$|^preset$|^template$|^image$|^builder$|^branch$|repository_url|root_directory/;

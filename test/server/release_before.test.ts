@@ -15,7 +15,7 @@ import { openSmoke, type Smoke } from '../support/releases/smoke';
 import { named } from '../support/runner/programs';
 import { ROOT } from '../support/runner/repository';
 
-jest.setTimeout(240_000);
+jest.setTimeout(900_000);
 const MIGRATIONS = path.join(ROOT, 'migrations');
 
 const it = (

@@ -69,7 +69,8 @@ describe('bad days', () => {
     const child = spawnProgram(
       `
       const [options, id, remote] = JSON.parse(process.argv[1]);
-      require('./drivers/source/git').openSource(options).then((source) => {
+      const outbound = require('./test/support/outbound').anyAddress;
+      require('./drivers/source/git').openSource({ ...options, outbound }).then((source) => {
         process.stdout.write('ready');
         return source.fetch(id, remote, {}, { signal: new AbortController().signal, deadline: Infinity });
       })`,
