@@ -4,6 +4,7 @@ import pg from 'pg';
 import type { Sql, Statement } from '../core/context';
 import { limits } from '../core/limits';
 import { openBatches } from './batches';
+import { isStalePlan, noteFailure, takeConnection } from './connections';
 import { openDueNotifier } from './due_notifier';
 import { translate } from './errors';
 import { queryNamed } from './named_query';
@@ -122,8 +123,14 @@ function session(pool: pg.Pool): Session {
     inTransaction: false,
     due: (table) => due.notify(table),
     async query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+      const ask = statement.quick ? read : (...question: Question) => alone(pool, ...question);
       try {
-        return (await (statement.quick ? read(statement, values) : alone(pool, statement, values))).rows as Row[];
+        const { rows } = await ask(statement, values).catch((error: unknown) => {
+          if (!isStalePlan(error)) throw error;
+          noteFailure(pool, error);
+          return ask(statement, values);
+        });
+        return rows as Row[];
       } catch (error) {
         throw translate(error);
       }
@@ -136,10 +143,12 @@ function session(pool: pg.Pool): Session {
   };
 }
 
-async function alone(pool: pg.Pool, statement: Statement, values: readonly unknown[]): Promise<pg.QueryResult> {
-  const client = await pool.connect();
+type Question = [statement: Statement, values: readonly unknown[]];
+
+async function alone(pool: pg.Pool, ...question: Question): Promise<pg.QueryResult> {
+  const client = await takeConnection(pool);
   try {
-    return await queryNamed(client, statement, values);
+    return await queryNamed(client, ...question);
   } finally {
     client.release();
   }

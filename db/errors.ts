@@ -1,5 +1,6 @@
 // Translates errors of PostgreSQL, and of the connection to it, to the problems that clients see.
 import { types } from 'node:util';
+import { isStalePlan } from './connections';
 import { errors, problem, Problem, type ErrorCode } from '../core/errors';
 
 /**
@@ -22,7 +23,8 @@ export function translate(error: unknown): unknown {
   };
   const code = native.code ?? '';
   if (code.startsWith('23') && native.constraint) return constraintProblem(native.constraint) ?? error;
-  if (code === '40P01' || code === '40001') return deadlocked();
+  if (code === '40P01' || code === '40001') return passing('Another request was in the way.');
+  if (isStalePlan(native)) return passing('The schema of the database has changed.');
   if (UNAVAILABLE.test(code) || NETWORK.has(code) || isSocketGone(native) || code === '57014' || isTimeout(native)) {
     return problem('service_unavailable', 'The database does not answer at the moment.', {}, { 'Retry-After': '5' });
   }
@@ -32,15 +34,15 @@ export function translate(error: unknown): unknown {
 /** The Unix socket of a server that has stopped, or was killed and has been taken away. */
 const isSocketGone = ({ code, syscall }: NodeJS.ErrnoException): boolean => code === 'ENOENT' && syscall === 'connect';
 
-/** Whether PostgreSQL ended the transaction so that another could go on: the same work may be tried again. */
-export function isDeadlock(error: unknown): boolean {
+/** Whether the transaction was ended for a reason that passes: the same work may be tried again. */
+export function mayBeRepeated(error: unknown): boolean {
   return error instanceof Problem && RETRIABLE.has(error);
 }
 
 const RETRIABLE = new WeakSet<Problem>();
 
-function deadlocked(): Problem {
-  const failure = problem('service_unavailable', 'Another request was in the way.', {}, { 'Retry-After': '1' });
+function passing(detail: string): Problem {
+  const failure = problem('service_unavailable', detail, {}, { 'Retry-After': '1' });
   RETRIABLE.add(failure);
   return failure;
 }

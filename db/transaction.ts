@@ -6,6 +6,7 @@ import type pg from 'pg';
 import type { Statement } from '../core/context';
 import type { Session, TableInfo } from './control_database';
 import type { DueNotifier } from './due_notifier';
+import { noteFailure, takeConnection } from './connections';
 import { translate } from './errors';
 import { queryNamed } from './named_query';
 import { writeTogether } from './wire';
@@ -25,7 +26,7 @@ interface Parts {
  * @throws errors of `run`; the first failure of a sent statement; Error if `run` continued after a failed statement
  */
 export async function transact<T>({ pool, tables, due }: Parts, run: (session: Session) => Promise<T>): Promise<T> {
-  const client = await pool.connect();
+  const client = await takeConnection(pool);
   const sent: Promise<pg.QueryResult>[] = [];
   const dueTables = new Set<string>();
   const send = (question: () => Promise<pg.QueryResult>): void => {
@@ -36,7 +37,8 @@ export async function transact<T>({ pool, tables, due }: Parts, run: (session: S
   };
   try {
     send(() => client.query('begin'));
-    const result = await run(sessionOn(client, tables, send, dueTables));
+    const note = (error: unknown): void => noteFailure(pool, error);
+    const result = await run(sessionOn(client, tables, { send, note }, dueTables));
     send(() => client.query('commit'));
     const last = (await Promise.all(sent)).at(-1);
     if (last?.command !== 'COMMIT') throw new Error('a statement of the transaction had failed: it was rolled back');
@@ -44,7 +46,9 @@ export async function transact<T>({ pool, tables, due }: Parts, run: (session: S
     return result;
   } catch (error) {
     await client.query('rollback').catch(() => undefined); // the connection is gone, and the transaction with it
-    throw (await firstFailure(sent)) ?? error;
+    const failure = (await firstFailure(sent)) ?? error;
+    noteFailure(pool, failure);
+    throw failure;
   } finally {
     client.release();
   }
@@ -60,7 +64,7 @@ async function firstFailure(sent: Promise<unknown>[]): Promise<unknown> {
 function sessionOn(
   client: pg.PoolClient,
   tables: Map<string, TableInfo>,
-  send: (question: () => Promise<pg.QueryResult>) => void,
+  { send, note }: { send(question: () => Promise<pg.QueryResult>): void; note(failure: unknown): void },
   dueTables: Set<string>,
 ): Session {
   const self: Session = {
@@ -72,6 +76,7 @@ function sessionOn(
         writeTogether(client);
         return (await queryNamed(client, statement, values)).rows as Row[];
       } catch (error) {
+        note(error);
         throw translate(error);
       }
     },

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context, Sql } from '../../core/context';
 import type { Session } from '../../db/control_database';
-import { isDeadlock } from '../../db/errors';
+import { mayBeRepeated } from '../../db/errors';
 import { named } from '../../db/statement';
 import { visitorOf } from '../../core/process/ingress_connections';
 import { projectOfResource } from '../../models/base/project_of';
@@ -115,7 +115,7 @@ async function transact<T>(platform: Platform, ctx: Context, run: (inner: Contex
   try {
     return await attempt(platform, ctx, run);
   } catch (error) {
-    if (!isDeadlock(error)) throw error;
+    if (!mayBeRepeated(error)) throw error;
     Object.assign(ctx.reply, { status: null, etag: null });
     // Without a pause, this transaction could lock the row again before the other one, which waits for it, wakes up.
     await sleep(RETRY_PAUSE_MS);

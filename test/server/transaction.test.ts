@@ -1,6 +1,7 @@
 // Transactions and batches of reads, on a real PostgreSQL (docs/decisions/0025).
 import { problem } from '../../core/errors';
 import { openControlDatabase, type ControlDatabase } from '../../db/control_database';
+import { mayBeRepeated } from '../../db/errors';
 import { named, quick } from '../../db/statement';
 import { createEmptyDatabase, type TestDatabase } from '../support/databases/database';
 
@@ -43,6 +44,26 @@ test('what was sent and fails, fails the transaction, with its own error and not
     code: '22P02',
   });
   expect(await all()).toEqual([]);
+});
+
+test('statements that were prepared before their table got a column run on, each once', async () => {
+  const everything = named('select * from notes');
+  const insert = named('insert into notes (id) values ($1) returning *');
+  const everyConnection = (): Promise<unknown> =>
+    Promise.all([1, 2].map((id) => database.transaction((sql) => sql.query(insert, [id]))));
+  await everyConnection();
+  await Promise.all([1, 2].map(() => database.query(everything, [])));
+  await database.query(named('alter table notes add column more int default 7'), []);
+  expect(await Promise.all([1, 2].map(() => database.query(everything, [])))).toEqual(
+    [1, 2].map(() => [1, 2].map((id) => ({ id, text: null, more: 7 }))),
+  );
+  expect(await database.query(quick('select * from notes where id = 1'), [])).toEqual([{ id: 1, text: null, more: 7 }]);
+  const add = (id: number) => database.transaction((sql) => sql.query(insert, [id]));
+  await Promise.all([add(3), add(4)]);
+  await database.query(named('alter table notes drop column more'), []);
+  expect(mayBeRepeated(await add(5).catch((error: unknown) => error))).toBe(true);
+  expect(await add(5)).toEqual([{ id: 5, text: null }]);
+  expect(await all()).toEqual([1, 2, 3, 4, 5]);
 });
 
 test('what the work throws is told as it is, and nothing stays', async () => {
@@ -126,7 +147,7 @@ describe('the same statement again', () => {
     const run = database.transaction(async (sql) => {
       expect(await sql.query(every, [])).toEqual([{ id: 1, text: 'a' }]);
       await sql.query(named('alter table notes add column more int default 7'), []);
-      await expect(sql.query(every, [])).rejects.toMatchObject({ code: '0A000' });
+      await expect(sql.query(every, [])).rejects.toMatchObject({ code: 'service_unavailable' });
       throw problem('quota_exceeded');
     });
     await expect(run).rejects.toMatchObject({ code: 'quota_exceeded' });

@@ -14,6 +14,8 @@ export interface ReleaseBefore {
   migrations: string[];
   /** Whether its program does not start where the database has migrations that it does not know. */
   refusesNewerSchema: boolean;
+  /** Whether a connection goes on with statements that were prepared before their table got a column, and fails. */
+  keepsStalePlans: boolean;
 }
 
 /** A clone may lack its history, a copy of the files all of it. */
@@ -33,7 +35,11 @@ export function buildReleaseBefore(): ReleaseBefore {
   const directory = path.join(ROOT, '.cache/releases', before.commit);
   if (!fs.existsSync(directory)) build(directory);
   const migrations = migrationNames(path.join(directory, 'migrations'));
-  return { ...before, directory, migrations, refusesNewerSchema: before.refuses_newer_schema };
+  return {
+    ...{ ...before, directory, migrations },
+    refusesNewerSchema: before.refuses_newer_schema,
+    keepsStalePlans: before.keeps_stale_plans,
+  };
 }
 
 /** Built beside, and moved there whole: several runs may do it at once, and each may be killed. */
