@@ -3,7 +3,7 @@
 // PostgreSQL works off a batch one by one, so only reads that are quick belong into one, and a batch is small.
 import type pg from 'pg';
 import type { Statement } from '../core/context';
-import { takeConnection } from './connections';
+import { acquireConnection } from './connections';
 import { queryNamed } from './named_query';
 import { writeTogether } from './wire';
 
@@ -26,7 +26,7 @@ export function openBatches(pool: pg.Pool): Read {
   let called = 0;
   let isTurnOver = true;
   const leave = async (): Promise<void> => {
-    const client = await takeConnection(pool).catch((error: unknown) => {
+    const client = await acquireConnection(pool).catch((error: unknown) => {
       called -= 1;
       for (const { fail } of waiting.splice(0, READS_MAX)) fail(error);
     });

@@ -7,7 +7,7 @@ const metBy = new WeakMap<pg.Pool, number>();
 const takenAt = new WeakMap<pg.ClientBase, number>();
 
 /** @throws as pg, where there is none in time */
-export async function takeConnection(pool: pg.Pool): Promise<pg.PoolClient> {
+export async function acquireConnection(pool: pg.Pool): Promise<pg.PoolClient> {
   for (;;) {
     const client = await pool.connect();
     const met = metBy.get(pool) ?? 0;

@@ -4,7 +4,7 @@ import pg from 'pg';
 import type { Sql, Statement } from '../core/context';
 import { limits } from '../core/limits';
 import { openBatches } from './batches';
-import { isStalePlan, noteFailure, takeConnection } from './connections';
+import { isStalePlan, noteFailure, acquireConnection } from './connections';
 import { openDueNotifier } from './due_notifier';
 import { translate } from './errors';
 import { queryNamed } from './named_query';
@@ -146,7 +146,7 @@ function session(pool: pg.Pool): Session {
 type Question = [statement: Statement, values: readonly unknown[]];
 
 async function alone(pool: pg.Pool, ...question: Question): Promise<pg.QueryResult> {
-  const client = await takeConnection(pool);
+  const client = await acquireConnection(pool);
   try {
     return await queryNamed(client, ...question);
   } finally {

@@ -6,7 +6,7 @@ import type pg from 'pg';
 import type { Statement } from '../core/context';
 import type { Session, TableInfo } from './control_database';
 import type { DueNotifier } from './due_notifier';
-import { noteFailure, takeConnection } from './connections';
+import { noteFailure, acquireConnection } from './connections';
 import { translate } from './errors';
 import { queryNamed } from './named_query';
 import { writeTogether } from './wire';
@@ -26,7 +26,7 @@ interface Parts {
  * @throws errors of `run`; the first failure of a sent statement; Error if `run` continued after a failed statement
  */
 export async function transact<T>({ pool, tables, due }: Parts, run: (session: Session) => Promise<T>): Promise<T> {
-  const client = await takeConnection(pool);
+  const client = await acquireConnection(pool);
   const sent: Promise<pg.QueryResult>[] = [];
   const dueTables = new Set<string>();
   const send = (question: () => Promise<pg.QueryResult>): void => {

@@ -47,6 +47,9 @@ async function nothingLeftOf(id: string): Promise<void> {
   await replayed(id);
   const unit = path.join(plant.runtimeDir, 'units', id);
   await waitFor('no unit', () => Promise.resolve(!existsSync(unit)));
+  // Else the next order would be met by this run, when its lease ends.
+  const isAtRest = 'select 1 from runs where id = $1 and lease_until is null and next_at is null';
+  await waitFor('the row at rest', async () => (await plant.sql(isAtRest, [id])).length === 1, 60_000);
   await nothingOrphaned(plant);
 }
 
