@@ -74,7 +74,7 @@ test('the page of the domain shows records, where names lead, and follows them',
   await page.getByLabel('Domain', { exact: true }).fill('example.com');
   await page.getByText('More', { exact: true }).click();
   await page.getByLabel('Public addresses').fill(HERE);
-  await page.getByRole('button', { name: 'Show anew' }).click();
+  await page.getByRole('button', { name: 'Show the records again' }).click();
   await page.getByRole('heading', { name: 'Where the names lead' }).waitFor();
   await page.getByText('leads to 192.0.2.99, which is not this machine').waitFor();
   await page.getByText('The settings of a checkout or a container').waitFor();

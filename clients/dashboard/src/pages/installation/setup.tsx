@@ -122,7 +122,7 @@ function Choice({ begun }: { begun(started: Started): void }) {
           </div>
         </details>
         <p>
-          <button type="submit">{input ? 'Show anew' : 'Show what it needs'}</button>
+          <button type="submit">{input ? 'Show the records again' : 'Show what it needs'}</button>
         </p>
       </form>
       {input && <Planned key={JSON.stringify(input)} input={input} obstacle={state.setup_obstacle} begun={begun} />}
