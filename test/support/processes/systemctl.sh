@@ -25,7 +25,7 @@ stop() {
 
 start() {
   kill -0 "$(cat supervisor 2>/dev/null)" 2>/dev/null && return
-  (supervise </dev/null >/dev/null 2>&1 & echo $! >supervisor)
+  (supervise </dev/null >/dev/null 2>&1 9>&- & echo $! >supervisor)
   while [ ! -s pid ]; do sleep 0.05; done
 }
 
@@ -39,10 +39,17 @@ carry_out() {
   done
 }
 
+# One after the other, as the jobs of systemd: who asked for one may be killed, and ask for the next.
+serially() {
+  exec 9>jobs
+  flock 9
+  for job in "$@"; do "$job"; done
+}
+
 case "$1 $2" in
-  'restart platform.service') stop; start ;;
-  'stop platform.service') stop ;;
-  'start platform.service') start ;;
+  'restart platform.service') serially stop start ;;
+  'stop platform.service') serially stop ;;
+  'start platform.service') serially start ;;
   'show platform.service')
     pid=$(cat pid 2>/dev/null)
     kill -0 "${pid:-none}" 2>/dev/null || pid=0
