@@ -79,7 +79,9 @@ async function runWorkflowStep<Row extends LoopRow, Step extends WorkflowStep<Ro
 ): Promise<Outcome | 'done'> {
   const isCanceled = async (): Promise<boolean> => (await workflow.isCanceled?.(row, ctx).catch(() => false)) ?? false;
   const stop = new AbortController();
-  const poll = setInterval(() => void isCanceled().then((canceled) => canceled && stop.abort()), POLL_MS);
+  const poll = workflow.isCanceled
+    ? setInterval(() => void isCanceled().then((canceled) => canceled && stop.abort()), POLL_MS)
+    : undefined;
   const time = step.ownTimeLimit ? undefined : workflow.time;
   const leftMs = time?.leftMs(row, ctx) ?? null;
   const timer = leftMs === null ? undefined : setTimeout(() => stop.abort(), Math.max(0, leftMs));

@@ -2,12 +2,13 @@
 // writes, and the unit carries it out.
 import type { Config } from '../../core/config';
 import { problem } from '../../core/errors';
+import { toSentence } from '../../core/sentence';
 import type { InstallationControl, UpgradeProgress } from '../../core/catalog/installation_control';
 import { CommandError } from '../command_error';
 import { beginUpgrade } from '../upgrade/begin';
 import { outcomeOf, STEPS } from '../upgrade/carry_out';
 import { findInstallation, installationOrNull, versionBefore } from '../upgrade/installation';
-import { readJournal, type Journal } from '../upgrade/journal';
+import { newestJournal, type Journal } from '../upgrade/journal';
 import { requireSystemd } from '../upgrade/service_unit';
 import { isSetupRunning } from './setups';
 
@@ -25,7 +26,7 @@ export function upgradesOf(config: Pick<Config, 'releasesUrl'>): Upgrades {
     },
     lastUpgrade() {
       const installation = installationOrNull();
-      const journal = installation && (readJournal(installation, 'state') ?? readJournal(installation, 'last'));
+      const journal = installation && newestJournal(installation);
       return journal && progressOf(journal);
     },
     async beginUpgrade(version) {
@@ -45,7 +46,7 @@ function obstacle(): string | null {
     findInstallation();
     requireSystemd();
   } catch (error) {
-    if (error instanceof CommandError) return sentence(error.message);
+    if (error instanceof CommandError) return toSentence(error.message);
     throw error;
   }
   if (process.getuid?.() !== 0)
@@ -66,7 +67,7 @@ async function begin(wanted: Pick<Journal, 'kind' | 'to' | 'file' | 'restores'>)
   try {
     await beginUpgrade(findInstallation(), wanted);
   } catch (error) {
-    if (error instanceof CommandError) throw problem('invalid_state', sentence(error.message));
+    if (error instanceof CommandError) throw problem('invalid_state', toSentence(error.message));
     throw error;
   }
 }
@@ -85,8 +86,4 @@ function progress(journal: Journal): Pick<UpgradeProgress, 'summary' | 'steps'> 
     return index === at ? stateAt : 'open';
   };
   return { summary: outcomeOf(journal), steps: steps.map(({ title }, index) => ({ title, state: stateOf(index) })) };
-}
-
-function sentence(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 }

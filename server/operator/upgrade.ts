@@ -6,12 +6,12 @@ import semver from 'semver';
 import { loadConfig } from '../../core/config';
 import { settingsFileOf } from '../setup/settings_file';
 import { CommandError } from '../command_error';
-import { type Command, type Input, type Output } from './command';
+import type { Command, Input, Output } from './command';
 import { momentOf, controlBackupsOf } from '../upgrade/control_backup';
 import { beginUpgrade } from '../upgrade/begin';
 import { carryOut, outcomeOf, STEPS } from '../upgrade/carry_out';
 import { currentVersion, findInstallation, versionBefore, type Installation } from '../upgrade/installation';
-import { readJournal, type Journal } from '../upgrade/journal';
+import { newestJournal, readJournal, type Journal } from '../upgrade/journal';
 import { systemctl, UPGRADE_UNIT } from '../upgrade/service_unit';
 
 const POLL_MS = 300;
@@ -54,7 +54,7 @@ async function upgrade(input: Input): Promise<Output> {
     return { rows: [], ok: journal?.outcome !== 'failed' };
   }
   if (input.has('status')) {
-    const journal = readJournal(installation, 'state') ?? readJournal(installation, 'last');
+    const journal = newestJournal(installation);
     return journal
       ? outputOf(journal)
       : { rows: [{ version: currentVersion(installation), outcome: 'never upgraded' }] };

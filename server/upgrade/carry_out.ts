@@ -1,6 +1,7 @@
 // Carries out what the journal says, from where it stands: this is what the unit platform-upgrade.service runs, after a
 // power cut too.
 import type { Config } from '../../core/config';
+import { toSentence } from '../../core/sentence';
 import { pruneBackups } from './control_backup';
 import { backupStep, checkStep, clearStaging, doctorStep, fetchStep, measureStep, unpackStep } from './prepare_steps';
 import { restartStep, restoreStep, switchStep, targetStep, tidyStep, watchStep } from './change_steps';
@@ -75,7 +76,7 @@ async function goBack(job: Job, steps: readonly Step[], print: (line: string) =>
       await undo?.(job);
     } catch (error) {
       journal.outcome = 'failed';
-      journal.notes.push(sentence(reasonOf(error)));
+      journal.notes.push(toSentence(reasonOf(error)));
     }
   }
 }
@@ -91,16 +92,12 @@ export function outcomeOf({ kind, from, to, outcome, reason }: Journal): string 
       ? `The upgrade from ${from}${to ? ` to ${to}` : ''}`
       : `The rollback from ${from}${to ? ` to ${to}` : ''}`;
   if (outcome === 'done') return `${what} is done.`;
-  if (outcome === 'undone') return `${what} was not made, and ${from} serves as before: ${sentence(reason ?? '')}`;
-  if (outcome === 'failed') return `${what} failed, and could not be undone: ${sentence(reason ?? '')}`;
+  if (outcome === 'undone') return `${what} was not made, and ${from} serves as before: ${toSentence(reason ?? '')}`;
+  if (outcome === 'failed') return `${what} failed, and could not be undone: ${toSentence(reason ?? '')}`;
   return `${what} is under way.`;
 }
 
 function reasonOf(error: unknown): string {
   const text = error instanceof Error ? (error.message.split('\n')[0] as string) : String(error);
   return /no space left on device|quota exceeded/i.test(text) ? `${text}: make room first` : text;
-}
-
-function sentence(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 }

@@ -55,6 +55,11 @@ export function readJournal(installation: Installation, name: Name): Journal | n
   }
 }
 
+/** That of the upgrade or rollback that is under way, else of the last one. */
+export function newestJournal(installation: Installation): Journal | null {
+  return readJournal(installation, 'state') ?? readJournal(installation, 'last');
+}
+
 /** @returns false where another upgrade has begun and not ended */
 export async function beginJournal(installation: Installation, journal: Journal): Promise<boolean> {
   await mkdir(installation.staging, { recursive: true, mode: 0o700 });
