@@ -63,6 +63,20 @@ test('the first Tab skips the frame', async () => {
   expect(pathOf()).toBe(project());
 });
 
+test('a key that comes right after the one that opens a question reaches it', async () => {
+  await visit(page, '/');
+  await keys.tabTo('New project');
+  const isOpen = await page.evaluate(`(async () => {
+    document.activeElement.click();
+    while (!document.querySelector('dialog')) await null;
+    await null;
+    return document.querySelector('dialog').open;
+  })()`);
+  expect(isOpen).toBe(true);
+  await keys.press('Escape');
+  await inDialog().waitFor({ state: 'detached' });
+});
+
 test('a project that is half typed is not thrown away by Escape', async () => {
   await visit(page, '/');
   await keys.tabTo('New project');

@@ -1,6 +1,6 @@
 // A question before something that cannot be taken back.
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useAction } from '../api/use_query';
 import { Problem } from './form';
 import { leaveBy } from './unsaved';
@@ -15,7 +15,8 @@ export function Dialog({ title, children, onClose }: DialogProps) {
   const id = useId();
   const element = useRef<HTMLDialogElement>(null);
   const isShown = useRef(true);
-  useEffect(() => {
+  // Before the next key: it would reach the page below.
+  useLayoutEffect(() => {
     const dialog = element.current;
     const opener = document.activeElement;
     dialog?.showModal();

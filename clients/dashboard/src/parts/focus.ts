@@ -1,6 +1,6 @@
 // Where the focus goes when what has it is opened, closed or removed: whoever uses the keyboard does not begin at the
 // top again.
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 
 /** What has the focus, then what is around it and takes the focus too, such as its table and the page. */
 let places: readonly HTMLElement[] = [];
@@ -31,7 +31,7 @@ export function useOpened<Kind extends HTMLElement>(isWanted = true) {
       if (hasFocus && opener instanceof HTMLElement) opener.focus();
     };
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (isWanted) opened.current?.querySelector<HTMLElement>('input, select, textarea')?.focus();
   }, []);
   return opened;
@@ -40,7 +40,7 @@ export function useOpened<Kind extends HTMLElement>(isWanted = true) {
 /** Gives the focus to a field of a new page: browsers heed `autofocus` in a document that they load, and in dialogs. */
 export function useAutoFocus(isWanted = true) {
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (isWanted) field.current?.focus();
   }, []);
   return field;
