@@ -4,7 +4,10 @@ import './threads';
 import type { Server } from 'node:http';
 import { createRequire } from 'node:module';
 import { writeText } from '../core/log/log';
+import type { Config } from '../core/config';
 import type * as OfPrimary from './web_processes/primary';
+import type * as OfWaiting from './web_processes/waiting';
+import type { WaitingProcess } from './web_processes/waiting';
 import type * as OfFirstBoot from './first_boot';
 import type { Platform } from './platform/platform';
 import { sharedSiteWarning } from './platform/shared_site';
@@ -16,21 +19,35 @@ const load = createRequire(__filename);
 const primary = (): typeof OfPrimary => load('./web_processes/primary') as typeof OfPrimary;
 const service = (): typeof OfService => load('./service') as typeof OfService;
 
-async function start(platform: Platform, waiting: Server | null): Promise<Running> {
+/** Who answers at the port until the service does: of several processes another one. */
+interface Waiting {
+  server: Server | null;
+  process: WaitingProcess | null;
+}
+
+async function answerMeanwhile(config: Config): Promise<Waiting> {
+  // With PORT=0 nobody knows the port yet.
+  if (config.port === 0) return { server: null, process: null };
+  if (config.webConcurrency === 1) return { server: await openWaitingPort(config), process: null };
+  const { startWaitingProcess } = load('./web_processes/waiting') as typeof OfWaiting;
+  return { server: null, process: await startWaitingProcess(config) };
+}
+
+async function start(platform: Platform, waiting: Waiting): Promise<Running> {
   const { config } = platform;
-  const startService = config.webConcurrency > 1 ? primary().startPrimary : service().startService;
   const { firstBoot, firstBootText, operatorWarning, renewSetupUrl, undoFirstBoot } = load(
     './first_boot',
   ) as typeof OfFirstBoot;
   let first: OfFirstBoot.FirstKey | null = null;
-  const started = await startService(
-    platform,
-    async () => {
-      // With PORT=0 the address, which stands beside the key, is known only when the service listens.
-      if (config.port !== 0) first = await firstBoot(platform);
-    },
-    waiting,
-  ).catch(async (error: unknown) => {
+  const beforeListening = async (): Promise<void> => {
+    // With PORT=0 the address, which stands beside the key, is known only when the service listens.
+    if (config.port !== 0) first = await firstBoot(platform);
+  };
+  const starting =
+    config.webConcurrency > 1
+      ? primary().startPrimary(platform, beforeListening, waiting.process)
+      : service().startService(platform, beforeListening, waiting.server);
+  const started = await starting.catch(async (error: unknown) => {
     if (first) await undoFirstBoot(platform, first);
     throw error;
   });
@@ -54,5 +71,5 @@ runProgram(
   'npm start',
   start,
   ({ webConcurrency }) => (webConcurrency > 1 ? primary() : service().buildFaces()),
-  openWaitingPort,
+  answerMeanwhile,
 );

@@ -8,11 +8,10 @@ import { listenOrFail } from './listen';
 const AGAIN = { ...NOSNIFF, 'Retry-After': '1', Connection: 'close', 'Content-Type': 'text/plain; charset=utf-8' };
 
 /**
- * @returns a server whose port the service takes over; null where the port is not known yet
+ * @returns a server whose port the service takes over
  * @throws StartupError for a taken port or an address that is not this machine's
  */
-export async function openWaitingPort(config: Pick<Config, 'host' | 'port'>): Promise<Server | null> {
-  if (config.port === 0) return null;
+export async function openWaitingPort(config: Pick<Config, 'host' | 'port'>): Promise<Server> {
   const server = createServer((_, response) => void response.writeHead(503, AGAIN).end('The service starts.\n'));
   await listenOrFail(server, config);
   return server;

@@ -3,7 +3,6 @@
 // node:cluster shares the port: this process accepts connections and hands them on in turn. Of the ways that Node 20
 // offers, this is the fair one. If processes accept from one socket themselves, the first to wake takes a whole burst;
 // SO_REUSEPORT needs a newer version, and loses connections that wait in the queue of a process that dies.
-import type { Server } from 'node:http';
 import { withPort } from '../../core/config';
 import { serviceSocket } from '../../core/platform_names';
 import { removeDraft } from '../../core/process/named_socket';
@@ -23,6 +22,7 @@ import { poolSizeThatFits } from '../platform/connection_budget';
 import { mailPages } from '../http/mail_pages';
 import { metricSum } from './metrics';
 import { startWebProcesses } from './processes';
+import type { WaitingProcess } from './waiting';
 import type { Platform } from '../platform/platform';
 import type { Running } from '../program';
 import { closable, openWorker, type BeforeListening, type Opened, type Service } from '../service';
@@ -35,7 +35,7 @@ import { closable, openWorker, type BeforeListening, type Opened, type Service }
 export function startPrimary(
   platform: Platform,
   beforeListening: BeforeListening = async () => {},
-  waiting: Server | null = null,
+  waiting: WaitingProcess | null = null,
 ): Promise<Service & Running> {
   return closable((opened) => open(platform, beforeListening, opened, waiting));
 }
@@ -44,7 +44,7 @@ async function open(
   platform: Platform,
   beforeListening: BeforeListening,
   opened: Opened,
-  waiting: Server | null,
+  waiting: WaitingProcess | null,
 ): Promise<Omit<Service & Running, 'close'>> {
   const poolSize = await poolSizeThatFits(platform.database, platform.config);
   if (poolSize < platform.config.databasePoolSize)
@@ -62,8 +62,7 @@ async function open(
     ...platform.config,
     settings: settingsOfWeb(platform, poolSize),
     log: platform.log,
-    // They cannot inherit its port, but they are a moment from listening there.
-    beforeListening: () => void (waiting?.listening && waiting.close()),
+    listening: () => waiting?.leave(),
     ended: sum.keep,
   });
   opened.push(() => processes.stop());

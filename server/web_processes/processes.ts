@@ -27,8 +27,8 @@ interface WebProcessesOptions {
   /** Environment variables that override the environment of this process. */
   settings: Record<string, string>;
   log: Logger;
-  /** Called when one can answer requests, before it listens. */
-  beforeListening(): void;
+  /** Called when one serves. */
+  listening(): void;
   /** The last metrics of a process that has ended. */
   ended(last: MetricList): void;
 }
@@ -96,7 +96,6 @@ export async function startWebProcesses(options: WebProcessesOptions): Promise<W
 function start(state: State, shortLives: number): void {
   const worker = cluster.fork(state.settings);
   const handlers = {
-    mayListen: () => state.beforeListening(),
     serving: (port: number) => markServing(state, web, port),
     failed: (reason: string) => void (web.reason = reason),
     attempt: (bucket: string) => broadcastAttempt(state, web, bucket),
@@ -125,6 +124,7 @@ function broadcastAttempt(state: State, web: WebProcess, bucket: string): void {
 
 function markServing(state: State, web: WebProcess, port: number): void {
   web.port = port;
+  state.listening();
   state.log.info({ web: web.worker.id, pid: web.worker.process.pid }, 'a web process serves');
   if ([...state.processes].every((one) => one.port !== null)) state.settle(port);
 }

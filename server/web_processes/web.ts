@@ -43,7 +43,6 @@ async function run(): Promise<void> {
   const platform = await waitForDatabase(config as Config & { databaseUrl: string }, log);
   const metrics = openMetrics();
   platform.attempts = answerFirst(platform, metrics);
-  await first.call('mayListen');
   const service = await closable(async (opened) => ({
     config: await openWeb(platform, built, metrics, opened, { missing: null }),
   }));
