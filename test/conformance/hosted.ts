@@ -26,7 +26,7 @@ type Hosted<S, O> = ResourceDriver<S, O> & { runtime(): Promise<RuntimeDriver> }
 type Factory<S, O> = (host: { runtime: RuntimeDriver; directory: string }) => ResourceDriver<S, O>;
 
 /** Opens its runtime with the first call. */
-function openHosted<S, O>({ directory, module, factory }: HostedOptions): Hosted<S, O> {
+export function openHosted<S, O>({ directory, module, factory }: HostedOptions): Hosted<S, O> {
   let opened: Promise<RuntimeDriver> | undefined;
   const runtime = () =>
     (opened ??= openLocalRuntime({
