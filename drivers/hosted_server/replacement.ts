@@ -60,7 +60,7 @@ interface ReplacementStep extends DeclaredStep<Work, DriverContext> {
   run(work: Work, ctx: DriverContext): Promise<void>;
 }
 
-/** The way of new data into a server directory. Each step may be killed, and is found undone or done by the next call. */
+/** The way of new data into a server directory. After a kill, the next call finds by the files which step is next. */
 export const replacementSteps: readonly ReplacementStep[] = [
   {
     // Another replacement that did not come to its end is undone, and what was left lying is removed.

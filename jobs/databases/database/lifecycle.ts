@@ -6,7 +6,7 @@ import { reconcileServer } from './reconcile';
 import { requireEngineDriver, type DatabaseRow } from './row';
 import { desiredServer } from './spec';
 
-export async function promoteReplica(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+export async function promoteServer(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
   await requireEngineDriver(ctx, row.engine).promote(await desiredServer(row, ctx), ctx);
   await endPromotion(ctx.sql, row.server_id);
   return progressing(0, begunWith(row));
@@ -32,7 +32,7 @@ async function findOrigin(
   return { server_id, backup_id: restore_from.backup_id, until: restore_from.point_in_time };
 }
 
-/** Replicas wait until the database is available again, so those that are woken before its row is written miss nothing. */
+/** Replicas that are woken before the row is written wait until the database is available again. */
 export async function restoreData(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
   const { backup_id = null, point_in_time = null } = row.restoring_from ?? {};
   const desired = await desiredServer(row, ctx);

@@ -1,10 +1,9 @@
-// What happens to a database in each status: its data first, then its server, which is as its row wants it at the end of
-// all of them. A step of data stays recorded in the row until it is done, so it goes on after a crash; its server goes
-// on too, unless the step replaces its data (drivers/hosted_server/replacement.ts). What follows a failure is in
-// failure.ts.
+// What happens to a database in each status: its data first, then its server, which in the end is as its row desires. A
+// step of data stays recorded in the row until it is done, so it goes on after a crash. How data are replaced on the
+// disk is drivers/hosted_server/replacement.ts, what follows a failure is failure.ts.
 import type { DeclaredStep } from '../../../core/steps';
 import type { JobContext, Outcome } from '../../job';
-import { copyData, promoteReplica, restoreData, reviveServer, stopForRestart, upgradeData } from './lifecycle';
+import { copyData, promoteServer, restoreData, reviveServer, stopForRestart, upgradeData } from './lifecycle';
 import { reconcileServer } from './reconcile';
 import type { DatabaseRow } from './row';
 
@@ -29,7 +28,7 @@ export const databaseSteps: Partial<Record<DatabaseRow['status'], readonly Datab
       // It begins as what a replica was.
       name: 'promote',
       isDone: (row) => hasBegun(row) || row.server_id === row.id,
-      run: promoteReplica,
+      run: promoteServer,
     },
     {
       // It begins with a backup of another database, or with a point in time of it.

@@ -1,7 +1,7 @@
 // Replaces the data of a server directory, and ends or fails as it is told. Argument: {directory, id, outcome, at?}.
-// outcome `bad`: no server starts with the new data; `undo`: only puts the old ones back. at: {step, act, continuation};
-// act `kill_within`: SIGKILL at this continuation of a promise within the step; `kill_after`; `fail`. Prints how many
-// continuations each step has, and how it ended.
+// outcome `bad`: no server starts with the new data; `undo`: only puts the old ones back.
+// at: {step, act, continuation}; act `kill_within`: SIGKILL at this continuation of a promise within the step;
+// `kill_after`; `fail`. Prints how many continuations each step has, and how it ended.
 require('../runner/typescript');
 const { readFileSync, writeFileSync } = require('node:fs');
 const path = require('node:path');
