@@ -85,7 +85,7 @@ async function enqueue(
   const { fields: _, ...stored } = await receiveMessage(composed, {
     ...{ id, file, directory: store.directory, host: config.smtpHost, bytesMax: BYTES_MAX },
     // Its links are worth a password: none stands in the database in plain text.
-    ...{ inlineBytesMax: 0 },
+    inlineBytesMax: 0,
     received: `Received: by ${config.smtpHost} id ${id};\r\n ${new Date().toUTCString().replace('GMT', '+0000')}`,
     checkHeader: () => undefined,
     takesUtf8: true,

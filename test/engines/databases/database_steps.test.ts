@@ -155,7 +155,7 @@ describePostgresqlWithTools(() => {
     upgrade: `The upgrade to ${newest} failed. ${BROKEN} The database still runs version ${older}.`,
     stop: `The database could not be restarted. ${BROKEN} The platform tries again.`,
     server: `The database could not be restarted. ${BROKEN} The platform tries again.`,
-    revive: 'gone',
+    revive: BROKEN,
   };
 
   test.each(NAMES)(
