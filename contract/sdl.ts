@@ -13,7 +13,7 @@ import type {
   ObjectTypeDefinitionNode,
   TypeNode,
 } from 'graphql';
-import { registeredFiles } from '../core/folder_registry';
+import { layerFiles } from '../core/layer_files';
 import { groups } from '../core/groups';
 
 /** Directives of the sources alone, and their arguments. */
@@ -33,7 +33,7 @@ type Values = Record<string, string | undefined>;
  * @throws Error that names the field whose directives contradict others
  */
 export function readSdl(folder: string): DocumentNode[] {
-  const sources = registeredFiles(folder, /\.graphql$/).map((file) => ({
+  const sources = layerFiles(folder, /\.graphql$/).map((file) => ({
     group: groupOf(path.basename(path.dirname(file))),
     definitions: parse(readFileSync(file, 'utf8'), { noLocation: true }).definitions,
   }));

@@ -1,6 +1,6 @@
 // The folder is the registry: every file that exports `job` adds a kind to the loop, with its declarations.
 import { createRequire } from 'node:module';
-import { registeredFiles } from '../core/folder_registry';
+import { layerFiles } from '../core/layer_files';
 import type { Sql } from '../core/context';
 import type { UnitOwner } from '../models/applications/unit_owner';
 import type { HostParts, Leftovers, LogSource } from './declarations';
@@ -9,7 +9,7 @@ import type { HostDrivers, Job } from './job';
 /** Every job of this folder and of its groups, by file name. @throws Error where two jobs have one table */
 export function allJobs(): Job[] {
   const load = createRequire(__filename);
-  const files = registeredFiles(__dirname, /^[a-z_]+\.(ts|js)$/);
+  const files = layerFiles(__dirname, /^[a-z_]+\.(ts|js)$/);
   const jobs = files.flatMap((file) => (load(file) as { job?: Job }).job ?? []);
   if (new Set(jobs.map(({ table }) => table)).size < jobs.length) throw new Error('jobs: two jobs work on one table');
   return jobs;

@@ -8,7 +8,7 @@ import { watchRegions } from '../models/observers/observer/region_watch';
 import { ensureSchedules, RETENTIONS, sweep, type Swept } from '../models/periodic_task';
 import { sweepRuns } from '../models/runs/run/job_queries';
 import { sweepScheduleFirings } from '../models/runs/schedule/sweep';
-import { sweepSourceUploads } from '../models/deployments/source_upload/work';
+import { sweepSourceUploads } from '../models/deployments/source_upload/job_queries';
 import type { Session } from '../db/control_database';
 import { rotateDays } from '../models/observers/observation_day';
 import { allLeftovers } from './all_jobs';

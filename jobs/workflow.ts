@@ -3,10 +3,10 @@
 import { DriverError, type DriverErrorReason } from '../core/driver';
 import type { LogLevel } from '../core/log/log_line';
 import { toSentence } from '../core/sentence';
+import { runSteps, type DeclaredStep } from '../core/steps';
 import { progressing, settled, type JobContext, type LoopRow, type Outcome } from './job';
 
-export interface WorkflowStep<Row extends LoopRow> {
-  readonly name: string;
+export interface WorkflowStep<Row extends LoopRow> extends DeclaredStep<Row, JobContext> {
   /** Continues `The host cannot`, in the reason of a failure. */
   readonly task: string;
   /** Attempts of the row after which a transient failure is final. Default: until the deadline of the job. */
@@ -63,12 +63,8 @@ export async function runWorkflow<Row extends LoopRow, Step extends WorkflowStep
   row: Row,
   ctx: JobContext,
 ): Promise<Outcome> {
-  for (const step of workflow.steps) {
-    if (step.isDone(row, ctx)) continue;
-    const outcome = await runWorkflowStep(workflow, step, row, ctx);
-    if (outcome !== 'done') return outcome;
-  }
-  return settled();
+  const run = (step: Step): Promise<Outcome | 'done'> => runWorkflowStep(workflow, step, row, ctx);
+  return (await runSteps(workflow.steps, row, ctx, run)) ?? settled();
 }
 
 async function runWorkflowStep<Row extends LoopRow, Step extends WorkflowStep<Row>>(

@@ -26,7 +26,7 @@ import { readOperations, takesIfMatch, type OperationTable, type RootField } fro
 import { readSdl } from '../contract/sdl';
 import { withSubscriptions, type Combination } from '../contract/subscriptions';
 import { problem } from '../core/errors';
-import { registeredFiles } from '../core/folder_registry';
+import { layerFiles } from '../core/layer_files';
 import { memoize } from '../core/memoize';
 import { isScopeRule, revealsSecrets } from '../core/accounts/scopes';
 import { recordActivity } from '../models/projects/activity';
@@ -59,7 +59,7 @@ export interface Core {
  * @throws Error with one clear line on any contradiction in the SDL or a missing resolver
  */
 export function buildCore(): Core {
-  const modules = registeredFiles(__dirname, /^(?!index)\w+\.(ts|js)$/).map((file) => load(file) as ResolverModule);
+  const modules = layerFiles(__dirname, /^(?!index)\w+\.(ts|js)$/).map((file) => load(file) as ResolverModule);
   const schema = makeExecutableSchema({
     typeDefs: mergeTypeDefs(readSdl(path.resolve(__dirname, '../schema'))),
     resolvers: mergeResolvers(modules.map((module) => module.resolvers)),

@@ -13,7 +13,7 @@ import { startLoop, type Loop, type LoopParts } from '../jobs/loop';
 import { allJobs } from '../jobs/all_jobs';
 import { installationId } from '../models/applications/cluster_facts';
 import { openHost, type Host } from './agents/host';
-import type { CheckCounts } from './agents/observers/check_loop';
+import type { CheckCounts } from '../jobs/observers/check_loop';
 import { PortTaken } from './agents/ingress';
 import { startObservers } from './agents/observers/observers';
 import { startReleaseNotice } from './platform/release_notice';

@@ -10,6 +10,7 @@ import path from 'node:path';
 import { DriverError } from '../../core/driver';
 import type { DriverContext } from '../../core/driver';
 import { toSentence } from '../../core/sentence';
+import { runSteps, type DeclaredStep } from '../../core/steps';
 import { dropOtherDisks, hasNextDisk, makeNextDisk, placeOfData, swapBackDisk, swapInNextDisk } from './server_disk';
 import {
   removeServerTree,
@@ -51,32 +52,64 @@ interface Replacement {
   rollBack(): Promise<void>;
 }
 
+interface Work extends Replacement {
+  serverDirectory: ServerDirectory;
+}
+
+interface ReplacementStep extends DeclaredStep<Work, DriverContext> {
+  run(work: Work, ctx: DriverContext): Promise<void>;
+}
+
+/** The way of new data into a server directory. After a kill, the next call finds by the files which step is next. */
+export const replacementSteps: readonly ReplacementStep[] = [
+  {
+    // Another replacement that did not come to its end is undone, and what was left lying is removed.
+    name: 'clear',
+    isDone: isFilled,
+    run: clearOtherReplacement,
+  },
+  {
+    // The new data are written beside the old ones, which stay in service. The note says that they are complete.
+    name: 'fill',
+    isDone: isFilled,
+    run: fillNext,
+  },
+  {
+    name: 'stop',
+    isDone: isCommitted,
+    run: ({ stop }) => stop(),
+  },
+  {
+    // The old data are set aside.
+    name: 'swap',
+    isDone: isSwapped,
+    run: swapIn,
+  },
+  {
+    // The server responds with the new data; else the old ones are put back, and the replacement has failed.
+    name: 'verify',
+    isDone: isCommitted,
+    run: verifyOrRollBack,
+  },
+  {
+    // The replacement is noted as done, and the old data are removed. A killed call may have left some of them.
+    name: 'commit',
+    isDone: () => false,
+    run: commitData,
+  },
+];
+
 /** @throws DriverError invalid where the server did not start with the new data: the old ones are in place again */
 export async function replaceData(
   serverDirectory: ServerDirectory,
   replacement: Replacement,
   ctx: DriverContext,
 ): Promise<void> {
-  const { key, stop, verify, rollBack } = replacement;
-  // A call killed in its last steps may have left some of them.
-  if (await isReplaced(serverDirectory, key)) return commitData(serverDirectory, key, ctx);
-  await prepareData(serverDirectory, replacement, ctx);
-  await stop();
-  await swapIn(serverDirectory, ctx);
-  try {
-    await verify();
-  } catch (error) {
-    if (ctx.signal.aborted) throw error; // the next call continues
-    await stop();
-    await restorePreviousData(serverDirectory, ctx);
-    await rollBack();
-    const reason = error instanceof DriverError ? `${toSentence(error.message)} ` : '';
-    throw Object.assign(
-      new DriverError('invalid', `The server did not start with the new data. ${reason}The data from before are back.`),
-      { cause: error },
-    );
-  }
-  await commitData(serverDirectory, key, ctx);
+  const work = { ...replacement, serverDirectory };
+  await runSteps(replacementSteps, work, ctx, async (step): Promise<'done'> => {
+    await step.run(work, ctx);
+    return 'done';
+  });
 }
 
 /** Puts the old data back. The server is stopped. */
@@ -108,21 +141,38 @@ export async function dataOwner(serverDirectory: ServerDirectory): Promise<{ uid
   return { uid, gid };
 }
 
-// Unless an interrupted call for the same key has prepared them.
-async function prepareData(
-  serverDirectory: ServerDirectory,
-  { key, disk, fill, stop }: Replacement,
-  ctx: DriverContext,
-): Promise<void> {
-  const { path: home } = serverDirectory;
+// By an interrupted call for the same key.
+async function isFilled({ serverDirectory, key }: Work): Promise<boolean> {
   const begun = await readNote<ReplacementNote>(serverDirectory, noteName);
-  if (begun?.key === key && begun.undone !== true) return;
-  if (begun !== null && !(await isReplaced(serverDirectory, begun.key))) {
+  return (begun?.key === key && begun.undone !== true) || isReplaced(serverDirectory, key);
+}
+
+async function isSwapped(work: Work): Promise<boolean> {
+  const { serverDirectory } = work;
+  const waits = hasNextDisk(serverDirectory.path) || (await exists(nextOf(serverDirectory)));
+  return !waits || isCommitted(work);
+}
+
+function isCommitted({ serverDirectory, key }: Work): Promise<boolean> {
+  return isReplaced(serverDirectory, key);
+}
+
+// Whether the last completed replacement has this key.
+async function isReplaced(serverDirectory: ServerDirectory, key: string): Promise<boolean> {
+  return (await readNote<ReplacementNote>(serverDirectory, doneName))?.key === key;
+}
+
+async function clearOtherReplacement({ serverDirectory, stop }: Work, ctx: DriverContext): Promise<void> {
+  if (await isReplacing(serverDirectory)) {
     await stop();
     await restorePreviousData(serverDirectory, ctx);
   }
-  if (hasNextDisk(home)) await stop(); // a killed call may have left a process there
+  if (hasNextDisk(serverDirectory.path)) await stop(); // a killed call may have left a process there
   await clearStaging(serverDirectory, ctx);
+}
+
+async function fillNext({ serverDirectory, key, disk, fill }: Work, ctx: DriverContext): Promise<void> {
+  const { path: home } = serverDirectory;
   const nextDisk = disk === null ? null : await makeNextDisk(disk.engine, home, disk.bytes, ctx);
   const temporary = nextDisk === null ? temporaryIn(placeOfData(home)) : path.join(nextDisk, 'data');
   await mkdir(temporary, { mode: 0o700 });
@@ -138,19 +188,27 @@ async function prepareData(
   await writeNote(serverDirectory, noteName, note);
 }
 
-async function swapIn(serverDirectory: ServerDirectory, ctx: DriverContext): Promise<void> {
+async function swapIn({ serverDirectory }: Work, ctx: DriverContext): Promise<void> {
   if (hasNextDisk(serverDirectory.path)) return swapInNextDisk(serverDirectory.path, ctx);
-  if (!(await exists(nextOf(serverDirectory)))) return;
   if (await exists(serverDirectory.data)) await rename(serverDirectory.data, beforeOf(serverDirectory));
   await rename(nextOf(serverDirectory), serverDirectory.data);
 }
 
-// Whether the last completed replacement has this key.
-async function isReplaced(serverDirectory: ServerDirectory, key: string): Promise<boolean> {
-  return (await readNote<ReplacementNote>(serverDirectory, doneName))?.key === key;
+async function verifyOrRollBack(work: Work, ctx: DriverContext): Promise<void> {
+  try {
+    await work.verify();
+  } catch (error) {
+    if (ctx.signal.aborted) throw error; // the next call continues
+    await work.stop();
+    await restorePreviousData(work.serverDirectory, ctx);
+    await work.rollBack();
+    const reason = error instanceof DriverError ? ` ${toSentence(error.message)}` : '';
+    const message = `The server did not start with the new data.${reason}`;
+    throw Object.assign(new DriverError('invalid', message), { cause: error });
+  }
 }
 
-async function commitData(serverDirectory: ServerDirectory, key: string, ctx: DriverContext): Promise<void> {
+async function commitData({ serverDirectory, key }: Work, ctx: DriverContext): Promise<void> {
   await writeNote(serverDirectory, doneName, { key });
   await removeNote(serverDirectory, noteName);
   await clearStaging(serverDirectory, ctx);

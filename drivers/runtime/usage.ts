@@ -21,6 +21,12 @@ export async function unitUsage(unit: Unit, handle: Handle, all: () => Map<numbe
   return { cpu_seconds: cpuSeconds, memory_bytes: await unitMemory(members), network: null };
 }
 
+/** Of one core. @param ms between the two measurements */
+export function cpuPercent(before: UnitUsage, now: UnitUsage, ms: number): number {
+  const seconds = Math.max(0, now.cpu_seconds - before.cpu_seconds);
+  return Math.round((seconds / Math.max(ms, 1)) * 1e7) / 100;
+}
+
 /**
  * TCP listeners of the processes, by ascending ports; null where the host does not show them: no /proc, or a container
  * without CAP_SYS_PTRACE.

@@ -1,4 +1,5 @@
 // Databases: one server each, kept as its row wants it through the driver of its engine.
+import { runSteps } from '../../core/steps';
 import type { Session } from '../../db/control_database';
 import { releaseAllLeases } from '../../db/lease';
 import { ManagedDatabase } from '../../models/databases/database';
@@ -8,29 +9,13 @@ import { openEngines } from './database/drivers';
 import { afterFailure, withinDeadline } from './database/failure';
 import { databaseLogs } from './database/logs';
 import { reportMissingData } from './database/missing_data';
-import {
-  provisionDatabase,
-  restartDatabase,
-  restoreDatabase,
-  reviveDatabase,
-  upgradeDatabase,
-} from './database/lifecycle';
-import { reconcileServer } from './database/reconcile';
 import { requireEngineDriver, type DatabaseRow } from './database/row';
+import { stepsFor } from './database/steps';
 
 const MINUTE_MS = 60_000;
 const HELD_MS = 500;
 /** A last backup has days of grace. */
 const KEPT_MS = 10 * MINUTE_MS;
-
-const phases: Partial<Record<DatabaseRow['status'], (row: DatabaseRow, ctx: JobContext) => Promise<Outcome>>> = {
-  provisioning: provisionDatabase,
-  restoring: restoreDatabase,
-  upgrading: upgradeDatabase,
-  restarting: restartDatabase,
-  // One that had data may answer after all; of another one, all that is left is to delete it.
-  failed: reviveDatabase,
-};
 
 export const job: Job<DatabaseRow> = {
   table: ManagedDatabase.table,
@@ -50,8 +35,10 @@ export const job: Job<DatabaseRow> = {
 
 async function reconcile(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
   try {
-    const outcome = await reportMissingData(row, ctx);
-    return outcome ?? withinDeadline(row, await (phases[row.status] ?? reconcileServer)(row, ctx));
+    const missing = await reportMissingData(row, ctx);
+    if (missing) return missing;
+    const outcome = await runSteps(stepsFor(row), row, ctx, (step) => step.run(row, ctx));
+    return withinDeadline(row, outcome ?? settled());
   } catch (error) {
     return afterFailure(row, error, ctx);
   }

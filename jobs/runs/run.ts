@@ -1,4 +1,4 @@
-// Runs: a command is started once, on the host or a cluster (run/engine.ts), observed until it has ended, and found
+// Runs: a command is started once, on the host or a cluster (run/runner.ts), observed until it has ended, and found
 // again after a crash. run/steps.ts lists what happens.
 import { DriverError } from '../../core/driver';
 import { toSentence } from '../../core/sentence';
@@ -9,7 +9,7 @@ import { allAtOnce, type Leftovers } from '../declarations';
 import { gone, progressing, settled, type Job, type JobContext, type Outcome } from '../job';
 import { runWorkflow, type Workflow } from '../workflow';
 import { endRun } from './run/end';
-import { engineOf } from './run/engine';
+import { runnerOf } from './run/runner';
 import { isFinished, type RunRow } from './run/row';
 import { steps } from './run/steps';
 
@@ -50,5 +50,5 @@ const workflow: Workflow<RunRow> = {
 };
 
 async function tearDown(row: RunRow, ctx: JobContext): Promise<Outcome> {
-  return (await (await engineOf(row, ctx)).destroy(row, ctx)) ? gone : progressing(STOPPING_MS);
+  return (await (await runnerOf(row, ctx)).destroy(row, ctx)) ? gone : progressing(STOPPING_MS);
 }

@@ -1,7 +1,7 @@
 // The kinds. The folder is their list: every class that a file of models/ or of a group's folder exports is a kind.
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { registeredFiles } from '../../core/folder_registry';
+import { layerFiles } from '../../core/layer_files';
 import { Resource, type ResourceClass } from './resource';
 
 const load = createRequire(__filename);
@@ -31,7 +31,7 @@ export function transitionalStates(): Map<string, readonly string[]> {
 }
 
 function loadKinds(): ResourceClass[] {
-  const files = registeredFiles(MODELS, /^[a-z_]+\.(ts|js)$/);
+  const files = layerFiles(MODELS, /^[a-z_]+\.(ts|js)$/);
   const exported = files.flatMap((file) => Object.values(load(file) as Record<string, unknown>));
   const found = [...new Set(exported.filter(isKind))];
   for (const key of ['idPrefix', 'table', 'kind'] as const) {

@@ -24,7 +24,7 @@ import { resolveIncident } from './observer/incident_moves';
 import { checkElsewhere } from './observer/check_elsewhere';
 import { localRegion, regionsOf, requireRegions } from './observer/regions';
 import { applyFindings } from './observer/results';
-import { scheduleChecks, unscheduleChecks } from './observer/schedule';
+import { scheduleChecks, unscheduleChecks } from './observer/check_rows';
 import { sealedColumns } from '../base/sealed_columns';
 import { requestedChanges } from '../base/requested_changes';
 

@@ -22,7 +22,7 @@ import type { HostDrivers } from '../../jobs/job';
 import { startLogShipper } from './log_shipper';
 import { warnOfClosedFolders } from './passable_directories';
 import { allLogs, openKindDrivers } from '../../jobs/all_jobs';
-import { saveUploadsMark } from '../../models/deployments/source_upload/work';
+import { saveUploadsMark } from '../../models/deployments/source_upload/job_queries';
 import type { Platform } from '../platform/platform';
 import { outboundOf, sourceOptionsOf } from '../platform/outbound';
 import { startBackupStore } from './backup_store';

@@ -15,12 +15,6 @@ export interface Used {
   network: { received: number; sent: number } | null;
 }
 
-/** @param ms between the samples */
-export function cpuPercent(before: UnitUsage, now: UnitUsage, ms: number): number {
-  const seconds = Math.max(0, now.cpu_seconds - before.cpu_seconds);
-  return Math.round((seconds / Math.max(ms, 1)) * 1e7) / 100;
-}
-
 export function networkBetween(before: UnitUsage, now: UnitUsage): Used['network'] {
   if (!before.network || !now.network) return null;
   return {

@@ -4,6 +4,7 @@ import type { Logger } from '../../core/log/log';
 import { repeatWork } from '../../core/process/background';
 import type { IngressDriver, Traffic } from '../../engines/ingress/ingress';
 import type { Handle, RuntimeDriver, UnitUsage } from '../../drivers/runtime';
+import { cpuPercent } from '../../drivers/runtime/usage';
 import type { ControlDatabase } from '../../db/control_database';
 import { SAMPLE_MS } from '../../models/processes/process/autoscale';
 import { addMetricPoints, mergePoints, type MetricPointInput } from '../../models/applications/metric_point';
@@ -14,8 +15,8 @@ import {
   trafficParts,
   type SampledInstance,
 } from '../../models/applications/sample';
-import { openAutoscaler } from './autoscaler';
-import { countPoints, cpuPercent, networkBetween, trafficPoints, usagePoints, type Used } from './sampled_points';
+import { openAutoscaler } from '../../jobs/applications/autoscaler';
+import { countPoints, networkBetween, trafficPoints, usagePoints, type Used } from './sampled_points';
 
 export { openRouterLines, type RouterLines } from './router_lines';
 

@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { version } from '../../package.json';
-import type { CheckCounts } from '../agents/observers/check_loop';
+import type { CheckCounts } from '../../jobs/observers/check_loop';
 import type { certificateFigures } from '../../models/domains/certificate/expiry_warnings';
 import type { CheckFigures } from '../../models/observers/observer/claim';
 import { limits } from '../../core/limits';

@@ -22,7 +22,7 @@ import {
   RENEW_MS,
   renewClaim,
   type ClaimedUpload,
-} from '../../models/deployments/source_upload/work';
+} from '../../models/deployments/source_upload/job_queries';
 import type { Platform } from '../platform/platform';
 import { openArchiveChecks, type ArchiveChecks } from './archive_checks';
 import { isPassedOn, passOn } from './pass_on';

@@ -1,7 +1,7 @@
 /** @user any */
 // The autoscaler: its decision, sample by sample, and what a host measures and writes.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openAutoscaler, type Autoscaler } from '../../server/agents/autoscaler';
+import { openAutoscaler, type Autoscaler } from '../../jobs/applications/autoscaler';
 import { createLog } from '../../core/log/log';
 import { driverContext } from '../../core/driver';
 import type { Traffic } from '../../engines/ingress/ingress';

@@ -8,13 +8,8 @@ import { driverContext } from '../../core/driver';
 import type { IngressDriver, Traffic } from '../../engines/ingress/ingress';
 import { openIngress } from '../../engines/ingress/http/http';
 import { startSampler, type Sampler } from '../../server/agents/sampler';
-import {
-  countPoints,
-  cpuPercent,
-  networkBetween,
-  trafficPoints,
-  usagePoints,
-} from '../../server/agents/sampled_points';
+import { cpuPercent } from '../../drivers/runtime/usage';
+import { countPoints, networkBetween, trafficPoints, usagePoints } from '../../server/agents/sampled_points';
 import { openObserved, type Observed } from '../support/observers/observed';
 import { withinMs } from '../support/builds/runtime';
 

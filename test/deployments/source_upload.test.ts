@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { openSourceUploads } from '../../drivers/source/upload_files';
 import { uploadAddress } from '../../models/deployments/source_upload/address';
-import { saveUploadsMark } from '../../models/deployments/source_upload/work';
+import { saveUploadsMark } from '../../models/deployments/source_upload/job_queries';
 import { run, tarOf, useFolder, writeSite } from '../support/builds/archives';
 import {
   application,

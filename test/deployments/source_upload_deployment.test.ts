@@ -1,7 +1,7 @@
 // What a request for a deployment makes of a source upload, and how long uploads are kept. Deployments that run are in
 // test/deployments/upload.test.ts.
 import { createHash } from 'node:crypto';
-import { sweepSourceUploads } from '../../models/deployments/source_upload/work';
+import { sweepSourceUploads } from '../../models/deployments/source_upload/job_queries';
 import {
   application,
   archive,

@@ -7,7 +7,7 @@ import http from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { openSourceUploads } from '../../drivers/source/upload_files';
-import { saveUploadsMark } from '../../models/deployments/source_upload/work';
+import { saveUploadsMark } from '../../models/deployments/source_upload/job_queries';
 import { application, archive, filesOf, MIB, put, service, useUploads } from '../support/deployments/source_uploads';
 import { endPrograms, startProgram } from '../support/processes/program';
 import { waitFor } from '../support/wait_for';

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { simpleParser } from 'mailparser';
 import { buffer } from 'node:stream/consumers';
 import { composeMessage } from '../../engines/mail/message/compose';
-import { openLoginFailures } from '../../server/agents/mail/mail_logins';
+import { openLoginFailures } from '../../jobs/email/mail/logins';
 import { freePort } from '../support/processes/free_port';
 import { mailReport, openMailBench, type MailBench } from '../support/email/mail';
 import { startMailReceiver, type MailReceiver } from '../support/email/mail_receiver';

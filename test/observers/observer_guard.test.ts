@@ -1,5 +1,5 @@
 // When many targets fail at once: whose fault it is, and what is told of it.
-import { openNetworkGuard } from '../../server/agents/network_guard';
+import { openNetworkGuard } from '../../jobs/observers/network_guard';
 import { closedPort, startSilence } from '../support/deployments/breakable_target';
 import { observersOf } from '../support/observers/observers';
 import { startService } from '../support/service';

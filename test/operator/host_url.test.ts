@@ -5,7 +5,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { loadConfig, type Config } from '../../core/config';
-import { saveUploadsMark } from '../../models/deployments/source_upload/work';
+import { saveUploadsMark } from '../../models/deployments/source_upload/job_queries';
 import { openSourceUploads } from '../../drivers/source/upload_files';
 import { hostUrl } from '../../server/operator/doctor_host_url';
 import { startService, type TestService } from '../support/service';

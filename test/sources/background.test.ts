@@ -7,9 +7,9 @@ const OTHERS = [
   ...['core/process/background.ts', 'core/process/close_servers.ts', 'drivers/kubernetes/client/pod_stream.ts'],
   // The ingress is a process without an admin port; the control plane is told what it does.
   ...['engines/ingress/http/http.ts', 'engines/ingress/process/program.ts', 'engines/ingress/tls_contexts.ts'],
-  ...['jobs/workflow.ts', 'rest/event_stream.ts'],
   // It measures how late itself is.
-  'server/agents/observers/check_loop.ts',
+  'jobs/observers/check_loop.ts',
+  ...['jobs/workflow.ts', 'rest/event_stream.ts'],
   ...['server/http/drain.ts', 'server/http/source_uploads.ts'],
   ...['server/runs/session.ts', 'server/web_processes/processes.ts'],
 ];

@@ -70,6 +70,13 @@ describe('parts of a room', () => {
   });
 });
 
+test('rows are claimed in jobs alone: agents of a host listen, copy and measure', () => {
+  const claiming = ['jobs/claim_loop.ts', 'jobs/loop.ts'];
+  const users = files.filter((file) => neighboursOf(file).some((target) => claiming.includes(target)));
+  expect(users).toContain('jobs/observers/check_loop.ts');
+  expect(users.filter((file) => !/^(jobs|test|tools)\//.test(file))).toEqual(['server/start_worker.ts']);
+});
+
 describe('files of an engine', () => {
   it('name types of each other in no circle of more than two', () => {
     const edges = new Map(
@@ -100,7 +107,7 @@ describe('engines', () => {
     for (const file of loaded)
       for (const { target, typeOnly } of importsOf(file))
         if (target.startsWith('.') && !typeOnly) loaded.add(resolveImport(file, target, known));
-    expect(loaded).toContain('server/agents/observers/check_loop.ts');
+    expect(loaded).toContain('jobs/observers/check_loop.ts');
     expect([...loaded].filter((file) => /^(engines|drivers\/(?!monitor))/.test(file))).toEqual([]);
   });
 });

@@ -2,7 +2,7 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { unusedArtifacts, withoutApplicationRow } from '../../../models/deployments/retention';
-import { withoutUploadRow } from '../../../models/deployments/source_upload/work';
+import { withoutUploadRow } from '../../../models/deployments/source_upload/job_queries';
 import { allAtOnce, type Leftovers } from '../../declarations';
 import type { Drivers, HostDrivers } from '../../job';
 import { removeTree } from '../../../core/process/remove_tree';

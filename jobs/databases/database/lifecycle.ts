@@ -1,27 +1,26 @@
-// Lifecycle of the data of a database: restored from a backup, from a replica or to a point in time, and upgraded to a
-// newer version. Each operation stays recorded in the row until it is done, so it continues after a crash; what follows
-// a failure is in failure.ts.
+// The steps of the data of a database, and of its restart (steps.ts).
 import { DriverError } from '../../../core/driver';
 import { endPromotion, findServer, wakeReplicas } from '../../../models/databases/database/job_queries';
-import { progressing, settled, type JobContext, type Outcome } from '../../job';
+import { progressing, settled, type JobContext, type Outcome, type Values } from '../../job';
 import { reconcileServer } from './reconcile';
 import { requireEngineDriver, type DatabaseRow } from './row';
-import { desiredServer, type DesiredServer } from './spec';
+import { desiredServer } from './spec';
 
-/** A new database begins empty, as a copy of another one, or as what a replica was. */
-export async function provisionDatabase(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
-  if (row.observed?.begun || (row.server_id === row.id && !row.restore_from)) return reconcileServer(row, ctx);
-  const engine = requireEngineDriver(ctx, row.engine);
-  const desired = await desiredServer(row, ctx);
-  if (row.server_id !== row.id) await promote(row, desired, ctx);
-  else await engine.restore(desired, { id: 'copy', ...(await findOrigin(row, ctx)) }, ctx);
-  await ctx.record({ driver: row.engine, observed: { ...row.observed, begun: true } });
-  return progressing(0);
+export async function promoteServer(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+  await requireEngineDriver(ctx, row.engine).promote(await desiredServer(row, ctx), ctx);
+  await endPromotion(ctx.sql, row.server_id);
+  return progressing(0, begunWith(row));
 }
 
-async function promote(row: DatabaseRow, desired: DesiredServer, ctx: JobContext): Promise<void> {
-  await requireEngineDriver(ctx, row.engine).promote(desired, ctx);
-  await endPromotion(ctx.sql, row.server_id);
+export async function copyData(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+  const desired = await desiredServer(row, ctx);
+  const from = { id: 'copy', ...(await findOrigin(row, ctx)) };
+  await requireEngineDriver(ctx, row.engine).restore(desired, from, ctx);
+  return progressing(0, begunWith(row));
+}
+
+function begunWith({ engine, observed }: DatabaseRow): Values {
+  return { driver: engine, observed: { ...observed, begun: true } };
 }
 
 async function findOrigin(
@@ -33,51 +32,41 @@ async function findOrigin(
   return { server_id, backup_id: restore_from.backup_id, until: restore_from.point_in_time };
 }
 
-export async function restoreDatabase(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
-  if (!row.restoring_from) return reconcileServer(row, ctx);
-  const { backup_id, point_in_time } = row.restoring_from;
+/** Replicas that are woken before the row is written wait until the database is available again. */
+export async function restoreData(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+  const { backup_id = null, point_in_time = null } = row.restoring_from ?? {};
   const desired = await desiredServer(row, ctx);
-  await requireEngineDriver(ctx, row.engine).restore(
-    desired,
-    { id: `v${row.version}`, server_id: row.server_id, backup_id, until: point_in_time },
-    ctx,
-  );
-  await ctx.record({ restoring_from: null, observed: { ...row.observed, data: `restored by ${row.version}` } });
+  const from = { id: `v${row.version}`, server_id: row.server_id, backup_id, until: point_in_time };
+  await requireEngineDriver(ctx, row.engine).restore(desired, from, ctx);
   await wakeReplicas(ctx.sql, row.id);
-  return progressing(0);
+  return progressing(0, { restoring_from: null, observed: { ...row.observed, data: `restored by ${row.version}` } });
 }
 
-export async function upgradeDatabase(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
-  const { wanted_version, engine_version } = row;
-  if (!wanted_version || wanted_version === engine_version)
-    return reconcileServer({ ...row, wanted_version: null }, ctx);
+export async function upgradeData(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+  const version = row.wanted_version ?? row.engine_version;
   const { id, spec } = await desiredServer(row, ctx);
-  const desired = { id, spec: { ...spec, version: wanted_version } };
-  await requireEngineDriver(ctx, row.engine).upgrade(desired, engine_version, ctx);
-  await ctx.record({
-    engine_version: wanted_version,
-    wanted_version: null,
-    observed: { ...row.observed, data: `of version ${wanted_version}` },
-  });
+  await requireEngineDriver(ctx, row.engine).upgrade({ id, spec: { ...spec, version } }, row.engine_version, ctx);
   await wakeReplicas(ctx.sql, row.id);
-  return progressing(0);
+  return progressing(0, {
+    engine_version: version,
+    wanted_version: null,
+    observed: { ...row.observed, data: `of version ${version}` },
+  });
 }
 
-/** One that was in service before is looked at again and again: its server may run. */
-export async function reviveDatabase(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
-  if (!row.observed?.begun) return settled();
-  if (row.restoring_from) await ctx.record({ restoring_from: null });
-  return reconcileServer(row, ctx);
-}
-
-/** Stopped once for this restart, then started as always. */
-export async function restartDatabase(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
-  if (row.observed?.stopped_for === row.version) return reconcileServer(row, ctx);
+export async function stopForRestart(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
   const engine = requireEngineDriver(ctx, row.engine);
   const { id, spec } = await desiredServer(row, ctx);
   const desired = { id, spec: { ...spec, running: false } };
   const { requeueMs } = await engine.ensure(desired, await engine.observe(desired, ctx), ctx);
-  if (requeueMs !== undefined) return progressing(requeueMs);
-  await ctx.record({ observed: { ...row.observed, stopped_for: row.version } });
-  return progressing(0);
+  return requeueMs === undefined
+    ? progressing(0, { observed: { ...row.observed, stopped_for: row.version } })
+    : progressing(requeueMs);
+}
+
+/** One that was in service before is looked at again and again: its server may run. */
+export async function reviveServer(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+  if (!row.observed?.begun) return settled();
+  if (row.restoring_from) await ctx.record({ restoring_from: null });
+  return reconcileServer(row, ctx);
 }

@@ -5,7 +5,7 @@ import { limits as platformLimits } from '../../../core/limits';
 import { DriverError, asDriverErrors } from '../../../core/driver';
 import { SourceError, type Commit } from '../../../drivers/source';
 import { unpackUpload } from '../../../drivers/source/archive/process/processes';
-import { isLocalChange } from '../../../models/deployments/source_upload/work';
+import { isLocalChange } from '../../../models/deployments/source_upload/job_queries';
 import { progressing, requireHost, type Outcome, type Values } from '../../job';
 import { requireRemote } from '../../source_remote';
 import { StepFailure, type StepContext } from '../../workflow';

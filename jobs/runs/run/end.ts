@@ -1,6 +1,6 @@
 // The end of a run: its output is stored, and how it ended.
 import { progressing, settled, type JobContext, type Outcome } from '../../job';
-import { engineOf, inspectRun, type RunEngine } from './engine';
+import { runnerOf, inspectRun, type Runner } from './runner';
 import { blameLineEnds, resultOf, type RunResult } from './result';
 import type { RunRow } from './row';
 
@@ -8,16 +8,16 @@ const SOON_MS = 1_000;
 const UNREACHABLE_MS = 3_000;
 
 export async function storeOutput(row: RunRow, ctx: JobContext): Promise<Outcome> {
-  const engine = await engineOf(row, ctx);
-  const state = await inspectRun(engine, row, ctx);
+  const runner = await runnerOf(row, ctx);
+  const state = await inspectRun(runner, row, ctx);
   if (state === 'unknown') return settled({}, UNREACHABLE_MS);
-  if (state?.state !== 'exited') return lostRun(row, engine);
-  if (!(await engine.shipLastLines(row, ctx))) return progressing(0);
+  if (state?.state !== 'exited') return lostRun(row, runner);
+  if (!(await runner.shipLastLines(row, ctx))) return progressing(0);
   return endRun(row, await blameLineEnds(row, resultOf(row, state, ctx), ctx), state.at);
 }
 
 /** There is no trace of a command that ran, for instance after the disk of the host was replaced. */
-export function lostRun(row: RunRow, { lost: status_reason }: RunEngine): Outcome {
+export function lostRun(row: RunRow, { lost: status_reason }: Runner): Outcome {
   return endRun(row, { status: row.cancel_requested_at ? 'canceled' : 'failed', status_reason });
 }
 

@@ -7,7 +7,7 @@ import { artifactOfDeployment } from '../../../models/runs/run/job_queries';
 import { pruneReleaseImages } from '../../deployments/deployment/publish';
 import { removeDirectory } from '../../deployments/deployment/row';
 import { requireHost, settled, type JobContext, type Outcome } from '../../job';
-import { engineOf } from './engine';
+import { runnerOf } from './runner';
 import type { RunRow } from './row';
 
 /** What a run printed can be attached to for this time after its end. */
@@ -20,11 +20,11 @@ export async function removeLeft(row: RunRow, ctx: JobContext): Promise<Outcome>
   const finished_at = row.finished_at ?? new Date().toISOString();
   const columns = { finished_at, variables: null };
   try {
-    const engine = await engineOf(row, ctx);
+    const runner = await runnerOf(row, ctx);
     const left = Date.parse(finished_at) + REPLAY_MS - Date.now();
-    if (left > 0 && isReplayed(row) && (await engine.inspect(row, ctx))?.state === 'exited')
+    if (left > 0 && isReplayed(row) && (await runner.inspect(row, ctx))?.state === 'exited')
       return settled(columns, Math.min(left, REPLAY_MS));
-    if (!(await engine.destroy(row, ctx))) return settled(columns, STOPPING_MS);
+    if (!(await runner.destroy(row, ctx))) return settled(columns, STOPPING_MS);
   } catch (error) {
     // A failure of this must not become that of the run.
     if (!(error instanceof DriverError)) throw error;

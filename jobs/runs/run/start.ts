@@ -2,7 +2,7 @@
 import type { TaskState } from '../../../drivers/workload/task';
 import { progressing, settled, type JobContext, type Outcome, type Values } from '../../job';
 import { canceledResult, endRun } from './end';
-import { engineOf, type RunEngine } from './engine';
+import { runnerOf, type Runner } from './runner';
 import type { RunRow } from './row';
 
 const RECHECK_MS = 1_000;
@@ -16,9 +16,9 @@ type Waiting = Extract<TaskState, { state: 'waiting' }>;
 type StartedState = Extract<TaskState, { started_at: string | null }>;
 
 export async function startRunCommand(row: RunRow, ctx: JobContext): Promise<Outcome | 'done'> {
-  const engine = await engineOf(row, ctx);
-  const state = await engine.inspect(row, ctx);
-  if (state?.state === 'waiting') return waitForStart(row, state, engine, ctx);
+  const runner = await runnerOf(row, ctx);
+  const state = await runner.inspect(row, ctx);
+  if (state?.state === 'waiting') return waitForStart(row, state, runner, ctx);
   if (state) {
     await ctx.record(runningOf(row, state));
     return 'done';
@@ -26,12 +26,12 @@ export async function startRunCommand(row: RunRow, ctx: JobContext): Promise<Out
   if (row.cancel_requested_at) return endRun(row, canceledResult(row));
   // Of the last attempt: a cluster that was away has not had the time to start it.
   await ctx.record({ status: 'starting', started_at: new Date().toISOString() });
-  await engine.start(row, ctx);
+  await runner.start(row, ctx);
   return progressing(0);
 }
 
 /** Of a cluster: for room, or for the image. */
-export async function waitForStart(row: RunRow, state: Waiting, engine: RunEngine, ctx: JobContext): Promise<Outcome> {
+export async function waitForStart(row: RunRow, state: Waiting, runner: Runner, ctx: JobContext): Promise<Outcome> {
   const waitedMs = Date.now() - Date.parse(row.started_at ?? new Date().toISOString());
   const { reason, is_final } = state;
   const withinMs = reason === null ? SILENT_START_WITHIN_MS : START_WITHIN_MS;
@@ -39,7 +39,7 @@ export async function waitForStart(row: RunRow, state: Waiting, engine: RunEngin
     if (row.status !== 'starting') await ctx.record({ status: 'starting' });
     return settled(reason === row.status_reason ? {} : { status_reason: reason }, RECHECK_MS);
   }
-  await engine.destroy(row, ctx);
+  await runner.destroy(row, ctx);
   if (row.cancel_requested_at) return endRun(row, canceledResult(row));
   return endRun(row, { status: 'failed', status_reason: reason ?? UNSTARTED });
 }

@@ -2,7 +2,7 @@
 import { isAbandoned } from '../../../models/runs/run/writer';
 import { settled, type JobContext, type Outcome } from '../../job';
 import { lostRun } from './end';
-import { engineOf, inspectRun } from './engine';
+import { runnerOf, inspectRun } from './runner';
 import { resultOf } from './result';
 import type { RunRow } from './row';
 import { waitForStart } from './start';
@@ -15,14 +15,14 @@ const UNREACHABLE_MS = 3_000;
 const ABANDONED_SECONDS = 60;
 
 export async function waitForExit(row: RunRow, ctx: JobContext): Promise<Outcome | 'done'> {
-  const engine = await engineOf(row, ctx);
-  const state = await inspectRun(engine, row, ctx);
+  const runner = await runnerOf(row, ctx);
+  const state = await inspectRun(runner, row, ctx);
   if (state === 'unknown') return settled({}, UNREACHABLE_MS);
-  if (!state) return lostRun(row, engine);
-  if (state.state === 'waiting') return waitForStart(row, state, engine, ctx);
+  if (!state) return lostRun(row, runner);
+  if (state.state === 'waiting') return waitForStart(row, state, runner, ctx);
   if (state.state === 'running') {
     if (!row.cancel_requested_at && !(await cancelAbandoned(row, ctx))) return settled({}, recheckMs(row));
-    await engine.stop(row, ctx);
+    await runner.stop(row, ctx);
     return settled({}, STOPPING_MS);
   }
   const { exit_code = null } = resultOf(row, state, ctx);

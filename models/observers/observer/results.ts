@@ -10,7 +10,7 @@ import { ensureDays } from '../observation_day';
 import { warnOfCertificate, type Watching } from './certificate_warning';
 import { openIncident, resolveIncident } from './incident_moves';
 import { statusAfter, statusInSilence, streakAfter, type Streak, type Watched } from './machine';
-import { nextObserverCheckMs } from './schedule';
+import { nextObserverCheckMs } from './check_rows';
 
 export interface Finding {
   observer_id: string;

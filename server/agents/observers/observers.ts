@@ -8,11 +8,11 @@ import { outboundOf } from '../../platform/outbound';
 import { platformMailId, queuePlatformMail } from '../../../models/base/mail_outbox';
 import { openWakeSignal } from '../../../jobs/wake_signal';
 import { localRegion } from '../../../models/observers/observer/regions';
-import { CHECKS } from '../../../models/observers/observer/schedule';
-import { CHECKS_AT_ONCE, startCheckLoop, type CheckCounts } from './check_loop';
-import { openCheckStore } from './check_store';
-import { startDeliveryLoop, type DeliveryParts } from './delivery_loop';
-import { openNetworkGuard, referencesOf } from '../network_guard';
+import { CHECKS } from '../../../models/observers/observer/check_rows';
+import { CHECKS_AT_ONCE, startCheckLoop, type CheckCounts } from '../../../jobs/observers/check_loop';
+import { openCheckStore } from '../../../jobs/observers/check_store';
+import { startDeliveryLoop, type DeliveryParts } from '../../../jobs/observers/delivery_loop';
+import { openNetworkGuard, referencesOf } from '../../../jobs/observers/network_guard';
 
 interface Observers {
   counts(): CheckCounts;

@@ -7,8 +7,8 @@ import { driverContext } from '../../../core/driver';
 import { openMonitor } from '../../../drivers/monitor/open';
 import { openWakeSignal } from '../../../jobs/wake_signal';
 import { outboundOf } from '../../platform/outbound';
-import { CHECKS_AT_ONCE, startCheckLoop } from './check_loop';
-import { openNetworkGuard, referencesOf } from '../network_guard';
+import { CHECKS_AT_ONCE, startCheckLoop } from '../../../jobs/observers/check_loop';
+import { openNetworkGuard, referencesOf } from '../../../jobs/observers/network_guard';
 import { openProbeStore, type ProbeRefused } from './probe_store';
 
 export interface Probe {

@@ -16,7 +16,7 @@ import {
 import type { UptimeCheck } from '../../../core/protocols/checks';
 import type { Logger } from '../../../core/log/log';
 import type { Finding } from '../../../models/observers/observer/results';
-import type { CheckStore, DueCheck } from './check_loop';
+import type { CheckStore, DueCheck } from '../../../jobs/observers/check_loop';
 
 /** The platform rejects the key as unknown or revoked: retries are useless. */
 export class ProbeRefused extends Error {}

@@ -1,7 +1,7 @@
 // Servers of others that refuse, stall, or break off: what an attempt learns from them.
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import { openDestinations } from '../../../server/agents/mail/mail_destinations';
+import { openDestinations } from '../../../jobs/email/mail/destinations';
 import { openTransport, type Hop, type HopResult, type Transport } from '../../../engines/mail/transport';
 
 type Phase = 'greeting' | 'EHLO' | 'MAIL' | 'RCPT' | 'DATA' | 'message';

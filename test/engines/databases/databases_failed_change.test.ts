@@ -41,6 +41,7 @@ for (const [engine, damage] of Object.entries(ENGINES)) {
       const after = await hall.act(id, 'restore', { backup_id: backup.id });
       expect(after.status).toBe('available');
       expect(after.status_reason).toMatch(/^The restore failed\. .+ The data are as before\.$/);
+      expect(after.status_reason.match(/\bbefore\b/g)).toHaveLength(1);
       if (engine === 'postgresql') {
         expect(after.status_reason).toMatch(
           /The file base\.tar\.gz of the backup is damaged\. gzip: stdin: unexpected/,

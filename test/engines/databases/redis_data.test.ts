@@ -127,7 +127,7 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
     writeFileSync(`${directory()}/backups/${spec.id}/bkp_bad/dump.rdb`, 'REDIS0010 this is no snapshot');
     await expect(
       driver.restore(spec, { id: 'restore_3', server_id: spec.id, backup_id: 'bkp_bad', until: null }, ctx()),
-    ).rejects.toThrow(/from before are back/);
+    ).rejects.toThrow(/did not start with the new data/);
     expect(await app(spec, ['MGET', 'one', 'four'])).toEqual([['1', '4']]);
     await driver.removeBackup(spec.id, 'bkp_bad', ctx());
     await expect(
@@ -228,7 +228,9 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
     expect(await both.versions()).toEqual(['99.1', '99.0', series()]);
     await both.upgrade({ ...spec, version: '99.0' }, spec.version, ctx());
     expect(await app(spec, ['GET', 'four'])).toEqual(['4']);
-    await expect(both.upgrade({ ...spec, version: '99.1' }, '99.0', ctx())).rejects.toThrow(/from before are back/);
+    await expect(both.upgrade({ ...spec, version: '99.1' }, '99.0', ctx())).rejects.toThrow(
+      /did not start with the new data/,
+    );
     expect(await app(spec, ['GET', 'four'])).toEqual(['4']);
     await expect(driver.upgrade({ ...spec, version: '99.2' }, spec.version, ctx())).rejects.toMatchObject({
       reason: 'unsupported',

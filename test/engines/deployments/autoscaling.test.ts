@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers server/agents/autoscaler.ts jobs/applications/instance */
+/** @tier heavy @quarter 4 @covers jobs/applications/autoscaler.ts jobs/applications/instance */
 // A step of the load is answered by more instances within seconds.
 import { startDeployService, type DeployService } from '../../support/deployments/deploy';
 import { nodeApp } from '../../support/git/repositories';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers engines/mail server/agents/mail/mail.ts server/agents/mail/mail_loop.ts */
+/** @tier heavy @quarter 4 @covers engines/mail server/agents/mail/mail.ts jobs/email/mail/mail_loop.ts */
 // Mail under SIGKILL, and from clients of others.
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers engines/mail server/agents/mail/mail_loop.ts */
+/** @tier heavy @quarter 4 @covers engines/mail jobs/email/mail/mail_loop.ts */
 // Postfix of Debian as the smarthost: what the platform hands over, and what comes back from it.
 import { createTransport } from 'nodemailer';
 import { freePort } from '../../support/processes/free_port';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 1 @covers server/agents/observers/check_loop.ts server/agents/observers/observers.ts */
+/** @tier heavy @quarter 1 @covers jobs/observers/check_loop.ts server/agents/observers/observers.ts */
 // A worker that stands still for longer than its checks may take, and goes on: what it missed is its own fault, not
 // that of every target.
 import type { ChildProcess } from 'node:child_process';

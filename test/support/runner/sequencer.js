@@ -25,7 +25,7 @@ const LONG = [
   'engines/databases/postgresql/crash',
   'engines/registries/registry_steps_killed',
   'engines/object_storage/object_storage_steps_killed',
-  'engines/deployments/replacement_killed',
+  'engines/databases/replacement_steps',
   'engines/deployments/volume_conformance',
   'engines/databases/endpoint_conformance',
   'engines/databases/databases_restore',

@@ -7,8 +7,9 @@ const { DriverError } = require('../../../core/driver');
 const { workflows } = require('./workflows');
 
 const { STEP_ORDERS } = process.env;
+const isOverForNow = ({ kind, nextMs }) => kind === 'settled' && !nextMs;
 
-for (const [workflow, { steps, ownerOf }] of Object.entries(workflows))
+for (const [workflow, { steps, ownerOf, isOver = isOverForNow }] of Object.entries(workflows))
   for (const step of steps) {
     const { run } = step;
     step.run = async (row, ctx) => {
@@ -31,8 +32,7 @@ for (const [workflow, { steps, ownerOf }] of Object.entries(workflows))
         return run(row, ctx);
       }
       const outcome = await run(row, ctx);
-      const isOver = outcome === 'done' || (outcome.kind === 'settled' && !outcome.nextMs);
-      if (isOver || step.isDone({ ...row, ...outcome.columns }, ctx)) kill();
+      if (outcome === 'done' || isOver(outcome) || step.isDone({ ...row, ...outcome.columns }, ctx)) kill();
       return outcome;
     };
   }

@@ -114,6 +114,8 @@ export async function verifyData(cluster: Cluster, ctx: DriverContext): Promise<
   await stopPostgres(cluster, 'server', ctx);
 }
 
+// The step `fill` of the replacement. It has no steps of its own: what a killed call has written is removed by the next
+// one, so none of it would be found done.
 async function replay(cluster: Cluster, plan: RestorePlan, temporary: string, ctx: DriverContext): Promise<void> {
   const { serverDirectory } = cluster;
   await stopPostgres(cluster, 'staging', ctx);

@@ -78,7 +78,7 @@ describeMariadb('data of mariadb', () => {
     writeFileSync(`${directory()}/backups/${spec.id}/bkp_bad/dump.sql.gz`, 'this is no dump');
     await expect(
       driver.restore(spec, { id: 'restore_2', server_id: spec.id, backup_id: 'bkp_bad', until: null }, ctx()),
-    ).rejects.toThrow(/from before are back/);
+    ).rejects.toThrow(/did not start with the new data/);
     await settle(driver, spec);
     expect(await app('SELECT COUNT(*) AS n FROM t')).toEqual([[{ n: 3 }]]);
     const { stream, file_name } = await driver.openBackup(spec.id, 'bkp_one');

@@ -1,4 +1,4 @@
-// Folders as registries: files in the folder of a layer and in the folders of its groups are registered automatically.
+// Files of a layer that are found by their names, so that no list of them has to be kept.
 import { readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 
@@ -8,7 +8,7 @@ import path from 'node:path';
  * @param pattern of the file names
  * @returns absolute paths, sorted by name
  */
-export function registeredFiles(layer: string, pattern: RegExp): string[] {
+export function layerFiles(layer: string, pattern: RegExp): string[] {
   const entries = readdirSync(layer, { withFileTypes: true });
   const folders = [layer, ...entries.filter((entry) => entry.isDirectory()).map(({ name }) => path.join(layer, name))];
   return folders

@@ -3,7 +3,7 @@ import { open, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeDirectory } from '../../../core/directory';
 import type { MessageText } from '../../../engines/mail';
-import { openBatch } from './mail_batch';
+import { openBatch } from './batch';
 
 export interface MailStore {
   directory: string;

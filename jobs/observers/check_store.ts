@@ -1,10 +1,10 @@
 // The checks of this installation's region, in the database that its workers share.
-import type { SecretBox } from '../../../core/secrets';
-import type { ControlDatabase } from '../../../db/control_database';
-import { openUptime } from '../../../models/observers/observer';
-import { claimChecks, postponeChecks, resumeRegion, suspendRegion } from '../../../models/observers/observer/claim';
-import { metricValues } from '../../../models/observers/observer/metric';
-import { applyFindings } from '../../../models/observers/observer/results';
+import type { SecretBox } from '../../core/secrets';
+import type { ControlDatabase } from '../../db/control_database';
+import { openUptime } from '../../models/observers/observer';
+import { claimChecks, postponeChecks, resumeRegion, suspendRegion } from '../../models/observers/observer/claim';
+import { metricValues } from '../../models/observers/observer/metric';
+import { applyFindings } from '../../models/observers/observer/results';
 import type { CheckStore } from './check_loop';
 
 const RETRY_VOID_MS = 5_000;

@@ -4,6 +4,7 @@ import type { Logger } from '../../core/log/log';
 import type { ControlDatabase } from '../../db/control_database';
 import type { Traffic } from '../../engines/ingress/ingress';
 import type { Handle, RuntimeDriver, UnitUsage } from '../../drivers/runtime';
+import { cpuPercent } from '../../drivers/runtime/usage';
 import {
   autoscaledInstances,
   autoscaledProcesses,
@@ -13,7 +14,6 @@ import {
 } from '../../models/applications/autoscaler';
 import { WEB_PROCESS } from '../../models/processes/process';
 import { decideInstances, withinWindow, type AutoscalerSample } from '../../models/processes/process/autoscale';
-import { cpuPercent } from './sampled_points';
 
 interface AutoscalerParts {
   database: ControlDatabase;

@@ -7,7 +7,7 @@ import type { SecretBox } from '../../../core/secrets';
 import { type SigningIdentity, parseHeader, signedHeader, rewriteHtml, type Outbound } from '../../../engines/mail';
 import type { ClaimedDelivery } from '../../../models/email/mail/queue';
 import { referenceField } from './mail_loop';
-import type { MailStore } from './mail_store';
+import type { MailStore } from './store';
 
 /** Larger messages are sent without tracking: they would have to be held in memory. */
 const BYTES_MAX = 5 * 1024 * 1024;

@@ -6,12 +6,12 @@ import { htmlOf, plainTextOf, type PlatformMail } from '../../../core/mail/platf
 import type { SecretBox } from '../../../core/secrets';
 import type { ControlDatabase } from '../../../db/control_database';
 import { composeMessage, receiveMessage } from '../../../engines/mail';
-import { openWakeSignal } from '../../../jobs/wake_signal';
+import { openWakeSignal } from '../../wake_signal';
 import { writeResetMail } from '../../../models/identity/account_link';
 import { findSigningDomain } from '../../../models/email/mail/sender';
 import { forgetMails, isTakenOver, OUTBOX, waitingMails, type WaitingMail } from '../../../models/base/mail_outbox';
-import type { Acceptances } from './mail_rules';
-import type { MailStore } from './mail_store';
+import type { Acceptances } from './rules';
+import type { MailStore } from './store';
 
 interface PlatformMailParts {
   config: Config;
@@ -85,7 +85,7 @@ async function enqueue(
   const { fields: _, ...stored } = await receiveMessage(composed, {
     ...{ id, file, directory: store.directory, host: config.smtpHost, bytesMax: BYTES_MAX },
     // Its links are worth a password: none stands in the database in plain text.
-    ...{ inlineBytesMax: 0 },
+    inlineBytesMax: 0,
     received: `Received: by ${config.smtpHost} id ${id};\r\n ${new Date().toUTCString().replace('GMT', '+0000')}`,
     checkHeader: () => undefined,
     takesUtf8: true,

@@ -1,7 +1,7 @@
 // Runs as units of this host.
 import { requireHost, type JobContext } from '../../job';
 import { shipLastLines } from '../../unit_log';
-import type { RunEngine } from './engine';
+import type { Runner } from './runner';
 import type { RunRow } from './row';
 import { unitSpecOf } from './unit';
 import { driverContext } from '../../../core/driver';
@@ -10,7 +10,7 @@ import { makeRowsDue } from '../../../db/loop_rows';
 import { findRunLaunch } from '../../../models/runs/run/job_queries';
 import { stopSignalOf } from '../../applications/instance/row';
 
-export const hostEngine: RunEngine = {
+export const hostRunner: Runner = {
   lost: 'The processes of the run were lost when the host was restarted.',
   async inspect(row, ctx) {
     const { runtime } = requireHost(ctx);

@@ -15,8 +15,8 @@ import {
   type Outbound,
   type Transport,
 } from '../../../engines/mail';
-import { startClaimLoop } from '../../../jobs/claim_loop';
-import { openWakeSignal, type WakeSignal } from '../../../jobs/wake_signal';
+import { startClaimLoop } from '../../claim_loop';
+import { openWakeSignal, type WakeSignal } from '../../wake_signal';
 import { isPublished, returnPathOf } from '../../../models/email/email_domain/instructions';
 import { openDkimKeys } from '../../../models/email/email_domain/keys';
 import { DELIVERIES } from '../../../models/email/mail/accept';
@@ -28,9 +28,9 @@ import {
   type ClaimedDelivery,
   type SigningDomain,
 } from '../../../models/email/mail/queue';
-import { openBatch } from './mail_batch';
-import { openDestinations, type Destinations } from './mail_destinations';
-import type { MailStore } from './mail_store';
+import { openBatch } from './batch';
+import { openDestinations, type Destinations } from './destinations';
+import type { MailStore } from './store';
 
 interface MailLoop {
   /** Lets the attempts that are under way end. */

@@ -1,15 +1,15 @@
 // Sends the notifications of the outbox. When a process dies, its messages wait until its claims expire; then they are
 // sent again with the same id.
-import type { Logger } from '../../../core/log/log';
-import type { Delivery, Outgoing } from '../../../core/notifications';
-import type { SecretBox } from '../../../core/secrets';
-import type { ControlDatabase } from '../../../db/control_database';
-import type { Sender } from '../../../drivers/notifier';
-import { startClaimLoop } from '../../../jobs/claim_loop';
-import { openWakeSignal } from '../../../jobs/wake_signal';
-import { claimMessages, endAttempt, type ClaimedMessage } from '../../../models/observers/notification/delivery';
-import { NOTIFICATIONS } from '../../../models/observers/notification/outbox';
-import { openConfig } from '../../../models/observers/notifier';
+import type { Logger } from '../../core/log/log';
+import type { Delivery, Outgoing } from '../../core/notifications';
+import type { SecretBox } from '../../core/secrets';
+import type { ControlDatabase } from '../../db/control_database';
+import type { Sender } from '../../drivers/notifier';
+import { startClaimLoop } from '../claim_loop';
+import { openWakeSignal } from '../wake_signal';
+import { claimMessages, endAttempt, type ClaimedMessage } from '../../models/observers/notification/delivery';
+import { NOTIFICATIONS } from '../../models/observers/notification/outbox';
+import { openConfig } from '../../models/observers/notifier';
 
 interface DeliveryLoop {
   /** Lets the attempts that are under way end. */

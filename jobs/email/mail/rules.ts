@@ -5,9 +5,9 @@ import type { ControlDatabase } from '../../../db/control_database';
 import { SmtpReply, type MailSender, type Submission, type SubmissionRules } from '../../../engines/mail';
 import { acceptMessages, type Acceptance, type AcceptedMessage } from '../../../models/email/mail/accept';
 import { allowsSource, findSendingZones, hasPassword, type SendingZone } from '../../../models/email/mail/sender';
-import { openBatch, type Batch } from './mail_batch';
-import { openLoginFailures } from './mail_logins';
-import type { MailStore } from './mail_store';
+import { openBatch, type Batch } from './batch';
+import { openLoginFailures } from './logins';
+import type { MailStore } from './store';
 
 const ACCEPTED_AT_ONCE = 200;
 const ASKED_AT_ONCE = 1000;

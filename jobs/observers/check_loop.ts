@@ -1,14 +1,14 @@
 // Runs the checks of a region: claims due checks, runs them, and stores the results in batches. Checks claimed by a
 // process that died are soon due again, and their results are discarded: no incident is opened twice and none is lost.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CheckOutcome, MetricRule, UptimeCheck } from '../../../core/protocols/checks';
-import type { Logger } from '../../../core/log/log';
-import type { Monitor } from '../../../drivers/monitor';
-import { startClaimLoop, type ClaimLoop } from '../../../jobs/claim_loop';
-import type { WakeSignal } from '../../../jobs/wake_signal';
-import { hostOf } from '../../../models/observers/observer/fields';
-import type { Finding } from '../../../models/observers/observer/results';
-import type { NetworkGuard } from '../network_guard';
+import type { CheckOutcome, MetricRule, UptimeCheck } from '../../core/protocols/checks';
+import type { Logger } from '../../core/log/log';
+import type { Monitor } from '../../drivers/monitor';
+import { startClaimLoop, type ClaimLoop } from '../claim_loop';
+import type { WakeSignal } from '../wake_signal';
+import { hostOf } from '../../models/observers/observer/fields';
+import type { Finding } from '../../models/observers/observer/results';
+import type { NetworkGuard } from './network_guard';
 
 /** A check that this process has claimed. */
 export interface DueCheck {

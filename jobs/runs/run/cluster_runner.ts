@@ -13,14 +13,14 @@ import {
   volumesOf,
 } from '../../applications/workload/specification';
 import type { HostDrivers, JobContext } from '../../job';
-import type { RunEngine } from './engine';
+import type { Runner } from './runner';
 import type { RunRow } from './row';
 import { variablesFor } from './unit';
 
 const SHIP_MS = 200;
 
 /** @param tasks of the host */
-export function clusterEngine({ runtime, shipper }: NonNullable<HostDrivers['tasks']>): RunEngine {
+export function clusterRunner({ runtime, shipper }: NonNullable<HostDrivers['tasks']>): Runner {
   return {
     lost: 'The cluster has no trace of the run: its Job was removed.',
     inspect: (row, ctx) => runtime.inspect(row, ctx),

@@ -3,11 +3,11 @@ import { DriverError } from '../../../core/driver';
 import type { TaskState } from '../../../drivers/workload/task';
 import { isOnCluster } from '../../../models/deployments/deployment_work';
 import { requireHost, type JobContext } from '../../job';
-import { clusterEngine } from './cluster_engine';
-import { hostEngine } from './host_engine';
+import { clusterRunner } from './cluster_runner';
+import { hostRunner } from './host_runner';
 import type { RunRow } from './row';
 
-export interface RunEngine {
+export interface Runner {
   /** null: it was never started, or has gone. */
   inspect(row: RunRow, ctx: JobContext): Promise<TaskState | null>;
   /** Starts it, or finds it where it was started before. @throws DriverError */
@@ -23,20 +23,16 @@ export interface RunEngine {
 }
 
 /** Where the instances of its deployment are. A run that this host has begun ends here, whatever has changed. */
-export async function engineOf(row: RunRow, ctx: JobContext): Promise<RunEngine> {
+export async function runnerOf(row: RunRow, ctx: JobContext): Promise<Runner> {
   const { tasks, runtime } = requireHost(ctx);
-  if (!tasks || !(await isOnCluster(ctx.sql, row.deployment_id)) || (await runtime.find(row.id))) return hostEngine;
-  return clusterEngine(tasks);
+  if (!tasks || !(await isOnCluster(ctx.sql, row.deployment_id)) || (await runtime.find(row.id))) return hostRunner;
+  return clusterRunner(tasks);
 }
 
 /** A cluster that is away runs on what it has: nothing is given up because of it. */
-export async function inspectRun(
-  engine: RunEngine,
-  row: RunRow,
-  ctx: JobContext,
-): Promise<TaskState | null | 'unknown'> {
+export async function inspectRun(runner: Runner, row: RunRow, ctx: JobContext): Promise<TaskState | null | 'unknown'> {
   try {
-    return await engine.inspect(row, ctx);
+    return await runner.inspect(row, ctx);
   } catch (error) {
     if (!(error instanceof DriverError) || error.reason !== 'transient' || row.status !== 'running') throw error;
     ctx.log.warn({ err: error, run: row.id }, 'the state of a run could not be read; it is tried again');
