@@ -1,4 +1,4 @@
-// Statements that Objection makes: each is built once and then run by its name (docs/decisions/0001).
+// Statements that Objection makes: each is built once and then run by its name (docs/decisions/0025).
 import knex, { type Knex } from 'knex';
 import type { Model, QueryBuilder } from 'objection';
 import type { Statement } from '../core/context';
