@@ -61,7 +61,12 @@ test('a lost line is connected again, counted although each connection brings ou
     ws.send(message(3, '{"type":"exit","code":7}'));
     ws.close(1000);
   };
-  const { code, stdout, stderr, connections } = await runAt(lose, closeWith(1001, 'The server is stopping.'), lose, end);
+  const { code, stdout, stderr, connections } = await runAt(
+    lose,
+    closeWith(1001, 'The server is stopping.'),
+    lose,
+    end,
+  );
   expect([code, connections, stdout]).toEqual([7, 4, '....']);
   expect(stderr.match(/\(\d of 8\)/g)).toEqual(['(1 of 8)', '(2 of 8)', '(3 of 8)']);
 });
