@@ -45,11 +45,18 @@ export function formatBlock(names: readonly string[], values: readonly string[],
     .join('\n');
 }
 
+/** The widest column gives way first, the name of a row last, and a state never. @returns undefined where it cannot be that narrow */
 function fitWidths(heads: readonly string[], rows: readonly string[][], width: number): number[] | undefined {
   const widths = widthsOf(heads, rows);
+  const name = heads.findIndex((head) => NAMES.has(head));
+  const canShrink = (index: number): boolean =>
+    !STATES.has((heads[index] as string).toLowerCase()) &&
+    (widths[index] as number) > Math.max(NARROWEST, length(heads[index] as string));
   while (totalOf(widths) > width) {
-    const widest = widths.indexOf(Math.max(...widths));
-    if ((widths[widest] as number) <= Math.max(NARROWEST, length(heads[widest] as string))) return undefined;
+    const [widest = name >= 0 && canShrink(name) ? name : undefined] = [...heads.keys()]
+      .filter((index) => index !== name && canShrink(index))
+      .sort((a, b) => (widths[b] as number) - (widths[a] as number));
+    if (widest === undefined) return undefined;
     widths[widest] = (widths[widest] as number) - 1;
   }
   return widths;
