@@ -1,8 +1,11 @@
 /** @user any */
 // How svc takes the end of a connection to a run: a refusal is said once, a lost line is connected again.
+import { spawnSync } from 'node:child_process';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import path from 'node:path';
 import { WebSocketServer, type WebSocket } from 'ws';
+import { bundlePart } from '../support/cli/part';
 import { buildCli, openHome, type Home, type Ran } from '../support/cli/svc';
 
 let home: Home;
@@ -69,4 +72,28 @@ test('a lost line is connected again, counted although each connection brings ou
   );
   expect([code, connections, stdout]).toEqual([7, 4, '....']);
   expect(stderr.match(/\(\d of 8\)/g)).toEqual(['(1 of 8)', '(2 of 8)', '(3 of 8)']);
+});
+
+test('a line on which not even a ping comes is cut off, unless the reader here is slow', () => {
+  const output = path.join(home.directory, 'silence.cjs');
+  bundlePart('run/silence.ts', output);
+  const source = `const { mock } = require('node:test');
+    mock.timers.enable({ apis: ['setInterval', 'Date'] });
+    const { watchSilence } = require('${output}');
+    let cut = 0;
+    const line = Object.assign(new (require('node:events'))(), { isPaused: false, terminate: () => (cut += 1) });
+    const tick = (seconds) => { for (let n = 0; n < seconds; n += 5) mock.timers.tick(5000); return cut; };
+    const end = watchSilence(line);
+    const seen = [tick(90)];
+    line.emit('ping');
+    seen.push(tick(90));
+    line.isPaused = true;
+    seen.push(tick(600));
+    line.isPaused = false;
+    seen.push(tick(90), tick(10));
+    end();
+    seen.push(tick(600));
+    console.log(seen.join(' '));`;
+  const { stdout } = spawnSync(process.execPath, ['-e', source], { env: { NODE_NO_WARNINGS: '1' }, encoding: 'utf8' });
+  expect(stdout).toBe('0 0 0 0 1 1\n');
 });

@@ -10,6 +10,7 @@ import type { Row } from '../output/print';
 import { clean } from '../output/terminal';
 import { describeCall, problemOf, type Session } from '../session';
 import { bindInput, type Input } from './input';
+import { watchSilence } from './silence';
 
 const PROTOCOL = 'platform.run.v1';
 const CHANNEL = { stdin: 0, stdout: 1, stderr: 2, control: 3 } as const;
@@ -98,8 +99,10 @@ async function connectOnce(
     stream.once('drain', () => ws.resume());
   });
   ws.resume();
+  const endWatch = watchSilence(ws);
   return new Promise((resolve) =>
     ws.once('close', (code, reason) => {
+      endWatch();
       input.detach();
       resolve({ code, reason: reason.toString() });
     }),
