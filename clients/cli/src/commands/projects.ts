@@ -107,8 +107,8 @@ export const projects = buildRouteMap<string, Shell>({
 export const members = command({
   brief: 'Open the page of the members of the project',
   text:
-    'People are invited, given a role and removed on a page of the dashboard alone, which asks who you are: no key and ' +
-    'no program may decide who gets in. Prints the address of the page; without a terminal, nothing is opened.',
+    'People are invited, given a role and removed on a page of the dashboard alone, which asks who you are: no key ' +
+    'and no program may decide who gets in. Prints the address of the page; without a terminal, nothing is opened.',
   target: 'project',
   output: false,
   async run(flags) {

@@ -45,7 +45,10 @@ export function formatBlock(names: readonly string[], values: readonly string[],
     .join('\n');
 }
 
-/** The widest column gives way first, the name of a row last, and a state never. @returns undefined where it cannot be that narrow */
+/**
+ * The widest column gives way first, the name of a row last, and a state never.
+ * @returns undefined where it cannot be that narrow
+ */
 function fitWidths(heads: readonly string[], rows: readonly string[][], width: number): number[] | undefined {
   const widths = widthsOf(heads, rows);
   const name = heads.findIndex((head) => NAMES.has(head));

@@ -129,8 +129,8 @@ export interface Progress {
 }
 
 /**
- * Shows the elapsed time while something goes on: on a terminal in a line that moves; elsewhere, as in the log of CI, in
- * a line of its own when nothing was written for half a minute.
+ * Shows the elapsed time while something goes on: on a terminal in a line that moves; elsewhere, as in the log of CI,
+ * in a line of its own when nothing was written for half a minute.
  */
 export function startProgress(text: string): Progress {
   const began = Date.now();

@@ -1,5 +1,5 @@
-// A line that is gone without a word: a network that was switched, a computer that slept. TCP alone would find out after
-// a quarter of an hour of typing, or never.
+// A line that is gone without a word: a network that was switched, a computer that slept. TCP alone would find out
+// after a quarter of an hour of typing, or never.
 
 /** The server pings every half minute. */
 const SILENT_MS = 95_000;

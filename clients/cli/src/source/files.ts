@@ -87,8 +87,8 @@ function listFiles(folder: string): Listed {
 }
 
 const WITHOUT_GIT =
-  'The program git is missing here, so .gitignore alone says which files are sent: those that it names stay here, also ' +
-  'where Git tracks them. Install git to send what Git has.';
+  'The program git is missing here, so .gitignore alone says which files are sent: those that it names stay here, ' +
+  'also where Git tracks them. Install git to send what Git has.';
 
 /** By .svcignore, which may also take back what Git ignores. */
 function filterGitFiles(folder: string, { files, missing, prefix, listIgnored }: GitFiles): Listed {
