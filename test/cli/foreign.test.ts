@@ -79,6 +79,7 @@ test.each([
   [['lgos'], 'There is no command `lgos`. Did you mean `logs`?\n'],
   [['stauts'], 'There is no command `stauts`. Did you mean `status`?\n'],
   [['db', 'crete'], 'There is no command `crete`. Did you mean `create`?\n'],
+  [['constructor'], 'There is no command `constructor`. See svc help for all commands.\n'],
   [['frobnicate'], 'There is no command `frobnicate`. See svc help for all commands.\n'],
   [['logs', '--lines', '3', '--tial'], 'There is no flag --tial. See --help.\n'],
 ])('%j is mistyped: it is said once, with what was meant', async (words, said) => {

@@ -203,7 +203,8 @@ export function findForeign(given: readonly string[]): { said: string; own: stri
   const parts = first.split(':');
   const words = [...parts, ...rest].slice(0, WORDS_MAX);
   for (let count = words.length; count > 0; count -= 1) {
-    const own = COMMANDS[words.slice(0, count).join(' ')];
+    const name = words.slice(0, count).join(' ');
+    const own = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
     const typed = [parts.slice(0, count).join(':'), ...rest.slice(0, Math.max(0, count - parts.length))];
     if (own) return { said: typed.join(' '), own };
   }
