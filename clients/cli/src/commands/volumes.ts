@@ -33,8 +33,8 @@ const ls = sessionCommand({
       NAME: 'name',
       SIZE: (row: Row) => `${row.size_gb} GB`,
       STATUS: 'status',
-      APPLICATION: (row: Row) => applications.find(({ id }) => id === row.application_id)?.name ?? row.application_id,
-      'MOUNT PATH': 'mount_path',
+      APP: (row: Row) => applications.find(({ id }) => id === row.application_id)?.name ?? row.application_id,
+      MOUNT: 'mount_path',
       ID: 'id',
     };
     printRows(volumes, columns, flags);
