@@ -28,7 +28,12 @@ export async function downloadFile(
   }
   if (given === '-') return pipeline(response, process.stdout, { end: false });
   const file = path.resolve(given ?? (nameIn(response.headers['content-disposition']) || `${flags.name}.backup`));
-  if (fs.existsSync(file)) await confirm(`Overwrite ${file}?`, flags);
+  if (fs.existsSync(file))
+    await confirm(`Overwrite ${file}?`, flags).catch((error: unknown) => {
+      // Or the process waits for what nobody reads.
+      response.destroy();
+      throw error;
+    });
   const temporary = `${file}.${process.pid}.part`;
   const progress = startProgress('Downloading');
   let bytes = 0;
