@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
-import { OAUTH_PATHS } from '../../core/accounts/oauth';
+import { OAUTH_PATHS, REFRESH_DAYS } from '../../core/accounts/oauth';
 import { mintToken } from '../../core/accounts/tokens';
 import { makeContext, requestContext } from '../platform/context';
 import type { Platform } from '../platform/platform';
@@ -10,7 +10,7 @@ import type { Surroundings } from './adapter';
 import { providerConfiguration } from './configuration';
 import { markFailedAttempt } from './failed_attempt';
 import { bufferBody, inTransaction, type Refusal } from './token_transaction';
-import type { OidcModule, Provider } from './types';
+import type { OauthContext, OidcModule, Provider } from './types';
 
 export interface AuthorisationServer {
   provider: Provider;
@@ -30,6 +30,7 @@ const BEGINNINGS: string[] = [OAUTH_PATHS.authorize, OAUTH_PATHS.device];
 const NOT_THE_SESSION = /(?:^|;\s*)oauth_session(?:\.sig)?=[^;]*/g;
 /** Instances of the library, each of which gives out one token after the other: one gave 31 a second, four gave 54. */
 const LANES = 4;
+const DAY_SECONDS = 86_400;
 /** Ways to answer that are not in the metadata. */
 const OTHER_RESPONSE_MODES = ['fragment', 'form_post'];
 
@@ -75,6 +76,7 @@ function openProvider(platform: Platform, oidc: OidcModule, around: Omit<Surroun
     return typeof this.exp === 'number' ? persist.call(this) : undefined;
   };
   answerByQueryOnly(oidc.responseModesOf(provider));
+  provider.on('grant.success', sayEndOfLogin);
   provider.on('grant.error', ({ req }, { error }) => {
     if (error === 'invalid_grant' || error === 'invalid_client') markFailedAttempt(req);
   });
@@ -82,6 +84,12 @@ function openProvider(platform: Platform, oidc: OidcModule, around: Omit<Surroun
   failures.on('error', (error) => platform.log.error({ err: error }, 'authorisation server failed'));
   provider.on('server_error', (_, error) => platform.log.error({ err: error }, 'authorisation server failed'));
   return provider;
+}
+
+/** RFC 6749 has no member for it. This one is what others have: clients show until when somebody is logged in. */
+function sayEndOfLogin(ctx: OauthContext): void {
+  const tokens = ctx.body as { refresh_token?: string; refresh_token_expires_in?: number };
+  if (tokens.refresh_token !== undefined) tokens.refresh_token_expires_in = REFRESH_DAYS * DAY_SECONDS;
 }
 
 /** The refusal of a response type that is not offered either goes into the query too: its own mode is not there. */

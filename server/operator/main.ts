@@ -2,6 +2,7 @@
 // The operator's command: users, keys, projects, variables, probes, routes, secrets, domain, doctor, upgrade. Exit code
 // 1: could not be done; 2: wrong command line.
 import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { version } from '../../package.json';
 import { Problem, type FieldError } from '../../core/errors';
 import { StartupError } from '../../core/startup_error';
 import { CommandError } from '../command_error';
@@ -17,6 +18,7 @@ import { commands as releaseImage } from './release_image';
 import { commands as routes } from './routes';
 import { commands as secrets } from './secrets';
 import { commands as setup } from './setup';
+import { suggestCommands } from './suggestion';
 import { commands as upgrade } from './upgrade';
 import { commands as user } from './user';
 
@@ -28,10 +30,13 @@ const commands = [
 ];
 
 async function main(args: string[]): Promise<number> {
+  if (args.length === 1 && ['--version', '-v', 'version'].includes(args[0] as string)) {
+    process.stdout.write(`${version}\n`);
+    return 0;
+  }
   const command = find(args);
   if (!command) {
-    if (args.length && !args.some(isHelp))
-      throw new UsageError(`unknown command ${args.filter((arg) => !arg.startsWith('-')).join(' ')}`);
+    if (args.length && args[0] !== 'help' && !args.some(isHelp)) throw unknownCommand(args);
     process.stdout.write(help());
     return 0;
   }
@@ -43,6 +48,19 @@ async function main(args: string[]): Promise<number> {
   const output = await command.run(input);
   process.stdout.write(printed(output, json ? 'json' : 'table'));
   return output.ok === false ? 1 : 0;
+}
+
+/** What stands behind an option may be a secret, and no command begins with one. */
+function unknownCommand(args: string[]): UsageError {
+  const first = args.findIndex((arg) => arg.startsWith('-'));
+  const typed = args.slice(0, first < 0 ? args.length : first);
+  if (!typed.length) return new UsageError(`unknown option ${args[0]?.split('=')[0]}`);
+  const names = suggestCommands(
+    typed,
+    commands.map(({ name }) => name),
+  );
+  const suggestion = names.length ? `; did you mean ${names.join(' or ')}?` : '';
+  return new UsageError(`unknown command ${typed.join(' ')}${suggestion}`);
 }
 
 function find(args: string[]): Command | undefined {
@@ -91,6 +109,7 @@ function help(): string {
     ...lines,
     '',
     'Every command takes --json and --help. Settings are those of the service: environment variables.',
+    'The version of the release: platform --version',
     'To deploy applications, use another command: svc --help',
     '',
   ].join('\n');
@@ -115,7 +134,9 @@ function helpOf({ name, summary, argument, isOptional, more, options = {} }: Com
 
 function printError(error: unknown): number {
   const usage = error instanceof UsageError;
-  process.stderr.write(`platform: ${terminalText(reason(error))}${usage ? '; see platform --help' : ''}\n`);
+  const text = terminalText(reason(error));
+  const help = text.endsWith('?') ? ' See platform --help' : '; see platform --help';
+  process.stderr.write(`platform: ${text}${usage ? help : ''}\n`);
   return usage ? 2 : 1;
 }
 

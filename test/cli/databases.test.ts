@@ -46,6 +46,15 @@ test('a database is created, opened without a secret on a command line, backed u
       '',
     ],
   ]);
+  await home.output(['init', 'shop']);
+  expect(await home.output(['attach', 'orders', '--prefix', 'ORDERS'])).toContain(
+    'variables\tORDERS_URL, ORDERS_HOST,',
+  );
+  expect(await home.output(['env'])).toMatch(/^ORDERS_URL\tboth\torders$/m);
+  expect(await home.output(['env', 'ls', '--json'])).toContain('"managed_by": "att_');
+  expect(await home.output(['attachments'])).toMatch(/^orders\tdatabase\tORDERS_URL, /);
+  await home.output(['detach', 'orders', '--yes']);
+  expect(await home.output(['env'])).toBe('');
   expect(await home.svc(['db', 'url', 'lost'])).toMatchObject({ code: 4, stderr: expect.stringContaining('orders') });
   expect(await home.svc(['db', 'restore', 'orders'])).toMatchObject({ code: 2 });
 }, 120_000);
@@ -63,11 +72,28 @@ testWhere(hasPostgresqlTools(), 'PostgreSQL with its tools is not installed')(
     const taken = JSON.parse(await home.output(['db', 'backup', 'orders', '--note', 'before', '--wait', '--json']));
     expect(taken).toMatchObject({ status: 'completed', note: 'before' });
     expect(await home.output(['db', 'backups', 'orders'])).toContain(`${taken.id}\tmanual\tcompleted\t`);
+    await home.output(['db', 'download', 'orders', 'orders.dump']);
+    const file = path.join(home.folder, 'orders.dump');
+    const whole = fs.readFileSync(file);
+    expect([fs.statSync(file).mode & 0o777, whole.subarray(0, 5).toString()]).toEqual([0o600, 'PGDMP']);
+    expect(await home.svc(['db', 'download', 'orders', 'orders.dump'])).toMatchObject({ code: 2 });
+    expect(await home.svc(['db', 'download', 'orders', 'no/such/folder'])).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/no\/such\/folder could not be written: /),
+    });
+    expect(fs.readdirSync(home.folder).filter((name) => name.endsWith('.part'))).toEqual([]);
     await psql('delete from notes');
     const refused = await home.svc(['db', 'restore', 'orders', '--backup', taken.id]);
     expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes') });
     await home.output(['db', 'restore', 'orders', '--backup', taken.id, '--yes', '--wait']);
     expect(await psql('select count(*) from notes')).toBe('1\n');
+    const before = await home.output(['db', 'url', 'orders']);
+    expect(await home.svc(['db', 'rotate', 'orders'])).toMatchObject({ code: 2 });
+    await home.output(['db', 'rotate', 'orders', '--immediate', '--yes']);
+    expect(await home.output(['db', 'url', 'orders'])).not.toBe(before);
+    expect(await psql('select count(*) from notes')).toBe('1\n');
+    await home.output(['db', 'rm', 'orders', '--yes']);
+    expect(await home.svc(['db', 'url', 'orders'])).toMatchObject({ code: 4 });
   },
   120_000,
 );

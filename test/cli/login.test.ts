@@ -48,6 +48,11 @@ test('a code on a page of the server logs in, and only the person can read what 
   expect(fs.readdirSync(path.dirname(file()))).toEqual(['credentials.json']);
   const me = JSON.parse(await home.output(['whoami', '--json']));
   expect(me).toMatchObject({ user: { email: 'cli@example.com' }, token: { kind: 'oauth' } });
+  const days = (Date.parse(me.login_expires_at) - Date.now()) / 86_400_000;
+  expect([days > 89, days < 91]).toEqual([true, true]);
+  expect(await home.output(['whoami'])).toMatch(
+    /\nvalid until\t\d{4}-\d\d-\d\d \d\d:\d\d UTC, in (89|90) days; each use/,
+  );
   expect(me.token.scopes).toEqual(['read', 'write', 'deploy', 'env:read', 'env:write', 'logs:read']);
   expect(await home.output(['whoami', '--field', 'user.email'])).toBe('cli@example.com\n');
   const { access_token = '' } = home.credentials().servers[service.url] ?? {};

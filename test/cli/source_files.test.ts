@@ -160,22 +160,40 @@ describe('in a repository', () => {
   });
 });
 
-test('without the program git, or where Git refuses, nothing is sent and the reason is said', async () => {
+test('without the program git, the patterns of the repository decide, also those above, and it is said', () => {
+  const top = repositoryOf(
+    {
+      '.gitignore': 'secrets.json\n*.pem\n/apps/web/dump/\n',
+      ...{ 'apps/web/index.html': '', 'apps/web/secrets.json': '', 'apps/web/tls/key.pem': '', 'apps/web/dump/a': '' },
+      ...{ 'apps/web/notes.txt': '', 'apps/.gitignore': 'local/\n', 'apps/web/local/x': '', 'apps/web/kept.pem': '' },
+    },
+    'apps/web/kept.pem',
+  );
+  fs.appendFileSync(path.join(top, '.git/info/exclude'), 'notes.txt\n');
+  expect(namesIn(path.join(top, 'apps/web'))).toEqual(['index.html', 'kept.pem']);
+  const { PATH } = process.env;
+  process.env.PATH = directory;
+  try {
+    const { files, notices } = findSourceFiles(path.join(top, 'apps/web'));
+    expect(files.map(({ name }) => name)).toEqual(['index.html']);
+    expect(notices).toEqual([expect.stringMatching(/^The program git is missing here, so \.gitignore alone says/)]);
+    expect(namesIn(top)).toEqual(['.gitignore', 'apps/.gitignore', 'apps/web/index.html']);
+  } finally {
+    process.env.PATH = PATH;
+  }
+});
+
+test('where Git refuses, nothing is sent and the reason is said', async () => {
   const home = openHome();
   try {
     buildCli();
-    write(home.folder, { '.git/HEAD': 'ref: refs/heads/main\n', 'secrets.json': '' });
     const env = {
       SVC_URL: 'http://127.0.0.1:1',
       SVC_TOKEN: 'x',
       SVC_APP: `app_${'0'.repeat(26)}`,
       SVC_PROJECT: 'prj_1',
     };
-    const missing = await home.svc(['up'], { env: { ...env, PATH: home.directory } });
-    expect(missing).toMatchObject({
-      code: 1,
-      stderr: expect.stringMatching(/is in a Git repository[^]*git is missing/),
-    });
+    write(home.folder, { 'index.html': '' });
     git(home.folder, 'init', '--quiet');
     // As in a container whose user is another one than that of the checkout.
     const strange = { ...env, GIT_TEST_ASSUME_DIFFERENT_OWNER: '1' };

@@ -1,8 +1,9 @@
 /** @user any */
 // What people see and type: help, tables, colours, questions, Ctrl-C, completion in their shell.
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import * as fs from 'node:fs';
 import path from 'node:path';
+import { bundlePart } from '../support/cli/part';
 import { BINARY, buildCli, follow, onTerminal, openHome, type Home } from '../support/cli/svc';
 import { hasProgram } from '../support/runner/has_program';
 import { needs } from '../support/runner/programs';
@@ -45,11 +46,23 @@ test('the help of all commands is that of HELP.md (npm run golden --prefix clien
 terminalTest('a list is a table with colours, and without them where NO_COLOR is set', async () => {
   const args = ['api', 'listVolumes'];
   const [head, row] = await shown(args);
-  expect(head).toContain(`${ESCAPE}[1mID`);
-  expect(row).toMatch(/^vol_\w+.* uploads-of-visi/);
-  const [plain] = await shown(args, { env: { NO_COLOR: '1' } });
-  expect(plain).toMatch(/^ID +NAME +/);
+  expect(head).toContain(`${ESCAPE}[1mNAME`);
+  expect(row).toContain(`${ESCAPE}[33mprovisioning`);
+  const [plain, colourless] = await shown(args, { env: { NO_COLOR: '1' }, columns: 120 });
+  expect(plain).toMatch(/^NAME +.* ID$/);
+  expect(colourless).toMatch(/^uploads-of-visitors .*vol_\w+$/);
+  const dumb = await shown(args, { env: { TERM: 'dumb' } });
+  expect([plain, colourless, ...dumb].join('')).not.toContain(ESCAPE);
   expect(await home.output(args)).toContain('"next_cursor": null');
+});
+
+terminalTest('at 60 columns names are whole, and ids give way to them', async () => {
+  for (const args of [['api', 'listVolumes'], ['volumes'], ['apps']]) {
+    const lines = await shown(args, { columns: 60, env: { NO_COLOR: '1' } });
+    expect(lines.join('\n')).toMatch(/^NAME [^]*\n(?:uploads-of-visitors|shop) /);
+    expect(lines.join('\n')).not.toMatch(/vol_|app_/);
+    expect(lines.filter((line) => [...line].length > 60)).toEqual([]);
+  }
 });
 
 terminalTest('nothing is wider than a terminal of 40 columns', async () => {
@@ -117,12 +130,39 @@ test('Ctrl-C says what goes on, and a time-out ends with 5', async () => {
   });
 });
 
+/** What `startProgress` writes in a process whose time is made to pass: `tick(seconds)`. */
+function progressOf(script: string): string {
+  const output = path.join(home.directory, 'terminal.cjs');
+  bundlePart('output/terminal.ts', output);
+  const source = `const { mock } = require('node:test');
+    mock.timers.enable({ apis: ['setInterval', 'Date'] });
+    const { startProgress } = require('${output}');
+    const tick = (seconds) => { for (let n = 0; n < seconds * 2; n += 1) mock.timers.tick(500); };
+    ${script}`;
+  const { stderr } = spawnSync(process.execPath, ['-e', source], { env: { NODE_NO_WARNINGS: '1' }, encoding: 'utf8' });
+  return stderr;
+}
+
+test('work that is silent writes a line each half minute without a terminal', () => {
+  const script = `const progress = startProgress('Waiting');
+    tick(29); progress.update('Deployment 1: building'); tick(36); progress.stop(); tick(90);`;
+  expect(progressOf(script)).toBe('… Deployment 1: building 30 s\n… Deployment 1: building 60 s\n');
+});
+
+test('work that is silent shows a line that moves on a terminal', () => {
+  const script = `process.stderr.isTTY = true;
+    const progress = startProgress('Deployment 1: building'); tick(1); progress.stop(); tick(5);`;
+  const line = `\r${ESCAPE}[KDeployment 1: building 1 s`;
+  expect(progressOf(script)).toBe(`${line}${line}\r${ESCAPE}[K`);
+});
+
 describe('completion', () => {
   const complete = async (...words: string[]): Promise<string[]> =>
     (await home.output(['__complete', ...words])).trim().split('\n');
 
   test('proposes commands, operations, flags and values', async () => {
     expect(await complete('re')).toEqual(['restart']);
+    expect(await complete('at')).toEqual(['attach', 'attachments']);
     expect(await complete('env', 'p')).toEqual(['pull', 'push']);
     expect(await complete('api', 'getVol')).toEqual(['getVolume']);
     expect(await complete('logs', '--so')).toEqual(['--source']);

@@ -168,7 +168,12 @@ test('a deployment that fails ends with 1, the reason and the log', async () => 
   write('package.json', '{"name": "x", "version": "1.0.0", "scripts": {"build": "exit 3", "start": "node x"}}');
   const { code, stdout, stderr } = await home.svc(['up']);
   expect([code, stdout]).toEqual([1, '']);
-  expect(stderr).toMatch(/exit 3[^]*Error: Deployment 6 failed: \S/);
+  // The reason is the last line of the log, and is said once.
+  expect(stderr).toMatch(/exit 3[^]*\nError: Deployment 6 failed\.\n$/);
+  const seen = await home.svc(['status']);
+  const [, reason = ''] = /^Deployment 6 failed: (.+)$/m.exec(seen.stderr) ?? [];
+  expect(reason).not.toBe('');
+  expect(stderr.split(reason)).toHaveLength(2);
   fs.rmSync(path.join(home.folder, 'package.json'));
 }, 60_000);
 

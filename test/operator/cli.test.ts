@@ -3,6 +3,7 @@
 // The operator's command as a real process, on an embedded database of its own, beside a running service.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { readSource } from '../support/runner/repository';
 import { dataDir, first, json, run, setUpCommand } from '../support/processes/operator_command';
 
 setUpCommand();
@@ -126,7 +127,12 @@ test.each([
 
 test.each([
   [['nonsense'], 'unknown command nonsense'],
-  [['\u001b]0;mine\u0007\u009b2J'], 'unknown command ?]0;mine??2J;'],
+  [['\u001b]0;mine\u0007\u009b2J'], 'unknown command ?]0;mine??2J'],
+  [['docter'], 'unknown command docter; did you mean doctor?'],
+  [['usre', 'list', '--json'], 'unknown command usre list; did you mean user list?'],
+  [['key', 'crate', '--user', 'a@example.com'], 'unknown command key crate; did you mean key create?'],
+  [['project'], 'unknown command project; did you mean project create or project list?'],
+  [['--token', 'secret'], 'unknown option --token;'],
   [['user', 'create'], 'user create needs --email'],
   [['user', 'create', '--email', 'no address'], 'is not an e-mail address'],
   [['user', 'create', '--email', 'a@example.com', '--password', 'secret'], '--password'],
@@ -143,6 +149,12 @@ test.each([
   const { code, out, err } = await run(args);
   expect([code, out]).toEqual([2, '']);
   expect(err).toContain(reason);
+});
+
+test('--version is that of the package', async () => {
+  const { version } = JSON.parse(readSource('package.json')) as { version: string };
+  for (const words of [['--version'], ['version']])
+    expect(await run(words)).toMatchObject({ code: 0, out: `${version}\n` });
 });
 
 test('help names every command', async () => {

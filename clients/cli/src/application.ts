@@ -2,6 +2,8 @@
 import { buildApplication, buildRouteMap, text_en, type Application } from '@stricli/core';
 import type { Shell } from './command';
 import { open, ps, restart, scale, status } from './commands/application';
+import { apps, cancel, deployments, remove } from './commands/applications';
+import { attach, attachments, detach } from './commands/attach';
 import { completion } from './commands/completion';
 import { db } from './commands/databases';
 import { deploy, rollback } from './commands/deploy';
@@ -11,19 +13,35 @@ import { env } from './commands/env';
 import { init, link } from './commands/link';
 import { login, logout, whoami } from './commands/login';
 import { logs } from './commands/logs';
+import { metrics } from './commands/metrics';
 import { previews } from './commands/previews';
+import { members, projects } from './commands/projects';
 import { run, ssh } from './commands/run';
 import { schedules } from './commands/schedules';
 import { buckets, keys } from './commands/storage';
 import { up } from './commands/up';
+import { volumes } from './commands/volumes';
 import { apiRoutes } from './operations/api';
 
 const ROUTES = {
-  ...{ login, logout, whoami, link, init, doctor },
-  ...{ up, deploy, rollback, previews },
-  ...{ status, open, logs, ps, scale, restart, run, ssh, schedules, env, domains },
-  ...{ db, buckets, keys, completion },
+  ...{ login, logout, whoami, link, init, doctor, apps, projects, members, delete: remove },
+  ...{ up, deploy, deployments, cancel, rollback, previews },
+  ...{ status, open, logs, metrics, ps, scale, restart, run, ssh, schedules, env, domains },
+  ...{ db, volumes, attach, detach, attachments, buckets, keys, completion },
 };
+
+/** Groups of commands that list where nothing more is said: `svc db` is `svc db ls`. */
+export const LISTED = new Set([
+  'projects',
+  'previews',
+  'schedules',
+  'env',
+  'domains',
+  'db',
+  'volumes',
+  'buckets',
+  'keys',
+]);
 
 /** @param wantsApi whether the commands of `api` are needed, which take milliseconds to make */
 export function buildSvc(wantsApi: boolean): Application<Shell> {
@@ -32,7 +50,12 @@ export function buildSvc(wantsApi: boolean): Application<Shell> {
   return buildApplication(root, {
     name: 'svc',
     versionInfo: { currentVersion: SVC_VERSION },
-    scanner: { caseStyle: 'allow-kebab-for-camel', allowArgumentEscapeSequence: true },
+    scanner: {
+      caseStyle: 'allow-kebab-for-camel',
+      allowArgumentEscapeSequence: true,
+      // Two letters in another order, one too many, one that is missing or another.
+      distanceOptions: { threshold: 3, weights: { insertion: 1, deletion: 2, substitution: 2, transposition: 0 } },
+    },
     documentation: { caseStyle: 'convert-camel-to-kebab', onlyRequiredInUsageLine: true, disableAnsiColor: true },
     localization: {
       text: {
@@ -40,9 +63,15 @@ export function buildSvc(wantsApi: boolean): Application<Shell> {
         noCommandRegisteredForInput: ({ input, corrections }) =>
           [
             `There is no command \`${input}\`.`,
-            ...corrections.map((one) => `Did you mean ${toOperationId(one)}?`),
+            corrections.length
+              ? `Did you mean ${corrections.map(toOperationId).join(' or ')}?`
+              : 'See svc help for all commands.',
           ].join(' '),
-        exceptionWhileParsingArguments: (error) => `${messageOf(error)}\nSee --help.`,
+        exceptionWhileParsingArguments: (error) =>
+          `${messageOf(error).replace(/^No flag registered for/, 'There is no flag')}. See --help.`.replace(
+            '.. See',
+            '. See',
+          ),
       },
     },
   });

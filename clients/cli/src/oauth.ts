@@ -15,6 +15,8 @@ export interface Tokens {
   access_token: string;
   refresh_token?: string;
   expires_in?: number;
+  /** Seconds until the login ends unless it is used; servers may leave it out. */
+  refresh_token_expires_in?: number;
 }
 
 export interface Endpoints {

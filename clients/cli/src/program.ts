@@ -1,8 +1,9 @@
 // The commands, and what is asked of all of them.
 import { generateHelpTextForAllCommands, run as runApplication } from '@stricli/core';
-import { buildSvc } from './application';
+import { buildSvc, LISTED } from './application';
 import { printCompletions } from './commands/completion';
-import { EXIT } from './failure';
+import { EXIT, usageFailure } from './failure';
+import { findForeign } from './foreign';
 import { exitCodeOfCommand } from './outcome';
 import { printOperations } from './operations/api';
 import { reportFailure } from './output/failures';
@@ -28,13 +29,27 @@ async function run(given: string[]): Promise<void> {
     if (second === undefined || second === '--help' || second === '-h') return print(API_HELP);
     if (second === '--list') return printOperations({ json: given.includes('--json') });
   }
+  const foreign = findForeign(given);
+  if (foreign) throw usageFailure(`There is no command \`${foreign.said}\` here. Use \`${foreign.own}\`.`);
   const shell = {
     process: { stdout: process.stdout, stderr: process.stderr, env: {}, exitCode: null as number | null },
   };
-  await runApplication(buildSvc(first === 'api'), first === 'api' ? given.map(toKebab) : given, shell);
+  await runApplication(buildSvc(first === 'api'), first === 'api' ? given.map(toKebab) : toOwn(given), shell);
   const code = shell.process.exitCode ?? 0;
   process.exitCode = USAGE_CODES.has(code) ? EXIT.usage : code < 0 ? EXIT.failed : code || exitCodeOfCommand();
 }
+
+/** `svc db` lists, and `svc logs --tail` follows, as elsewhere. */
+function toOwn(given: readonly string[]): string[] {
+  const [first = '', second, ...rest] = given;
+  const isFlag =
+    second === undefined || (second.startsWith('-') && !given.some((word) => ['--help', '-h'].includes(word)));
+  if (LISTED.has(first) && isFlag) return [first, 'ls', ...given.slice(1)];
+  if (first === 'logs') return [first, ...[...(second === undefined ? [] : [second]), ...rest].map(toFollow)];
+  return [...given];
+}
+
+const toFollow = (word: string): string => (word === '--tail' || word === '-t' ? '--follow' : word);
 
 /** Fields have underscores in the API, flags have hyphens: both are taken. */
 function toKebab(word: string): string {

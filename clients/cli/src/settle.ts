@@ -34,7 +34,7 @@ export async function waitWhile(
     for (let pauseMs = FIRST_POLL_MS; ; pauseMs = Math.min(POLL_MS_MAX, pauseMs * 1.5)) {
       const row = await session.request('GET', path);
       if (!isUnsettled(row)) return row;
-      progress.update(String(row.status));
+      progress.update(row.number === undefined ? String(row.status) : `Deployment ${row.number}: ${row.status}`);
       if (timeout !== undefined && Date.now() + pauseMs > began + timeout * 1000)
         throw new Failure(`After ${timeout} s the status is still ${row.status}. The work goes on.`, EXIT.timeout);
       await sleep(pauseMs);
@@ -68,13 +68,19 @@ export async function followDeployment(
   const stopHints = onInterrupt(() =>
     notice(
       `\nDeployment ${deployment.number} goes on. Follow it: svc logs --deployment ${deployment.number} --follow\n` +
-        `Cancel it: svc api cancelDeployment ${application} ${deployment.id}`,
+        `Cancel it: svc cancel ${deployment.number}`,
     ),
   );
   try {
     const ended = await waitWhile(session, path, isUnfinished, options);
     await lines.end();
-    if (ended.status === 'active' || ended.status === 'superseded') return ended;
+    if (ended.status === 'active' || ended.status === 'superseded') {
+      const words = `Deployment ${ended.number} is ${ended.status}.`;
+      if (options.log === 'shown' && !lines.hasShown(words)) notice(words);
+      return ended;
+    }
+    // The log ends with the reason.
+    if (lines.hasShown(String(ended.status_reason))) throw new Failure(`Deployment ${ended.number} ${ended.status}.`);
     throw await deploymentFailure(session, path, ended, options.log);
   } finally {
     stopHints();
@@ -103,16 +109,22 @@ interface Log {
   /** Shows what the stream has not brought by the end. */
   end(): Promise<void>;
   abort(): void;
+  hasShown(message: string): boolean;
 }
 
 function openLog(session: Session, path: string, shown: 'shown' | 'hidden'): Log {
-  if (shown === 'hidden') return { end: async () => {}, abort: () => {} };
+  if (shown === 'hidden') return { end: async () => {}, abort: () => {}, hasShown: () => false };
   const controller = new AbortController();
   const seen = new Map<string, number>();
+  const messages = new Set<string>();
+  const print = (row: Row): void => {
+    messages.add(String(row.message));
+    notice(formatBuildLine(row));
+  };
   const show = (row: Row): void => {
     const key = `${row.timestamp} ${row.message}`;
     seen.set(key, (seen.get(key) ?? 0) + 1);
-    notice(formatBuildLine(row));
+    print(row);
   };
   const query = { order: 'asc', limit: 1000 };
   const stream = followEvents(session, path, query, show, controller.signal).catch((error: unknown) => {
@@ -121,6 +133,7 @@ function openLog(session: Session, path: string, shown: 'shown' | 'hidden'): Log
   });
   return {
     abort: () => controller.abort(),
+    hasShown: (message) => messages.has(message),
     async end() {
       controller.abort();
       if ((await stream) instanceof ProblemFailure) return;
@@ -128,7 +141,7 @@ function openLog(session: Session, path: string, shown: 'shown' | 'hidden'): Log
         const key = `${row.timestamp} ${row.message}`;
         const count = seen.get(key) ?? 0;
         if (count) seen.set(key, count - 1);
-        else notice(formatBuildLine(row));
+        else print(row);
       }
     },
   };

@@ -58,6 +58,9 @@ export function loginOf(tokens: Tokens): Login {
     access_token: tokens.access_token,
     ...(tokens.refresh_token && { refresh_token: tokens.refresh_token }),
     ...(tokens.expires_in !== undefined && { expires_at: Date.now() + tokens.expires_in * 1000 }),
+    ...(tokens.refresh_token_expires_in !== undefined && {
+      login_expires_at: Date.now() + tokens.refresh_token_expires_in * 1000,
+    }),
   };
 }
 

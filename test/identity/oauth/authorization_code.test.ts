@@ -30,6 +30,7 @@ describe('a program of a person', () => {
     expect(new URL(back.url).searchParams.get('iss')).toBe(service.url);
     const tokens = await client.redeem(asked, back);
     expect(tokens).toMatchObject({ token_type: 'bearer', expires_in: 3600, scope: 'read deploy' });
+    expect('refresh_token' in tokens).toBe('refresh_token_expires_in' in tokens);
     expect(tokens.access_token).toMatch(/^svc_oauth_[0-9A-Za-z]{39}$/);
     const { status, body } = await me(tokens.access_token);
     expect(status).toBe(200);

@@ -7,6 +7,7 @@ import { formatAge, printJson, printOne, printRows, writeLine, type Row } from '
 import { isTerminal } from '../output/terminal';
 import type { Session } from '../session';
 import { waitWhile } from '../settle';
+import { DEPLOYMENT_COLUMNS } from './applications';
 import { openInBrowser } from './login';
 
 const DEPLOYMENTS_SHOWN = 5;
@@ -37,23 +38,24 @@ export const status = sessionCommand({
     });
     writeLine('');
     printRows(deployments.data, DEPLOYMENT_COLUMNS, flags);
+    const [newest] = deployments.data;
+    if (newest?.status === 'failed')
+      notice(
+        `Deployment ${newest.number} failed: ${newest.status_reason}\nIts log: svc logs --deployment ${newest.number}`,
+      );
   },
 });
 
-const DEPLOYMENT_COLUMNS = {
-  NUMBER: 'number',
-  STATUS: 'status',
-  TRIGGER: 'trigger',
-  SOURCE: (row: Row) => row.commit_message ?? row.image ?? (row.source as Row | null)?.type,
-  CREATED: (row: Row) => formatAge(row.created_at),
-};
-
-export const open = sessionCommand({
-  brief: 'Open the application in a browser',
-  text: 'Prints its address; without a terminal, nothing is opened.',
+export const open = sessionCommand<{ readonly dashboard?: boolean | undefined }>({
+  brief: 'Open the application, or with --dashboard its page, in a browser',
+  text: 'Prints the address; without a terminal, nothing is opened.',
   output: false,
-  async run(session) {
-    const url = await findApplicationUrl(session, await session.application());
+  flags: { dashboard: toggle('Open the page of the application in the dashboard') },
+  async run(session, { dashboard }) {
+    const application = await session.application();
+    const url = dashboard
+      ? new URL(`/applications/${application}`, session.server).href
+      : await findApplicationUrl(session, application);
     if (url === null)
       throw new Failure('Nothing answers visitors: the process type web is scaled to 0.', EXIT.failed, [
         'Start it: svc scale web=1',

@@ -1,12 +1,13 @@
-// db: ls, create, url, psql, backup, backups, restore.
+// db: ls, create, url, psql, rotate, backup, backups, download, restore, rm.
 import { buildRouteMap } from '@stricli/core';
-import { duration, integer, sessionCommand, text, toggle, tuple, word, type Shell } from '../command';
+import { duration, integer, maybe, sessionCommand, text, toggle, tuple, word, type Shell } from '../command';
 import { EXIT, Failure, usageFailure } from '../failure';
 import { notice } from '../output/notice';
 import { formatAge, formatBytes, printOne, printRows, writeLine, type Row } from '../output/print';
 import { confirmByName } from '../output/terminal';
 import { namesOf, type Session } from '../session';
 import { waitWhile } from '../settle';
+import { downloadFile } from '../http/download';
 import { findEndpoint, runPsql, type Credentials } from './psql';
 
 type WaitFlags = { readonly wait?: boolean | undefined; readonly timeout?: number | undefined };
@@ -180,8 +181,68 @@ const restore = sessionCommand<
   },
 });
 
+const download = sessionCommand<{ readonly backup?: string | undefined }, [string, string?]>({
+  brief: 'Download a backup of a database',
+  text:
+    'Without --backup, the newest one that is complete. Only you can read the file, which has all data of the ' +
+    'database. `-` writes to standard output.',
+  target: 'project',
+  asks: true,
+  output: false,
+  flags: { backup: text('Id of the backup', 'id') },
+  args: tuple(word('database', 'Name or id of the database'), maybe('file', 'File (default: named by the server)')),
+  async run(session, flags, given, target) {
+    const { id, name } = await findDatabase(session, given);
+    const path = `/v2/databases/${id}/backups`;
+    const taken = await findBackup(session, path, String(name), flags.backup);
+    const { url: address } = await session.request<{ url: string }>('GET', `${path}/${taken.id}/download`);
+    await downloadFile(new URL(address), target, { ...flags, name: String(name) });
+  },
+});
+
+async function findBackup(session: Session, path: string, name: string, given: string | undefined): Promise<Row> {
+  const rows = await session.list(path, { sort: '-created_at' });
+  const found = rows.find((row) => (given === undefined ? row.status === 'completed' : row.id === given));
+  if (found) return found;
+  const what = given === undefined ? 'no complete backup' : `no backup ${given}`;
+  throw new Failure(`The database ${name} has ${what}.`, EXIT.notFound, [`Take one: svc db backup ${name} --wait`]);
+}
+
+const rotate = sessionCommand<{ readonly immediate?: boolean | undefined }, [string]>({
+  brief: 'Give a database a new password',
+  text:
+    'The applications that it is attached to get the password and are restarted. The old one ends when they run with ' +
+    'it, after 30 minutes at the latest, or with --immediate at once.',
+  target: 'project',
+  asks: true,
+  flags: { immediate: toggle('End the old password at once') },
+  args: NAME,
+  async run(session, flags, given) {
+    const { id, name } = await findDatabase(session, given);
+    await confirmByName(`Programs with the old password of ${name} lose their access.`, String(name), flags);
+    const body = flags.immediate ? { immediate: true } : {};
+    const made = await session.request('POST', `/v2/databases/${id}/credentials/rotate`, { body });
+    printOne(made, flags, { user: 'username', 'old password ends': 'previous_password_valid_until' });
+    notice(`The new address: svc db url ${name}`);
+  },
+});
+
+const rm = sessionCommand<NonNullable<unknown>, [string]>({
+  brief: 'Delete a database with its backups',
+  target: 'project',
+  asks: true,
+  output: false,
+  args: NAME,
+  async run(session, flags, given) {
+    const { id, name } = await findDatabase(session, given);
+    await confirmByName(`The database ${name} and its backups will be lost.`, String(name), flags);
+    await session.send('DELETE', `/v2/databases/${id}`);
+    notice(`Deleted the database ${name}.`);
+  },
+});
+
 export const db = buildRouteMap<string, Shell>({
-  routes: { ls, create, url, psql, backup, backups, restore },
-  aliases: { list: 'ls' },
+  routes: { ls, create, url, psql, rotate, backup, backups, download, restore, rm },
+  aliases: { list: 'ls', remove: 'rm' },
   docs: { brief: 'Databases' },
 });

@@ -1,6 +1,6 @@
 // deploy and rollback.
 import { duration, maybe, sessionCommand, text, toggle, tuple } from '../command';
-import { EXIT, Failure } from '../failure';
+import { EXIT, Failure, usageFailure } from '../failure';
 import { notice } from '../output/notice';
 import { printOne, type Row } from '../output/print';
 import type { Session } from '../session';
@@ -32,6 +32,7 @@ export const deploy = sessionCommand<DeployFlags>({
   },
   async run(session, flags) {
     const application = await session.application();
+    if (!flags.image) await requireDeployable(session, application);
     const body = {
       ...(flags.commit && { commit_sha: flags.commit }),
       ...(flags.branch && { branch: flags.branch }),
@@ -46,6 +47,17 @@ export const deploy = sessionCommand<DeployFlags>({
     );
   },
 });
+
+/** What is uploaded has no source that a deployment could take again. */
+async function requireDeployable(session: Session, application: string): Promise<void> {
+  const { name, source } = await session.request('GET', `/v2/applications/${application}`);
+  if ((source as Row | null)?.type !== 'upload') return;
+  throw usageFailure(
+    `${name} is deployed from a folder.`,
+    'Deploy this folder: svc up',
+    'Deploy an image: svc deploy --image IMAGE',
+  );
+}
 
 export const rollback = sessionCommand<WaitFlags, [string?]>({
   brief: 'Return to an earlier deployment',
@@ -79,9 +91,9 @@ async function findTarget(session: Session, application: string, given: string |
 export async function findDeployment(session: Session, application: string, given: string): Promise<string> {
   if (given.startsWith('dep_')) return given;
   const all = await session.list(`/v2/applications/${application}/deployments`);
-  const found = all.find(({ number }) => String(number) === given.replace(/^#/, ''));
+  const found = all.find(({ number }) => String(number) === given.replace(/^[#v]/, ''));
   if (found) return String(found.id);
-  throw new Failure(`There is no deployment ${given}.`, EXIT.notFound, ['List them: svc status']);
+  throw new Failure(`There is no deployment ${given}.`, EXIT.notFound, ['List them: svc deployments']);
 }
 
 async function finish(

@@ -39,7 +39,7 @@ const verify = sessionCommand<NonNullable<unknown>, [string]>({
   async run(session, flags, hostname) {
     const found = await findDomain(session, hostname);
     const row = await session.request('POST', `${await pathOf(session)}/${found.id}/verify`);
-    printDomain(row, flags);
+    printDomain(row.status_reason && !flags.json ? { ...row, status_reason: null } : row, flags);
     if (row.status_reason) throw new Failure(String(row.status_reason));
   },
 });

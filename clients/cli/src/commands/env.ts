@@ -25,17 +25,31 @@ const ls = sessionCommand<{ readonly values?: boolean | undefined }>({
   text: 'Values are shown with --values alone.',
   flags: { values: toggle('Show the values') },
   async run(session, flags) {
-    const rows = await listVariables(session, await session.application());
+    const application = await session.application();
+    const rows = await listVariables(session, application);
+    const nameOf = rows.some((row) => row.managed_by) ? await attachmentNames(session, application) : String;
     const shown = rows.map(({ value, ...rest }) => (flags.values ? { ...rest, value } : rest));
     const columns = {
       NAME: 'key',
       ...(flags.values && { VALUE: 'value' }),
       AVAILABLE: 'available_at',
-      'SET BY': 'managed_by',
+      'SET BY': (row: Row) => row.managed_by && nameOf(row.managed_by),
     };
     printRows(shown, columns, flags);
   },
 });
+
+/** The database of an attachment, by its name. What the token may not see keeps its id. */
+async function attachmentNames(session: Session, application: string): Promise<(id: unknown) => string> {
+  const [attachments, databases] = await Promise.all([
+    session.list(`/v2/applications/${application}/attachments`),
+    session.list('/v2/databases'),
+  ]).catch((): [Row[], Row[]] => [[], []]);
+  return (id) => {
+    const database = attachments.find((one) => one.id === id)?.database_id;
+    return String(databases.find((one) => one.id === database)?.name ?? id);
+  };
+}
 
 const set = sessionCommand<{ readonly at?: Availability | undefined }, string[]>({
   brief: 'Set variables, all of them or none',

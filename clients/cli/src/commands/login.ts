@@ -16,7 +16,7 @@ import {
 import { notice } from '../output/notice';
 import { printOne, type Row } from '../output/print';
 import { askSecret, canAsk, readStandardInput } from '../output/terminal';
-import { openSession, serverOf } from '../session';
+import { openSession, serverOf, type Session } from '../session';
 import { browserInvocation } from '../system';
 import { fixedToken, loginOf, saveLogin } from '../tokens';
 
@@ -142,18 +142,33 @@ async function tryRevoke(server: string, { refresh_token, access_token }: Login)
   }
 }
 
+/** A token of a login ends within the hour and is renewed: what lasts is the login. */
+function endOfLogin({ server, flags }: Session, { token }: Me): string | null {
+  if (token.kind !== 'oauth' || flags.token !== undefined || process.env.SVC_TOKEN) return token.expires_at;
+  const ends = readCredentials().servers[server]?.login_expires_at;
+  return ends === undefined ? null : new Date(ends).toISOString();
+}
+
+function describeEnd({ token }: Me, ends: string | null): string {
+  if (ends === null) return token.kind === 'oauth' ? 'svc logout, while it is used' : 'revoked';
+  const days = Math.floor((Date.parse(ends) - Date.now()) / 86_400_000);
+  const left = `${ends.slice(0, 16).replace('T', ' ')} UTC, in ${days} ${days === 1 ? 'day' : 'days'}`;
+  return token.kind === 'oauth' && days > 0 ? `${left}; each use extends it` : left;
+}
+
 export const whoami = sessionCommand({
   brief: 'Show who you are, and what your token may do',
   target: 'server',
   async run(session, flags) {
     const me = await session.request<Row & Me>('GET', '/v2/me', { project: 'none' });
-    printOne(me, flags, {
+    const login_expires_at = endOfLogin(session, me);
+    printOne({ ...me, login_expires_at }, flags, {
       user: 'user.email',
       name: 'user.name',
       project: 'project.name',
       token: 'token.kind',
       scopes: () => me.token.scopes?.join(' ') ?? 'all of its project',
-      expires: 'token.expires_at',
+      'valid until': () => describeEnd(me, login_expires_at),
       server: () => session.server,
     });
   },

@@ -10,6 +10,7 @@ import { findDeployment } from './deploy';
 type LogFlags = {
   readonly follow?: boolean | undefined;
   readonly since?: string | undefined;
+  readonly until?: string | undefined;
   readonly source?: 'app' | 'router' | 'system' | undefined;
   readonly level?: 'debug' | 'info' | 'warning' | 'error' | undefined;
   readonly process?: string | undefined;
@@ -28,7 +29,8 @@ export const logs = sessionCommand<LogFlags>({
     'continues without a gap. With --json, each line is a JSON object of its own.',
   flags: {
     follow: toggle('Follow the log'),
-    since: text('Begin at a time, or so long ago: 15m, 2h', 'time'),
+    since: text('Begin at a time, or so long ago: 15m, 2h, 1d, 2026-05-01T10:00Z', 'time'),
+    until: text('End at a time, or so long ago', 'time'),
     source: choice('Only lines of the program, the router or the platform', ['app', 'router', 'system']),
     level: choice('Only lines of this level', ['debug', 'info', 'warning', 'error']),
     process: text('Only lines of this process type', 'type'),
@@ -39,6 +41,7 @@ export const logs = sessionCommand<LogFlags>({
   },
   aliases: { f: 'follow', n: 'lines' },
   async run(session, flags) {
+    if (flags.follow && flags.until) throw usageFailure('--follow has no end: leave out --until.');
     const application = await session.application();
     const { deployment } = flags;
     const path = deployment
@@ -46,7 +49,8 @@ export const logs = sessionCommand<LogFlags>({
       : `/v2/applications/${application}/logs`;
     const query = {
       ...{ limit: flags.lines ?? LINES, search: flags.search, level: flags.level, source: flags.source },
-      since: flags.since && toTimestamp(flags.since),
+      since: flags.since && toTimestamp(flags.since, '--since'),
+      until: flags.until && toTimestamp(flags.until, '--until'),
       ...(!deployment && { process_type: flags.process, preview_id: flags.preview }),
     };
     const show = (row: Row): void =>
@@ -61,10 +65,10 @@ export const logs = sessionCommand<LogFlags>({
 });
 
 /** RFC 3339, from a time stamp or a time before now. */
-function toTimestamp(given: string): string {
+function toTimestamp(given: string, flag: string): string {
   if (/^\d+[smhd]?$/.test(given)) return new Date(Date.now() - parseDuration(given) * 1000).toISOString();
   const time = Date.parse(given);
-  if (Number.isNaN(time)) throw usageFailure('--since must be a time such as 15m, 2h or 2026-05-01T10:00:00Z.');
+  if (Number.isNaN(time)) throw usageFailure(`${flag} must be a time such as 15m, 2h, 1d or 2026-05-01T10:00:00Z.`);
   return new Date(time).toISOString();
 }
 

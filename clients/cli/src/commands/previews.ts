@@ -17,12 +17,12 @@ const ls = sessionCommand({
   brief: 'List previews',
   async run(session, flags) {
     const columns = {
-      PREVIEW: 'id',
       BRANCH: 'branch',
       STATUS: 'status',
       URL: 'url',
       EXPIRES: 'expires_at',
       CREATED: (row: Row) => formatAge(row.created_at),
+      ID: 'id',
     };
     printRows(await session.list(await pathOf(session)), columns, flags);
   },
@@ -86,8 +86,13 @@ async function finish(
   const row = flags.wait
     ? await waitWhile(session, `${await pathOf(session)}/${preview.id}`, UNFINISHED, flags)
     : preview;
-  printOne(row, flags, { preview: 'id', branch: 'branch', status: 'status', reason: 'status_reason', url: 'url' });
-  if (flags.wait && row.status === 'failed') throw new Failure(String(row.status_reason ?? 'The preview failed.'));
+  const hasFailed = flags.wait === true && row.status === 'failed';
+  printOne(row, flags, {
+    ...{ preview: 'id', branch: 'branch', status: 'status' },
+    ...(!hasFailed && { reason: 'status_reason' }),
+    url: 'url',
+  });
+  if (hasFailed) throw new Failure(String(row.status_reason ?? 'The preview failed.'));
 }
 
 const pathOf = async (session: Session): Promise<string> => `/v2/applications/${await session.application()}/previews`;

@@ -63,7 +63,6 @@ export async function printDeployed(
   if (ended.status_reason) notice(String(ended.status_reason));
   if (flags.json || flags.field !== undefined) return printOne(ended, flags);
   const url = await findApplicationUrl(session, application);
-  notice(`Deployment ${ended.number} is ${ended.status}.`);
   if (url !== null) writeLine(url);
 }
 

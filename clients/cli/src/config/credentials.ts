@@ -11,6 +11,8 @@ export interface Login {
   refresh_token?: string;
   /** Milliseconds since 1970. */
   expires_at?: number;
+  /** When the login itself ends unless it is used, in milliseconds since 1970. */
+  login_expires_at?: number;
   user?: string;
   /** The project that commands act in where nothing else says one. */
   project_id?: string;

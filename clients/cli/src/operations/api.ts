@@ -166,7 +166,7 @@ function printList(
   const isLog = operation.stream === true;
   const preferred = isLog
     ? ['timestamp', 'level', 'message']
-    : ['id', 'name', 'hostname', 'key', 'type', 'region', 'status', 'created_at'];
+    : ['name', 'hostname', 'key', 'type', 'region', 'status', 'created_at', 'id'];
   const [first = {}] = rows;
   const names = preferred.filter((name) => name in first);
   const shown =

@@ -39,12 +39,20 @@ function formatProblem({ problem, hints }: ProblemFailure, remedy: string | unde
     formatLines(first, []),
     ...lines,
     ...members,
-    ...(remedy ? [remedy] : []),
+    // What each field lacks is said above.
+    ...(remedy && !errors.length ? withoutSaid(remedy, [first, title ?? '']) : []),
     ...hints,
     ids && colour(`(${ids})`, 'dim', process.stderr),
   ]
     .filter(Boolean)
     .join('\n');
+}
+
+/** Without the sentences that were said before. */
+function withoutSaid(remedy: string, said: readonly string[]): string[] {
+  const known = said.join(' ').toLowerCase();
+  const rest = remedy.split(/(?<=\.) (?=[A-Z])/).filter((one) => !known.includes(one.toLowerCase().replace(/\.$/, '')));
+  return rest.length ? [rest.join(' ')] : [];
 }
 
 function formatMember(value: unknown): string {

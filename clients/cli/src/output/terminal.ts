@@ -1,6 +1,7 @@
 // What the terminal is like: width, colours, questions. Texts of others are cleaned before they reach it.
 import * as readline from 'node:readline';
 import { EXIT, Failure, usageFailure } from '../failure';
+import { notice, setOverwritten, silentSince } from './notice';
 
 export const isTerminal = (): boolean => process.stdout.isTTY === true;
 /** Whether a person can be asked. */
@@ -27,6 +28,19 @@ const CODES: Record<Colour, number> = {
 export function colour(text: string, name: Colour, stream: { isTTY?: boolean } = process.stdout): string {
   if (!stream.isTTY || process.env.NO_COLOR || process.env.TERM === 'dumb') return text;
   return `\x1b[${CODES[name]}m${text}\x1b[0m`;
+}
+
+const STATE_COLOURS: [Colour, RegExp][] = [
+  ['green', /^(?:active|available|completed|enabled|healthy|in_use|issued|ok|running|succeeded|valid|verified)$/],
+  ['red', /^(?:crashed|error|expired|failed|lost|timed_out|unhealthy)$/],
+  ['dim', /^(?:canceled|deleted|disabled|none|skipped|stopped|superseded)$/],
+];
+
+/** A status in its colour: what is well, what is not, what is over, and, in yellow, what is under way. */
+export function colourState(text: string): string {
+  const state = text.trim();
+  if (!/^[a-z_]+$/.test(state)) return text;
+  return colour(text, STATE_COLOURS.find(([, pattern]) => pattern.test(state))?.[0] ?? 'yellow');
 }
 
 /** Without what moves the cursor or changes the terminal: lines of logs and names come from others. */
@@ -107,16 +121,28 @@ export async function readStandardInput(): Promise<string> {
   return Buffer.concat(parts).toString('utf8');
 }
 
-/** Shows the elapsed time while something goes on, on a terminal; elsewhere nothing. */
-export function startProgress(text: string): { update(text: string): void; stop(): void } {
-  if (!showsProgress()) return { update: () => {}, stop: () => {} };
+const QUIET_MS = 30_000;
+
+export interface Progress {
+  update(text: string): void;
+  stop(): void;
+}
+
+/**
+ * Shows the elapsed time while something goes on: on a terminal in a line that moves; elsewhere, as in the log of CI,
+ * in a line of its own when nothing was written for half a minute.
+ */
+export function startProgress(text: string): Progress {
   const began = Date.now();
   let shown = text;
-  const draw = (): void => {
-    const line = `${shown} ${Math.round((Date.now() - began) / 1000)} s`;
-    process.stderr.write(`\r\x1b[K${line.slice(0, Math.max(10, columns() - 1))}`);
-  };
+  const line = (): string => `${shown} ${Math.round((Date.now() - began) / 1000)} s`;
+  if (!showsProgress()) {
+    const timer = setInterval(() => silentSince() >= QUIET_MS && notice(`… ${line()}`), QUIET_MS / 6);
+    return { update: (next) => void (shown = next), stop: () => clearInterval(timer) };
+  }
+  const draw = (): void => void process.stderr.write(`\r\x1b[K${line().slice(0, Math.max(10, columns() - 1))}`);
   const timer = setInterval(draw, 500);
+  setOverwritten(true);
   return {
     update(next) {
       shown = next;
@@ -124,6 +150,7 @@ export function startProgress(text: string): { update(text: string): void; stop(
     },
     stop() {
       clearInterval(timer);
+      setOverwritten(false);
       process.stderr.write('\r\x1b[K');
     },
   };

@@ -7,13 +7,20 @@ import { openTunnel, proxyFor } from '../http/proxy';
 import { networkFailure } from '../http/retry';
 import { notice } from '../output/notice';
 import type { Row } from '../output/print';
+import { clean } from '../output/terminal';
 import { describeCall, problemOf, type Session } from '../session';
 import { bindInput, type Input } from './input';
+import { watchSilence } from './silence';
 
 const PROTOCOL = 'platform.run.v1';
 const CHANNEL = { stdin: 0, stdout: 1, stderr: 2, control: 3 } as const;
+/** How often a connection is made again before one lasts for SETTLED_MS. */
 const ATTEMPTS_MAX = 8;
-const CODES = { normal: 1000, none: 1005, policy: 1008 };
+/** A connection that broke off earlier counts as a failed attempt, whatever it brought: a prompt is no progress. */
+const SETTLED_MS = 30_000;
+const CODES = { normal: 1000, none: 1005 };
+/** RFC 6455 section 7.4.1: the server is going away, the line was lost, an error or overload that may pass. */
+const LOST = new Set([1001, 1006, 1011, 1012, 1013, 1014]);
 /** All of it: what was received already is skipped. */
 const REPLAY_BYTES = 2 ** 40;
 
@@ -32,21 +39,42 @@ export async function attachToRun(session: Session, run: Row): Promise<number | 
   const progress: Progress = { received: { 1: 0, 2: 0 }, exit: undefined, declined: 0 };
   const input = bindInput(run.tty === true);
   try {
-    for (let attempt = 0; progress.exit === undefined; attempt += 1) {
-      const before = progress.received[1] + progress.received[2];
-      const { code, reason } = await connectOnce(session, run, progress, input);
+    let attempt = 0;
+    while (progress.exit === undefined) {
+      const began = Date.now();
+      const { code, reason } = await connectOnce(session, run, progress, input).catch((error: unknown) =>
+        // The first connection fails for a reason that the person can mend.
+        attempt > 0 && error instanceof Failure && error.exitCode === EXIT.retry
+          ? { code: 1006, reason: error.message }
+          : Promise.reject(error as Error),
+      );
       if (code === CODES.none && progress.exit === undefined) continue;
       if (progress.exit !== undefined || code === CODES.normal) break;
-      if (code === CODES.policy) throw new Failure(`The server ended the connection: ${reason}.`, EXIT.denied);
-      if (progress.received[1] + progress.received[2] > before) attempt = 0;
-      if (attempt >= ATTEMPTS_MAX) throw new Failure(`The connection broke off. ${reason}`, EXIT.retry);
-      notice('The connection broke off. Connecting again.');
-      await sleep(Math.min(10_000, 250 * 2 ** attempt));
+      if (!LOST.has(code)) throw refusal(code, reason);
+      attempt = Date.now() - began > SETTLED_MS ? 1 : attempt + 1;
+      if (attempt > ATTEMPTS_MAX) throw exhausted(session, run, reason);
+      notice(`The connection broke off. Connecting again (${attempt} of ${ATTEMPTS_MAX}).`);
+      await sleep(Math.min(10_000, 125 * 2 ** attempt));
     }
   } finally {
     input.release();
   }
   return progress.exit?.code ?? null;
+}
+
+/** What the server will say again. It may know codes that this version does not. */
+function refusal(code: number, reason: string): Failure {
+  const why = clean(reason) || `it gave no reason (code ${code})`;
+  const sentence = `The server ended the connection: ${why}`;
+  return new Failure(sentence.endsWith('.') ? sentence : `${sentence}.`, EXIT.denied);
+}
+
+function exhausted(session: Session, run: Row, reason: string): Failure {
+  const sentence = `The connection broke off ${ATTEMPTS_MAX + 1} times. ${clean(reason)}`.trim();
+  return new Failure(sentence, EXIT.retry, [
+    `The command goes on. See it: svc api getRun ${String(run.application_id)} ${String(run.id)}`,
+    `Check the connection: svc doctor --url ${session.server}`,
+  ]);
 }
 
 async function connectOnce(
@@ -71,8 +99,10 @@ async function connectOnce(
     stream.once('drain', () => ws.resume());
   });
   ws.resume();
+  const endWatch = watchSilence(ws);
   return new Promise((resolve) =>
     ws.once('close', (code, reason) => {
+      endWatch();
       input.detach();
       resolve({ code, reason: reason.toString() });
     }),

@@ -17,6 +17,7 @@ export interface Input {
 }
 
 const INTERRUPTED = 130;
+const SIDE_MAX = 4096;
 
 /** @param hasTerminal whether the command has one, so that every key is its own */
 export function bindInput(hasTerminal: boolean): Input {
@@ -24,9 +25,9 @@ export function bindInput(hasTerminal: boolean): Input {
   let target: Target | undefined;
   let hasEnded = false;
   let interrupts = 0;
-  // Some terminals say that they have no size.
+  // Some terminals say that they have no size, or one that the protocol does not have.
   const resize = (): void => {
-    const { rows, columns } = stdout;
+    const [rows, columns] = [stdout.rows, stdout.columns].map((side) => Math.min(side || 0, SIDE_MAX));
     if (rows && columns) void target?.command({ type: 'resize', rows, columns });
   };
   const end = (): void => {

@@ -78,12 +78,17 @@ function dockerRulesIn(folder: string): { file: string; leavesOut(name: string):
 function listFiles(folder: string): Listed {
   const git = findGitFiles(folder);
   if (git === undefined) return { names: walk(folder), notices: [] };
+  if ('withoutGit' in git) return { names: walk(folder, git.withoutGit), notices: [WITHOUT_GIT] };
   if (!('ignoredBy' in git)) return filterGitFiles(folder, git);
   const notice =
     `Git ignores the folder ${path.basename(folder)} (${git.ignoredBy}). It is sent since you deploy it, without ` +
     'what its own .gitignore leaves out.';
   return { names: walk(folder), notices: [notice] };
 }
+
+const WITHOUT_GIT =
+  'The program git is missing here, so .gitignore alone says which files are sent: those that it names stay here, ' +
+  'also where Git tracks them. Install git to send what Git has.';
 
 /** By .svcignore, which may also take back what Git ignores. */
 function filterGitFiles(folder: string, { files, missing, prefix, listIgnored }: GitFiles): Listed {
@@ -97,22 +102,31 @@ function filterGitFiles(folder: string, { files, missing, prefix, listIgnored }:
   return { names, notices };
 }
 
-function walk(folder: string): Listed['names'] {
-  const [git, own] = [rulesOf(folder, '.gitignore'), rulesOf(folder, '.svcignore')];
+/** @param top the folder above, or the same, whose files of patterns are read too */
+function walk(folder: string, top = folder): Listed['names'] {
+  const prefix = top === folder ? '' : `${path.relative(top, folder).replaceAll(path.sep, '/')}/`;
+  const [git, own] = [rulesOf(top, '.gitignore', excludesOf(top)), rulesOf(top, '.svcignore')];
   const names: Listed['names'] = [];
   const enter = (base: string, isTakenBack: boolean): void => {
     for (const entry of fs.readdirSync(path.join(folder, base), { withFileTypes: true })) {
       const name = base + entry.name;
       const shown = entry.isDirectory() ? `${name}/` : name;
-      const verdict = own.of(shown) ?? (isTakenBack ? 'in' : git.of(shown));
+      const [mine, theirs] = [own.of(prefix + shown), git.of(prefix + shown)];
+      const verdict = mine ?? (isTakenBack ? 'in' : theirs);
       if (NEVER.test(name) || verdict === 'out') continue;
       if (!entry.isDirectory()) names.push({ name, isTracked: false });
-      else if (isNamed(path.join(folder, name), name)) enter(shown, isTakenBack || own.of(shown) === 'in');
+      else if (isNamed(path.join(folder, name), name)) enter(shown, isTakenBack || mine === 'in');
     }
   };
   enter('', false);
   return names;
 }
+
+/** Patterns of a repository that no commit has. A worktree has them elsewhere. */
+const excludesOf = (top: string): string | undefined =>
+  fs.statSync(path.join(top, '.git'), { throwIfNoEntry: false })?.isDirectory()
+    ? readFileIfThere(path.join(top, '.git/info/exclude'))
+    : undefined;
 
 type Verdict = 'out' | 'in' | undefined;
 
@@ -126,12 +140,13 @@ interface Rules {
 }
 
 /** Files of patterns of this name, in the folders of all paths that are asked for. */
-function rulesOf(top: string, file: string): Rules {
+function rulesOf(top: string, file: string, before = ''): Rules {
   const known = new Map<string, Ignore | undefined>();
   let hasException = false;
   const read = (base: string): Ignore | undefined => {
-    const text = readFileIfThere(path.join(top, base, file));
-    if (text === undefined) return undefined;
+    const own = readFileIfThere(path.join(top, base, file));
+    if (own === undefined && (base || !before)) return undefined;
+    const text = `${base ? '' : before}\n${own ?? ''}`;
     hasException ||= /^!/m.test(text);
     return ignore({ ignorecase: ['darwin', 'win32'].includes(process.platform) }).add(text);
   };

@@ -17,11 +17,14 @@ export interface GitFiles {
 
 /**
  * Files below the folder; some may be deleted. A repository inside is asked for its own.
- * @returns undefined outside of a repository; `ignoredBy` where Git ignores the folder itself
- * @throws Failure where Git is missing or refuses
+ * @returns undefined outside of a repository; `ignoredBy` where Git ignores the folder itself; `withoutGit`, the top of
+ * the repository, where the program git is missing
+ * @throws Failure where Git refuses
  */
-export function findGitFiles(folder: string): GitFiles | { ignoredBy: string } | undefined {
-  if (!isBelowGit(folder)) return undefined;
+export function findGitFiles(folder: string): GitFiles | { ignoredBy: string } | { withoutGit: string } | undefined {
+  const top = findTop(folder);
+  if (top === undefined) return undefined;
+  if (isGitMissing()) return { withoutGit: top };
   const prefix = runGit(folder, ['rev-parse', '--show-prefix']);
   if (prefix === undefined) return undefined;
   const found = listFiles(folder);
@@ -35,9 +38,14 @@ export function findGitFiles(folder: string): GitFiles | { ignoredBy: string } |
   return { ...found, prefix: prefix.toString().replace(/\n$/, ''), listIgnored };
 }
 
-function isBelowGit(folder: string): boolean {
-  if (fs.existsSync(path.join(folder, '.git'))) return true;
-  return path.dirname(folder) !== folder && isBelowGit(path.dirname(folder));
+function findTop(folder: string): string | undefined {
+  if (fs.existsSync(path.join(folder, '.git'))) return folder;
+  return path.dirname(folder) === folder ? undefined : findTop(path.dirname(folder));
+}
+
+function isGitMissing(): boolean {
+  const { error } = spawnSync('git', ['--version'], { cwd: path.dirname(process.execPath), stdio: 'ignore' });
+  return (error as NodeJS.ErrnoException | undefined)?.code === 'ENOENT';
 }
 
 const SUBMODULE = '160000';
@@ -83,8 +91,10 @@ function runGit(folder: string, args: readonly string[], codes: readonly number[
   if (!error && status !== null && codes.includes(status)) return stdout;
   const said = (error?.message ?? stderr.toString()).trim();
   if (/not a git repository \(or any/.test(said)) return undefined;
-  const isMissing = (error as NodeJS.ErrnoException | undefined)?.code === 'ENOENT';
-  throw new Failure(`${folder} is in a Git repository, and Git does not say which of its files it leaves out.`, 1, [
-    ...(isMissing ? ['The program git is missing here. Install it.'] : said.split('\n').map((line) => line.trim())),
-  ]);
+  const lines = said.split('\n').map((line) => line.trim());
+  throw new Failure(
+    `${folder} is in a Git repository, and Git does not say which of its files it leaves out.`,
+    1,
+    lines,
+  );
 }
