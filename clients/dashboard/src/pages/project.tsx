@@ -4,7 +4,7 @@ import { graphql, type ResultOf } from '../api/graphql';
 import { useMoving } from '../api/use_moving';
 import { useQuery } from '../api/use_query';
 import { ActivityTable, useActivity } from '../parts/activity';
-import { Empty, Page, Section, Table, Waiting, type Tab } from '../parts/page';
+import { Empty, Page, Section, Table, Waiting } from '../parts/page';
 import { Paging } from '../parts/paging';
 import { isUnsettled, Status } from '../parts/status';
 import { Ago } from '../parts/time';
@@ -59,22 +59,6 @@ const HOME = graphql(
 );
 type Home = ResultOf<typeof HOME>;
 
-export function projectTabs(id: string): Tab[] {
-  return [
-    { href: `/projects/${id}`, label: 'Overview' },
-    { href: `/projects/${id}/databases`, label: 'Databases' },
-    { href: `/projects/${id}/buckets`, label: 'Buckets' },
-    { href: `/projects/${id}/dns`, label: 'DNS' },
-    { href: `/projects/${id}/email_domains`, label: 'Email domains' },
-    { href: `/projects/${id}/observers`, label: 'Observers' },
-    { href: `/projects/${id}/members`, label: 'Members' },
-    { href: `/projects/${id}/keys`, label: 'Keys' },
-    { href: `/projects/${id}/usage`, label: 'Usage' },
-    { href: `/projects/${id}/activity`, label: 'Activity' },
-    { href: `/projects/${id}/resources`, label: 'All resources' },
-  ];
-}
-
 export function ProjectHome({ id }: { id: string }) {
   const [applications, goInApplications] = useState<string | null>(null);
   const [databases, goInDatabases] = useState<string | null>(null);
@@ -92,7 +76,7 @@ export function ProjectHome({ id }: { id: string }) {
   return (
     <Page
       title={data?.getProject.name ?? 'Project'}
-      tabs={projectTabs(id)}
+
       actions={actions}
       projectId={id}
       command={`svc api listApplications --project ${id}`}
