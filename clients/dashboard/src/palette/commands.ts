@@ -96,12 +96,10 @@ function thingCommands(named: Named, path: string): Command[] {
   if (kind.word !== 'application' && kind.word !== 'database') return [open];
   const sections = kind.word === 'application' ? applicationSections(id) : databaseSections(id);
   const isShown = path.startsWith(`/${kind.word}s/${id}`);
-  const pages = sections
-    .slice(1)
-    .map((section): Command => ({
-      ...sectionCommand(section, name),
-      label: `${name}: ${section.label.toLowerCase()}`,
-    }));
+  const pages = sections.slice(1).map((section): Command => ({
+    ...sectionCommand(section, name),
+    label: `${name}: ${section.label.toLowerCase()}`,
+  }));
   const actions = kind.word === 'application' && mayActAs('developer', project.id) ? orders(id, name, isShown) : [];
   return [open, ...actions, ...(isShown ? [] : pages)];
 }

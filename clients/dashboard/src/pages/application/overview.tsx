@@ -1,9 +1,47 @@
+import { graphql } from '../../api/graphql';
+import { useQuery } from '../../api/use_query';
+import {
+  APPLICATION_FACTS,
+  Attention,
+  troublesOfApplication,
+  troublesOfVolume,
+  VOLUME_FACTS,
+} from '../../parts/attention';
 import { Copyable } from '../../parts/copy';
-import { Empty, Facts, Section, Table } from '../../parts/page';
+import { HOUR_FIELDS, LastHour } from '../../parts/last_hour';
+import { Empty, Facts, Section, Table, Waiting } from '../../parts/page';
 import { Status } from '../../parts/status';
 import { Ago } from '../../parts/time';
 import { address } from '../../router';
 import { ApplicationFrame, type ApplicationData } from './frame';
+
+const STATE = graphql(
+  `
+    query ApplicationState($id: ID!) {
+      getApplication(id: $id) {
+        ...ApplicationFacts
+        latest_deployment {
+          commit_message
+          commit_author
+          commit_sha
+          branch
+          created_by {
+            name
+          }
+        }
+        volumes(limit: 20) {
+          ...VolumeFacts
+        }
+        metrics(metrics: [requests, responses_5xx, response_time_p95_ms], resolution_seconds: 60) {
+          ...HourFields
+        }
+      }
+    }
+  `,
+  [APPLICATION_FACTS, VOLUME_FACTS, HOUR_FIELDS],
+);
+/** So often the lines of the last hour go on. */
+const STATE_POLL_MS = 30_000;
 
 export function ApplicationOverview({ id }: { id: string }) {
   const problem = address.value.query.get('problem');
@@ -18,7 +56,10 @@ export function ApplicationOverview({ id }: { id: string }) {
           )}
           {application.status_reason && <p class="notice bad">{application.status_reason}</p>}
           {application.latest_deployment ? (
-            <Summary application={application} />
+            <>
+              <StateNow application={application} />
+              <Summary application={application} />
+            </>
           ) : (
             <Empty title="No deployments yet" command={`svc up --app ${application.id}`}>
               {application.source
@@ -47,6 +88,23 @@ export function ApplicationOverview({ id }: { id: string }) {
         </>
       )}
     </ApplicationFrame>
+  );
+}
+
+/** Whether it is well, what was deployed last and by whom, and the last hour. */
+function StateNow({ application: { id, project_id: projectId } }: { application: ApplicationData }) {
+  const { data, error } = useQuery(STATE, { id }, STATE_POLL_MS);
+  if (!data) return <Waiting error={error} rows={3} />;
+  const { latest_deployment: last, metrics, volumes, ...facts } = data.getApplication;
+  const troubles = [
+    ...troublesOfApplication({ ...facts, latest_deployment: last }),
+    ...volumes.flatMap((volume) => troublesOfVolume(volume, projectId)),
+  ];
+  return (
+    <>
+      <Attention troubles={troubles} well="Nothing needs attention." />
+      <LastHour hour={metrics} />
+    </>
   );
 }
 
