@@ -16,6 +16,19 @@ const palette = (page: Page) => page.getByRole('dialog', { name: 'Command palett
 const field = (page: Page) => palette(page).getByRole('combobox');
 const ACTIVE = `document.getElementById(document.activeElement.getAttribute('aria-activedescendant'))?.innerText`;
 
+/** Two buttons that touch, a text that is cut, one that lies on it, and one that leaves its button. */
+const PLANTED = `for (const [tag, text, css] of [
+  ['button', 'one', 'margin:0'], ['button', 'two', 'margin:0'],
+  ['p', 'a text that is longer than its box', 'overflow:hidden;width:60px;white-space:nowrap;margin:2rem 0 0'],
+  ['p', 'lies on it', 'margin:-1.2rem 0 2rem'],
+  ['button', 'a label that is far too long for its button', 'display:block;width:40px;white-space:nowrap'],
+]) {
+  const element = document.createElement(tag);
+  element.textContent = text;
+  element.style.cssText = css;
+  document.querySelector('main').append(element);
+}`;
+
 async function openPalette(page: Page, key = 'Control+k'): Promise<void> {
   await page.keyboard.press(key);
   await field(page).waitFor();
@@ -167,19 +180,7 @@ test('the home of a project says what needs attention, with one query', async ()
 test('the search for faults of geometry finds what it is for', async () => {
   const { page } = window;
   await visit(page, '/settings');
-  await page.evaluate(
-    `document.querySelector('main').insertAdjacentHTML('beforeend', ${JSON.stringify(
-      [
-        '<div class="planted"><button>one</button><button>two</button></div>',
-        '<p class="planted-cut">a text that is longer than its box</p><p class="planted-under">lies under it</p>',
-        '<button class="planted-left"><span>a label that is far too long for its button</span></button>',
-      ].join(''),
-    )})`,
-  );
-  await page.evaluate(`for (const [name, css] of [
-    ['planted', 'display:flex;gap:0'], ['planted-cut', 'overflow:hidden;width:60px;white-space:nowrap'],
-    ['planted-under', 'margin-top:-2rem'], ['planted-left', 'width:40px;white-space:nowrap'],
-  ]) document.querySelector('.' + name).style.cssText = css;`);
+  await page.evaluate(PLANTED);
   const kinds = (await geometryFaults(page)).map((fault) => fault.split(':')[0]);
   expect([...new Set(kinds)].sort()).toEqual([
     ...['controls that touch', 'cut', 'leaves its box', 'texts on each other'],

@@ -108,6 +108,6 @@ const FAULTS = `(() => {
 })()`;
 
 /** Faults of the page as it stands at its width. */
-export async function geometryFaults(page: Page): Promise<string[]> {
+export async function geometryFaults(page: Pick<Page, 'evaluate'>): Promise<string[]> {
   return (await page.evaluate(FAULTS)) as string[];
 }
