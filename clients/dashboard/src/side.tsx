@@ -148,7 +148,7 @@ function Place({ page: { href, label, icon, things } }: { page: ProjectPage }) {
         <Icon name={icon} />
         {label}
       </a>
-      {isAbove && open && <Sections name={open.name} sections={open.sections} />}
+      {isAbove && open && <Sections icon={path.startsWith('/applications') ? 'application' : icon} {...open} />}
     </li>
   );
 }
@@ -170,7 +170,7 @@ const SECTION_ICONS: Record<string, IconName> = {
 };
 
 /** Pages of what is open, such as an application. */
-function Sections({ name, sections }: { name: string; sections: readonly Tab[] }) {
+function Sections({ icon, name, sections }: { icon: IconName; name: string; sections: readonly Tab[] }) {
   const { path } = address.value;
   const nav = useRef<HTMLUListElement>(null);
   useEffect(() => {
@@ -183,7 +183,7 @@ function Sections({ name, sections }: { name: string; sections: readonly Tab[] }
       {sections.map(({ href, label }) => (
         <li key={href}>
           <a href={href} aria-current={isWithin(path, href, first?.href) ? 'page' : undefined}>
-            <Icon name={href === first?.href ? 'application' : (SECTION_ICONS[label] ?? 'open')} />
+            <Icon name={href === first?.href ? icon : (SECTION_ICONS[label] ?? 'open')} />
             {href === first?.href ? <span class="clip">{name}</span> : label}
           </a>
         </li>

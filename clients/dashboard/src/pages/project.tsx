@@ -32,13 +32,13 @@ export const DATABASE_FIELDS = graphql(`
 `);
 const HOME = graphql(
   `
-    query ProjectHome($id: ID!, $applications: String, $databases: String) {
+    query ProjectHome($id: ID!, $applications: String, $databases: String, $parts: Int!) {
       getProject(id: $id) {
         id
         name
         description
       }
-      listApplications(project_id: $id, limit: 30, cursor: $applications, sort: "name") {
+      listApplications(project_id: $id, limit: 50, cursor: $applications, sort: "name") {
         data {
           ...ApplicationFacts
           url
@@ -61,7 +61,7 @@ const HOME = graphql(
         }
         next_cursor
       }
-      listVolumes(project_id: $id, limit: 100) {
+      listVolumes(project_id: $id, limit: 50) {
         data {
           ...VolumeFacts
         }
@@ -76,12 +76,15 @@ const HOME = graphql(
   `,
   [DATABASE_FIELDS, APPLICATION_FACTS, VOLUME_FACTS, HOUR_FIELDS],
 );
+/** So many domains and schedules of each application are looked at here: its overview looks at all. */
+const PARTS = 5;
+
 type Home = ResultOf<typeof HOME>;
 
 export function ProjectHome({ id }: { id: string }) {
   const [applications, goInApplications] = useState<string | null>(null);
   const [databases, goInDatabases] = useState<string | null>(null);
-  const { data, error, reload } = useQuery(HOME, { id, applications, databases });
+  const { data, error, reload } = useQuery(HOME, { id, applications, databases, parts: PARTS });
   const isMoving =
     data && [...data.listApplications.data, ...data.listDatabases.data].some((one) => isUnsettled(one.status));
 

@@ -7,7 +7,8 @@ import { leaveBy } from '../parts/unsaved';
 import { currentProject } from '../place';
 import { address, navigate } from '../router';
 import type { PaletteMode } from '../keyboard';
-import { commandsOf, switchesOf } from './commands';
+import { commandsOf, commandsOfThings, switchesOf } from './commands';
+import { theme } from '../theme';
 import { useNames } from './names';
 import { ranked, type Command } from './rank';
 
@@ -120,9 +121,12 @@ function useFound(mode: PaletteMode, text: string): { found: Command[]; total: n
   const names = useNames(projectId, wantsAll);
   const commands = useMemo(
     () => unique(mode === 'all' ? commandsOf(names, path, projectId) : switchesOf(names, projectId)),
-    [names, path, projectId, mode],
+    [names, path, projectId, mode, theme.value],
   );
-  const all = useMemo(() => ranked(commands, text), [commands, text]);
+  const all = useMemo(() => {
+    const ofThings = mode === 'all' ? commandsOfThings(names, path, text) : [];
+    return ranked([...ofThings, ...commands], text);
+  }, [commands, text]);
   const reading = names.isComplete ? '' : `${names.named.length.toLocaleString('en')} names read so far.`;
   return { found: all.slice(0, SHOWN_MAX), total: all.length, state: names.error?.message ?? reading };
 }

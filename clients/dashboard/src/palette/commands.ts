@@ -17,7 +17,7 @@ export function commandsOf(names: Names, path: string, projectId: string): Comma
   return [
     ...subjectCommands(path),
     ...projectCommands(projectId),
-    ...names.named.flatMap((named) => thingCommands(named, path)),
+    ...names.named.map(openThing),
     ...names.parts.map(partCommand),
     ...projects.value.map(projectCommand),
     ...personCommands(),
@@ -89,19 +89,36 @@ function openThing({ kind, id, name, project }: Named): Command {
   };
 }
 
-/** The thing, its pages, and what it can be told. */
-function thingCommands(named: Named, path: string): Command[] {
-  const { kind, id, name, project } = named;
-  const open = openThing(named);
-  if (kind.word !== 'application' && kind.word !== 'database') return [open];
-  const sections = kind.word === 'application' ? applicationSections(id) : databaseSections(id);
-  const isShown = path.startsWith(`/${kind.word}s/${id}`);
-  const pages = sections.slice(1).map((section): Command => ({
-    ...sectionCommand(section, name),
-    label: `${name}: ${section.label.toLowerCase()}`,
-  }));
-  const actions = kind.word === 'application' && mayActAs('developer', project.id) ? orders(id, name, isShown) : [];
-  return [open, ...actions, ...(isShown ? [] : pages)];
+/** Things whose pages and orders are offered at once. */
+const MEANT_MAX = 20;
+
+/**
+ * Pages of applications and databases, and what they can be told: of the one that is shown, and of those that some
+ * words of the text name. Thousands of applications have ten times as many.
+ */
+export function commandsOfThings({ named }: Names, path: string, text: string): Command[] {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const isShown = ({ kind, id }: Named): boolean => path.startsWith(`/${kind.word}s/${id}`);
+  const isMeant = (one: Named): boolean =>
+    isShown(one) || (words.length > 1 && words.some((word) => one.name.toLowerCase().includes(word)));
+  return named
+    .filter((one) => (one.kind.word === 'application' || one.kind.word === 'database') && isMeant(one))
+    .slice(0, MEANT_MAX)
+    .flatMap((one) => thingCommands(one, isShown(one)));
+}
+
+function thingCommands({ kind, id, name, project }: Named, isShown: boolean): Command[] {
+  const isApplication = kind.word === 'application';
+  const actions = isApplication && mayActAs('developer', project.id) ? orders(id, name, isShown) : [];
+  if (isShown) return actions;
+  const sections = isApplication ? applicationSections(id) : databaseSections(id);
+  return [
+    ...actions,
+    ...sections.slice(1).map((section): Command => ({
+      ...sectionCommand(section, name),
+      label: `${name}: ${section.label.toLowerCase()}`,
+    })),
+  ];
 }
 
 function orders(id: string, name: string, isShown: boolean): Command[] {

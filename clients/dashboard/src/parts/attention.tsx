@@ -2,7 +2,7 @@
 import { graphql, type ResultOf } from '../api/graphql';
 import { Icon } from './icon';
 
-/** What is asked of an application for it. */
+/** What is asked of an application for it; `$parts` of its domains and schedules. */
 export const APPLICATION_FACTS = graphql(`
   fragment ApplicationFacts on Application {
     id
@@ -15,7 +15,7 @@ export const APPLICATION_FACTS = graphql(`
       status
       status_reason
     }
-    domains(limit: 10) {
+    domains(limit: $parts) {
       hostname
       status
       certificate {
@@ -23,7 +23,7 @@ export const APPLICATION_FACTS = graphql(`
         expires_at
       }
     }
-    schedules(limit: 10) {
+    schedules(limit: $parts) {
       id
       name
       failures_in_a_row
