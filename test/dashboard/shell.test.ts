@@ -14,6 +14,7 @@ plantedDashboard((opened) => void ({ service, planted, window } = opened));
 const application = (page = ''): string => `/applications/${planted.application}${page}`;
 const palette = (page: Page) => page.getByRole('dialog', { name: 'Command palette' });
 const field = (page: Page) => palette(page).getByRole('combobox');
+const WAIT_MS = 15_000;
 const ACTIVE = `document.getElementById(document.activeElement.getAttribute('aria-activedescendant'))?.innerText`;
 
 /** Two buttons that touch, a text that is cut, one that lies on it, and one that leaves its button. */
@@ -29,17 +30,26 @@ const PLANTED = `for (const [tag, text, css] of [
   document.querySelector('main').append(element);
 }`;
 
+/** Waits until an expression holds on the page, whose policy refuses what evaluates text by itself. */
+async function until(page: Page, expression: string): Promise<void> {
+  const end = Date.now() + WAIT_MS;
+  while (!(await page.evaluate(expression))) {
+    if (Date.now() > end) throw new Error(`It never held: ${expression}`);
+    await page.evaluate('new Promise((resolve) => setTimeout(resolve, 20))');
+  }
+}
+
 async function openPalette(page: Page, key = 'Control+k'): Promise<void> {
   await page.keyboard.press(key);
   await field(page).waitFor();
-  await page.waitForFunction(`document.activeElement.getAttribute('role') === 'combobox'`);
+  await until(page, `document.activeElement.getAttribute('role') === 'combobox'`);
 }
 
 /** Types a text, waits until it is found as the first one, and does it. */
 async function say(page: Page, text: string, first: string): Promise<void> {
   await openPalette(page);
   await page.keyboard.type(text);
-  await page.waitForFunction(`(${ACTIVE} ?? '').includes(${JSON.stringify(first)})`);
+  await until(page, `(${ACTIVE} ?? '').includes(${JSON.stringify(first)})`);
   await page.keyboard.press('Enter');
   await palette(page).waitFor({ state: 'detached' });
 }

@@ -41,7 +41,6 @@ export interface Page extends Pick<Locator, 'locator' | 'getByLabel' | 'getByTex
   setViewportSize(size: { width: number; height: number }): Promise<void>;
   emulateMedia(media: { colorScheme: 'light' | 'dark' }): Promise<void>;
   waitForURL(url: string | RegExp): Promise<void>;
-  waitForFunction(expression: string): Promise<unknown>;
   evaluate(expression: string): Promise<unknown>;
   addInitScript(script: string): Promise<void>;
   screenshot(options: { path: string; fullPage?: boolean }): Promise<unknown>;
