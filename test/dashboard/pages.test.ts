@@ -56,7 +56,7 @@ test.each(PAGES.map(([name, place, picture = '']) => [name, place, picture] as c
     await visit(page, place());
     if (picture) {
       await page.emulateMedia({ colorScheme: 'light' });
-      await page.setViewportSize({ width: 960, height: 600 });
+      await page.setViewportSize({ width: 1280, height: 800 });
       await screenshot(page, picture);
     }
     await page
