@@ -20,17 +20,20 @@ export interface Subject {
 export const pageProject = signal<string | undefined>(undefined);
 export const subject = signal<Subject | null>(null);
 
-/** Paths that belong to no project. */
-const OUTSIDE = /^\/($|settings|installation|resources|search|sign-in|welcome)/;
+/** Paths of what belongs to a project. */
+const THINGS = /^\/(projects|applications|databases|buckets|dns|email_domains|observers)\//;
 
 /** The project that the address names; undefined outside of projects, and until the page knows it. */
 export function shownProject(): string | undefined {
   const { path } = address.value;
-  return /^\/projects\/(\w+)/.exec(path)?.[1] ?? (OUTSIDE.test(path) ? undefined : pageProject.value);
+  return /^\/projects\/(\w+)/.exec(path)?.[1] ?? (THINGS.test(path) ? pageProject.value : undefined);
 }
 
+/** Whether the page belongs to no project, or to a thing that is not there. */
 export function isOutside(): boolean {
-  return OUTSIDE.test(address.value.path);
+  const { path } = address.value;
+  const isMissing = /^\/(applications|databases)\//.test(path) && subject.value?.sections.length === 0;
+  return !THINGS.test(path) || (isMissing && !shownProject());
 }
 
 /** The project of the page, else the one before it, else the first one. */

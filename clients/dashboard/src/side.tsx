@@ -62,7 +62,7 @@ function OpenDrawer() {
       class="drawer"
       aria-label="Menu"
       onClose={close}
-      onClick={(event) => event.target === element.current && close()}
+      onClick={({ target }) => (target === element.current || (target as Element).closest('a')) && close()}
     >
       <div class="side">
         <button type="button" class="plain icon-button" aria-label="Close the menu" onClick={close}>
@@ -76,7 +76,7 @@ function OpenDrawer() {
 
 function Places() {
   const id = shownProject();
-  if (isOutside() && !id) return <AccountPlaces />;
+  if (isOutside()) return <AccountPlaces />;
   // Until a page knows its project, the room of the links is kept.
   return (
     <>

@@ -136,15 +136,18 @@ const unique = (commands: readonly Command[]): Command[] =>
 
 function useChosen(onDone: () => void): { failure: string; choose(command: Command): void } {
   const [failure, setFailure] = useState('');
+  const isRunning = useRef(false);
   const choose = ({ href, run }: Command): void => {
     if (href) {
       onDone();
       leaveBy(() => (DOCUMENTS.test(href) ? location.assign(href) : navigate(href)));
-    } else if (run) {
+    } else if (run && !isRunning.current) {
+      isRunning.current = true;
       setFailure('');
       Promise.resolve()
         .then(run)
-        .then(onDone, (error: unknown) => setFailure(asApiError(error).message));
+        .then(onDone, (error: unknown) => setFailure(asApiError(error).message))
+        .finally(() => (isRunning.current = false));
     }
   };
   return { failure, choose };

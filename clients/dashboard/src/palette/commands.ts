@@ -152,6 +152,9 @@ const projectCommand = ({ id, name }: { id: string; name: string }): Command => 
   ...{ label: name, hint: 'project', icon: 'project', href: `/projects/${id}` },
 });
 
+/** When the palette is closed, which gives the focus back to where it was. */
+const afterwards = (run: () => void) => (): void => void setTimeout(run);
+
 function personCommands(): Command[] {
   const next = theme.value === 'dark' ? 'light' : 'dark';
   const page = (label: string, href: string, icon: Command['icon'], words = ''): Command => ({
@@ -164,14 +167,21 @@ function personCommands(): Command[] {
     ...(viewer.value?.is_operator ? [page('Installation', '/installation', 'installation', 'upgrade domain')] : []),
     { ...page('API reference', '/v2/docs', 'docs', 'REST documentation help'), hint: 'documentation' },
     { ...page('GraphiQL', '/graphql', 'docs', 'GraphQL documentation help'), hint: 'documentation' },
-    { id: 'keyboard', label: 'Keyboard', hint: 'documentation', icon: 'keyboard', words: 'shortcuts', run: openKeys },
+    {
+      id: 'keyboard',
+      label: 'Keyboard',
+      hint: 'documentation',
+      icon: 'keyboard',
+      words: 'shortcuts',
+      run: afterwards(openKeys),
+    },
     {
       ...{ id: 'theme', label: `Use ${next} colours`, hint: 'action', icon: 'theme', words: 'theme mode' },
       run: () => setTheme(next),
     },
     {
       ...{ id: 'sign out', label: 'Sign out', hint: 'action', icon: 'signOut', words: 'log out logout' },
-      run: () => leaveBy(() => void signOut()),
+      run: afterwards(() => leaveBy(() => void signOut())),
     },
   ];
 }
