@@ -1,4 +1,4 @@
-// Icons of Lucide (https://lucide.dev, version 1.62.0, ISC licence: see NOTICE): those that pages use, each as one path.
+// Icons of Lucide (https://lucide.dev, version 1.62.0, ISC licence: see NOTICE): those that pages use, as paths.
 import paths from './icon_paths.json';
 
 export type IconName = keyof typeof paths;
