@@ -1348,6 +1348,7 @@ export type ApplicationResolvers<ContextType = Context, ParentType extends Resol
   instances?: Resolver<Array<ResolversTypes['Instance']>, ParentType, ContextType, RequireFields<Schema.ApplicationInstancesArgs, 'limit'>>;
   previews?: Resolver<Array<ResolversTypes['Preview']>, ParentType, ContextType, RequireFields<Schema.ApplicationPreviewsArgs, 'limit'>>;
   processes?: Resolver<Array<ResolversTypes['Process']>, ParentType, ContextType, RequireFields<Schema.ApplicationProcessesArgs, 'limit'>>;
+  schedules?: Resolver<Array<ResolversTypes['Schedule']>, ParentType, ContextType, RequireFields<Schema.ApplicationSchedulesArgs, 'limit'>>;
 };
 
 export type ApplicationListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationList'] = ResolversParentTypes['ApplicationList']> = {

@@ -3847,6 +3847,8 @@ export type Application = {
   previews: Array<Preview>;
   /** Process types of the application, oldest first. */
   processes: Array<Process>;
+  /** Schedules of the application, oldest first. */
+  schedules: Array<Schedule>;
 };
 
 
@@ -3904,6 +3906,12 @@ export type ApplicationPreviewsArgs = {
 
 /** An application: a source that is built and run as processes behind a host name. */
 export type ApplicationProcessesArgs = {
+  limit: Scalars['Int']['input'];
+};
+
+
+/** An application: a source that is built and run as processes behind a host name. */
+export type ApplicationSchedulesArgs = {
   limit: Scalars['Int']['input'];
 };
 

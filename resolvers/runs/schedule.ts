@@ -1,4 +1,5 @@
 import { Application } from '../../models/applications/application';
+import { childrenOf } from '../../models/applications/application/children';
 import { loadOne } from '../../models/base/load';
 import { Schedule } from '../../models/runs/schedule';
 import type { Resolvers } from '../types';
@@ -17,6 +18,9 @@ export const resolvers: Resolvers = {
       return true;
     },
     triggerSchedule: (_, { id, schedule_id }, ctx) => Schedule.trigger(ctx, id, schedule_id),
+  },
+  Application: {
+    schedules: (application, { limit }, ctx) => childrenOf(Schedule, ctx, application, limit),
   },
   Schedule: {
     application: (schedule, _, ctx, info) =>

@@ -1,17 +1,15 @@
 /** @tier heavy @quarter 1 @covers clients/dashboard/src server/http/dashboard.ts */
 // Every route of the dashboard: its policy holds, nothing is asked elsewhere, and what "As API call" shows works.
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import { promisify } from 'node:util';
 import { PASSWORD, violations, visit, type Window } from '../support/dashboard/chromium';
 import { faultsOfCommand, wordsOf } from '../support/dashboard/commands';
+import { pageAddress, PAGE_ROUTES as ROUTES } from '../support/dashboard/routes';
 import { resourceTable, rootPages } from '../support/dashboard/generic';
 import { worldDashboard } from '../support/dashboard/world_dashboard';
 import { buildCli, openHome, type Home } from '../support/cli/svc';
-import { ROOT } from '../support/runner/repository';
 import type { TestService } from '../support/service';
-import { operations, type World } from '../support/world';
+import type { World } from '../support/world';
 
 let service: TestService;
 let window: Window;
@@ -21,31 +19,8 @@ worldDashboard((opened) => {
   buildCli();
 });
 
-const source = readFileSync(path.join(ROOT, 'clients/dashboard/src/pages/index.ts'), 'utf8');
-const ROUTES = [...source.matchAll(/^ {2}\['([^']+)'/gm)].map(([, pattern]) => pattern as string);
-/** What the id of a route is of: the operation that reads one. */
-const READS: [prefix: string, operation: string][] = [
-  ['/applications/:id/deployments/:', 'getDeployment'],
-  ['/applications/:id/runs/:', 'getRun'],
-  ['/applications/:id/schedules/:', 'getSchedule'],
-  ['/applications/', 'getApplication'],
-  ['/databases/', 'getDatabase'],
-  ['/buckets/', 'getBucket'],
-  ['/dns/', 'getDnsZone'],
-  ['/email_domains/', 'getEmailDomain'],
-  ['/observers/', 'getObserver'],
-  ['/projects/', 'getProject'],
-];
 /** Pages that ask nothing of the API, or that are there for people who have not signed in. */
 const WITHOUT_CALLS = ['/sign-in', '/welcome'];
-
-/** The address of a route, with ids of rows that are there. */
-async function addressOf(pattern: string): Promise<string> {
-  const name = READS.find(([prefix]) => pattern.startsWith(prefix))?.[1];
-  const operation = operations.find(({ id }) => id === name);
-  const ids = operation ? (await world.path(operation)).match(/\w+_\w{10,}/g) : [];
-  return pattern.replace(/:\w+/g, () => ids?.shift() ?? '').replace(/\/\*$/, '');
-}
 
 async function cookie(): Promise<string> {
   const login = 'mutation ($input: LoginInput!) { login(input: $input) { user { id } } }';
@@ -87,7 +62,7 @@ test('where a list is empty, the command of its next step works', async () => {
   const roots = rootPages(resourceTable(), 'project').map((key) => `/projects/${service.project}/resources/${key}`);
   const pages = ROUTES.filter((pattern) => /^\/projects\/:id[^*]*$/.test(pattern));
   const commands = new Set<string>();
-  for (const place of [...(await Promise.all(pages.map(addressOf))), ...roots]) {
+  for (const place of [...(await Promise.all(pages.map((pattern) => pageAddress(world, pattern)))), ...roots]) {
     await visit(page, place);
     for (const command of (await page.evaluate(EMPTY_COMMANDS)) as string[]) commands.add(command);
   }
@@ -105,7 +80,7 @@ test('each route keeps its policy, and what it shows as API call works as it sta
   const env = { ...process.env, KEY: service.key, COOKIE: await cookie() } as Record<string, string>;
   const [faults, calls, commands] = [[] as string[], new Set<string>(), new Set<string>()];
   for (const pattern of ROUTES) {
-    await visit(page, await addressOf(pattern));
+    await visit(page, await pageAddress(world, pattern));
     if (WITHOUT_CALLS.includes(pattern)) continue;
     await page.locator('details.api-calls summary').first().click();
     // What is known of operations is loaded when it is opened. An index of kinds asks nothing.
@@ -133,7 +108,7 @@ test('no route is without the rules of axe, on the smallest screen and in the da
   await page.emulateMedia({ colorScheme: 'dark' });
   const faults: string[] = [];
   for (const pattern of ROUTES) {
-    await visit(page, await addressOf(pattern));
+    await visit(page, await pageAddress(world, pattern));
     faults.push(...(await violations(page)).map((fault) => `${pattern}: ${fault}`));
   }
   expect(faults).toEqual([]);
@@ -146,7 +121,7 @@ test('nothing was asked elsewhere, and no policy was broken', () => {
 
 test('the policy allows no script in a document, and no style outside of the page with the terminal', async () => {
   for (const pattern of ROUTES) {
-    const answer = await fetch(service.url + (await addressOf(pattern)), { headers: { accept: 'text/html' } });
+    const answer = await fetch(service.url + (await pageAddress(world, pattern)), { headers: { accept: 'text/html' } });
     const policy = answer.headers.get('content-security-policy') ?? '';
     const [, scripts] = /script-src ([^;]*)/.exec(policy) ?? [];
     const [, styles] = /style-src ([^;]*)/.exec(policy) ?? [];

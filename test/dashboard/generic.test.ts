@@ -63,7 +63,7 @@ test('every operation of the API is reached from "All resources", through links 
 
 test('a volume: from the empty list through the form, live, grown, deleted by its name', async () => {
   await visit(page, resources());
-  await page.getByRole('link', { name: 'Volumes', exact: true }).click();
+  await page.locator('main').getByRole('link', { name: 'Volumes', exact: true }).click();
   await page.getByText('No volume yet').waitFor();
   const command = await page.locator('.empty .command').innerText();
   expect(command).toContain('svc api createVolume --field name=uploads --field size_gb=10 --project prj_');

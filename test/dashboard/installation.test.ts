@@ -53,7 +53,7 @@ test('an operator finds the installation in the menu, and what is to be done the
   const { page } = window;
   await visit(page, '/');
   await page.getByLabel('Account of owner@example.org').click();
-  await page.getByRole('link', { name: 'Installation', exact: true }).click();
+  await page.locator('.menu-list').getByRole('link', { name: 'Installation', exact: true }).click();
   await page.waitForURL('/installation');
   await settled(page);
   await page.getByRole('heading', { name: 'Version 99.0.0 is available, with changes to security' }).waitFor();

@@ -1,11 +1,22 @@
-// Keys that work on every page: `/` searches, `g` and a letter goes somewhere, `?` shows them.
+// Keys that work on every page: Ctrl-K and `/` open the palette, `g` and a letter goes somewhere, `?` shows them.
 import { signal } from '@preact/signals';
 import { Dialog } from './parts/dialog';
 import { leaveBy } from './parts/unsaved';
-import { address, navigate } from './router';
-import { projects } from './session';
+import { currentProject, pageProject } from './place';
+import { navigate } from './router';
+import { viewer } from './session';
+
+export { pageProject };
 
 const isOpen = signal(false);
+
+/** What the palette shows: everything, or what can be switched to; null while it is closed. */
+export type PaletteMode = 'all' | 'switch';
+export const paletteMode = signal<PaletteMode | null>(null);
+
+export function openPalette(mode: PaletteMode = 'all'): void {
+  if (viewer.value) paletteMode.value = mode;
+}
 
 export function openKeys(): void {
   isOpen.value = true;
@@ -22,17 +33,14 @@ const GOES: Record<string, [label: string, to: () => string]> = {
 /** So long after `g` its letter may come. */
 const SEQUENCE_MS = 1_500;
 
-/** The project of the page, else the first one. */
-export const pageProject = signal<string | undefined>(undefined);
-
-function currentProject(): string {
-  return /^\/projects\/(\w+)/.exec(address.value.path)?.[1] ?? pageProject.value ?? projects.value[0]?.id ?? '';
-}
-
 export function startKeyboard(): void {
   let goneAt = -Infinity;
   addEventListener('keydown', (event) => {
     const target = event.target as Element;
+    if (isPaletteKey(event) && !target.closest('dialog')) {
+      event.preventDefault();
+      return openPalette();
+    }
     if (event.ctrlKey || event.metaKey || event.altKey || target.closest('input, textarea, select, dialog')) return;
     const go = event.timeStamp - goneAt < SEQUENCE_MS ? GOES[event.key] : undefined;
     goneAt = event.key === 'g' ? event.timeStamp : -Infinity;
@@ -44,11 +52,16 @@ export function startKeyboard(): void {
   });
 }
 
-/** The search of the page, such as that of a log, or the one over everything. */
+/** The search of the page, such as that of a log, or the palette. */
 function focusSearch(): void {
   const field = document.querySelector<HTMLInputElement>('main input[type=search]');
   if (field) field.focus();
-  else leaveBy(() => navigate('/search'));
+  else openPalette();
+}
+
+/** Also while something is typed. */
+function isPaletteKey({ key, ctrlKey, metaKey, altKey, shiftKey }: KeyboardEvent): boolean {
+  return key.toLowerCase() === 'k' && ctrlKey !== metaKey && !altKey && !shiftKey;
 }
 
 export function Keys() {
@@ -56,6 +69,12 @@ export function Keys() {
   return (
     <Dialog title="Keyboard" onClose={() => void (isOpen.value = false)}>
       <dl class="keys">
+        <div>
+          <dt>
+            <kbd>Ctrl</kbd> <kbd>K</kbd>
+          </dt>
+          <dd>Find anything, and do anything, by name</dd>
+        </div>
         <div>
           <dt>
             <kbd>/</kbd>

@@ -3,16 +3,20 @@ import '@picocss/pico/css/pico.classless.min.css';
 import './styles/tokens.css';
 import './styles/frame.css';
 import './styles/bar.css';
+import './styles/side.css';
+import './styles/palette.css';
 import './styles/parts.css';
 import './styles/lists.css';
 import './styles/forms.css';
 import './styles/logs.css';
+import './styles/state.css';
 import { render, type ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { asApiError } from './api/use_query';
 import { ApiError, UNREACHABLE } from './api/client';
 import { Keys, startKeyboard } from './keyboard';
 import { startFocus } from './parts/focus';
+import { PaletteHost } from './palette_host';
 import { LeaveQuestion } from './parts/leave_question';
 import { Waiting } from './parts/page';
 import { pages } from './pages';
@@ -37,10 +41,10 @@ function App() {
       navigate(to === '/' ? '/sign-in' : `/sign-in?return_to=${encodeURIComponent(to)}`, 'replace');
     }
   }, [viewer.value, isOpen]);
-  if (isOpen) return <Shell>{<CurrentPage />}</Shell>;
+  if (isOpen) return <Shell isOpen>{<CurrentPage />}</Shell>;
   if (!viewer.value) {
     return (
-      <Shell>
+      <Shell isOpen={false}>
         <main id="main" tabIndex={-1}>
           <h1 class="off-screen">Dashboard</h1>
           <Waiting error={error} />
@@ -49,8 +53,9 @@ function App() {
     );
   }
   return (
-    <Shell>
+    <Shell isOpen={false}>
       <CurrentPage />
+      <PaletteHost />
       <Keys />
       <LeaveQuestion />
     </Shell>

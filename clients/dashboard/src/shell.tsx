@@ -1,41 +1,57 @@
-// The frame around all pages: where to go, who is signed in, light or dark.
+// The frame around all pages: the bar at the top, the side bar, and the account of the person.
 import type { ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
 import { useAction } from './api/use_query';
-import { openKeys } from './keyboard';
+import { openKeys, openPalette } from './keyboard';
+import { Icon } from './parts/icon';
 import { InstallationFoot } from './parts/installation_foot';
 import { leaveBy } from './parts/unsaved';
 import { signOut, viewer } from './session';
+import { Drawer, DrawerButton, SideBar } from './side';
 import { setTheme, theme } from './theme';
 
-export function Shell({ children }: { children: ComponentChildren }) {
-  const person = viewer.value;
+/** @param isOpen of a page for people who are not signed in: nothing stands around it */
+export function Shell({ isOpen, children }: { isOpen: boolean; children: ComponentChildren }) {
   return (
     <>
       <a class="skip" href="#main">
         Skip to content
       </a>
       <header class="top">
+        {!isOpen && <DrawerButton />}
         <a class="brand" href="/">
           <span class="mark" aria-hidden="true" />
           Platform
         </a>
-        {person && (
-          <nav aria-label="Main">
-            <a href="/search" class="search-link">
-              <span>Search</span> <kbd aria-hidden="true">/</kbd>
-            </a>
-            <PersonMenu name={person.user.name} email={person.user.email} />
-          </nav>
+        {!isOpen && (
+          <div class="tools">
+            <button type="button" class="search-link" aria-haspopup="dialog" onClick={() => openPalette()}>
+              <Icon name="search" />
+              <span>Search</span> <kbd aria-hidden="true">Ctrl K</kbd>
+            </button>
+            <PersonMenu />
+          </div>
         )}
       </header>
-      {children}
-      <InstallationFoot />
+      <div class={isOpen ? '' : 'frame'}>
+        {!isOpen && <SideBar />}
+        <div class="content">
+          {children}
+          <InstallationFoot />
+        </div>
+      </div>
+      {!isOpen && <Drawer />}
     </>
   );
 }
 
-function PersonMenu({ name, email }: { name: string; email: string }) {
+function PersonMenu() {
+  const person = viewer.value?.user;
+  // Its room is there from the beginning, so that nothing moves when the answer comes.
+  return person ? <OpenPersonMenu name={person.name} email={person.email} /> : <span class="initial" />;
+}
+
+function OpenPersonMenu({ name, email }: { name: string; email: string }) {
   const menu = useRef<HTMLDetailsElement>(null);
   const leaving = useAction(signOut);
   const close = (): void => menu.current?.removeAttribute('open');
@@ -53,25 +69,27 @@ function PersonMenu({ name, email }: { name: string; email: string }) {
           <small>{email}</small>
         </p>
         <a href="/settings" onClick={close}>
-          Account and security
+          <Icon name="person" /> Account and security
         </a>
         {viewer.value?.is_operator && (
           <a href="/installation" onClick={close}>
-            Installation
+            <Icon name="installation" /> Installation
           </a>
         )}
         <a href="/resources" onClick={close}>
-          Catalogs and access
+          <Icon name="resources" /> Catalogs and access
         </a>
-        <a href="/v2/docs">API reference</a>
+        <a href="/v2/docs">
+          <Icon name="docs" /> API reference
+        </a>
         <button type="button" class="plain" onClick={() => (close(), openKeys())}>
-          Keyboard <kbd>?</kbd>
+          <Icon name="keyboard" /> Keyboard <kbd>?</kbd>
         </button>
         <button type="button" class="plain" onClick={() => setTheme(theme.value === 'dark' ? 'light' : 'dark')}>
-          {theme.value === 'dark' ? 'Light colours' : 'Dark colours'}
+          <Icon name="theme" /> {theme.value === 'dark' ? 'Light colours' : 'Dark colours'}
         </button>
         <button type="button" class="plain" onClick={() => leaveBy(() => void leaving.run())}>
-          Sign out
+          <Icon name="signOut" /> Sign out
         </button>
         {leaving.error && <p role="alert">{leaving.error.message}</p>}
       </div>

@@ -2,6 +2,7 @@
 // The pages of the authorisation server in a real browser, and by the rules of axe (WCAG 2.2 AA).
 import { existsSync } from 'node:fs';
 import path from 'node:path';
+import { geometryFaults } from '../../support/dashboard/geometry';
 import { newUser, PASSWORD } from '../../support/identity/browser';
 import { startService, type TestService } from '../../support/service';
 import { openClient } from './client';
@@ -24,6 +25,8 @@ interface Page {
   route(url: RegExp, handle: (route: { fulfill(answer: object): Promise<void> }) => void): Promise<void>;
   on(event: 'console', listener: (message: Message) => void): void;
   evaluate(text: string): Promise<unknown>;
+  screenshot(options: { path: string }): Promise<unknown>;
+  close(): Promise<void>;
 }
 
 interface Browser {
@@ -66,14 +69,26 @@ async function openPage(): Promise<{ page: Page; complaints: string[] }> {
   return { page, complaints };
 }
 
-/** Violations of the page as it stands. It allows no script, so a copy without its policy is looked at. */
+/**
+ * Violations of the page as it stands, light and dark, and what does not fit at 320 pixels. It allows no script, so a
+ * copy without its policy is looked at.
+ */
 async function violations(page: Page): Promise<string[]> {
-  const copy = (await browser?.newPage()) as Page;
-  await copy.setContent(await page.content());
   const { readFileSync } = await import('node:fs');
-  await copy.evaluate(readFileSync(AXE, 'utf8'));
-  const found = (await copy.evaluate('axe.run()')) as { violations: { id: string; nodes: { html: string }[] }[] };
-  return found.violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`);
+  const html = await page.content();
+  const faults: string[] = [];
+  for (const colorScheme of ['light', 'dark']) {
+    const copy = (await browser?.newPage({ colorScheme, viewport: { width: 320, height: 640 } })) as Page;
+    await copy.setContent(html);
+    await copy.evaluate(readFileSync(AXE, 'utf8'));
+    const found = (await copy.evaluate('axe.run()')) as { violations: { id: string; nodes: { html: string }[] }[] };
+    faults.push(...found.violations.map(({ id, nodes }) => `${colorScheme}, ${id}: ${nodes[0]?.html}`));
+    faults.push(...(await geometryFaults(copy)));
+    const name = `${(await page.title()).replace(/\W+/g, '_')}-${colorScheme}.png`;
+    if (process.env.PICTURES) await copy.screenshot({ path: path.join(process.env.PICTURES, name) });
+    await copy.close();
+  }
+  return faults;
 }
 
 inBrowser(`log in, allow, and be sent back; enter a code${reason}`, async () => {

@@ -14,7 +14,9 @@ export interface Locator {
   getAttribute(name: string): Promise<string | null>;
   evaluate<Result>(work: (element: Element) => Result): Promise<Result>;
   count(): Promise<number>;
+  allInnerTexts(): Promise<string[]>;
   first(): Locator;
+  last(): Locator;
   nth(index: number): Locator;
   locator(selector: string, options?: { hasText?: string | RegExp }): Locator;
   getByLabel(text: string | RegExp, options?: { exact?: boolean }): Locator;
@@ -47,7 +49,7 @@ export interface Page extends Pick<Locator, 'locator' | 'getByLabel' | 'getByTex
   on(event: 'pageerror', listener: (error: Error) => void): void;
   on(event: 'dialog', listener: (dialog: { type(): string; dismiss(): Promise<void> }) => void): void;
   on(event: 'filechooser', listener: (chooser: { setFiles: Locator['setInputFiles'] }) => void): void;
-  on(event: 'request', listener: (request: { url(): string }) => void): void;
+  on(event: 'request', listener: (request: { url(): string; postData(): string | null }) => void): void;
 }
 
 export interface Browser {

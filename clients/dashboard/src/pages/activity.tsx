@@ -6,7 +6,6 @@ import { ACTIVITY_FIELDS, ActivityTable, useActivity } from '../parts/activity';
 import { Field, Problem, useFields } from '../parts/form';
 import { Page, Waiting } from '../parts/page';
 import { Paging } from '../parts/paging';
-import { projectTabs } from './project';
 
 const FOUND = graphql(
   `
@@ -47,7 +46,7 @@ interface Wanted {
 export function ActivityPage({ id }: { id: string }) {
   const [wanted, setWanted] = useState<Wanted | null>(null);
   return (
-    <Page title="Activity" tabs={projectTabs(id)} projectId={id} command={`svc api listProjectActivity ${id}`}>
+    <Page title="Activity" projectId={id} command={`svc api listProjectActivity ${id}`}>
       <Filters search={setWanted} />
       {wanted ? <Found key={JSON.stringify(wanted)} id={id} wanted={wanted} /> : <Live id={id} />}
     </Page>

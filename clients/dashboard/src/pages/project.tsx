@@ -4,7 +4,15 @@ import { graphql, type ResultOf } from '../api/graphql';
 import { useMoving } from '../api/use_moving';
 import { useQuery } from '../api/use_query';
 import { ActivityTable, useActivity } from '../parts/activity';
-import { Empty, Page, Section, Table, Waiting, type Tab } from '../parts/page';
+import {
+  APPLICATION_FACTS,
+  Attention,
+  troublesOfApplication,
+  troublesOfVolume,
+  VOLUME_FACTS,
+} from '../parts/attention';
+import { HOUR_FIELDS, HourRequests, HourTime } from '../parts/last_hour';
+import { Empty, Page, Section, Table, Waiting } from '../parts/page';
 import { Paging } from '../parts/paging';
 import { isUnsettled, Status } from '../parts/status';
 import { Ago } from '../parts/time';
@@ -24,7 +32,7 @@ export const DATABASE_FIELDS = graphql(`
 `);
 const HOME = graphql(
   `
-    query ProjectHome($id: ID!, $applications: String, $databases: String) {
+    query ProjectHome($id: ID!, $applications: String, $databases: String, $parts: Int!) {
       getProject(id: $id) {
         id
         name
@@ -32,20 +40,31 @@ const HOME = graphql(
       }
       listApplications(project_id: $id, limit: 50, cursor: $applications, sort: "name") {
         data {
-          id
-          name
-          status
-          status_reason
+          ...ApplicationFacts
+          url
           default_hostname
           latest_deployment {
-            id
-            number
-            status
             created_at
             commit_message
+            commit_author
+            created_by {
+              name
+            }
+          }
+          processes(limit: 5) {
+            instances
+            running_instances
+          }
+          metrics(metrics: [requests, responses_5xx, response_time_p95_ms], resolution_seconds: 60) {
+            ...HourFields
           }
         }
         next_cursor
+      }
+      listVolumes(project_id: $id, limit: 50) {
+        data {
+          ...VolumeFacts
+        }
       }
       listDatabases(project_id: $id, limit: 50, cursor: $databases, sort: "name") {
         data {
@@ -55,30 +74,17 @@ const HOME = graphql(
       }
     }
   `,
-  [DATABASE_FIELDS],
+  [DATABASE_FIELDS, APPLICATION_FACTS, VOLUME_FACTS, HOUR_FIELDS],
 );
-type Home = ResultOf<typeof HOME>;
+/** So many domains and schedules of each application are looked at here: its overview looks at all. */
+const PARTS = 5;
 
-export function projectTabs(id: string): Tab[] {
-  return [
-    { href: `/projects/${id}`, label: 'Overview' },
-    { href: `/projects/${id}/databases`, label: 'Databases' },
-    { href: `/projects/${id}/buckets`, label: 'Buckets' },
-    { href: `/projects/${id}/dns`, label: 'DNS' },
-    { href: `/projects/${id}/email_domains`, label: 'Email domains' },
-    { href: `/projects/${id}/observers`, label: 'Observers' },
-    { href: `/projects/${id}/members`, label: 'Members' },
-    { href: `/projects/${id}/keys`, label: 'Keys' },
-    { href: `/projects/${id}/usage`, label: 'Usage' },
-    { href: `/projects/${id}/activity`, label: 'Activity' },
-    { href: `/projects/${id}/resources`, label: 'All resources' },
-  ];
-}
+type Home = ResultOf<typeof HOME>;
 
 export function ProjectHome({ id }: { id: string }) {
   const [applications, goInApplications] = useState<string | null>(null);
   const [databases, goInDatabases] = useState<string | null>(null);
-  const { data, error, reload } = useQuery(HOME, { id, applications, databases });
+  const { data, error, reload } = useQuery(HOME, { id, applications, databases, parts: PARTS });
   const isMoving =
     data && [...data.listApplications.data, ...data.listDatabases.data].some((one) => isUnsettled(one.status));
 
@@ -92,12 +98,13 @@ export function ProjectHome({ id }: { id: string }) {
   return (
     <Page
       title={data?.getProject.name ?? 'Project'}
-      tabs={projectTabs(id)}
+
       actions={actions}
       projectId={id}
       command={`svc api listApplications --project ${id}`}
     >
       {!data && <Waiting error={error} rows={6} />}
+      {data && <Wellness data={data} id={id} />}
       {data && <Applications data={data} id={id} />}
       {data && <Paging cursor={applications} next={data.listApplications.next_cursor} go={goInApplications} />}
       {data && <Databases data={data} id={id} />}
@@ -109,6 +116,21 @@ export function ProjectHome({ id }: { id: string }) {
       )}
     </Page>
   );
+}
+
+function Wellness({ data, id }: { data: Home; id: string }) {
+  const { listApplications: applications, listDatabases: databases, listVolumes: volumes } = data;
+  if (!applications.data.length && !databases.data.length) return null;
+  const stopped = databases.data.filter(({ status }) => ['failed', 'unhealthy', 'suspended'].includes(status));
+  const troubles = [
+    ...applications.data.flatMap(troublesOfApplication),
+    ...stopped.map(({ id: one, name, status }) => ({
+      text: `The database ${name} is ${status}.`,
+      href: `/databases/${one}`,
+    })),
+    ...volumes.data.flatMap((volume) => troublesOfVolume(volume, id)),
+  ];
+  return <Attention troubles={troubles} well="Nothing needs attention." />;
 }
 
 function Applications({ data, id }: { data: Home; id: string }) {
@@ -130,20 +152,29 @@ function Applications({ data, id }: { data: Home; id: string }) {
           Deploy from a Git address, from an image or from a preset. It gets an address of its own at once.
         </Empty>
       ) : (
-        <Table label="Applications" head={['Name', 'Status', 'Last deployment', 'Address']}>
+        <Table label="Applications" head={['Name', 'Status', 'Requests, last hour', 'Slowest p95', 'Last deployment']}>
           {list.data.map((application) => (
             <tr key={application.id}>
               <th scope="row">
                 <a href={`/applications/${application.id}`}>{application.name}</a>
+                <br />
+                <small>
+                  <Address application={application} />
+                </small>
               </th>
               <td>
                 <Status value={application.status} title={application.status_reason} />
+                <br />
+                <small class="faint">{instancesText(application.processes)}</small>
+              </td>
+              <td>
+                <HourRequests hour={application.metrics} />
+              </td>
+              <td>
+                <HourTime hour={application.metrics} />
               </td>
               <td>
                 <LastDeployment application={application} />
-              </td>
-              <td>
-                <span class="clip">{application.default_hostname}</span>
               </td>
             </tr>
           ))}
@@ -153,13 +184,38 @@ function Applications({ data, id }: { data: Home; id: string }) {
   );
 }
 
-function LastDeployment({ application }: { application: Home['listApplications']['data'][number] }) {
+type ListedApplication = Home['listApplications']['data'][number];
+
+function Address({ application: { url, default_hostname: name, status } }: { application: ListedApplication }) {
+  if (!url || status !== 'running') return <span class="clip faint">{name}</span>;
+  return (
+    <a class="clip" href={url} target="_blank" rel="noreferrer">
+      {new URL(url).host}
+      <span class="off-screen"> (in a new tab)</span>
+    </a>
+  );
+}
+
+export function instancesText(processes: ListedApplication['processes']): string {
+  const count = (field: 'instances' | 'running_instances'): number =>
+    processes.reduce((all, one) => all + one[field], 0);
+  return `${count('running_instances')} of ${count('instances')} instances`;
+}
+
+function LastDeployment({ application }: { application: ListedApplication }) {
   const last = application.latest_deployment;
   if (!last) return <span class="faint">never</span>;
+  const author = last.commit_author?.replace(/\s*<.*>$/, '') || last.created_by.name;
   return (
-    <a class="plain-link" href={`/applications/${application.id}/deployments/${last.id}`}>
-      #{last.number} <Status value={last.status} /> <Ago time={last.created_at} />
-    </a>
+    <>
+      <a class="plain-link" href={`/applications/${application.id}/deployments/${last.id}`}>
+        #{last.number} <Status value={last.status} /> <Ago time={last.created_at} />
+      </a>
+      <br />
+      <small class="clip faint">
+        {[last.commit_message?.split('\n')[0], author && `by ${author}`].filter(Boolean).join(' · ')}
+      </small>
+    </>
   );
 }
 

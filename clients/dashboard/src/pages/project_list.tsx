@@ -8,7 +8,6 @@ import { Form, Problem, Submit } from '../parts/form';
 import { Empty, Page, Section, Waiting } from '../parts/page';
 import { Paging } from '../parts/paging';
 import { mayActAs } from '../session';
-import { projectTabs } from './project';
 
 interface ProjectListProps<Data, Item> {
   /** Of the project. */
@@ -34,7 +33,7 @@ export function ProjectList<Data, Item>({ id, title, command, children, ...props
   const list = data && listOf(data);
   useMoving(Boolean(isMoving && list?.data.some(isMoving)), reload);
   return (
-    <Page title={title} tabs={projectTabs(id)} projectId={id} command={command}>
+    <Page title={title} projectId={id} command={command}>
       {!list && <Waiting error={error} />}
       {list && error && <Waiting error={error} />}
       {list?.data.length === 0 && (

@@ -1,22 +1,20 @@
-// The frame of each page: where one is, its title and actions, its tabs, and "as API call".
+// The frame of each page: where one is, its title and actions, and "as API call".
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect } from 'preact/hooks';
 import type { ApiError } from '../api/client';
-import { address } from '../router';
+import { pageProject, subject, type Tab } from '../place';
 import { projectOf } from '../session';
 import { ApiCalls } from './api_calls';
 import { RoleNote } from './role_note';
 
-export interface Tab {
-  href: string;
-  label: string;
-}
+export type { Tab };
 
 interface PageProps {
   title: string;
   /** Stands behind the title, such as a status. */
   beside?: ComponentChildren;
   trail?: readonly Tab[];
+  /** Pages of the same thing: the side bar shows them. */
   tabs?: readonly Tab[];
   actions?: ComponentChildren;
   projectId?: string | undefined;
@@ -29,6 +27,11 @@ export function Page({ title, beside, trail = [], tabs = [], actions, projectId,
   useEffect(() => {
     document.title = `${title} · Dashboard`;
   }, [title]);
+  const hrefs = tabs.map(({ href }) => href).join(' ');
+  useLayoutEffect(() => void (subject.value = { name: title, sections: tabs }), [title, hrefs]);
+  useLayoutEffect(() => {
+    if (projectId) pageProject.value = projectId;
+  }, [projectId]);
   return (
     <main id="main" tabIndex={-1}>
       <Trail trail={trail} projectId={projectId} />
@@ -42,7 +45,6 @@ export function Page({ title, beside, trail = [], tabs = [], actions, projectId,
           {actions}
         </div>
       </header>
-      {tabs.length > 0 && <Tabs tabs={tabs} />}
       {children}
       <ApiCalls projectId={projectId} command={command} />
     </main>
@@ -69,41 +71,15 @@ function Trail({ trail, projectId }: { trail: readonly Tab[]; projectId: string 
   );
 }
 
-function Tabs({ tabs }: { tabs: readonly Tab[] }) {
-  const { path } = address.value;
-  const nav = useRef<HTMLElement>(null);
-  useEffect(() => {
-    // Where the screen is narrow, the tab of the page is not among the first.
-    const current = nav.current?.querySelector<HTMLElement>('[aria-current]');
-    if (nav.current && current)
-      nav.current.scrollLeft = current.offsetLeft - (nav.current.clientWidth - current.offsetWidth) / 2;
-  }, [path]);
-  return (
-    <nav class="tabs" aria-label="Sections" ref={nav}>
-      <ul>
-        {tabs.map(({ href, label }) => (
-          <li key={href}>
-            <a href={href} aria-current={isWithin(path, href, tabs) ? 'page' : undefined}>
-              {label}
-            </a>
-          </li>
-        ))}
-      </ul>
-    </nav>
-  );
-}
-
-/** A tab is that of the pages below it, but the first one, which all others are below. */
-function isWithin(path: string, href: string, tabs: readonly Tab[]): boolean {
-  return path === href || (href !== tabs[0]?.href && path.startsWith(`${href}/`));
-}
+/** What the address names is not there, or not for this person. */
+export const isMissing = (error: ApiError | null | undefined): boolean => error?.status === 404;
 
 /** In place of what is not there: an error, or room for what comes. */
 export function Waiting({ error, rows = 4 }: { error?: ApiError | null | undefined; rows?: number }) {
   if (error) {
     return (
       <div class="notice bad" role="alert">
-        {error.status === 404 ? 'This does not exist, or you have no access to it.' : error.message}
+        {isMissing(error) ? 'This does not exist, or you have no access to it.' : error.message}
       </div>
     );
   }

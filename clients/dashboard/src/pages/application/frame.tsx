@@ -8,7 +8,7 @@ import { useAction, useQuery } from '../../api/use_query';
 import { pageProject } from '../../keyboard';
 import { Confirm } from '../../parts/dialog';
 import { Problem } from '../../parts/form';
-import { Page, Waiting, type Tab } from '../../parts/page';
+import { isMissing, Page, Waiting, type Tab } from '../../parts/page';
 import { isUnsettled, Status } from '../../parts/status';
 import { navigate } from '../../router';
 import { mayActAs } from '../../session';
@@ -55,14 +55,14 @@ const APPLICATION = graphql(`
     }
   }
 `);
-const DEPLOY = graphql(`
+export const DEPLOY = graphql(`
   mutation Deploy($id: ID!, $input: CreateDeploymentInput!) {
     createDeployment(id: $id, input: $input) {
       id
     }
   }
 `);
-const START = graphql(`
+export const START = graphql(`
   mutation Start($id: ID!) {
     startApplication(id: $id) {
       id
@@ -76,7 +76,7 @@ const STOP = graphql(`
     }
   }
 `);
-const RESTART = graphql(`
+export const RESTART = graphql(`
   mutation Restart($id: ID!) {
     restartApplication(id: $id) {
       id
@@ -112,7 +112,7 @@ export function ApplicationFrame({ id, section, command, children }: FrameProps)
       title={application?.name ?? 'Application'}
       beside={application && <Status value={application.status} title={application.status_reason} />}
       trail={section && application ? [{ href: `/applications/${id}`, label: application.name }] : []}
-      tabs={tabsOf(id)}
+      tabs={isMissing(error) ? [] : applicationSections(id)}
       actions={application && <Actions application={application} mayChange={mayChange} reload={reload} />}
       projectId={application?.project_id}
       command={command ?? `svc status --app ${id}`}
@@ -123,7 +123,7 @@ export function ApplicationFrame({ id, section, command, children }: FrameProps)
   );
 }
 
-function tabsOf(id: string): Tab[] {
+export function applicationSections(id: string): Tab[] {
   const runs = ['Processes', 'Runs', 'Schedules'];
   const pages = ['Overview', 'Deployments', 'Logs', 'Metrics', 'Environment', ...runs, 'Domains', 'Settings'];
   return pages.map((label) => ({

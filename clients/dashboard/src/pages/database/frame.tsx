@@ -4,7 +4,7 @@ import { graphql, type ResultOf } from '../../api/graphql';
 import { useMoving } from '../../api/use_moving';
 import { useQuery } from '../../api/use_query';
 import { pageProject } from '../../keyboard';
-import { Page, Waiting } from '../../parts/page';
+import { isMissing, Page, Waiting, type Tab } from '../../parts/page';
 import { isUnsettled, Status } from '../../parts/status';
 import { mayActAs } from '../../session';
 
@@ -68,10 +68,7 @@ export function DatabaseFrame({ id, section, command, children }: FrameProps) {
       title={database?.name ?? 'Database'}
       beside={database && <Status value={database.status} title={database.status_reason} />}
       trail={database ? [{ href: `/projects/${database.project_id}/databases`, label: 'Databases' }] : []}
-      tabs={['Overview', 'Connect', 'Users', 'Metrics', 'Backups', 'Restore'].map((label) => ({
-        label,
-        href: `/databases/${id}${label === 'Overview' ? '' : `/${label.toLowerCase()}`}`,
-      }))}
+      tabs={isMissing(error) ? [] : databaseSections(id)}
       projectId={database?.project_id}
       command={command}
     >
@@ -83,4 +80,11 @@ export function DatabaseFrame({ id, section, command, children }: FrameProps) {
       )}
     </Page>
   );
+}
+
+export function databaseSections(id: string): Tab[] {
+  return ['Overview', 'Connect', 'Users', 'Metrics', 'Backups', 'Restore'].map((label) => ({
+    label,
+    href: `/databases/${id}${label === 'Overview' ? '' : `/${label.toLowerCase()}`}`,
+  }));
 }

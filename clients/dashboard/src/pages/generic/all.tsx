@@ -1,7 +1,6 @@
 // "All resources": every kind of thing that a project, or the account, has.
 import { hrefOf, type ResourcePage, type ResourceTable } from '../../api/resources/table';
 import { Page, Section } from '../../parts/page';
-import { projectTabs } from '../project';
 import { handMade } from './links';
 import { Prose } from './prose';
 import { pageTitle, purposeOf } from './words';
@@ -20,12 +19,7 @@ export function AllResources({ table, projectId, patterns }: AllProps) {
     groups.set(page.group, [...(groups.get(page.group) ?? []), [key, page]]);
   }
   return (
-    <Page
-      title="All resources"
-      tabs={projectId ? projectTabs(projectId) : []}
-      projectId={projectId}
-      command="svc api --list"
-    >
+    <Page title="All resources" projectId={projectId} command="svc api --list">
       <p>
         {projectId
           ? 'Everything that this project can have.'

@@ -7,7 +7,6 @@ import { Field, Form, Problem, Submit, useFields } from '../../parts/form';
 import { Page, Section, Waiting } from '../../parts/page';
 import { SecretOnce } from '../../parts/secret_once';
 import { mayActAs } from '../../session';
-import { projectTabs } from '../project';
 import { KEY_FIELDS, KeyTable, type Key } from './key_table';
 
 const PROJECT_KEYS = graphql(
@@ -67,7 +66,7 @@ interface Made {
 
 export function Keys({ id }: { id: string }) {
   return (
-    <Page title="Keys" tabs={projectTabs(id)} projectId={id}>
+    <Page title="Keys" projectId={id}>
       <ProjectKeys id={id} />
       <PersonalKeys projectId={id} />
     </Page>

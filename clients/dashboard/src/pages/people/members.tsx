@@ -9,7 +9,6 @@ import { Page, Section, Table, Waiting } from '../../parts/page';
 import { SecretOnce } from '../../parts/secret_once';
 import { Ago } from '../../parts/time';
 import { loadSession, mayActAs, viewer, type Role } from '../../session';
-import { projectTabs } from '../project';
 
 const MEMBERS = graphql(`
   query Members($id: ID!) {
@@ -73,7 +72,7 @@ export function Members({ id }: { id: string }) {
   const { data, error, reload } = useQuery(MEMBERS, { id });
   const isOwner = mayActAs('owner', id);
   return (
-    <Page title="Members" tabs={projectTabs(id)} projectId={id}>
+    <Page title="Members" projectId={id}>
       <Section title="Members">
         {!data && <Waiting error={error} />}
         {data && (

@@ -3,7 +3,6 @@ import { graphql, type ResultOf } from '../../api/graphql';
 import { useQuery } from '../../api/use_query';
 import { Page, Section, Table, Waiting } from '../../parts/page';
 import { Ago } from '../../parts/time';
-import { projectTabs } from '../project';
 
 const USAGE = graphql(`
   query Usage($id: ID!) {
@@ -43,7 +42,7 @@ type Usage = ResultOf<typeof USAGE>;
 export function UsagePage({ id }: { id: string }) {
   const { data, error } = useQuery(USAGE, { id });
   return (
-    <Page title="Usage" tabs={projectTabs(id)} projectId={id} command={`svc api getProjectUsage ${id}`}>
+    <Page title="Usage" projectId={id} command={`svc api getProjectUsage ${id}`}>
       {!data && <Waiting error={error} rows={8} />}
       {data && <Quotas usage={data.getProjectUsage} />}
       {data && <Charges billing={data.billingSummary} />}

@@ -1,0 +1,25 @@
+// The palette over a page: a modal dialog with the combobox in it.
+import { useEffect, useRef } from 'preact/hooks';
+import type { PaletteMode } from '../keyboard';
+import { CommandBox } from './command_box';
+
+export function Palette({ mode, onClose }: { mode: PaletteMode; onClose(): void }) {
+  const element = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const dialog = element.current;
+    dialog?.showModal();
+    dialog?.querySelector('input')?.focus();
+    return () => dialog?.close();
+  }, []);
+  return (
+    <dialog
+      ref={element}
+      class="palette"
+      aria-label="Command palette"
+      onClose={onClose}
+      onClick={(event) => event.target === element.current && onClose()}
+    >
+      <CommandBox mode={mode} onDone={onClose} />
+    </dialog>
+  );
+}

@@ -1,0 +1,110 @@
+// What a person has to do something about, in one list: "is it well?" is answered without a click.
+import { graphql, type ResultOf } from '../api/graphql';
+import { Icon } from './icon';
+
+/** What is asked of an application for it; `$parts` of its domains and schedules. */
+export const APPLICATION_FACTS = graphql(`
+  fragment ApplicationFacts on Application {
+    id
+    name
+    status
+    status_reason
+    latest_deployment {
+      id
+      number
+      status
+      status_reason
+    }
+    domains(limit: $parts) {
+      hostname
+      status
+      certificate {
+        status
+        expires_at
+      }
+    }
+    schedules(limit: $parts) {
+      id
+      name
+      failures_in_a_row
+    }
+  }
+`);
+/** What is asked of a volume. */
+export const VOLUME_FACTS = graphql(`
+  fragment VolumeFacts on Volume {
+    id
+    name
+    size_gb
+    used_bytes
+    over_quota
+  }
+`);
+
+type ApplicationFacts = ResultOf<typeof APPLICATION_FACTS>;
+type VolumeFacts = ResultOf<typeof VOLUME_FACTS>;
+
+export interface Trouble {
+  text: string;
+  href: string;
+}
+
+/** From here on a disk is said to be nearly full. */
+const FULL_SHARE = 0.8;
+const EXPIRES_MS = 7 * 86_400_000;
+
+export function troublesOfApplication(application: ApplicationFacts): Trouble[] {
+  const { id, name, status, latest_deployment: last, domains, schedules } = application;
+  const href = `/applications/${id}`;
+  const found: Trouble[] = [];
+  if (status === 'crashed') found.push({ text: `${name} has crashed.`, href: `${href}/logs` });
+  if (last?.status === 'failed')
+    found.push({ text: `Deployment #${last.number} of ${name} failed.`, href: `${href}/deployments/${last.id}` });
+  for (const domain of domains)
+    found.push(...domainTroubles(domain).map((text) => ({ text, href: `${href}/domains` })));
+  for (const schedule of schedules.filter(({ failures_in_a_row }) => failures_in_a_row > 0)) {
+    const times = schedule.failures_in_a_row === 1 ? 'the last time' : `${schedule.failures_in_a_row} times in a row`;
+    const text = `The schedule ${schedule.name} of ${name} failed ${times}.`;
+    found.push({ text, href: `${href}/schedules/${schedule.id}` });
+  }
+  return found;
+}
+
+function domainTroubles({ hostname, status, certificate }: ApplicationFacts['domains'][number]): string[] {
+  if (status !== 'active') return [`${hostname} has no DNS records that lead here.`];
+  if (certificate.status === 'failed') return [`${hostname} has no certificate: the last request failed.`];
+  const left = certificate.expires_at ? Date.parse(certificate.expires_at) - Date.now() : Infinity;
+  return left < EXPIRES_MS ? [`The certificate of ${hostname} expires soon and was not renewed.`] : [];
+}
+
+export function troublesOfVolume({ id, name, size_gb, used_bytes }: VolumeFacts, projectId: string): Trouble[] {
+  const share = (used_bytes ?? 0) / (size_gb * 1024 ** 3);
+  if (share < FULL_SHARE) return [];
+  const text = `The volume ${name} is ${Math.floor(share * 100)} % full.`;
+  return [{ text, href: `/projects/${projectId}/resources/volumes/${id}` }];
+}
+
+/** @param well what is said where nothing is wrong */
+export function Attention({ troubles, well }: { troubles: readonly Trouble[]; well: string }) {
+  if (!troubles.length) {
+    return (
+      <p class="well" role="status">
+        <Icon name="well" /> {well}
+      </p>
+    );
+  }
+  return (
+    <section class="notice bad attention" aria-label="Needs attention">
+      <h2>
+        <Icon name="attention" /> Needs attention
+      </h2>
+      <ul>
+        {troubles.map(({ text, href }) => (
+          <li key={text}>
+            <a href={href}>{text}</a>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
