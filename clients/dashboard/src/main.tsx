@@ -5,6 +5,7 @@ import './styles/frame.css';
 import './styles/bar.css';
 import './styles/parts.css';
 import './styles/lists.css';
+import './styles/tables.css';
 import './styles/forms.css';
 import './styles/logs.css';
 import { render, type ComponentType } from 'preact';
@@ -13,6 +14,7 @@ import { asApiError } from './api/use_query';
 import { ApiError, UNREACHABLE } from './api/client';
 import { Keys, startKeyboard } from './keyboard';
 import { startFocus } from './parts/focus';
+import { Notices } from './parts/notices';
 import { LeaveQuestion } from './parts/leave_question';
 import { Waiting } from './parts/page';
 import { pages } from './pages';
@@ -53,6 +55,7 @@ function App() {
       <CurrentPage />
       <Keys />
       <LeaveQuestion />
+      <Notices />
     </Shell>
   );
 }

@@ -8,6 +8,7 @@ import { Empty, Page, Section, Table, Waiting, type Tab } from '../parts/page';
 import { Paging } from '../parts/paging';
 import { isUnsettled, Status } from '../parts/status';
 import { Ago } from '../parts/time';
+import { Address } from '../parts/table';
 import { mayActAs } from '../session';
 
 /** What the table of databases shows. */
@@ -37,6 +38,7 @@ const HOME = graphql(
           status
           status_reason
           default_hostname
+          url
           latest_deployment {
             id
             number
@@ -63,6 +65,7 @@ export function projectTabs(id: string): Tab[] {
   return [
     { href: `/projects/${id}`, label: 'Overview' },
     { href: `/projects/${id}/databases`, label: 'Databases' },
+    { href: `/projects/${id}/volumes`, label: 'Volumes' },
     { href: `/projects/${id}/buckets`, label: 'Buckets' },
     { href: `/projects/${id}/dns`, label: 'DNS' },
     { href: `/projects/${id}/email_domains`, label: 'Email domains' },
@@ -104,7 +107,7 @@ export function ProjectHome({ id }: { id: string }) {
       {data && <Paging cursor={databases} next={data.listDatabases.next_cursor} go={goInDatabases} />}
       {data && (
         <Section title="Recent activity">
-          <ActivityTable entries={entries && entries.slice(0, 8)} />
+          <ActivityTable projectId={id} entries={entries && entries.slice(0, 8)} />
         </Section>
       )}
     </Page>
@@ -143,7 +146,7 @@ function Applications({ data, id }: { data: Home; id: string }) {
                 <LastDeployment application={application} />
               </td>
               <td>
-                <span class="clip">{application.default_hostname}</span>
+                <Address url={application.url} shown={application.default_hostname} />
               </td>
             </tr>
           ))}

@@ -1,6 +1,6 @@
 import { CopyButton } from './copy';
-import { Table } from './page';
 import { StatusReason } from './status';
+import { Clip, Table } from './table';
 
 interface Instruction {
   purpose: string;
@@ -22,14 +22,12 @@ export function DnsInstructions({ records, label }: { records: readonly Instruct
           <td>{type}</td>
           <td>
             <span class="with-copy">
-              <code class="clip">{name}</code> <CopyButton text={name} label={`name for ${purpose}`} />
+              <Clip code text={name} /> <CopyButton text={name} label={`name for ${purpose}`} />
             </span>
           </td>
           <td>
             <span class="with-copy">
-              <code class="clip" title={value}>
-                {priority == null ? value : `${priority} ${value}`}
-              </code>{' '}
+              <Clip code text={priority == null ? value : `${priority} ${value}`} />{' '}
               <CopyButton text={value} label={`value for ${purpose}`} />
             </span>
           </td>

@@ -1,11 +1,13 @@
 // The frame of each page: where one is, its title and actions, its tabs, and "as API call".
-import type { ComponentChildren } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { createContext, type ComponentChildren } from 'preact';
+import { useContext, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ApiError } from '../api/client';
 import { address } from '../router';
 import { projectOf } from '../session';
 import { ApiCalls } from './api_calls';
 import { RoleNote } from './role_note';
+
+export { Table } from './table';
 
 export interface Tab {
   href: string;
@@ -25,25 +27,30 @@ interface PageProps {
   children: ComponentChildren;
 }
 
+/** Tells the page that what it shows does not exist. */
+const Missing = createContext<(isMissing: boolean) => void>(() => {});
+
 export function Page({ title, beside, trail = [], tabs = [], actions, projectId, command, children }: PageProps) {
+  const [isMissing, setMissing] = useState(false);
+  const shown = isMissing ? 'Not found' : title;
   useEffect(() => {
-    document.title = `${title} · Dashboard`;
-  }, [title]);
+    document.title = `${shown} · Dashboard`;
+  }, [shown]);
   return (
     <main id="main" tabIndex={-1}>
       <Trail trail={trail} projectId={projectId} />
       <header class="page-head">
         <div class="title">
-          <h1>{title}</h1>
-          {beside}
+          <h1>{shown}</h1>
+          {!isMissing && beside}
         </div>
         <div class="actions">
           <RoleNote projectId={projectId} />
-          {actions}
+          {!isMissing && actions}
         </div>
       </header>
-      {tabs.length > 0 && <Tabs tabs={tabs} />}
-      {children}
+      {tabs.length > 0 && !isMissing && <Tabs tabs={tabs} />}
+      <Missing.Provider value={setMissing}>{children}</Missing.Provider>
       <ApiCalls projectId={projectId} command={command} />
     </main>
   );
@@ -100,10 +107,17 @@ function isWithin(path: string, href: string, tabs: readonly Tab[]): boolean {
 
 /** In place of what is not there: an error, or room for what comes. */
 export function Waiting({ error, rows = 4 }: { error?: ApiError | null | undefined; rows?: number }) {
+  const setMissing = useContext(Missing);
+  const isMissing = error?.status === 404;
+  useLayoutEffect(() => {
+    if (!isMissing) return undefined;
+    setMissing(true);
+    return () => setMissing(false);
+  }, [isMissing]);
   if (error) {
     return (
       <div class="notice bad" role="alert">
-        {error.status === 404 ? 'This does not exist, or you have no access to it.' : error.message}
+        {isMissing ? 'This does not exist, or you do not have access to it.' : error.message}
       </div>
     );
   }
@@ -157,34 +171,6 @@ export function Section({
       </header>
       {children}
     </section>
-  );
-}
-
-/** A table that scrolls by itself where the screen is narrow. */
-export function Table({
-  label,
-  head,
-  children,
-}: {
-  label: string;
-  head: readonly string[];
-  children: ComponentChildren;
-}) {
-  return (
-    <div class="table" tabIndex={0} role="region" aria-label={label}>
-      <table>
-        <thead>
-          <tr>
-            {head.map((title) => (
-              <th key={title} scope="col">
-                {title || <span class="off-screen">Actions</span>}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>{children}</tbody>
-      </table>
-    </div>
   );
 }
 

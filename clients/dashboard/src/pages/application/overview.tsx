@@ -3,6 +3,7 @@ import { Empty, Facts, Section, Table } from '../../parts/page';
 import { Status } from '../../parts/status';
 import { Ago } from '../../parts/time';
 import { address } from '../../router';
+import { Clip } from '../../parts/table';
 import { ApplicationFrame, type ApplicationData } from './frame';
 
 export function ApplicationOverview({ id }: { id: string }) {
@@ -38,7 +39,7 @@ export function ApplicationOverview({ id }: { id: string }) {
                     {process.running_instances} of {process.instances}
                   </td>
                   <td>
-                    <code class="clip">{process.effective_command ?? '–'}</code>
+                    <Clip code text={process.effective_command} />
                   </td>
                 </tr>
               ))}

@@ -8,6 +8,7 @@ import { Table } from '../../parts/page';
 import { Status } from '../../parts/status';
 import { Ago, bytesText } from '../../parts/time';
 import { Link, type Around } from './links';
+import { Clip } from '../../parts/table';
 import { words } from './words';
 
 interface ValueProps {
@@ -25,9 +26,9 @@ export function ShortValue({ field, value, row, around }: ValueProps) {
   if (field.list) {
     const list = value as unknown[];
     if (field.kind === 'object') return <>{list.length}</>;
-    return list.length ? <span class="clip">{list.join(', ')}</span> : <span class="faint">–</span>;
+    return <Clip text={list.join(', ')} />;
   }
-  if (field.kind === 'object') return <span class="clip">{summary(value as Row)}</span>;
+  if (field.kind === 'object') return <Clip text={summary(value as Row)} />;
   if (field.secret) return <span class="faint">secret</span>;
   return <Scalar field={field} value={value} row={row} around={around} />;
 }

@@ -117,6 +117,7 @@ function MemberRow({ projectId, member, isOwner, reload }: RowProps) {
         {isOwner ? (
           <Select
             label={`Role of ${member.email}`}
+            isLabelHidden
             name={member.user_id}
             value={member.role}
             options={ROLES}
