@@ -52,7 +52,7 @@ test('the activity shows what is looked for, page by page, and all of it again',
   await page.getByText('No entries match.').waitFor();
   for (const label of ['Kind', 'Action', 'To']) await page.getByLabel(label).fill('');
   await page.getByRole('button', { name: 'Show' }).click();
-  await page.getByRole('cell', { name: 'application created' }).first().waitFor();
+  await page.getByRole('rowheader', { name: 'Application created' }).first().waitFor();
 });
 
 /** A machine that does other work as well takes longer: the quickest of some counts, and half a second is doubled. */

@@ -6,7 +6,6 @@ import { useMoving } from '../api/use_moving';
 import { useQuery, type Action } from '../api/use_query';
 import { Confirm } from '../parts/dialog';
 import { Form, Problem, Submit } from '../parts/form';
-import { showNotice } from '../parts/notices';
 import { Empty, Page, Section, Waiting } from '../parts/page';
 import { Paging } from '../parts/paging';
 import { RowsTable, type Columns } from '../parts/table';
@@ -95,7 +94,6 @@ function Delete<Item extends Named>({ item, deletion, reload }: DeleteProps<Item
   if (!mayDelete(item)) return null;
   const work = async (): Promise<void> => {
     await remove(item.id);
-    showNotice({ text: `The ${kind} ${item.name} was deleted.` });
     await reload();
   };
   return (
@@ -109,6 +107,7 @@ function Delete<Item extends Named>({ item, deletion, reload }: DeleteProps<Item
           verb={`Delete the ${kind}`}
           typed={item.name}
           work={work}
+          done={`The ${kind} ${item.name} was deleted.`}
           onClose={() => setAsks(false)}
         >
           {consequence} This cannot be undone.

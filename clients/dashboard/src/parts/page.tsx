@@ -117,7 +117,7 @@ export function Waiting({ error, rows = 4 }: { error?: ApiError | null | undefin
   if (error) {
     return (
       <div class="notice bad" role="alert">
-        {isMissing ? 'This does not exist, or you do not have access to it.' : error.message}
+        {isMissing ? 'This does not exist, or you have no access to it.' : error.message}
       </div>
     );
   }

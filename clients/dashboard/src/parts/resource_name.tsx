@@ -36,17 +36,19 @@ interface ResourceLinkProps {
   name?: string | null | undefined;
   /** Stands where the resource has no name, or is gone. */
   kind?: string | undefined;
+  /** Its page, where the caller knows one. */
+  href?: string | undefined;
 }
 
-export function ResourceLink({ projectId, id, name, kind }: ResourceLinkProps) {
+export function ResourceLink({ projectId, id, name, kind, ...given }: ResourceLinkProps) {
   useEffect(() => want(projectId, id), [projectId, id]);
   const found = known.value[id];
   const text = textOf(found) ?? name ?? kind?.replace(/_/g, ' ') ?? id;
-  const href = found && hrefOf(found, projectId);
+  const href = (found && hrefOf(found, projectId)) ?? given.href;
   if (href) {
     return (
       <a href={href} title={id}>
-        {text}
+        {text === id ? <code>{id}</code> : text}
       </a>
     );
   }
@@ -78,7 +80,7 @@ const BELOW: Record<string, string> = {
   dns_record: '/dns/:parent',
   email_domain: '/email_domains/:id',
   observer: '/observers/:id',
-  volume: '/projects/:project/volumes',
+  volume: '/projects/:project/resources/volumes/:id',
 };
 
 function hrefOf({ id, type, parent }: Named, projectId: string | undefined): string | undefined {

@@ -4,6 +4,7 @@ import { request, type ApiError } from '../../api/client';
 import { graphql } from '../../api/graphql';
 import { asApiError, useAction } from '../../api/use_query';
 import { Problem } from '../../parts/form';
+import { showNotice } from '../../parts/notices';
 import { Empty, Waiting } from '../../parts/page';
 import { useUnsaved } from '../../parts/unsaved';
 import { ApplicationFrame, type Shown } from './frame';
@@ -119,6 +120,11 @@ function Editor({ shown, stored, setStored }: EditorProps) {
       return;
     }
     await write(id, changes);
+    noticeRemoved(id, changes, async () => {
+      const after = await loadVariables(id);
+      setStored(after);
+      setDrafts(after.map(draftOf));
+    });
     if (isRestarting) await request(RESTART, { id });
     const written = await loadVariables(id);
     setStored(written);
@@ -142,7 +148,11 @@ function Editor({ shown, stored, setStored }: EditorProps) {
       </p>
       <ConflictList conflicts={conflicts} settle={settle} />
       {drafts.length === 0 && <NoVariables application={id} />}
-      <VariableRows drafts={drafts} changed={(next) => (setDrafts(next), setSaved(''))} />
+      <VariableRows
+        projectId={shown.application.project_id}
+        drafts={drafts}
+        changed={(next) => (setDrafts(next), setSaved(''))}
+      />
       <Paste paste={(text) => setDrafts(mergeDotenv(drafts, text))} />
       <Problem error={save.error?.code === 'precondition_failed' ? null : save.error} />
       <Footer
@@ -197,6 +207,20 @@ async function write(id: string, changes: readonly Change[]): Promise<void> {
   );
   if (variables.length) await request(SET, { id, input: { variables } });
   for (const { key, after } of changes) if (!after) await request(DELETE, { id, key });
+}
+
+/** What was removed can be set again. */
+function noticeRemoved(id: string, changes: readonly Change[], reload: () => Promise<void>): void {
+  const removed = changes.flatMap(({ before, after }) => (before && !after ? [before] : []));
+  if (!removed.length) return;
+  const variables = removed.map(({ key, value, available_at }) => ({ key, value, available_at }));
+  showNotice({
+    text: `${removed.map(({ key }) => key).join(', ')} ${removed.length === 1 ? 'was' : 'were'} removed.`,
+    undo: async () => {
+      await request(SET, { id, input: { variables } });
+      await reload();
+    },
+  });
 }
 
 function takeTheirs(drafts: Draft[], stored: readonly Variable[], key: string): Draft[] {

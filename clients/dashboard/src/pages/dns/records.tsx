@@ -152,7 +152,13 @@ function Actions({ zone, record, edit, done }: ActionsProps) {
         Delete<span class="off-screen"> {what}</span>
       </button>
       {asks && (
-        <Confirm title={`Delete the record ${what}?`} verb="Delete" work={remove} onClose={() => setAsks(false)}>
+        <Confirm
+          title={`Delete the record ${what}?`}
+          verb="Delete"
+          work={remove}
+          done={`The record ${what} was deleted.`}
+          onClose={() => setAsks(false)}
+        >
           {record.fqdn} no longer has the value {valueOf(record)}. Resolvers keep it for up to{' '}
           {record.ttl ?? zone.default_ttl} seconds.
         </Confirm>

@@ -8,7 +8,7 @@ import { Table } from '../../parts/page';
 import { Status } from '../../parts/status';
 import { Ago, bytesText } from '../../parts/time';
 import { Link, type Around } from './links';
-import { Clip } from '../../parts/table';
+import { Address, Clip } from '../../parts/table';
 import { words } from './words';
 
 interface ValueProps {
@@ -46,6 +46,7 @@ function Scalar({ field, value, row, around }: ValueProps) {
     return <Status value={String(value)} title={row[`${field.name}_reason`] as string | null} />;
   if (field.kind === 'enum') return <>{String(value).replace(/_/g, ' ')}</>;
   if (field.type === 'ID') return <Link field={field.name} id={String(value)} row={row} around={around} />;
+  if (typeof value === 'string' && /^https?:\/\/\S+$/.test(value)) return <Address url={value} />;
   return <>{String(value)}</>;
 }
 
