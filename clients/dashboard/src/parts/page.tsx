@@ -1,7 +1,7 @@
 // The frame of each page: where one is, its title and actions, its tabs, and "as API call".
 import { createContext, type ComponentChildren } from 'preact';
 import { useContext, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { ApiError } from '../api/client';
+import { ApiError } from '../api/client';
 import { address } from '../router';
 import { projectOf } from '../session';
 import { ApiCalls } from './api_calls';
@@ -27,11 +27,14 @@ interface PageProps {
   children: ComponentChildren;
 }
 
+const NOT_FOUND = new ApiError('not_found', 404, 'The project does not exist.');
+
 /** Tells the page that what it shows does not exist. */
 const Missing = createContext<(isMissing: boolean) => void>(() => {});
 
 export function Page({ title, beside, trail = [], tabs = [], actions, projectId, command, children }: PageProps) {
-  const [isMissing, setMissing] = useState(false);
+  const isProjectMissing = projectId !== undefined && !projectOf(projectId);
+  const [isMissing, setMissing] = useState(isProjectMissing);
   const shown = isMissing ? 'Not found' : title;
   useEffect(() => {
     document.title = `${shown} · Dashboard`;
@@ -50,7 +53,9 @@ export function Page({ title, beside, trail = [], tabs = [], actions, projectId,
         </div>
       </header>
       {tabs.length > 0 && !isMissing && <Tabs tabs={tabs} />}
-      <Missing.Provider value={setMissing}>{children}</Missing.Provider>
+      <Missing.Provider value={setMissing}>
+        {isProjectMissing ? <Waiting error={NOT_FOUND} /> : children}
+      </Missing.Provider>
       <ApiCalls projectId={projectId} command={command} />
     </main>
   );
