@@ -192,7 +192,7 @@ test('a Git integration: its token is never shown, its branches are three lists 
   await forms.send('Update Git integration');
   await forms.title('Source');
   await page.getByRole('link', { name: 'Repositories', exact: true }).click();
-  await page.getByRole('link', { name: 'acme/shop' }).click();
+  await page.getByRole('link', { name: 'acme/shop', exact: true }).click();
   await page.getByRole('link', { name: 'Branches', exact: true }).click();
   await page.locator('tbody th', { hasText: 'main' }).waitFor();
   await page.getByRole('navigation', { name: 'Breadcrumb' }).getByRole('link', { name: /^gin_/ }).click();

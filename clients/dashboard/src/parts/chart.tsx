@@ -113,7 +113,7 @@ function optionsOf(element: HTMLElement, { series, from, to }: Pick<ChartProps, 
     cursor: { drag: { x: false, y: false } },
     scales: { x: { range: [least, most] }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
     axes: [
-      { ...axis, values: (_, ticks) => ticks.map((tick) => tickText(tick, most - least)) },
+      { ...axis, size: 28, values: (_, ticks) => ticks.map((tick) => tickText(tick, most - least)) },
       { ...axis, size: 48, values: (_, ticks) => ticks.map((tick) => shortNumber(tick)) },
     ],
     series: [
