@@ -75,7 +75,7 @@ test('a table that scrolls has a shadow at the edge, and rows are cards on a pho
   await page.setViewportSize({ width: 1280, height: 800 });
   expect(await page.evaluate(`getComputedStyle(document.querySelector('tbody td')).display`)).toBe('table-cell');
   const attachment = await page.evaluate(`getComputedStyle(document.querySelector('.table')).backgroundAttachment`);
-  expect(attachment).toMatch(/^local, local, scroll, scroll/);
+  expect(attachment).toBe('local, local, scroll, scroll');
 });
 
 test('the question of a rollback is read as a whole, though it stands in a table', async () => {
@@ -196,11 +196,11 @@ test('charts have a legend of words with values and units, as wide as their card
   await charts.first().locator('.uplot').waitFor();
   expect(await page.locator('.u-legend').count()).toBe(0);
   expect(await page.locator('.charts').innerText()).not.toMatch(/_(ms|mb|percent)|\d ?[ap]m\b/i);
-  const widths = await page.evaluate(`(() => {
+  const missing = await page.evaluate(`(() => {
     const width = (name) => document.querySelector(name).getBoundingClientRect().width;
-    return [width('.chart-place'), width('.chart .uplot')];
+    return width('.chart-place') - width('.chart .uplot');
   })()`);
-  expect(widths).toEqual([(widths as number[])[1], (widths as number[])[0]]);
+  expect(Math.abs(missing as number)).toBeLessThan(1);
 });
 
 test('a viewer sees the lists, and no button that deletes', async () => {
