@@ -1,6 +1,7 @@
 import { CopyButton } from './copy';
 import { StatusReason } from './status';
 import { Clip, Table } from './table';
+import { words } from './words';
 
 interface Instruction {
   purpose: string;
@@ -18,7 +19,7 @@ export function DnsInstructions({ records, label }: { records: readonly Instruct
     <Table label={label} head={['For', 'Type', 'Name', 'Value', 'State']}>
       {records.map(({ purpose, type, name, value, priority, status, observed_values }) => (
         <tr key={`${type} ${name} ${value}`}>
-          <th scope="row">{purpose.replace('_', ' ')}</th>
+          <th scope="row">{words(purpose)}</th>
           <td>{type}</td>
           <td>
             <span class="with-copy">
