@@ -22,17 +22,21 @@ dashboardOf(
   (opened) => void (window = opened),
 );
 
+/** Its name in the list; the recent activity names it too. */
+const application = (name: string) =>
+  window.page.getByRole('region', { name: 'Applications' }).getByRole('link', { name, exact: true });
+
 test('the home of a project goes on to its next applications, and back', async () => {
   const { page } = window;
   await visit(page, `/projects/${service.project}`);
   const names = page.getByRole('region', { name: 'Applications' }).locator('th a');
-  await page.getByRole('link', { name: 'app-01', exact: true }).waitFor();
+  await application('app-01').waitFor();
   expect(await names.count()).toBe(OF_A_PAGE);
   await page.getByRole('button', { name: 'Next page' }).click();
-  await page.getByRole('link', { name: 'app-53', exact: true }).waitFor();
+  await application('app-53').waitFor();
   expect([await names.count(), await names.first().innerText()]).toEqual([COUNT - OF_A_PAGE, 'app-51']);
   await page.getByRole('button', { name: 'First page' }).click();
-  await page.getByRole('link', { name: 'app-01', exact: true }).waitFor();
+  await application('app-01').waitFor();
   expect(await names.count()).toBe(OF_A_PAGE);
 });
 
@@ -67,7 +71,7 @@ test('the home of 50 applications takes four requests and half a second', async 
   page.on('request', (request) => requests.push(new URL(request.url()).pathname));
   for (let round = 0; round < ROUNDS; round += 1) {
     await page.goto(`/projects/${service.project}`);
-    await page.getByRole('link', { name: 'app-50', exact: true }).waitFor();
+    await application('app-50').waitFor();
     took.push(Math.round((await page.evaluate('performance.now()')) as number));
   }
   console.info(`home of 50 applications after ${took.join(', ')} ms`);
@@ -83,7 +87,7 @@ test('of 10,000 applications the list shows a page, and the search finds one by 
       'name', 'many-' || n, 'default_hostname', 'many-' || n || '.example.com', 'tenant', 20000 + n)) clone
     where one.name = 'app-01'`);
   await page.goto(`/projects/${service.project}`);
-  await page.getByRole('link', { name: 'app-50', exact: true }).waitFor();
+  await application('app-50').waitFor();
   console.info(`list of 10,000 after ${Math.round((await page.evaluate('performance.now()')) as number)} ms`);
   await page.goto('/search?q=ny-9999');
   await page.getByRole('link', { name: 'many-9999' }).waitFor();
