@@ -124,6 +124,36 @@ test('"Undo" enables a disabled schedule again, and a notice stays while it has 
   await page.getByText('The schedule nightly is disabled.').waitFor({ state: 'detached' });
 });
 
+test('a variable that was removed is set again by "Undo", with its value', async () => {
+  const { page } = window;
+  const stored = async (): Promise<string | undefined> => {
+    const { body } = await service.call('GET', `/v2${application('/env')}`);
+    return body.data.find(({ key }: { key: string }) => key === 'GREETING')?.value;
+  };
+  const before = await stored();
+  await visit(page, application('/environment'));
+  await page.getByRole('button', { name: 'Remove GREETING' }).click();
+  await page.getByRole('button', { name: 'Review and save' }).click();
+  await page.getByLabel('Restart the application with the new values').uncheck();
+  await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+  await page.getByText('GREETING was removed.').waitFor();
+  expect([typeof before, await stored()]).toEqual(['string', undefined]);
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await page.getByLabel('Name of GREETING').waitFor();
+  expect(await stored()).toBe(before);
+});
+
+test('a process that was scaled has its instances back by "Undo"', async () => {
+  const { page } = window;
+  await visit(page, application('/processes'));
+  await page.getByLabel('Instances of web').fill('2');
+  await page.getByRole('button', { name: 'Scale' }).click();
+  await page.getByText('web is scaled from 1 to 2.').waitFor();
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await page.getByText('web is scaled from 1 to 2.').waitFor({ state: 'detached' });
+  expect(await page.getByLabel('Instances of web').inputValue()).toBe('1');
+});
+
 test('the activity names what it is about, and leads there', async () => {
   const { page } = window;
   await visit(page, project('/activity'));
