@@ -110,6 +110,7 @@ function Editor({ shown, stored, setStored }: EditorProps) {
   const [conflicts, setConflicts] = useState<Conflict[]>([]);
   const [saved, setSaved] = useState('');
   const changes = changesOf(stored, drafts);
+  const show = (written: Variable[]): void => (setStored(written), setDrafts(written.map(draftOf)));
   useUnsaved(() => changes.length > 0);
   const save = useAction(async (isRestarting: boolean) => {
     const now = await loadVariables(id);
@@ -120,15 +121,9 @@ function Editor({ shown, stored, setStored }: EditorProps) {
       return;
     }
     await write(id, changes);
-    noticeRemoved(id, changes, async () => {
-      const after = await loadVariables(id);
-      setStored(after);
-      setDrafts(after.map(draftOf));
-    });
+    noticeRemoved(id, changes, show);
     if (isRestarting) await request(RESTART, { id });
-    const written = await loadVariables(id);
-    setStored(written);
-    setDrafts(written.map(draftOf));
+    show(await loadVariables(id));
     setReviewing(false);
     setSaved(isRestarting ? 'Saved. The application restarts.' : 'Saved. The next deployment or restart uses it.');
     await shown.reload();
@@ -210,7 +205,7 @@ async function write(id: string, changes: readonly Change[]): Promise<void> {
 }
 
 /** What was removed can be set again. */
-function noticeRemoved(id: string, changes: readonly Change[], reload: () => Promise<void>): void {
+function noticeRemoved(id: string, changes: readonly Change[], show: (written: Variable[]) => void): void {
   const removed = changes.flatMap(({ before, after }) => (before && !after ? [before] : []));
   if (!removed.length) return;
   const variables = removed.map(({ key, value, available_at }) => ({ key, value, available_at }));
@@ -218,7 +213,7 @@ function noticeRemoved(id: string, changes: readonly Change[], reload: () => Pro
     text: `${removed.map(({ key }) => key).join(', ')} ${removed.length === 1 ? 'was' : 'were'} removed.`,
     undo: async () => {
       await request(SET, { id, input: { variables } });
-      await reload();
+      show(await loadVariables(id));
     },
   });
 }
