@@ -505,6 +505,7 @@ export type ResolversTypes = {
   ProcessAutoscalingInput: Schema.ProcessAutoscalingInput;
   Project: ResolverTypeWrapper<ProjectModel>;
   ProjectList: ResolverTypeWrapper<Omit<Schema.ProjectList, 'data'> & { data: Array<ResolversTypes['Project']> }>;
+  ResourceName: ResolverTypeWrapper<Schema.ResourceName>;
   Role: Schema.Role;
   ProjectUsage: ResolverTypeWrapper<Schema.ProjectUsage>;
   QuotaUsage: ResolverTypeWrapper<Schema.QuotaUsage>;
@@ -871,6 +872,7 @@ export type ResolversParentTypes = {
   ProcessAutoscalingInput: Schema.ProcessAutoscalingInput;
   Project: ProjectModel;
   ProjectList: Omit<Schema.ProjectList, 'data'> & { data: Array<ResolversParentTypes['Project']> };
+  ResourceName: Schema.ResourceName;
   ProjectUsage: Schema.ProjectUsage;
   QuotaUsage: Schema.QuotaUsage;
   Activity: ActivityModel;
@@ -2812,11 +2814,19 @@ export type ProjectResolvers<ContextType = Context, ParentType extends Resolvers
   role?: Resolver<Schema.Maybe<ResolversTypes['Role']>, ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  names?: Resolver<Array<ResolversTypes['ResourceName']>, ParentType, ContextType, RequireFields<Schema.ProjectNamesArgs, 'ids'>>;
 };
 
 export type ProjectListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ProjectList'] = ResolversParentTypes['ProjectList']> = {
   data?: Resolver<Array<ResolversTypes['Project']>, ParentType, ContextType>;
   next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type ResourceNameResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ResourceName'] = ResolversParentTypes['ResourceName']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  type?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  name?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  parent?: Resolver<Schema.Maybe<ResolversTypes['ResourceName']>, ParentType, ContextType>;
 };
 
 export type ProjectUsageResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ProjectUsage'] = ResolversParentTypes['ProjectUsage']> = {
@@ -2938,6 +2948,7 @@ export type RunResolvers<ContextType = Context, ParentType extends ResolversPare
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   application?: Resolver<Schema.Maybe<ResolversTypes['Application']>, ParentType, ContextType>;
+  created_by?: Resolver<Schema.Maybe<ResolversTypes['Actor']>, ParentType, ContextType>;
 };
 
 export type RunListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RunList'] = ResolversParentTypes['RunList']> = {
@@ -3302,6 +3313,7 @@ export type Resolvers<ContextType = Context> = {
   ProcessAutoscaling?: ProcessAutoscalingResolvers<ContextType>;
   Project?: ProjectResolvers<ContextType>;
   ProjectList?: ProjectListResolvers<ContextType>;
+  ResourceName?: ResourceNameResolvers<ContextType>;
   ProjectUsage?: ProjectUsageResolvers<ContextType>;
   QuotaUsage?: QuotaUsageResolvers<ContextType>;
   Activity?: ActivityResolvers<ContextType>;

@@ -7900,6 +7900,17 @@ export type Project = {
   role?: Maybe<Role>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
+  /**
+   * Names of resources of the project. Ids of resources that do not exist in the project are left out, and so are all ids
+   * after the first 100.
+   */
+  names: Array<ResourceName>;
+};
+
+
+/** A project, which contains all other resources. */
+export type ProjectNamesArgs = {
+  ids: Array<Scalars['ID']['input']>;
 };
 
 /** A page of projects. */
@@ -7907,6 +7918,17 @@ export type ProjectList = {
   data: Array<Project>;
   /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** What people call a resource. */
+export type ResourceName = {
+  id: Scalars['ID']['output'];
+  /** Kind of resource. */
+  type: Scalars['String']['output'];
+  /** Name of the resource, or `null` if it has none of its own. */
+  name?: Maybe<Scalars['String']['output']>;
+  /** The resource to which it belongs, such as the application of a deployment. */
+  parent?: Maybe<ResourceName>;
 };
 
 /** What a member may do in a project. */
@@ -8167,6 +8189,8 @@ export type Run = {
   updated_at: Scalars['DateTime']['output'];
   /** The application to which this belongs. */
   application?: Maybe<Application>;
+  /** The person or key that started the run, or `null` if a schedule or a deployment did. */
+  created_by?: Maybe<Actor>;
 };
 
 /** A page of runs. */

@@ -1,5 +1,6 @@
 import { batchOf, type LiveReader } from '../../contract/live';
 import type { Combination } from '../../contract/subscriptions';
+import { resourceNames } from '../../models/base/resource_name';
 import { Activity } from '../../models/projects/activity';
 import { activityAfter } from '../../models/projects/activity_tail';
 import { Project } from '../../models/projects/project';
@@ -22,6 +23,9 @@ export const resolvers: Resolvers = {
       await (await Project.selectedForUpdate(ctx)).destroy(ctx);
       return true;
     },
+  },
+  Project: {
+    names: (project, { ids }, ctx) => resourceNames(ctx, project.id, ids),
   },
 };
 

@@ -4,6 +4,7 @@ import { logPage, type LogLine } from '../../models/applications/log_line/page';
 import { runLog } from '../../models/runs/log_scope';
 import { linesAfter } from '../../models/applications/log_line/tail';
 import { loadOne } from '../../models/base/load';
+import { creatorOf } from '../../models/projects/activity_actor';
 import { Run } from '../../models/runs/run';
 import type { QueryListRunLogsArgs } from '../../schema/types';
 import type { Resolvers } from '../types';
@@ -25,6 +26,7 @@ export const resolvers: Resolvers = {
   },
   Run: {
     trigger: ({ trigger_type: type, trigger_id: id }) => ({ type, id }),
+    created_by: (run, _, ctx) => creatorOf(ctx, run, 'run.created'),
     application: (run, _, ctx, info) => loadOne(Application, ctx, run.project_id, run.application_id, info),
   },
 };

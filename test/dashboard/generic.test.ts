@@ -63,7 +63,7 @@ test('every operation of the API is reached from "All resources", through links 
 
 test('a volume: from the empty list through the form, live, grown, deleted by its name', async () => {
   await visit(page, resources());
-  await page.locator('main').getByRole('link', { name: 'Volumes', exact: true }).click();
+  await page.getByRole('link', { name: 'every field of Volumes' }).click();
   await page.getByText('No volume yet').waitFor();
   const command = await page.locator('.empty .command').innerText();
   expect(command).toContain('svc api createVolume --field name=uploads --field size_gb=10 --project prj_');
@@ -159,7 +159,7 @@ test('an observer: an object in the form, an error inside of it, another kind as
   await forms.fill('Target', 'https://shop.example.com/');
   await forms.send('Create observer');
   await forms.title('Shop front');
-  await page.getByRole('link', { name: notifier.body.id }).click();
+  await page.getByRole('link', { name: 'On call' }).click();
   await forms.title('On call');
   await forms.remove('Delete notifier', 'On call');
   await page.getByText('No notifier yet').waitFor();
@@ -192,7 +192,7 @@ test('a Git integration: its token is never shown, its branches are three lists 
   await forms.send('Update Git integration');
   await forms.title('Source');
   await page.getByRole('link', { name: 'Repositories', exact: true }).click();
-  await page.getByRole('link', { name: 'acme/shop' }).click();
+  await page.getByRole('link', { name: 'acme/shop', exact: true }).click();
   await page.getByRole('link', { name: 'Branches', exact: true }).click();
   await page.locator('tbody th', { hasText: 'main' }).waitFor();
   await page.getByRole('navigation', { name: 'Breadcrumb' }).getByRole('link', { name: /^gin_/ }).click();

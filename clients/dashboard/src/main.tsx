@@ -7,6 +7,7 @@ import './styles/side.css';
 import './styles/palette.css';
 import './styles/parts.css';
 import './styles/lists.css';
+import './styles/tables.css';
 import './styles/forms.css';
 import './styles/logs.css';
 import './styles/state.css';
@@ -17,6 +18,7 @@ import { ApiError, UNREACHABLE } from './api/client';
 import { Keys, startKeyboard } from './keyboard';
 import { startFocus } from './parts/focus';
 import { PaletteHost } from './palette_host';
+import { Notices } from './parts/notices';
 import { LeaveQuestion } from './parts/leave_question';
 import { Waiting } from './parts/page';
 import { pages } from './pages';
@@ -58,6 +60,7 @@ function App() {
       <PaletteHost />
       <Keys />
       <LeaveQuestion />
+      <Notices />
     </Shell>
   );
 }

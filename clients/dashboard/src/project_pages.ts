@@ -22,7 +22,7 @@ export function projectGroups(id: string): PageGroup[] {
       title: 'Data',
       pages: [
         { href: to('/databases'), label: 'Databases', icon: 'database', things: '/databases/' },
-        { href: to('/resources/volumes'), label: 'Volumes', icon: 'volume' },
+        { href: to('/volumes'), label: 'Volumes', icon: 'volume' },
         { href: to('/buckets'), label: 'Buckets', icon: 'bucket', things: '/buckets/' },
       ],
     },

@@ -7,6 +7,7 @@ import { Copyable } from '../parts/copy';
 import { Field, Form, Problem, Submit, useFields } from '../parts/form';
 import { Page, Section, Table, Waiting } from '../parts/page';
 import { Ago } from '../parts/time';
+import { Clip } from '../parts/table';
 import { loadSession, viewer } from '../session';
 
 const SESSIONS = graphql(`
@@ -188,7 +189,7 @@ function Sessions() {
         {data.listSessions.data.map((session) => (
           <tr key={session.id}>
             <td>
-              <span class="clip">{session.user_agent || 'unknown'}</span>
+              <Clip text={session.user_agent || 'unknown'} />
             </td>
             <td>{session.address}</td>
             <td>

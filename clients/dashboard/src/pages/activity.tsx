@@ -84,7 +84,7 @@ function period(since: string, until: string): Pick<Wanted, 'since' | 'until'> {
 }
 
 function Live({ id }: { id: string }) {
-  return <ActivityTable entries={useActivity(id, () => {})} />;
+  return <ActivityTable projectId={id} entries={useActivity(id, () => {})} />;
 }
 
 function Found({ id, wanted }: { id: string; wanted: Wanted }) {
@@ -95,7 +95,7 @@ function Found({ id, wanted }: { id: string; wanted: Wanted }) {
   if (!entries.length) return <p class="faint">No entries match.</p>;
   return (
     <>
-      <ActivityTable entries={entries} />
+      <ActivityTable projectId={id} entries={entries} />
       <Paging cursor={cursor} next={next_cursor} go={setCursor} />
     </>
   );

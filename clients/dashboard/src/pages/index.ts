@@ -36,6 +36,7 @@ export const pages: readonly (readonly [pattern: string, load: Load])[] = [
   ['/applications/:id/schedules/new', () => at(import('./schedules/edit'), 'NewSchedule')],
   ['/applications/:id/schedules/:schedule_id', () => at(import('./schedules/edit'), 'SchedulePage')],
   ['/applications/:id/settings', () => at(import('./application/settings'), 'Settings')],
+  ['/projects/:id/volumes', () => at(import('./volumes'), 'Volumes')],
   ['/projects/:id/buckets', () => at(import('./buckets/list'), 'Buckets')],
   ['/buckets/:id', () => at(import('./buckets/bucket'), 'BucketPage')],
   ['/projects/:id/dns', () => at(import('./dns/list'), 'DnsZones')],

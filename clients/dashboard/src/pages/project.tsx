@@ -98,7 +98,6 @@ export function ProjectHome({ id }: { id: string }) {
   return (
     <Page
       title={data?.getProject.name ?? 'Project'}
-
       actions={actions}
       projectId={id}
       command={`svc api listApplications --project ${id}`}
@@ -111,7 +110,7 @@ export function ProjectHome({ id }: { id: string }) {
       {data && <Paging cursor={databases} next={data.listDatabases.next_cursor} go={goInDatabases} />}
       {data && (
         <Section title="Recent activity">
-          <ActivityTable entries={entries && entries.slice(0, 8)} />
+          <ActivityTable projectId={id} entries={entries && entries.slice(0, 8)} />
         </Section>
       )}
     </Page>

@@ -2,9 +2,12 @@
 import { useEffect, useState } from 'preact/hooks';
 import { graphql, type ResultOf } from '../api/graphql';
 import { useStream } from '../api/follow';
-import { Table, Waiting } from './page';
+import { Waiting } from './page';
+import { ResourceLink } from './resource_name';
 import { Status } from './status';
+import { RowsTable } from './table';
 import { Ago } from './time';
+import { words } from './words';
 
 /** What the table shows. */
 export const ACTIVITY_FIELDS = graphql(`
@@ -58,29 +61,31 @@ export function useActivity(id: string, changed: () => void): readonly Entry[] |
   return entries.length || isQuiet ? entries : null;
 }
 
-export function ActivityTable({ entries }: { entries: readonly Entry[] | null }) {
+interface ActivityTableProps {
+  projectId: string;
+  entries: readonly Entry[] | null;
+}
+
+export function ActivityTable({ projectId, entries }: ActivityTableProps) {
   if (!entries) return <Waiting />;
   if (!entries.length) return <p class="faint">No activity yet.</p>;
   return (
-    <Table label="Activity" head={['When', 'What', 'Resource', 'Who']}>
-      {entries.map((entry) => (
-        <tr key={entry.id}>
-          <td>
-            <Ago time={entry.created_at} />
-          </td>
-          <td>
-            {entry.action.replace(/[._]/g, ' ')}
-            {entry.outcome === 'refused' && (
-              <>
-                {' '}
-                · <Status value="refused" />
-              </>
-            )}
-          </td>
-          <td>{entry.resource.name ?? entry.resource.id}</td>
-          <td>{entry.actor.name}</td>
-        </tr>
-      ))}
-    </Table>
+    <RowsTable
+      label="Activity"
+      rows={entries}
+      keyOf={({ id }) => id}
+      columns={{
+        What: ({ action, outcome }) => (
+          <>
+            {words(action)} {outcome === 'refused' && <Status value="refused" />}
+          </>
+        ),
+        Resource: ({ resource }) => (
+          <ResourceLink projectId={projectId} id={resource.id} name={resource.name} kind={resource.type} />
+        ),
+        Who: ({ actor }) => actor.name,
+        When: ({ created_at }) => <Ago time={created_at} />,
+      }}
+    />
   );
 }

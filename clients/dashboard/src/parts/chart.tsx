@@ -1,6 +1,7 @@
 // A chart over time. The library is loaded with the first one.
-import { useEffect, useRef } from 'preact/hooks';
-import type { AlignedData, Options, default as UPlot } from 'uplot';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { AlignedData, Axis, Options, default as UPlot } from 'uplot';
+import { shortTime } from './time';
 
 export interface ChartSeries {
   label: string;
@@ -18,9 +19,12 @@ interface ChartProps {
 
 const COLORS = ['--chart-1', '--chart-2', '--chart-3', '--chart-4'];
 const HEIGHT_PX = 180;
+const DAY_SECONDS = 86_400;
 
 export function Chart({ title, unit, series, from, to }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
+  // The moment below the pointer; null where it is elsewhere.
+  const [moment, setMoment] = useState<number | null>(null);
   useEffect(() => {
     const element = place.current;
     if (!element) return undefined;
@@ -29,7 +33,12 @@ export function Chart({ title, unit, series, from, to }: ChartProps) {
     const resized = new ResizeObserver(() => chart?.setSize({ width: element.clientWidth, height: HEIGHT_PX }));
     void load().then((Plot) => {
       if (isOver) return;
-      chart = new Plot(optionsOf(element, { unit, series, from, to }), alignedOf(series), element);
+      const onMoment = (at: number | null): void => setMoment(at);
+      chart = new Plot(
+        { ...optionsOf(element, { series, from, to }), ...hooksOf(onMoment) },
+        alignedOf(series),
+        element,
+      );
       resized.observe(element);
     });
     return () => {
@@ -44,9 +53,33 @@ export function Chart({ title, unit, series, from, to }: ChartProps) {
         {title} <small>{unit}</small>
       </figcaption>
       <div ref={place} class="chart-place" role="img" aria-label={`${title}: ${summary(series, unit)}`} />
-      <small class="faint">{summary(series, unit)}</small>
+      <Legend series={series} unit={unit} moment={moment} />
     </figure>
   );
+}
+
+/** Each line with its colour and its value: that below the pointer, else the last one. */
+function Legend({ series, unit, moment }: Pick<ChartProps, 'series' | 'unit'> & { moment: number | null }) {
+  const found = series.filter(({ points }) => points.length);
+  if (!found.length) return <small class="faint">No measurements in this period.</small>;
+  const time = moment === null ? found[0]?.points.at(-1)?.timestamp : new Date(moment * 1_000).toISOString();
+  return (
+    <ul class="chart-legend">
+      {found.map(({ label, points }) => (
+        <li key={label}>
+          <span class={`swatch swatch-${series.findIndex((one) => one.label === label) % COLORS.length}`} />
+          {label} <strong>{valueText(points, moment, unit)}</strong>
+        </li>
+      ))}
+      <li class="faint">{time && shortTime(time)}</li>
+    </ul>
+  );
+}
+
+function valueText(points: ChartSeries['points'], moment: number | null, unit: string): string {
+  const point =
+    moment === null ? points.at(-1) : points.find(({ timestamp }) => Date.parse(timestamp) / 1_000 === moment);
+  return point ? `${shortNumber(point.value)} ${unit}` : '–';
 }
 
 async function load(): Promise<typeof UPlot> {
@@ -54,28 +87,50 @@ async function load(): Promise<typeof UPlot> {
   return Plot;
 }
 
-function optionsOf(element: HTMLElement, { unit, series, from, to }: Omit<ChartProps, 'title'>): Options {
+function hooksOf(onMoment: (at: number | null) => void): Pick<Options, 'hooks'> {
+  const setCursor = ({ cursor, data }: UPlot): void =>
+    onMoment(cursor.idx == null ? null : (data[0][cursor.idx] ?? null));
+  return { hooks: { setCursor: [setCursor] } };
+}
+
+function optionsOf(element: HTMLElement, { series, from, to }: Pick<ChartProps, 'series' | 'from' | 'to'>): Options {
   const style = getComputedStyle(element);
   const color = (name: string): string => style.getPropertyValue(name).trim();
-  const axis = { stroke: color('--text-faint'), grid: { stroke: color('--line'), width: 1 }, ticks: { show: false } };
+  const font = `12px ${style.fontFamily}`;
+  const axis: Axis = {
+    stroke: color('--text-faint'),
+    grid: { stroke: color('--line'), width: 1 },
+    ticks: { show: false },
+    font,
+  };
   const [least, most] = [Date.parse(from) / 1_000, Date.parse(to) / 1_000];
   return {
     width: element.clientWidth,
     height: HEIGHT_PX,
-    legend: { show: series.length > 1 },
+    // The last time stands below its line, which is the edge of the card.
+    padding: [8, 24, 0, 0],
+    legend: { show: false },
     cursor: { drag: { x: false, y: false } },
     scales: { x: { range: [least, most] }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
-    axes: [axis, { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => shortNumber(tick)) }],
+    axes: [
+      { ...axis, size: 28, values: (_, ticks) => ticks.map((tick) => tickText(tick, most - least)) },
+      { ...axis, size: 48, values: (_, ticks) => ticks.map((tick) => shortNumber(tick)) },
+    ],
     series: [
       {},
       ...series.map(({ label }, index) => ({
         label,
         stroke: color(COLORS[index % COLORS.length] as string),
         width: 1.5,
-        value: (_: UPlot, value: number | null) => (value === null ? '–' : `${shortNumber(value)} ${unit}`),
       })),
     ],
   };
+}
+
+/** `14:05`; over more than a day with the date at midnight. */
+function tickText(tick: number, seconds: number): string {
+  const [date = '', clock = ''] = shortTime(new Date(tick * 1_000).toISOString()).split(', ');
+  return seconds > DAY_SECONDS && clock === '00:00' ? date : clock;
 }
 
 /** One row of times, and a row of values for each series; null where it has none. */
@@ -91,12 +146,13 @@ function alignedOf(series: readonly ChartSeries[]): AlignedData {
   return [times, ...rows];
 }
 
+/** For those who do not see the lines. */
 function summary(series: readonly ChartSeries[], unit: string): string {
   const parts = series.flatMap(({ label, points }) => {
     const last = points.at(-1);
     return last ? [`${label} ${shortNumber(last.value)} ${unit}`] : [];
   });
-  return parts.length ? `now ${parts.join(', ')}` : 'no measurement in this period';
+  return parts.length ? `now ${parts.join(', ')}` : 'no measurements in this period';
 }
 
 function shortNumber(value: number): string {

@@ -37,6 +37,7 @@ export function DangerZone({ kind, name, consequence, warning, isProtected, remo
           verb={`Delete the ${kind}`}
           typed={name}
           work={remove}
+          done={`The ${kind} ${name} was deleted.`}
           onClose={() => setAsks(false)}
         >
           {warning ?? 'This cannot be undone.'}

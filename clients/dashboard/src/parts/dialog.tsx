@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useAction } from '../api/use_query';
 import { Problem } from './form';
+import { showNotice } from './notices';
 import { leaveBy } from './unsaved';
 
 interface DialogProps {
@@ -65,16 +66,20 @@ interface ConfirmProps {
   /** Has to be typed in: the name of what is deleted. */
   typed?: string;
   work(): Promise<unknown>;
+  /** Said once it has been done, where the page does not show it. */
+  done?: string;
   onClose(): void;
 }
 
-export function Confirm({ title, children, verb, typed, work, onClose }: ConfirmProps) {
+export function Confirm({ title, children, verb, typed, work, done, onClose }: ConfirmProps) {
   const [text, setText] = useState('');
   const action = useAction(work);
   const isReady = typed === undefined || text === typed;
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
-    if (isReady && (await action.run())) onClose();
+    if (!isReady || !(await action.run())) return;
+    if (done) showNotice({ text: done });
+    onClose();
   };
   return (
     <Dialog title={title} onClose={onClose}>

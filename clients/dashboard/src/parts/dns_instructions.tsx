@@ -1,6 +1,7 @@
 import { CopyButton } from './copy';
-import { Table } from './page';
 import { StatusReason } from './status';
+import { Clip, Table } from './table';
+import { words } from './words';
 
 interface Instruction {
   purpose: string;
@@ -18,18 +19,16 @@ export function DnsInstructions({ records, label }: { records: readonly Instruct
     <Table label={label} head={['For', 'Type', 'Name', 'Value', 'State']}>
       {records.map(({ purpose, type, name, value, priority, status, observed_values }) => (
         <tr key={`${type} ${name} ${value}`}>
-          <th scope="row">{purpose.replace('_', ' ')}</th>
+          <th scope="row">{words(purpose)}</th>
           <td>{type}</td>
           <td>
             <span class="with-copy">
-              <code class="clip">{name}</code> <CopyButton text={name} label={`name for ${purpose}`} />
+              <Clip code text={name} /> <CopyButton text={name} label={`name for ${purpose}`} />
             </span>
           </td>
           <td>
             <span class="with-copy">
-              <code class="clip" title={value}>
-                {priority == null ? value : `${priority} ${value}`}
-              </code>{' '}
+              <Clip code text={priority == null ? value : `${priority} ${value}`} />{' '}
               <CopyButton text={value} label={`value for ${purpose}`} />
             </span>
           </td>

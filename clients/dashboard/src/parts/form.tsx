@@ -145,16 +145,20 @@ export function TextArea({ label, name, error, hint, onInput, ...given }: TextAr
 }
 
 interface SelectProps extends Labelled {
+  /** The column of a table says the same to those who see it. */
+  isLabelHidden?: boolean;
   value: string;
   onChange(value: string): void;
   options: readonly { value: string; label: string; disabled?: boolean }[];
 }
 
-export function Select({ label, name, error, hint, value, options, onChange }: SelectProps) {
+export function Select({ label, name, error, hint, value, options, onChange, isLabelHidden }: SelectProps) {
   const [id, problem] = [useId(), problemOf(error, name)];
   return (
     <div class="field">
-      <label for={id}>{label}</label>
+      <label for={id} class={isLabelHidden ? 'off-screen' : undefined}>
+        {label}
+      </label>
       <select
         id={id}
         name={name}

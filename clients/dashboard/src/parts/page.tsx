@@ -1,12 +1,13 @@
 // The frame of each page: where one is, its title and actions, and "as API call".
-import type { ComponentChildren } from 'preact';
-import { useEffect, useLayoutEffect } from 'preact/hooks';
-import type { ApiError } from '../api/client';
+import { createContext, type ComponentChildren } from 'preact';
+import { useContext, useEffect, useLayoutEffect, useState } from 'preact/hooks';
+import { ApiError } from '../api/client';
 import { pageProject, subject, type Tab } from '../place';
 import { projectOf } from '../session';
 import { ApiCalls } from './api_calls';
 import { RoleNote } from './role_note';
 
+export { Table } from './table';
 export type { Tab };
 
 interface PageProps {
@@ -23,12 +24,21 @@ interface PageProps {
   children: ComponentChildren;
 }
 
+const NOT_FOUND = new ApiError('not_found', 404, 'The project does not exist.');
+
+/** Tells the page that what it shows does not exist. */
+const Missing = createContext<(isMissing: boolean) => void>(() => {});
+
 export function Page({ title, beside, trail = [], tabs = [], actions, projectId, command, children }: PageProps) {
+  const isProjectMissing = projectId !== undefined && !projectOf(projectId);
+  const [isMissing, setMissing] = useState(isProjectMissing);
+  const shown = isMissing ? 'Not found' : title;
   useEffect(() => {
-    document.title = `${title} · Dashboard`;
-  }, [title]);
-  const hrefs = tabs.map(({ href }) => href).join(' ');
-  useLayoutEffect(() => void (subject.value = { name: title, sections: tabs }), [title, hrefs]);
+    document.title = `${shown} · Dashboard`;
+  }, [shown]);
+  const sections = isMissing ? [] : tabs;
+  const hrefs = sections.map(({ href }) => href).join(' ');
+  useLayoutEffect(() => void (subject.value = { name: title, sections }), [title, hrefs]);
   useLayoutEffect(() => {
     if (projectId) pageProject.value = projectId;
   }, [projectId]);
@@ -37,15 +47,17 @@ export function Page({ title, beside, trail = [], tabs = [], actions, projectId,
       <Trail trail={trail} projectId={projectId} />
       <header class="page-head">
         <div class="title">
-          <h1>{title}</h1>
-          {beside}
+          <h1>{shown}</h1>
+          {!isMissing && beside}
         </div>
         <div class="actions">
           <RoleNote projectId={projectId} />
-          {actions}
+          {!isMissing && actions}
         </div>
       </header>
-      {children}
+      <Missing.Provider value={setMissing}>
+        {isProjectMissing ? <Waiting error={NOT_FOUND} /> : children}
+      </Missing.Provider>
       <ApiCalls projectId={projectId} command={command} />
     </main>
   );
@@ -76,10 +88,17 @@ export const isMissing = (error: ApiError | null | undefined): boolean => error?
 
 /** In place of what is not there: an error, or room for what comes. */
 export function Waiting({ error, rows = 4 }: { error?: ApiError | null | undefined; rows?: number }) {
+  const setMissing = useContext(Missing);
+  const isGone = isMissing(error);
+  useLayoutEffect(() => {
+    if (!isGone) return undefined;
+    setMissing(true);
+    return () => setMissing(false);
+  }, [isGone]);
   if (error) {
     return (
       <div class="notice bad" role="alert">
-        {isMissing(error) ? 'This does not exist, or you have no access to it.' : error.message}
+        {isGone ? 'This does not exist, or you have no access to it.' : error.message}
       </div>
     );
   }
@@ -133,34 +152,6 @@ export function Section({
       </header>
       {children}
     </section>
-  );
-}
-
-/** A table that scrolls by itself where the screen is narrow. */
-export function Table({
-  label,
-  head,
-  children,
-}: {
-  label: string;
-  head: readonly string[];
-  children: ComponentChildren;
-}) {
-  return (
-    <div class="table" tabIndex={0} role="region" aria-label={label}>
-      <table>
-        <thead>
-          <tr>
-            {head.map((title) => (
-              <th key={title} scope="col">
-                {title || <span class="off-screen">Actions</span>}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>{children}</tbody>
-      </table>
-    </div>
   );
 }
 

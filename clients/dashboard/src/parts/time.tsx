@@ -1,4 +1,4 @@
-// Times as people say them, the exact one on demand.
+// Times as people say them, beside the exact one in the zone of the person.
 const UNITS: [name: Intl.RelativeTimeFormatUnit, seconds: number][] = [
   ['year', 31_536_000],
   ['month', 2_592_000],
@@ -8,13 +8,34 @@ const UNITS: [name: Intl.RelativeTimeFormatUnit, seconds: number][] = [
 ];
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
 
+/** Of 24 hours, as the lines of logs have them. */
+const CLOCK = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const;
+const short = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', ...CLOCK });
+const shortWithYear = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric', ...CLOCK });
+const full = new Intl.DateTimeFormat('en-GB', {
+  ...{ weekday: 'long', day: 'numeric', month: 'long', year: 'numeric', ...CLOCK },
+  ...{ second: '2-digit', timeZoneName: 'short' },
+});
+
+/** `5 minutes ago`, and `29 Nov, 14:05` below it or behind it. */
 export function Ago({ time }: { time: string | null | undefined }) {
   if (!time) return <span class="faint">–</span>;
   return (
-    <time dateTime={time} title={new Date(time).toLocaleString()}>
-      {agoText(time)}
+    <time dateTime={time} title={fullTime(time)}>
+      {agoText(time)} <small>{shortTime(time)}</small>
     </time>
   );
+}
+
+/** The year where it is another one than today's. */
+export function shortTime(time: string, now = new Date()): string {
+  const at = new Date(time);
+  return (at.getFullYear() === now.getFullYear() ? short : shortWithYear).format(at);
+}
+
+/** With seconds and the zone: `Sunday, 29 November 2026 at 14:05:09 CET (Europe/Berlin)`. */
+export function fullTime(time: string): string {
+  return `${full.format(new Date(time))} (${full.resolvedOptions().timeZone})`;
 }
 
 export function agoText(time: string, now = Date.now()): string {

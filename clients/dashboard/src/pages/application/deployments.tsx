@@ -13,6 +13,7 @@ import { Paging } from '../../parts/paging';
 import { isUnsettled, Status, StatusReason } from '../../parts/status';
 import { Ago, durationText } from '../../parts/time';
 import { navigate } from '../../router';
+import { Clip } from '../../parts/table';
 import { ApplicationFrame, type Shown } from './frame';
 
 const DEPLOYMENT_FIELDS = graphql(`
@@ -134,7 +135,7 @@ function Row({ deployment, shown }: { deployment: Listed; shown: Shown }) {
         <Status value={deployment.status} title={deployment.status_reason} />
       </td>
       <td>
-        <span class="clip">{whatOf(deployment)}</span>
+        <Clip text={whatOf(deployment)} />
       </td>
       <td>
         <Ago time={deployment.created_at} /> <span class="faint">by {deployment.created_by.name}</span>

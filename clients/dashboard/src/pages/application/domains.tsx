@@ -156,7 +156,13 @@ function One({ id, domain, mayChange, reload }: OneProps) {
       <Problem error={verify.error} />
       <Records domain={domain} />
       {asks && (
-        <Confirm title={`Remove ${domain.hostname}?`} verb="Remove" work={remove} onClose={() => setAsks(false)}>
+        <Confirm
+          title={`Remove ${domain.hostname}?`}
+          verb="Remove"
+          work={remove}
+          done={`${domain.hostname} was removed.`}
+          onClose={() => setAsks(false)}
+        >
           The application is no longer reachable under this name.
         </Confirm>
       )}

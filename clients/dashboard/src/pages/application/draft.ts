@@ -15,6 +15,7 @@ export interface Draft {
   isStored: boolean;
   /** An attachment of a database keeps it. */
   managed: boolean;
+  managed_by?: string | null;
 }
 
 export interface Change {
@@ -34,7 +35,7 @@ export interface Conflict {
 }
 
 export function draftOf({ key, value, available_at, managed_by }: Variable): Draft {
-  return { key, value, available_at, isStored: true, managed: managed_by !== null };
+  return { key, value, available_at, isStored: true, managed: managed_by !== null, managed_by };
 }
 
 export function changesOf(stored: readonly Variable[], drafts: readonly Draft[]): Change[] {

@@ -4,6 +4,7 @@ import { request, type ApiError } from '../../api/client';
 import { graphql } from '../../api/graphql';
 import { asApiError, useAction } from '../../api/use_query';
 import { Problem } from '../../parts/form';
+import { showNotice } from '../../parts/notices';
 import { Empty, Waiting } from '../../parts/page';
 import { useUnsaved } from '../../parts/unsaved';
 import { ApplicationFrame, type Shown } from './frame';
@@ -109,6 +110,7 @@ function Editor({ shown, stored, setStored }: EditorProps) {
   const [conflicts, setConflicts] = useState<Conflict[]>([]);
   const [saved, setSaved] = useState('');
   const changes = changesOf(stored, drafts);
+  const show = (written: Variable[]): void => (setStored(written), setDrafts(written.map(draftOf)));
   useUnsaved(() => changes.length > 0);
   const save = useAction(async (isRestarting: boolean) => {
     const now = await loadVariables(id);
@@ -119,10 +121,9 @@ function Editor({ shown, stored, setStored }: EditorProps) {
       return;
     }
     await write(id, changes);
+    noticeRemoved(id, changes, show);
     if (isRestarting) await request(RESTART, { id });
-    const written = await loadVariables(id);
-    setStored(written);
-    setDrafts(written.map(draftOf));
+    show(await loadVariables(id));
     setReviewing(false);
     setSaved(isRestarting ? 'Saved. The application restarts.' : 'Saved. The next deployment or restart uses it.');
     await shown.reload();
@@ -142,7 +143,11 @@ function Editor({ shown, stored, setStored }: EditorProps) {
       </p>
       <ConflictList conflicts={conflicts} settle={settle} />
       {drafts.length === 0 && <NoVariables application={id} />}
-      <VariableRows drafts={drafts} changed={(next) => (setDrafts(next), setSaved(''))} />
+      <VariableRows
+        projectId={shown.application.project_id}
+        drafts={drafts}
+        changed={(next) => (setDrafts(next), setSaved(''))}
+      />
       <Paste paste={(text) => setDrafts(mergeDotenv(drafts, text))} />
       <Problem error={save.error?.code === 'precondition_failed' ? null : save.error} />
       <Footer
@@ -197,6 +202,20 @@ async function write(id: string, changes: readonly Change[]): Promise<void> {
   );
   if (variables.length) await request(SET, { id, input: { variables } });
   for (const { key, after } of changes) if (!after) await request(DELETE, { id, key });
+}
+
+/** What was removed can be set again. */
+function noticeRemoved(id: string, changes: readonly Change[], show: (written: Variable[]) => void): void {
+  const removed = changes.flatMap(({ before, after }) => (before && !after ? [before] : []));
+  if (!removed.length) return;
+  const variables = removed.map(({ key, value, available_at }) => ({ key, value, available_at }));
+  showNotice({
+    text: `${removed.map(({ key }) => key).join(', ')} ${removed.length === 1 ? 'was' : 'were'} removed.`,
+    undo: async () => {
+      await request(SET, { id, input: { variables } });
+      show(await loadVariables(id));
+    },
+  });
 }
 
 function takeTheirs(drafts: Draft[], stored: readonly Variable[], key: string): Draft[] {

@@ -19,7 +19,7 @@ const METRICS = graphql(
 );
 
 const CHARTS: ChartSpec[] = [
-  { title: 'Requests', unit: 'per point', metrics: { requests: '' } },
+  { title: 'Requests', unit: 'per interval', metrics: { requests: '' } },
   {
     title: 'Response time',
     unit: 'ms',
@@ -27,7 +27,7 @@ const CHARTS: ChartSpec[] = [
   },
   {
     title: 'Responses',
-    unit: 'per point',
+    unit: 'per interval',
     metrics: { responses_2xx: '2xx', responses_3xx: '3xx', responses_4xx: '4xx', responses_5xx: '5xx' },
   },
   { title: 'Memory', unit: 'MB', metrics: { memory_mb: '' } },

@@ -14,6 +14,7 @@ import { Empty, Facts, Section, Table, Waiting } from '../../parts/page';
 import { Status } from '../../parts/status';
 import { Ago } from '../../parts/time';
 import { address } from '../../router';
+import { Clip } from '../../parts/table';
 import { ApplicationFrame, type ApplicationData } from './frame';
 
 const STATE = graphql(
@@ -85,7 +86,7 @@ export function ApplicationOverview({ id }: { id: string }) {
                       {process.running_instances} of {process.instances}
                     </td>
                     <td>
-                      <code class="clip">{process.effective_command ?? '–'}</code>
+                      <Clip code text={process.effective_command} />
                     </td>
                   </tr>
                 ))}

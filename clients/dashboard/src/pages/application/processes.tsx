@@ -4,9 +4,11 @@ import { graphql } from '../../api/graphql';
 import { useMoving } from '../../api/use_moving';
 import { useAction, useQuery } from '../../api/use_query';
 import { Form, Problem } from '../../parts/form';
+import { showNotice } from '../../parts/notices';
 import { Section, Table, Waiting } from '../../parts/page';
 import { Status, StatusReason } from '../../parts/status';
 import { Ago } from '../../parts/time';
+import { Clip } from '../../parts/table';
 import { ApplicationFrame, type ApplicationData, type Shown } from './frame';
 
 const INSTANCES = graphql(`
@@ -64,17 +66,21 @@ function Scale({ process, shown }: ScaleProps) {
   const isSame = text === String(process.instances);
   const action = useAction(async () => {
     if (isSame) return;
-    const input = { instances: Number(wanted) };
-    await request(SCALE, { id, process_id: process.id, input });
-    await shown.reload();
+    const scale = async (instances: number): Promise<void> => {
+      await request(SCALE, { id, process_id: process.id, input: { instances } });
+      await shown.reload();
+    };
+    const before = process.instances;
+    await scale(Number(wanted));
     setWanted(null);
+    showNotice({ text: `${process.type} is scaled from ${before} to ${wanted}.`, undo: () => scale(before) });
   });
   return (
     <li class="row">
       <div>
         <strong>{process.type}</strong> <Status value={process.status} />
         <br />
-        <code class="clip">{process.effective_command ?? 'no command yet'}</code>
+        <Clip code text={process.effective_command ?? 'no command yet'} />
       </div>
       {shown.mayChange ? (
         <Form action={action} class="inline">

@@ -1,15 +1,17 @@
 // The variables of an environment, each in a row.
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { ResourceLink } from '../../parts/resource_name';
 import type { Draft } from './draft';
 
 interface RowsProps {
+  projectId: string;
   drafts: Draft[];
   changed(drafts: Draft[]): void;
 }
 
 const EMPTY: Draft = { key: '', value: '', available_at: 'both', isStored: false, managed: false };
 
-export function VariableRows({ drafts, changed }: RowsProps) {
+export function VariableRows({ projectId, drafts, changed }: RowsProps) {
   const set = (index: number, part: Partial<Draft>): void =>
     changed(drafts.map((draft, at) => (at === index ? { ...draft, ...part } : draft)));
   const add = useRef<HTMLButtonElement>(null);
@@ -24,6 +26,7 @@ export function VariableRows({ drafts, changed }: RowsProps) {
         {drafts.map((draft, index) => (
           <Row
             key={draft.isStored ? draft.key : index}
+            projectId={projectId}
             draft={draft}
             set={(part) => set(index, part)}
             remove={() => remove(index)}
@@ -38,12 +41,13 @@ export function VariableRows({ drafts, changed }: RowsProps) {
 }
 
 interface RowProps {
+  projectId: string;
   draft: Draft;
   set(part: Partial<Draft>): void;
   remove(): void;
 }
 
-function Row({ draft, set, remove }: RowProps) {
+function Row({ projectId, draft, set, remove }: RowProps) {
   const [isShown, setShown] = useState(!draft.isStored);
   const called = draft.key || 'new variable';
   const name = useRef<HTMLInputElement>(null);
@@ -85,7 +89,9 @@ function Row({ draft, set, remove }: RowProps) {
         <span class="off-screen"> {called}</span>
       </button>
       {draft.managed ? (
-        <small class="faint">of a database</small>
+        <small class="faint">
+          set by {draft.managed_by && <ResourceLink projectId={projectId} id={draft.managed_by} kind="a database" />}
+        </small>
       ) : (
         <button type="button" class="quiet small" onClick={remove}>
           Remove<span class="off-screen"> {called}</span>

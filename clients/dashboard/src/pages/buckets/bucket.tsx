@@ -188,7 +188,13 @@ function Actions({ bucket, object, name, reload }: Omit<RowProps, 'prefix' | 'ma
       </button>
       <Problem error={download.error} />
       {asks && (
-        <Confirm title={`Delete ${name}?`} verb="Delete" work={remove} onClose={() => setAsks(false)}>
+        <Confirm
+          title={`Delete ${name}?`}
+          verb="Delete"
+          work={remove}
+          done={`${name} was deleted.`}
+          onClose={() => setAsks(false)}
+        >
           {bucket.versioning
             ? 'The bucket keeps versions: the file disappears from the list, and its versions stay.'
             : 'The bucket keeps no versions: the file cannot be brought back.'}

@@ -1,9 +1,8 @@
 // The buckets of a project.
 import { request } from '../../api/client';
-import { graphql, type ResultOf } from '../../api/graphql';
+import { graphql } from '../../api/graphql';
 import { useAction } from '../../api/use_query';
 import { Field, Select, useFields } from '../../parts/form';
-import { Table } from '../../parts/page';
 import { bytesText } from '../../parts/time';
 import { navigate } from '../../router';
 import { NewSection, ProjectList } from '../project_list';
@@ -30,6 +29,11 @@ const CREATE = graphql(`
     }
   }
 `);
+const DELETE = graphql(`
+  mutation DeleteListedBucket($id: ID!) {
+    deleteBucket(id: $id)
+  }
+`);
 
 export const ACCESS = [
   { value: 'private', label: 'private' },
@@ -49,27 +53,20 @@ export function Buckets({ id }: { id: string }) {
         text: 'A bucket holds files, which programs read and write over the S3 protocol, and people on its page.',
         command: `svc buckets create shop-assets --project ${id}`,
       }}
-      table={(buckets) => <BucketTable buckets={buckets} />}
+      hrefOf={({ id: one }) => `/buckets/${one}`}
+      columns={() => ({
+        Access: ({ access }) => ACCESS.find(({ value }) => value === access)?.label,
+        Objects: ({ object_count }) => object_count.toLocaleString('en'),
+        Size: ({ size_bytes }) => bytesText(size_bytes),
+      })}
+      deletion={{
+        kind: 'bucket',
+        consequence: 'A bucket with objects is not deleted.',
+        remove: (one) => request(DELETE, { id: one }),
+      }}
     >
       <Create projectId={id} />
     </ProjectList>
-  );
-}
-
-function BucketTable({ buckets }: { buckets: readonly ResultOf<typeof BUCKETS>['listBuckets']['data'][number][] }) {
-  return (
-    <Table label="Buckets" head={['Name', 'Access', 'Objects', 'Size']}>
-      {buckets.map((bucket) => (
-        <tr key={bucket.id}>
-          <th scope="row">
-            <a href={`/buckets/${bucket.id}`}>{bucket.name}</a>
-          </th>
-          <td>{ACCESS.find(({ value }) => value === bucket.access)?.label}</td>
-          <td>{bucket.object_count.toLocaleString('en')}</td>
-          <td>{bytesText(bucket.size_bytes)}</td>
-        </tr>
-      ))}
-    </Table>
   );
 }
 

@@ -3,9 +3,9 @@ import { graphql, type ResultOf } from '../../api/graphql';
 import { useAction, useQuery } from '../../api/use_query';
 import { Field, Select, useFields } from '../../parts/form';
 import { Section, Waiting } from '../../parts/page';
-import { isUnsettled } from '../../parts/status';
+import { isUnsettled, Status } from '../../parts/status';
 import { navigate } from '../../router';
-import { DATABASE_FIELDS, DatabaseTable } from '../project';
+import { DATABASE_FIELDS } from '../project';
 import { NewSection, ProjectList } from '../project_list';
 
 const DATABASES = graphql(
@@ -55,6 +55,11 @@ const CREATE = graphql(`
     }
   }
 `);
+const DELETE = graphql(`
+  mutation DeleteListedDatabase($id: ID!) {
+    deleteDatabase(id: $id)
+  }
+`);
 
 const FIELDS = ['name', 'engine', 'engine_version', 'database_package'];
 
@@ -76,7 +81,17 @@ export function Databases({ id }: { id: string }) {
           'elsewhere.',
         command: `svc db create orders --engine postgresql --project ${id}`,
       }}
-      table={(databases) => <DatabaseTable databases={databases} />}
+      hrefOf={({ id: one }) => `/databases/${one}`}
+      columns={() => ({
+        Status: ({ status, status_reason }) => <Status value={status} title={status_reason} />,
+        Engine: ({ engine, engine_version }) => `${engine} ${engine_version}`,
+        Storage: ({ storage_gb }) => `${storage_gb} GB`,
+      })}
+      deletion={{
+        kind: 'database',
+        consequence: 'Its data, users, endpoints, replicas and backups are deleted with it.',
+        remove: (one) => request(DELETE, { id: one }),
+      }}
     >
       <Create projectId={id} />
     </ProjectList>

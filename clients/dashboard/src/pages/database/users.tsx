@@ -181,7 +181,13 @@ function Actions({ id, user, take, reload }: ActionsProps) {
         </Confirm>
       )}
       {asks === 'delete' && (
-        <Confirm title={`Delete ${user.username}?`} verb="Delete" work={remove} onClose={() => setAsks(null)}>
+        <Confirm
+          title={`Delete ${user.username}?`}
+          verb="Delete"
+          work={remove}
+          done={`The user ${user.username} was deleted.`}
+          onClose={() => setAsks(null)}
+        >
           Programs that log in with this name are refused from then on.
         </Confirm>
       )}

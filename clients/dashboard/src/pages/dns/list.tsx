@@ -1,9 +1,8 @@
 // The DNS zones of a project.
 import { request } from '../../api/client';
-import { graphql, type ResultOf } from '../../api/graphql';
+import { graphql } from '../../api/graphql';
 import { useAction } from '../../api/use_query';
 import { Field, useFields } from '../../parts/form';
-import { Table } from '../../parts/page';
 import { Status } from '../../parts/status';
 import { navigate } from '../../router';
 import { NewSection, ProjectList } from '../project_list';
@@ -32,6 +31,11 @@ const CREATE = graphql(`
     }
   }
 `);
+const DELETE = graphql(`
+  mutation DeleteListedZone($id: ID!) {
+    deleteDnsZone(id: $id)
+  }
+`);
 
 export function DnsZones({ id }: { id: string }) {
   return (
@@ -48,31 +52,20 @@ export function DnsZones({ id }: { id: string }) {
           'the domain delegates to them.',
         command: `svc api createDnsZone --field name=example.com --project ${id}`,
       }}
-      table={(zones) => <ZoneTable zones={zones} />}
+      hrefOf={({ id: one }) => `/dns/${one}`}
+      columns={() => ({
+        Status: ({ status, status_reason }) => <Status value={status} title={status_reason} />,
+        Delegation: ({ delegation }) => <Status value={delegation.state} />,
+        Records: ({ record_count }) => record_count.toLocaleString('en'),
+      })}
+      deletion={{
+        kind: 'zone',
+        consequence: 'Its records are deleted with it, and its name servers no longer answer for the domain.',
+        remove: (one) => request(DELETE, { id: one }),
+      }}
     >
       <Create projectId={id} />
     </ProjectList>
-  );
-}
-
-function ZoneTable({ zones }: { zones: readonly ResultOf<typeof ZONES>['listDnsZones']['data'][number][] }) {
-  return (
-    <Table label="Zones" head={['Name', 'Status', 'Delegation', 'Records']}>
-      {zones.map((zone) => (
-        <tr key={zone.id}>
-          <th scope="row">
-            <a href={`/dns/${zone.id}`}>{zone.name}</a>
-          </th>
-          <td>
-            <Status value={zone.status} title={zone.status_reason} />
-          </td>
-          <td>
-            <Status value={zone.delegation.state} />
-          </td>
-          <td>{zone.record_count}</td>
-        </tr>
-      ))}
-    </Table>
   );
 }
 

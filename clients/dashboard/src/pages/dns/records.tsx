@@ -8,6 +8,7 @@ import { Select } from '../../parts/form';
 import { Section, Table, Waiting } from '../../parts/page';
 import { Paging } from '../../parts/paging';
 import { RecordForm, TYPES, type DnsType } from './record_form';
+import { Clip } from '../../parts/table';
 import type { ZoneData } from './zone';
 
 const RECORDS = graphql(`
@@ -113,9 +114,7 @@ function RecordTable({ zone, records, mayChange, edit, done }: TableProps) {
           <th scope="row">{record.name}</th>
           <td>{record.type}</td>
           <td>
-            <code class="clip" title={valueOf(record)}>
-              {valueOf(record)}
-            </code>
+            <Clip code text={valueOf(record)} />
           </td>
           <td>{record.ttl ?? <span class="faint">{zone.default_ttl}</span>}</td>
           <td>{record.comment ?? (record.managed_by ? `kept by ${record.managed_by.type.replace('_', ' ')}` : '–')}</td>
@@ -153,7 +152,13 @@ function Actions({ zone, record, edit, done }: ActionsProps) {
         Delete<span class="off-screen"> {what}</span>
       </button>
       {asks && (
-        <Confirm title={`Delete the record ${what}?`} verb="Delete" work={remove} onClose={() => setAsks(false)}>
+        <Confirm
+          title={`Delete the record ${what}?`}
+          verb="Delete"
+          work={remove}
+          done={`The record ${what} was deleted.`}
+          onClose={() => setAsks(false)}
+        >
           {record.fqdn} no longer has the value {valueOf(record)}. Resolvers keep it for up to{' '}
           {record.ttl ?? zone.default_ttl} seconds.
         </Confirm>

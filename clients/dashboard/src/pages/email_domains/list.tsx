@@ -1,9 +1,8 @@
 // Domains from which the applications of a project send mail.
 import { request } from '../../api/client';
-import { graphql, type ResultOf } from '../../api/graphql';
+import { graphql } from '../../api/graphql';
 import { useAction } from '../../api/use_query';
 import { Field, Select, useFields } from '../../parts/form';
-import { Table } from '../../parts/page';
 import { Status } from '../../parts/status';
 import { Ago } from '../../parts/time';
 import { navigate } from '../../router';
@@ -31,6 +30,11 @@ const CREATE = graphql(`
     }
   }
 `);
+const DELETE = graphql(`
+  mutation DeleteListedEmailDomain($id: ID!) {
+    deleteEmailDomain(id: $id)
+  }
+`);
 
 const MODES = [
   { value: 'automatic', label: 'set by the platform, if it has the zone' },
@@ -50,35 +54,20 @@ export function EmailDomains({ id }: { id: string }) {
         text: 'Mail is sent from addresses of a domain whose records say that the platform may send it.',
         command: `svc api createEmailDomain --field name=example.com --project ${id}`,
       }}
-      table={(domains) => <DomainTable domains={domains} />}
+      hrefOf={({ id: one }) => `/email_domains/${one}`}
+      columns={() => ({
+        Status: ({ status, status_reason }) => <Status value={status} title={status_reason} />,
+        Records: ({ dns }) => MODES.find(({ value }) => value === dns)?.label,
+        Checked: ({ last_checked_at }) => <Ago time={last_checked_at} />,
+      })}
+      deletion={{
+        kind: 'domain',
+        consequence: 'Mail from its addresses is refused, and its signing key is deleted.',
+        remove: (one) => request(DELETE, { id: one }),
+      }}
     >
       <Create projectId={id} />
     </ProjectList>
-  );
-}
-
-function DomainTable({
-  domains,
-}: {
-  domains: readonly ResultOf<typeof DOMAINS>['listEmailDomains']['data'][number][];
-}) {
-  return (
-    <Table label="Email domains" head={['Name', 'Status', 'Records', 'Checked']}>
-      {domains.map((domain) => (
-        <tr key={domain.id}>
-          <th scope="row">
-            <a href={`/email_domains/${domain.id}`}>{domain.name}</a>
-          </th>
-          <td>
-            <Status value={domain.status} title={domain.status_reason} />
-          </td>
-          <td>{MODES.find(({ value }) => value === domain.dns)?.label}</td>
-          <td>
-            <Ago time={domain.last_checked_at} />
-          </td>
-        </tr>
-      ))}
-    </Table>
   );
 }
 

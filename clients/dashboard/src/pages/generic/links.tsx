@@ -8,6 +8,8 @@ import {
   type Place,
   type ResourceTable,
 } from '../../api/resources/table';
+import { pageProject } from '../../keyboard';
+import { ResourceLink } from '../../parts/resource_name';
 import { matchPath } from '../../router';
 
 /** What a value on a page stands in. */
@@ -19,14 +21,9 @@ export interface Around {
 }
 
 export function Link({ field, id, row, around }: { field: string; id: string; row: Row; around: Around }) {
-  const href = field === 'id' ? undefined : hrefOfId(field, id, row, around);
-  return href ? (
-    <a href={href}>
-      <code>{id}</code>
-    </a>
-  ) : (
-    <code>{id}</code>
-  );
+  if (field === 'id') return <code>{id}</code>;
+  const projectId = around.place.projectId ?? pageProject.value;
+  return <ResourceLink projectId={projectId} id={id} href={hrefOfId(field, id, row, around)} />;
 }
 
 function hrefOfId(field: string, id: string, row: Row, { table, place, patterns }: Around): string | undefined {

@@ -122,7 +122,10 @@ function Nothing({ around, isFiltered }: { around: Around; isFiltered: boolean }
 
 function RowsTable({ around, fields, rows }: { around: Around; fields: readonly Shown[]; rows: readonly Row[] }) {
   return (
-    <Table label={pageTitle(around.place.key)} head={fields.map(({ name }) => words(name))}>
+    <Table
+      label={pageTitle(around.place.key)}
+      head={fields.map(({ name, type }) => words(type === 'ID' ? name.replace(/_id$/, '') : name))}
+    >
       {rows.map((row, index) => (
         <tr key={String(row.id ?? index)}>
           {fields.map((field, column) =>

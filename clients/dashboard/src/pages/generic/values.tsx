@@ -8,6 +8,7 @@ import { Table } from '../../parts/page';
 import { Status } from '../../parts/status';
 import { Ago, bytesText } from '../../parts/time';
 import { Link, type Around } from './links';
+import { Address, Clip } from '../../parts/table';
 import { words } from './words';
 
 interface ValueProps {
@@ -19,17 +20,26 @@ interface ValueProps {
 
 const isEmpty = (value: unknown): boolean => value === null || value === undefined || value === '';
 
-/** Of a cell of a table: one line. */
+/** So long a text widens its table no further. */
+const CELL_LENGTH_MAX = 40;
+
+/** Of a cell of a table: short. */
 export function ShortValue({ field, value, row, around }: ValueProps) {
   if (isEmpty(value)) return <span class="faint">–</span>;
   if (field.list) {
     const list = value as unknown[];
     if (field.kind === 'object') return <>{list.length}</>;
-    return list.length ? <span class="clip">{list.join(', ')}</span> : <span class="faint">–</span>;
+    return <Clip text={list.join(', ')} />;
   }
-  if (field.kind === 'object') return <span class="clip">{summary(value as Row)}</span>;
+  if (field.kind === 'object') return <Clip text={summary(value as Row)} />;
   if (field.secret) return <span class="faint">secret</span>;
+  if (field.type === 'String' && !isUrl(value) && String(value).length > CELL_LENGTH_MAX)
+    return <Clip text={String(value)} />;
   return <Scalar field={field} value={value} row={row} around={around} />;
+}
+
+function isUrl(value: unknown): value is string {
+  return typeof value === 'string' && /^https?:\/\/\S+$/.test(value);
 }
 
 function summary(value: Row): string {
@@ -45,6 +55,7 @@ function Scalar({ field, value, row, around }: ValueProps) {
     return <Status value={String(value)} title={row[`${field.name}_reason`] as string | null} />;
   if (field.kind === 'enum') return <>{String(value).replace(/_/g, ' ')}</>;
   if (field.type === 'ID') return <Link field={field.name} id={String(value)} row={row} around={around} />;
+  if (isUrl(value)) return <Address url={value} />;
   return <>{String(value)}</>;
 }
 

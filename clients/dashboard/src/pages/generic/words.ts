@@ -1,37 +1,9 @@
 // Names of the API as people read them.
 import type { Row } from '../../api/resources/query';
 import { parametersOf, type Operation, type Place, type ResourcePage, type Shown } from '../../api/resources/table';
+import { words } from '../../parts/words';
 
-const ABBREVIATIONS = new Set(
-  (
-    'ai api cdn cors cpu dkim dns dnssec git http https id ids ip mb gb mx s3 smtp soa spf sql ssh ttl url urls utc ' +
-    'uri ca sha hsts tls caa dmarc fqdn'
-  ).split(' '),
-);
-
-/** `dns_zones` and `verifyDnsZone` -> `DNS zones` and `Verify DNS zone`. */
-export function words(name: string): string {
-  const parts = name
-    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
-    .toLowerCase()
-    .split('_')
-    .filter(Boolean)
-    .map((part) => (ABBREVIATIONS.has(part) ? abbreviation(part) : part === 'env' ? 'environment' : part));
-  const text = parts.join(' ');
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
-
-function abbreviation(part: string): string {
-  if (part === 'git') return 'Git';
-  return part.endsWith('s') &&
-    part !== 'dns' &&
-    part !== 'cors' &&
-    part !== 'https' &&
-    part !== 'hsts' &&
-    part !== 'tls'
-    ? `${part.slice(0, -1).toUpperCase()}s`
-    : part.toUpperCase();
-}
+export { words };
 
 /** `DNS zone` of the type `DnsZone`, as in the middle of a sentence. */
 export function kindWords(type: string): string {

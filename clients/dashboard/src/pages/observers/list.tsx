@@ -3,9 +3,10 @@ import { request } from '../../api/client';
 import { graphql } from '../../api/graphql';
 import { useAction } from '../../api/use_query';
 import { Field, useFields } from '../../parts/form';
-import { Table } from '../../parts/page';
 import { Status } from '../../parts/status';
+import { Address } from '../../parts/table';
 import { Ago } from '../../parts/time';
+import { MetricRule } from './metric_rule';
 import { navigate } from '../../router';
 import { NewSection, ProjectList } from '../project_list';
 
@@ -21,6 +22,8 @@ const OBSERVERS = graphql(`
           target
         }
         metric {
+          resource_type
+          resource_id
           metric
           operator
           threshold
@@ -42,6 +45,11 @@ const CREATE = graphql(`
     }
   }
 `);
+const DELETE = graphql(`
+  mutation DeleteListedObserver($id: ID!) {
+    deleteObserver(id: $id)
+  }
+`);
 
 const FIELDS = ['name', 'target', 'interval_seconds', 'failure_threshold'];
 
@@ -60,27 +68,19 @@ export function Observers({ id }: { id: string }) {
           'svc api createObserver --field name=Shop --field type=uptime ' +
           `--field uptime.target=https://shop.example.com/ --project ${id}`,
       }}
-      table={(observers) => (
-        <Table label="Observers" head={['Name', 'Status', 'Target', 'Uptime in 30 days', 'Last check']}>
-          {observers.map((observer) => (
-            <tr key={observer.id}>
-              <th scope="row">
-                <a href={`/observers/${observer.id}`}>{observer.name}</a>
-              </th>
-              <td>
-                <Status value={observer.status} />
-              </td>
-              <td>
-                <span class="clip">{observer.uptime?.target ?? observer.metric?.metric}</span>
-              </td>
-              <td>{percentText(observer.uptime_percent_30d)}</td>
-              <td>
-                <Ago time={observer.last_result?.checked_at} />
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      hrefOf={({ id: one }) => `/observers/${one}`}
+      columns={() => ({
+        Status: ({ status }) => <Status value={status} />,
+        Target: ({ uptime, metric }) =>
+          uptime ? <Address url={uptime.target} /> : metric && <MetricRule projectId={id} {...metric} />,
+        'Uptime in 30 days': (observer) => percentText(observer.uptime_percent_30d),
+        'Last check': ({ last_result }) => <Ago time={last_result?.checked_at} />,
+      })}
+      deletion={{
+        kind: 'observer',
+        consequence: 'Its check results, incidents and notifiers are deleted with it.',
+        remove: (one) => request(DELETE, { id: one }),
+      }}
     >
       <Create projectId={id} />
     </ProjectList>

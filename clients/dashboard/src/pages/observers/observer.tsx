@@ -9,9 +9,11 @@ import { Problem } from '../../parts/form';
 import { Facts, Page, Section, Waiting } from '../../parts/page';
 import { Status, StatusReason } from '../../parts/status';
 import { Ago, durationText } from '../../parts/time';
+import { MetricRule } from './metric_rule';
 import { navigate } from '../../router';
 import { mayActAs } from '../../session';
 import { percentText } from './list';
+import { Address } from '../../parts/table';
 import { ObserverNotifiers } from './notifiers';
 
 const OBSERVER = graphql(`
@@ -123,11 +125,17 @@ export function ObserverPage({ id }: { id: string }) {
 }
 
 function factsOf({ uptime, metric, ...observer }: Observer): [string, preact.ComponentChildren][] {
-  const what = uptime
-    ? `${uptime.method} ${uptime.target}`
-    : metric && `${metric.metric} of ${metric.resource_id} ${metric.operator} ${metric.threshold}`;
   return [
-    ['What', <span class="clip">{what}</span>],
+    [
+      'What',
+      uptime ? (
+        <>
+          {uptime.method} <Address url={uptime.target} />
+        </>
+      ) : (
+        metric && <MetricRule projectId={observer.project_id} {...metric} />
+      ),
+    ],
     ['Uptime in 30 days', percentText(observer.uptime_percent_30d)],
     ['Interval', `${observer.interval_seconds} s`],
     ['An incident opens after', inARow(observer.failure_threshold, 'failure', 'failures')],

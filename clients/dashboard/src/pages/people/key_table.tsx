@@ -71,7 +71,13 @@ function Actions({ one, revoke, renew, keep }: Omit<KeyTableProps, 'keys' | 'may
         Revoke<span class="off-screen"> {one.name}</span>
       </button>
       {asks === 'revoke' && (
-        <Confirm title={`Revoke ${one.name}?`} verb="Revoke" work={() => revoke(one)} onClose={close}>
+        <Confirm
+          title={`Revoke ${one.name}?`}
+          verb="Revoke"
+          work={() => revoke(one)}
+          done={`The key ${one.name} was revoked.`}
+          onClose={close}
+        >
           Programs that use it are refused at once.
         </Confirm>
       )}

@@ -5,6 +5,7 @@ import { graphql, type ResultOf } from '../../api/graphql';
 import { useAction, useQuery } from '../../api/use_query';
 import { Confirm } from '../../parts/dialog';
 import { Field, Form, Problem, Select, Submit, useFields } from '../../parts/form';
+import { showNotice } from '../../parts/notices';
 import { Page, Section, Table, Waiting } from '../../parts/page';
 import { SecretOnce } from '../../parts/secret_once';
 import { Ago } from '../../parts/time';
@@ -116,6 +117,7 @@ function MemberRow({ projectId, member, isOwner, reload }: RowProps) {
         {isOwner ? (
           <Select
             label={`Role of ${member.email}`}
+            isLabelHidden
             name={member.user_id}
             value={member.role}
             options={ROLES}
@@ -141,6 +143,7 @@ function MemberRow({ projectId, member, isOwner, reload }: RowProps) {
             title={isSelf ? 'Leave the project?' : `Remove ${member.name}?`}
             verb={isSelf ? 'Leave' : 'Remove'}
             work={remove}
+            done={isSelf ? 'You left the project.' : `${member.name} was removed.`}
             onClose={() => setAsks(false)}
           >
             {isSelf ? 'You see' : `${member.email} sees`} nothing of the project from then on. Keys of the project stay.
@@ -156,6 +159,7 @@ function Invitations({ id }: { id: string }) {
   const [made, setMade] = useState<{ token: string; email: string } | null>(null);
   const revoke = useAction(async (invitation: string) => {
     await request(REVOKE, { project_id: id, id: invitation });
+    showNotice({ text: 'The invitation was withdrawn.' });
     await reload();
   });
   const list = data?.listInvitations.data;

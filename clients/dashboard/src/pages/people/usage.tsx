@@ -2,7 +2,8 @@
 import { graphql, type ResultOf } from '../../api/graphql';
 import { useQuery } from '../../api/use_query';
 import { Page, Section, Table, Waiting } from '../../parts/page';
-import { Ago } from '../../parts/time';
+import { Ago, bytesText } from '../../parts/time';
+import { words } from '../../parts/words';
 
 const USAGE = graphql(`
   query Usage($id: ID!) {
@@ -59,12 +60,18 @@ function Quotas({ usage: { measured_at, quotas } }: { usage: Usage['getProjectUs
       <Table label="Quotas" head={['Resource', 'Used', 'Limit', 'Share']}>
         {quotas.map(({ resource, used, limit }) => (
           <tr key={resource}>
-            <th scope="row">{resource.replace(/_/g, ' ')}</th>
-            <td>{used.toLocaleString('en')}</td>
-            <td>{limit === null ? 'none' : limit.toLocaleString('en')}</td>
+            <th scope="row">{quotaText(resource)}</th>
+            <td>{amountText(resource, used)}</td>
+            <td>{limit === null ? 'none' : amountText(resource, limit)}</td>
             <td>
               {limit !== null && limit > 0 && (
-                <meter min={0} max={limit} high={limit * 0.9} value={used} aria-label={`Used of ${resource}`} />
+                <meter
+                  min={0}
+                  max={limit}
+                  high={limit * 0.9}
+                  value={used}
+                  aria-label={`Used of ${quotaText(resource)}`}
+                />
               )}
             </td>
           </tr>
@@ -72,6 +79,16 @@ function Quotas({ usage: { measured_at, quotas } }: { usage: Usage['getProjectUs
       </Table>
     </Section>
   );
+}
+
+/** `volume_storage_gb` is "Volume storage"; its amounts have the unit. */
+function quotaText(resource: string): string {
+  return words(resource.replace(/_(?:gb|bytes)$/, ''));
+}
+
+function amountText(resource: string, amount: number): string {
+  if (resource.endsWith('_bytes')) return bytesText(amount);
+  return `${amount.toLocaleString('en')}${resource.endsWith('_gb') ? ' GB' : ''}`;
 }
 
 function Charges({ billing: { currency, current_month, last_month } }: { billing: Usage['billingSummary'] }) {
@@ -92,7 +109,7 @@ function Charges({ billing: { currency, current_month, last_month } }: { billing
             <tr key={`${line.project_id} ${line.kind} ${line.price_id}`}>
               <th scope="row">{line.project_name}</th>
               <td>
-                {line.kind.replace(/_/g, ' ')} {line.price_id}
+                <span title={line.price_id}>{words(line.kind)}</span>
               </td>
               <td>{line.hours}</td>
               <td>{line.price_hourly}</td>

@@ -6,10 +6,12 @@ import { useMoving } from '../../api/use_moving';
 import { useAction, useQuery } from '../../api/use_query';
 import { Problem, Select } from '../../parts/form';
 import { Paging } from '../../parts/paging';
-import { Empty, Section, Table, Waiting } from '../../parts/page';
+import { Empty, Section, Waiting } from '../../parts/page';
+import { ResourceLink } from '../../parts/resource_name';
 import { Status } from '../../parts/status';
 import { Ago, durationText } from '../../parts/time';
 import { address, navigate, setQuery } from '../../router';
+import { Clip, RowsTable } from '../../parts/table';
 import { ApplicationFrame, type Shown } from '../application/frame';
 
 const RUNS = graphql(`
@@ -25,6 +27,10 @@ const RUNS = graphql(`
         exit_code
         trigger {
           type
+          id
+        }
+        created_by {
+          name
         }
         created_at
         started_at
@@ -92,34 +98,44 @@ function List({ shown }: { shown: Shown }) {
           clean-up, a console. Runs are listed for 30 days.
         </Empty>
       )}
-      {list && list.data.length > 0 && <RunTable id={id} runs={list.data} />}
+      {list && list.data.length > 0 && <RunTable shown={shown} runs={list.data} />}
       {list && <Paging cursor={cursor} next={list.next_cursor} go={setCursor} />}
     </Section>
   );
 }
 
-function RunTable({ id, runs }: { id: string; runs: readonly RunRow[] }) {
+function RunTable({ shown, runs }: { shown: Shown; runs: readonly RunRow[] }) {
+  const { id, project_id } = shown.application;
   return (
-    <Table label="Runs" head={['Command', 'Status', 'Exit code', 'Started', 'Duration', 'Started by']}>
-      {runs.map((run) => (
-        <tr key={run.id}>
-          <th scope="row">
-            <a href={`/applications/${id}/runs/${run.id}`}>
-              <code class="clip">{run.command}</code>
-            </a>
-          </th>
-          <td>
-            <Status value={run.status} title={run.status_reason} />
-          </td>
-          <td>{run.exit_code ?? '–'}</td>
-          <td>
-            <Ago time={run.created_at} />
-          </td>
-          <td>{durationText(run.started_at, run.finished_at)}</td>
-          <td>{run.trigger.type === 'api' ? 'a person' : run.trigger.type}</td>
-        </tr>
-      ))}
-    </Table>
+    <RowsTable
+      label="Runs"
+      rows={runs}
+      keyOf={(run) => run.id}
+      columns={{
+        Command: (run) => (
+          <a href={`/applications/${id}/runs/${run.id}`}>
+            <Clip code text={run.command} />
+          </a>
+        ),
+        Status: ({ status, status_reason }) => <Status value={status} title={status_reason} />,
+        'Exit code': ({ exit_code }) => exit_code ?? '–',
+        Created: ({ created_at }) => <Ago time={created_at} />,
+        Duration: ({ started_at, finished_at }) => durationText(started_at, finished_at),
+        'Started by': (run) => <StartedBy projectId={project_id} run={run} />,
+      }}
+    />
+  );
+}
+
+/** The person, or the schedule or deployment whose run it is. */
+export function StartedBy({ projectId, run }: { projectId: string; run: Pick<RunRow, 'trigger' | 'created_by'> }) {
+  const { type, id } = run.trigger;
+  if (!id) return <>{run.created_by?.name ?? 'unknown'}</>;
+  const kind = type === 'release' ? 'deployment' : type;
+  return (
+    <>
+      {kind} <ResourceLink projectId={projectId} id={id} kind={kind} />
+    </>
   );
 }
 

@@ -11,7 +11,7 @@ import { Facts, Section, Waiting } from '../../parts/page';
 import { Status, StatusReason } from '../../parts/status';
 import { Ago, durationText } from '../../parts/time';
 import { ApplicationFrame, type Shown } from '../application/frame';
-import { isUnfinished } from './list';
+import { isUnfinished, StartedBy } from './list';
 
 export const RUN = graphql(`
   query Run($id: ID!, $run_id: ID!) {
@@ -31,6 +31,9 @@ export const RUN = graphql(`
       trigger {
         type
         id
+      }
+      created_by {
+        name
       }
       created_at
       started_at
@@ -97,13 +100,16 @@ function One({ shown, runId }: { shown: Shown; runId: string }) {
         <StatusReason value={run.status}>{durationText(run.started_at, run.finished_at)}</StatusReason>
       </p>
       {run.status_reason && <p class="notice bad">{run.status_reason}</p>}
-      <Facts facts={factsOf(id, run)} />
+      <Facts facts={factsOf(shown.application, run)} />
       <Log id={id} runId={runId} isOver={!isOn} />
     </Section>
   );
 }
 
-function factsOf(id: string, run: RunData): [string, preact.ComponentChildren][] {
+function factsOf(
+  { id, project_id: projectId }: Shown['application'],
+  run: RunData,
+): [string, preact.ComponentChildren][] {
   const exit = run.exit_code === null ? null : `${run.exit_code}${run.signal ? ` (${run.signal})` : ''}`;
   return [
     ['Command', <code>{run.command}</code>],
@@ -114,10 +120,10 @@ function factsOf(id: string, run: RunData): [string, preact.ComponentChildren][]
     [
       'Release',
       <a class="plain-link" href={`/applications/${id}/deployments/${run.deployment_id}`}>
-        of its deployment
+        Release of the deployment
       </a>,
     ],
-    ['Started by', run.trigger.type === 'schedule' ? 'a schedule' : run.trigger.type],
+    ['Started by', <StartedBy projectId={projectId} run={run} />],
     ['Created', <Ago time={run.created_at} />],
   ];
 }

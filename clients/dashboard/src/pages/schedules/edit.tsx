@@ -231,7 +231,13 @@ function Remove({ id, schedule }: { id: string; schedule: Schedule }) {
         Delete
       </button>
       {asks && (
-        <Confirm title={`Delete ${schedule.name}?`} verb="Delete" work={work} onClose={() => setAsks(false)}>
+        <Confirm
+          title={`Delete ${schedule.name}?`}
+          verb="Delete"
+          work={work}
+          done={`The schedule ${schedule.name} was deleted.`}
+          onClose={() => setAsks(false)}
+        >
           Its command does not run any more. Runs that it has started stay in the list of runs.
         </Confirm>
       )}

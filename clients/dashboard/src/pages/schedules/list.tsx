@@ -5,6 +5,7 @@ import { graphql, type ResultOf } from '../../api/graphql';
 import { useMoving } from '../../api/use_moving';
 import { useAction, useQuery } from '../../api/use_query';
 import { Problem } from '../../parts/form';
+import { showNotice } from '../../parts/notices';
 import { Paging } from '../../parts/paging';
 import { Empty, Section, Waiting } from '../../parts/page';
 import { Status } from '../../parts/status';
@@ -12,6 +13,7 @@ import { Ago } from '../../parts/time';
 import { navigate } from '../../router';
 import { ApplicationFrame, type Shown } from '../application/frame';
 import { isUnfinished } from '../runs/list';
+import { Clip } from '../../parts/table';
 import { explainCron, inZone } from './cron';
 
 const SCHEDULES = graphql(`
@@ -107,7 +109,7 @@ function Row({ schedule, shown, reload }: { schedule: Schedule; shown: Shown; re
         <br />
         {explainCron(cron, time_zone).text ?? cron} <span class="faint">({time_zone})</span>
         <br />
-        <code class="clip">{schedule.command}</code>
+        <Clip code text={schedule.command} />
         {schedule.status_reason && <p class="notice bad">{schedule.status_reason}</p>}
         {failures > 0 && <p class="faint">{failures} in a row failed or could not start.</p>}
       </div>
@@ -158,8 +160,15 @@ function Actions({ id, schedule, reload }: ActionsProps) {
     navigate(`/applications/${id}/runs/${triggerSchedule.id}`);
   });
   const enable = useAction(async () => {
-    await request(ENABLE, { ...one, input: { enabled: !schedule.enabled } });
-    await reload();
+    const set = async (enabled: boolean): Promise<void> => {
+      await request(ENABLE, { ...one, input: { enabled } });
+      await reload();
+    };
+    await set(!schedule.enabled);
+    showNotice({
+      text: `The schedule ${schedule.name} is ${schedule.enabled ? 'disabled' : 'enabled'}.`,
+      undo: () => set(schedule.enabled),
+    });
   });
   return (
     <div class="actions">
