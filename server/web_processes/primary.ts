@@ -66,7 +66,8 @@ async function open(
     beforeListening: () => void (waiting?.listening && waiting.close()),
     ended: sum.keep,
   });
-  opened.push(() => processes.stop());
+  // After the worker.
+  opened.unshift(() => processes.stop());
   platform.config = withPort(platform.config, processes.port);
   addWorkerLag(own, () => platform.workerLag());
   addBackgroundWork(own);
