@@ -86,6 +86,7 @@ asRoot.each<[string, Killed]>([
   ['killed while it unpacks', { step: 'unpack', afterMs: 150 }],
   ['killed at the doctor', { step: 'doctor' }],
   ['killed while it backs up', { step: 'backup', afterMs: 150 }],
+  ['killed when all is prepared', { step: 'measure' }],
   ['cut off from power while it unpacks', { step: 'unpack', afterMs: 150, all: true }],
   ['cut off from power while it backs up', { step: 'backup', afterMs: 150, all: true }],
 ])('an upgrade that is %s is undone', async (_, killed) => {
@@ -100,6 +101,7 @@ asRoot.each<[Killed, Killed]>([
   [{ step: 'fetch' }, { step: 'target' }],
   [{ step: 'switch' }, { step: 'switch', afterMs: 150 }],
   [{ step: 'restart', afterMs: 500 }, { step: 'watch' }],
+  [{ step: 'watch' }, { step: 'restart' }],
   [
     { step: 'switch', afterMs: 50, all: true },
     { step: 'restart', afterMs: 300, all: true },
@@ -120,13 +122,41 @@ asRoot('an upgrade killed at its end is done, and a rollback killed before its f
   await expectWhole(NEXT, [version]);
 });
 
-asRoot.each([0, 100])('a restore killed %d ms into it ends with the backup', async (afterMs) => {
+asRoot.each([
+  [0, false],
+  [100, false],
+  [50, true],
+])('a restore killed %d ms into it ends with the backup (power cut: %s)', async (afterMs, all) => {
   if ((await machine.current()) === version) await machine.run(`platform upgrade ${archive}`);
   await machine.run(`platform project create --user owner@example.com --name Killed${afterMs}`);
-  const back = await killedOnce(`rollback --lose-changes-since ${await newestBackup()}`, { step: 'restore', afterMs });
+  const back = await killedOnce(`rollback --lose-changes-since ${await newestBackup()}`, {
+    step: 'restore',
+    afterMs,
+    all,
+  });
   expect([back.outcome, back.notes, back.reason]).toEqual(['done', [], null]);
   await expectWhole(version, [NEXT]);
   expect((await machine.run('platform project list')).out).not.toContain(`Killed${afterMs}`);
+});
+
+asRoot('an upgrade whose command was killed before it could hand it over is made by the next one', async () => {
+  await machine.run(`if [ $(readlink /opt/platform/current) = ${NEXT} ]; then platform rollback; fi`);
+  const begun = { ...(await machine.journal('last')), kind: 'upgrade', from: version, to: null, file: archive };
+  const fresh = { sha256: null, step: 'fetch', direction: 'forward', reason: null, notes: [], well: [], point: null };
+  const rest = {
+    restores: null,
+    unpacked: false,
+    ended_at: null,
+    outcome: 'running',
+    started_at: '2026-11-29T00:00:00Z',
+  };
+  const text = JSON.stringify({ ...begun, ...fresh, ...rest });
+  await machine.run(`cd /opt/platform/.upgrade && rm with && echo '${text}' >state.json`);
+  const again = await machine.run(`platform upgrade ${archive}`);
+  expect(again.err).toContain('an upgrade or rollback is under way');
+  expect((await machine.waitUntilEnded()).outcome).toBe('done');
+  await expectWhole(NEXT, [version]);
+  await machine.run('platform rollback');
 });
 
 asRoot('an upgrade killed on its way back goes on with it', async () => {
