@@ -145,8 +145,8 @@ async function open(
 }
 
 /**
- * The work behind the answers, where it is done in this process. It ends before the faces, which answer meanwhile: a
- * step that runs, such as a build, is waited for.
+ * The work behind the answers, where it is done in this process. It ends before the faces, which answer meanwhile: an
+ * upload to a bucket may be waited for.
  */
 export async function openWorker(platform: Platform, metrics: Metrics, opened: Opened): Promise<void> {
   if (platform.config.worker !== 'in_process') return;
