@@ -4,9 +4,9 @@ import { mkdtempSync } from 'node:fs';
 import path from 'node:path';
 import { version } from '../../package.json';
 import {
-  asRoot,
   canInstall,
   installRelease,
+  installing,
   startingWith,
   type Installed,
   type Journal,
@@ -14,6 +14,7 @@ import {
 import { ROOT } from '../support/runner/repository';
 
 jest.setTimeout(900_000);
+const asRoot = installing();
 const [NEXT, THIRD, FAILING] = ['1.0.1', '1.0.2', '1.0.3'];
 const START_THAT_FAILS = startingWith('process.exit(1);');
 

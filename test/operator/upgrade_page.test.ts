@@ -9,10 +9,11 @@ import path from 'node:path';
 import pg from 'pg';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { version } from '../../package.json';
-import { asRoot, canInstall, installRelease, startingWith, type Installed } from '../support/processes/installed';
+import { canInstall, installRelease, installing, startingWith, type Installed } from '../support/processes/installed';
 import { ROOT } from '../support/runner/repository';
 
 jest.setTimeout(900_000);
+const asRoot = installing();
 const [NEXT, FAILING] = ['1.0.1', '1.0.2'];
 const START_THAT_FAILS = startingWith('process.exit(1);');
 const PASSWORD = 'correct horse battery';

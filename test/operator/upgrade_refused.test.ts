@@ -3,10 +3,11 @@
 import { copyFileSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { version } from '../../package.json';
-import { asRoot, canInstall, installRelease, startingWith, type Installed } from '../support/processes/installed';
+import { canInstall, installRelease, installing, startingWith, type Installed } from '../support/processes/installed';
 import { ROOT } from '../support/runner/repository';
 
 jest.setTimeout(900_000);
+const asRoot = installing();
 const NEXT = '1.0.1';
 
 let machine: Installed;

@@ -87,8 +87,8 @@ remove_networks() {
 }
 
 # left DATA: processes that outlive the service, which are applications and what runs with the Node.js of a release. By
-# their control groups, which are beside that of the service (drivers/runtime/cgroup.ts), and by the file itself: that of
-# a container on this machine may have the same path.
+# their control groups, which are beside that of the service (drivers/runtime/cgroup.ts), and by the file itself: that
+# of a container on this machine may have the same path.
 left() {
   for unit in "$1"/runtime/units/*/; do
     name=$(basename "$unit")

@@ -1,5 +1,5 @@
-// Required by the program of an upgrade: while it watches the new release, its clock runs WATCH_TIMES as fast, so that a
-// test need not sit out the 90 seconds.
+// Required by the program of an upgrade: while it watches the new release, its clock runs WATCH_TIMES as fast, so that
+// a test need not sit out the 90 seconds.
 const files = require('node:fs/promises');
 
 const { now } = Date;

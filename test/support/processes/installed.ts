@@ -18,7 +18,8 @@ const SUPPORT = path.join(ROOT, 'test/support/processes');
 const STATE_LIMIT_MS = 600_000;
 
 export const canInstall = process.getuid?.() === 0 && ['unshare', 'nsenter', 'flock', 'tar'].every(hasProgram);
-export const asRoot = (canInstall ? test : named(test.skip, ' (needs: root)')) as jest.It;
+/** `test` for what needs an installation. */
+export const installing = (): jest.It => (canInstall ? test : named(test.skip, ' (needs: root)')) as jest.It;
 
 /** For `archive`: a line before the others of the service. What an upgrade asks the program before still works. */
 export const startingWith = (line: string): string =>
