@@ -137,7 +137,7 @@ const DEPLOY = `/opt/platform/current/bin/node -e '
   (async () => {
     const { id } = await call("", { name: "shop", preset: "node-web" });
     const made = await call("/" + id + "/deployments", {});
-    for (let turn = 0; turn < 240; turn += 1) {
+    for (let turn = 0; turn < 600; turn += 1) {
       const { status } = await call("/" + id + "/deployments/" + made.id);
       if (["active", "failed"].includes(status)) return console.log(status);
       await new Promise((resolve) => setTimeout(resolve, 500));

@@ -86,21 +86,28 @@ remove_networks() {
   nft delete table inet "platform_$tag" 2>/dev/null || true
 }
 
-# left DATA: processes that outlive the service, which are applications and what runs with the Node.js of a release. By
-# their control groups, which are beside that of the service (drivers/runtime/cgroup.ts), and by the file itself: that
-# of a container on this machine may have the same path.
+# left DATA: processes that outlive the service: what runs with the Node.js of a release, and applications, by what
+# watches over them and by their control groups, which may be beside that of the service (drivers/runtime/cgroup.ts).
+# Paths alone say nothing: a container on this machine may have the same.
 left() {
+  for exe in /proc/[0-9]*/exe; do
+    for node in "$PREFIX"/*/bin/node; do
+      [ ! "$exe" -ef "$node" ] || pid_of "$exe"
+    done
+  done
+  printf '%s\n' "$1/runtime/units/" | grep -lsFf - /proc/[0-9]*/cmdline | while read -r file; do
+    [ ! "${file%cmdline}root" -ef / ] || pid_of "$file"
+  done
   for unit in "$1"/runtime/units/*/; do
     name=$(basename "$unit")
     cat /sys/fs/cgroup/platform/"$name"/cgroup.procs /sys/fs/cgroup/*/platform/"$name"/cgroup.procs 2>/dev/null || true
   done
-  for exe in /proc/[0-9]*/exe; do
-    for node in "$PREFIX"/*/bin/node; do
-      [ "$exe" -ef "$node" ] || continue
-      pid=${exe#/proc/}
-      echo "${pid%/exe}"
-    done
-  done
+}
+
+# pid_of FILE of /proc
+pid_of() {
+  pid=${1#/proc/}
+  echo "${pid%%/*}"
 }
 
 # stop_all DATA: applications outlive the service; here they end with it.
