@@ -140,6 +140,11 @@ async function open(
   const pages = mailPages(() => platform);
   const admin = await listenAdmin(platform.config, () => metrics.registry, adminRoutes(platform), pages);
   opened.push(() => admin.close());
+  // First of all: who balances load sends no more, and what comes meanwhile is answered.
+  opened.push(() => {
+    readiness.missing = 'draining';
+    return Promise.resolve();
+  });
   if (readiness.missing === 'starting') readiness.missing = null;
   return { config: platform.config, adminPort: admin.port };
 }

@@ -28,14 +28,18 @@ test.each(['1', '2'])(
 
     program.signal('SIGTERM');
     const signalled = performance.now();
-    let [isOver, answeredMs] = [false, 0];
+    let [isOver, answeredMs, said] = [false, 0, ''];
     void program.ended.then(() => (isOver = true));
     for (; !isOver; await sleep(50)) {
       const answer = await fetch(`http://127.0.0.1:${port}/v2/me`).catch(() => null);
-      if (answer?.status === 401) answeredMs = performance.now() - signalled;
+      if (answer?.status !== 401) continue;
+      answeredMs = performance.now() - signalled;
+      const readiness = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => null);
+      said = (await readiness?.text().catch(() => null)) ?? said;
     }
     expect(await program.ended).toBe(0);
     expect(answeredMs).toBeGreaterThan(2_500);
+    if (processes === '1') expect(said).toBe('{"status":"not_ready","reasons":["draining"]}');
     upload.destroy();
   },
 );
