@@ -30,6 +30,7 @@ const COMPLETED = named('select name from knex_migrations');
  * migrations. Throws StartupError when a newer program has taken away what this one needs.
  */
 export async function migrate(knex: Knex, directory: string): Promise<void> {
+  if (await isUpToDate(knex, directory)) return;
   const connection: unknown = await knex.client.acquireConnection();
   try {
     await lock(knex, connection);
@@ -47,14 +48,24 @@ export async function migrate(knex: Knex, directory: string): Promise<void> {
   }
 }
 
+/** One question instead of ten: most starts have nothing to bring up to date. */
+async function isUpToDate(knex: Knex, directory: string): Promise<boolean> {
+  const done = await completedNames(knex);
+  const known = migrationNames(directory);
+  return known.every((name) => done.includes(name)) && incompatibleMigrations(done, known).length === 0;
+}
+
+function completedNames(knex: Knex): Promise<string[]> {
+  return completed(() => knex('knex_migrations').pluck<string[]>('name'));
+}
+
 /**
  * The program of before an upgrade runs on the schema of after it: what expands is borne, and what contracts by those
  * that know the migration it names.
  * @throws StartupError when this program cannot work with what a newer one has removed
  */
 export async function requireCompatibleSchema(knex: Knex, directory: string): Promise<void> {
-  const done = await completed(() => knex('knex_migrations').pluck<string[]>('name'));
-  const incompatible = incompatibleMigrations(done, migrationNames(directory));
+  const incompatible = incompatibleMigrations(await completedNames(knex), migrationNames(directory));
   if (incompatible.length)
     throw new StartupError(
       `the database schema is newer than this program supports: it has ${incompatible.join(', ')}. Start the newer ` +

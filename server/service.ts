@@ -140,16 +140,24 @@ async function open(
   const pages = mailPages(() => platform);
   const admin = await listenAdmin(platform.config, () => metrics.registry, adminRoutes(platform), pages);
   opened.push(() => admin.close());
+  // First of all: who balances load sends no more, and what comes meanwhile is answered.
+  opened.push(() => {
+    readiness.missing = 'draining';
+    return Promise.resolve();
+  });
   if (readiness.missing === 'starting') readiness.missing = null;
   return { config: platform.config, adminPort: admin.port };
 }
 
-/** The work behind the answers, where it is done in this process. It is closed after the faces. */
+/**
+ * The work behind the answers, where it is done in this process. It ends before the faces, which answer meanwhile: an
+ * upload to a bucket may be waited for.
+ */
 export async function openWorker(platform: Platform, metrics: Metrics, opened: Opened): Promise<void> {
   if (platform.config.worker !== 'in_process') return;
   const { startWorker } = load('./start_worker') as typeof OfWorker;
   const worker = await startWorker(platform, { whenTaken: 'refuse' });
-  opened.unshift(() => worker.stop());
+  opened.push(() => worker.stop());
   addCheckCounts(metrics, () => worker.checks());
   addNetworks(metrics, () => worker.runtimeFacts());
   if (platform.config.dnsPort !== 0 || platform.config.powerdnsUrl) addNameserver(metrics, () => worker.nameserver());

@@ -138,6 +138,11 @@ export interface IngressDriver {
   drain(instanceId: string, ms: number): Promise<void>;
   /** Counters since the last call. */
   takeTraffic(): Traffic[];
+  /**
+   * What is counted and noted from now on is for the next control plane; what was before, `takeTraffic` has when this
+   * resolves. Absent: it ends with this one.
+   */
+  holdTraffic?(): Promise<void>;
   /** Reloads the certificate of the host name when it is next needed; null: of all host names. */
   forgetCertificate(host: string | null): void;
   /**

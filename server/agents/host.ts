@@ -128,6 +128,8 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   if (backups) opened.push(() => backups.stop());
   const tending = startUnitWatch(platform, drivers);
   opened.push(() => tending.close());
+  // Before the last points are written.
+  opened.push(() => bare.holdTraffic?.());
   return drivers;
 }
 

@@ -99,5 +99,8 @@ export function outcomeOf({ kind, from, to, outcome, reason }: Journal): string 
 
 function reasonOf(error: unknown): string {
   const text = error instanceof Error ? (error.message.split('\n')[0] as string) : String(error);
-  return /no space left on device|quota exceeded/i.test(text) ? `${text}: make room first` : text;
+  // The last is what tar says of a disk that takes a part of a file.
+  return /no space left on device|quota exceeded|wrote only \d+ of \d+ bytes/i.test(text)
+    ? `${text}: make room first`
+    : text;
 }

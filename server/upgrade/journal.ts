@@ -3,7 +3,7 @@
 import { link, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { replaceFile } from '../../core/files';
+import { replaceFileDurably, syncDirectory } from '../../core/files';
 import type { Installation } from './installation';
 
 export interface Journal {
@@ -67,6 +67,7 @@ export async function beginJournal(installation: Installation, journal: Journal)
   await writeFile(draft, JSON.stringify(journal, null, 2), { mode: 0o600, flush: true });
   try {
     await link(draft, fileOf(installation, 'state'));
+    await syncDirectory(installation.staging);
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
@@ -77,13 +78,14 @@ export async function beginJournal(installation: Installation, journal: Journal)
 }
 
 export function saveJournal(installation: Installation, journal: Journal): Promise<void> {
-  return replaceFile(fileOf(installation, 'state'), JSON.stringify(journal, null, 2));
+  return replaceFileDurably(fileOf(installation, 'state'), JSON.stringify(journal, null, 2));
 }
 
 /** It has ended: the next one may begin. */
 export async function endJournal(installation: Installation, journal: Journal): Promise<void> {
   await saveJournal(installation, journal);
   await rename(fileOf(installation, 'state'), fileOf(installation, 'last'));
+  await syncDirectory(installation.staging);
 }
 
 /** One that could not be started. */

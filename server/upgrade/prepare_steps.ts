@@ -26,7 +26,7 @@ import { targetOf, type Job, type Step } from './step';
 /** What a machine needs beside the release to go on. */
 const SPARE_BYTES = 64 * 2 ** 20;
 
-const LEFT_OVER = /^(?:archive\.tar\.gz|unpacking|replaced-\d+|\.state\.json\..*)$/;
+const LEFT_OVER = /^(?:archive\.tar\.gz|unpacking|replaced-\d+|\.?state\.json\..*)$/;
 
 const archiveOf = ({ staging }: Installation): string => path.join(staging, 'archive.tar.gz');
 
@@ -114,6 +114,9 @@ export const doctorStep: Step = {
     if (releaseMark(installation, version) === null) throw new CommandError(`${version} is not installed`);
     await runReleaseProgram(`${directory}/bin/node`, ['--version'], `Node.js of ${version} does not run here`);
     const known = await settingNamesOf(directory, version);
+    // Before the switch, also so that the start after it finds the files in memory, and compiled.
+    const program = path.join(directory, 'bin/platform');
+    await runReleaseProgram(program, ['start', '--load'], `${version} cannot be loaded`);
     const gone = Object.keys(settings).filter((name) => process.env[name] && !known.has(name));
     if (gone.length) journal.notes.push(`${version} has no setting ${gone.join(', ')} any more: it will not be read.`);
     const failed = (await doctorOf(directory, version)).filter(({ status }) => status === 'failed');

@@ -35,9 +35,12 @@ type Failure = Error & { stderr?: string; code?: unknown; killed?: boolean };
 
 function reasonOf({ stderr = '', message, code, killed }: Failure, withinMs: number): string {
   if (killed) return `it did not end within ${withinMs / 60_000} minutes`;
-  return (
-    stderr.trim().split('\n')[0] || (code === 'ENOENT' ? 'there is no such program' : message.split('\n')[0]) || ''
-  );
+  const first = withoutName(stderr.trim().split('\n')[0] ?? '');
+  return first || (code === 'ENOENT' ? 'there is no such program' : message.split('\n')[0]) || '';
+}
+
+function withoutName(line: string): string {
+  return line.replace(/^platform(?:-api)?: (?:Error: )?/, '');
 }
 
 export interface DoctorFinding {
@@ -55,7 +58,7 @@ export async function doctorOf(directory: string, version: string): Promise<Doct
     (error: Error & { stdout?: string; stderr?: string }) => {
       if (error.stdout?.trimStart().startsWith('{')) return error.stdout;
       const reason = (error.stderr?.trim() || error.message).split('\n')[0] ?? '';
-      throw new CommandError(`doctor of ${version}: ${reason.replace(/^platform(?:-api)?: /, '')}`);
+      throw new CommandError(`doctor of ${version}: ${withoutName(reason)}`);
     },
   );
   return (JSON.parse(text) as { data: DoctorFinding[] }).data;

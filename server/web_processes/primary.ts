@@ -65,7 +65,8 @@ async function open(
     listening: () => waiting?.leave(),
     ended: sum.keep,
   });
-  opened.push(() => processes.stop());
+  // After the worker.
+  opened.unshift(() => processes.stop());
   platform.config = withPort(platform.config, processes.port);
   addWorkerLag(own, () => platform.workerLag());
   addBackgroundWork(own);

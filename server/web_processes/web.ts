@@ -2,6 +2,7 @@
 // is decided: where the database is, how many connections, the ports of the ingress. It ends when the first one is
 // gone.
 import '../heap';
+import '../compiled';
 import cluster from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadConfig, type Config } from '../../core/config';

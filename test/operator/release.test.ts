@@ -86,7 +86,12 @@ asRoot.test('a release names its parts and its origin, and is installed, started
   const base = `http://127.0.0.1:${ports.PORT}`;
   const text = await outputOf(
     fresh(`
+      # As one that was killed has left it.
+      mkdir -p /opt/platform/0.0.1 /etc/platform
+      ln -s 0.0.1 /opt/platform/.current
+      echo half >/etc/platform/platform.env.new
       ${NAME}/install.sh --no-packages
+      [ "$(readlink /opt/platform/current)" = ${version} ] && ! grep half /etc/platform/*
       ${NAME}/install.sh --no-packages
       cat env >> /etc/platform/platform.env
       [ "$(stat -c '%a %U' /etc/platform/platform.env)" = '600 root' ]

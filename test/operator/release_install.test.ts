@@ -86,6 +86,19 @@ it('goes to a newer version by one command, which systemd carries out, and back'
   expect(await volumes(machine)).toContain('"name":"kept"');
 });
 
+it('is removed with the applications and the ingress, which outlive the service, and leaves the data', async () => {
+  if (!machine) throw new Error('there is no machine');
+  expect(await machine.run(`${DEPLOY} http://127.0.0.1:${port}`)).toBe('active\n');
+  const running = `readlink /proc/[0-9]*/exe | grep -E '^/opt/platform/|bwrap' | sort | uniq || true`;
+  expect(await machine.run(running)).toContain('/opt/platform/');
+  expect(await machine.run('today/install.sh --uninstall')).toContain('Its data are still in /var/lib/platform-api');
+  expect(await machine.run(running)).toBe('');
+  const left = 'ls -d /opt/platform /etc/systemd/system/platform* /run/systemd/system/platform* 2>/dev/null || true';
+  expect(await machine.run(`${left}; ls /var/lib/platform-api/first-key.json`)).toBe(
+    '/var/lib/platform-api/first-key.json\n',
+  );
+});
+
 async function unpack({ root, run }: Machine, directory: string, name: string, folder: string): Promise<void> {
   mkdirSync(path.join(root, 'root', folder));
   for (const file of [`${name}.tar.gz`, 'SHA256SUMS'])
@@ -113,3 +126,20 @@ const CALL = `/opt/platform/current/bin/node -e '
   const body = what === "volume" && JSON.stringify({ name: "kept", size_gb: 1 });
   fetch(base + "/v2/volumes", { headers, ...(body && { method: "POST", body }) })
     .then(async (answer) => console.log(answer.status, await answer.text()))'`;
+
+const DEPLOY = `/opt/platform/current/bin/node -e '
+  const { key, project_id } = JSON.parse(require("node:fs").readFileSync("/var/lib/platform-api/first-key.json"));
+  const headers = { authorization: "Bearer " + key, "x-svc-project": project_id, "content-type": "application/json" };
+  const call = async (path, body) => {
+    const sent = body && { method: "POST", body: JSON.stringify(body) };
+    return (await fetch(process.argv[1] + "/v2/applications" + path, { headers, ...sent })).json();
+  };
+  (async () => {
+    const { id } = await call("", { name: "shop", preset: "node-web" });
+    const made = await call("/" + id + "/deployments", {});
+    for (let turn = 0; turn < 600; turn += 1) {
+      const { status } = await call("/" + id + "/deployments/" + made.id);
+      if (["active", "failed"].includes(status)) return console.log(status);
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+  })()'`;

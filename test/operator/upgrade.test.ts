@@ -3,21 +3,25 @@
 import { mkdtempSync } from 'node:fs';
 import path from 'node:path';
 import { version } from '../../package.json';
-import { installRelease, type Installed, type Journal } from '../support/processes/installed';
-import { named } from '../support/runner/programs';
-import { hasProgram } from '../support/runner/has_program';
+import {
+  canInstall,
+  installRelease,
+  installing,
+  startingWith,
+  type Installed,
+  type Journal,
+} from '../support/processes/installed';
 import { ROOT } from '../support/runner/repository';
 
 jest.setTimeout(900_000);
+const asRoot = installing();
 const [NEXT, THIRD, FAILING] = ['1.0.1', '1.0.2', '1.0.3'];
-const START_THAT_FAILS = `sed -i '1i if (!process.argv.includes("--help")) process.exit(1);' app/dist/server/main.js`;
-const canRun = process.getuid?.() === 0 && ['unshare', 'nsenter', 'flock', 'tar'].every(hasProgram);
-const asRoot = (canRun ? test : named(test.skip, ' (needs: root)')) as jest.It;
+const START_THAT_FAILS = startingWith('process.exit(1);');
 
 let machine: Installed;
 let archive: string;
 beforeAll(async () => {
-  if (!canRun) return;
+  if (!canInstall) return;
   machine = await installRelease();
   archive = await machine.archive(NEXT);
 });
@@ -83,6 +87,7 @@ asRoot.each<[string, Killed]>([
   ['killed while it unpacks', { step: 'unpack', afterMs: 150 }],
   ['killed at the doctor', { step: 'doctor' }],
   ['killed while it backs up', { step: 'backup', afterMs: 150 }],
+  ['killed when all is prepared', { step: 'measure' }],
   ['cut off from power while it unpacks', { step: 'unpack', afterMs: 150, all: true }],
   ['cut off from power while it backs up', { step: 'backup', afterMs: 150, all: true }],
 ])('an upgrade that is %s is undone', async (_, killed) => {
@@ -97,6 +102,7 @@ asRoot.each<[Killed, Killed]>([
   [{ step: 'fetch' }, { step: 'target' }],
   [{ step: 'switch' }, { step: 'switch', afterMs: 150 }],
   [{ step: 'restart', afterMs: 500 }, { step: 'watch' }],
+  [{ step: 'watch' }, { step: 'restart' }],
   [
     { step: 'switch', afterMs: 50, all: true },
     { step: 'restart', afterMs: 300, all: true },
@@ -117,13 +123,41 @@ asRoot('an upgrade killed at its end is done, and a rollback killed before its f
   await expectWhole(NEXT, [version]);
 });
 
-asRoot.each([0, 100])('a restore killed %d ms into it ends with the backup', async (afterMs) => {
+asRoot.each([
+  [0, false],
+  [100, false],
+  [50, true],
+])('a restore killed %d ms into it ends with the backup (power cut: %s)', async (afterMs, all) => {
   if ((await machine.current()) === version) await machine.run(`platform upgrade ${archive}`);
   await machine.run(`platform project create --user owner@example.com --name Killed${afterMs}`);
-  const back = await killedOnce(`rollback --lose-changes-since ${await newestBackup()}`, { step: 'restore', afterMs });
+  const back = await killedOnce(`rollback --lose-changes-since ${await newestBackup()}`, {
+    step: 'restore',
+    afterMs,
+    all,
+  });
   expect([back.outcome, back.notes, back.reason]).toEqual(['done', [], null]);
   await expectWhole(version, [NEXT]);
   expect((await machine.run('platform project list')).out).not.toContain(`Killed${afterMs}`);
+});
+
+asRoot('an upgrade whose command was killed before it could hand it over is made by the next one', async () => {
+  await machine.run(`if [ $(readlink /opt/platform/current) = ${NEXT} ]; then platform rollback; fi`);
+  const begun = { ...(await machine.journal('last')), kind: 'upgrade', from: version, to: null, file: archive };
+  const fresh = { sha256: null, step: 'fetch', direction: 'forward', reason: null, notes: [], well: [], point: null };
+  const rest = {
+    restores: null,
+    unpacked: false,
+    ended_at: null,
+    outcome: 'running',
+    started_at: '2026-11-29T00:00:00Z',
+  };
+  const text = JSON.stringify({ ...begun, ...fresh, ...rest });
+  await machine.run(`cd /opt/platform/.upgrade && rm with && echo '${text}' >state.json`);
+  const again = await machine.run(`platform upgrade ${archive}`);
+  expect(again.err).toContain('an upgrade or rollback is under way');
+  expect((await machine.waitUntilEnded()).outcome).toBe('done');
+  await expectWhole(NEXT, [version]);
+  await machine.run('platform rollback');
 });
 
 asRoot('an upgrade killed on its way back goes on with it', async () => {

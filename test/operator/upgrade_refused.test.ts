@@ -3,19 +3,17 @@
 import { copyFileSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { version } from '../../package.json';
-import { installRelease, type Installed } from '../support/processes/installed';
-import { hasProgram } from '../support/runner/has_program';
-import { named } from '../support/runner/programs';
+import { canInstall, installRelease, installing, startingWith, type Installed } from '../support/processes/installed';
+import { ROOT } from '../support/runner/repository';
 
 jest.setTimeout(900_000);
+const asRoot = installing();
 const NEXT = '1.0.1';
-const canRun = process.getuid?.() === 0 && ['unshare', 'nsenter', 'flock', 'tar'].every(hasProgram);
-const asRoot = (canRun ? test : named(test.skip, ' (needs: root)')) as jest.It;
 
 let machine: Installed;
 let good: string;
 beforeAll(async () => {
-  if (!canRun) return;
+  if (!canInstall) return;
   machine = await installRelease();
   good = await machine.archive(NEXT);
 });
@@ -112,6 +110,12 @@ asRoot.each([
   ],
   ['Node.js that does not run', NEXT, 'printf "#!/nowhere\\n" >bin/node', /Node\.js of 1\.0\.1 does not run here: /],
   [
+    'a program that cannot be loaded',
+    NEXT,
+    'rm app/dist/server/start_worker.js',
+    /1\.0\.1 cannot be loaded: Cannot find module '\.\/start_worker'\.$/,
+  ],
+  [
     'a doctor that finds fault',
     NEXT,
     `sed -i 's/^const checks = {/&fault: () => ({ check: "fault", status: "failed", detail: "no good" }),/' ` +
@@ -129,14 +133,12 @@ asRoot('another architecture, and a name of another release', async () => {
   expect(await refused(await machine.archive(NEXT, '', 'other'))).toMatch('is no release of the platform');
 });
 
-/** A line before the others of the program; it still says which settings there are. */
-const first = (line: string): string =>
-  `sed -i '1i if (!process.argv.includes("--help")) { ${line} }' app/dist/server/main.js`;
 const MIGRATION = 'async (k) => { await k.raw("create table half (a text)"); throw new Error("no migration") }';
-asRoot.each([
+/** @param times how often as fast the clock goes while the new release is watched (90 seconds) */
+asRoot.each<[string, string, RegExp, number?]>([
   [
     'a start that fails',
-    first('console.error("platform-api: no start"); process.exit(1);'),
+    startingWith('console.error("platform-api: no start"); process.exit(1);'),
     /1\.0\.1 ends again and again: no start\.$/m,
   ],
   [
@@ -146,31 +148,44 @@ asRoot.each([
   ],
   [
     'a start that becomes ready, and ends then',
-    first('setTimeout(() => process.exit(1), 8000);'),
+    startingWith('setTimeout(() => process.exit(1), 5000);'),
     /1\.0\.1 (?:was ready, and ended|ends again and again|is not ready)/,
   ],
   [
     'a start that never becomes ready',
-    first('setInterval(() => {}, 1000); return;'),
+    startingWith('setInterval(() => {}, 1000); return;'),
     /1\.0\.1 is not ready after 90 seconds: `journalctl -u platform` says more\.$/m,
+    10,
   ],
   [
     'a release that has lost its object storage',
     `sed -i 's/if (config.s3Port === 0 ||/if (true ||/' app/dist/server/agents/object_storage/object_storage.js`,
     /Object storage does not answer any more after 90 seconds: /,
+    3,
   ],
-])('goes back by itself from %s', async (_, edit, sentence) => {
-  const { code, err } = await machine.run(`platform upgrade ${await machine.archive(NEXT, edit)}`);
+])('goes back by itself from %s', async (_, edit, sentence, times = 1) => {
+  const env = {
+    NODE_OPTIONS: `--require ${ROOT}/test/support/processes/fast_watch.js`,
+    WATCH_TIMES: String(times),
+  };
+  const { code, err } = await machine.run(`platform upgrade ${await machine.archive(NEXT, edit)}`, env);
   expect(err).toMatch(sentence);
   expect([code, await machine.current(), await machine.served()]).toEqual([1, version, version]);
   expect((await machine.run('platform doctor')).out).toMatch(/^migrations +ok/m);
 });
 
-asRoot('a disk that is full while it unpacks, or at the backup', async () => {
+asRoot('a disk that is full before it unpacks, while it does, or at the backup', async () => {
   const small = (place: string, megabytes: number): string => `mount -t tmpfs -o size=${megabytes}m tmpfs ${place}`;
   await machine.run(`mkdir -p /opt/platform/.upgrade && ${small('/opt/platform/.upgrade', 8)}`);
   expect(await refused(good)).toMatch(
     /\/opt\/platform\/\.upgrade has 8 MB free, and the upgrade needs \d+ MB: make room/,
+  );
+  await machine.run('umount /opt/platform/.upgrade');
+  // Somebody else has taken meanwhile what was free when it was counted: here what is unpacked goes to another disk.
+  await machine.run(small('/opt/platform/.upgrade', 100));
+  const large = await machine.archive(NEXT, 'head -c 100M /dev/zero >app/large');
+  expect(await refused(large)).toMatch(
+    /The release could not be unpacked: .*(?:No space left on device|Wrote only \d+ of \d+ bytes): make room first\.$/,
   );
   await machine.run('umount /opt/platform/.upgrade');
   await machine.run(`mkdir -p /var/lib/platform-api/upgrades && ${small('/var/lib/platform-api/upgrades', 4)}`);

@@ -86,15 +86,55 @@ remove_networks() {
   nft delete table inet "platform_$tag" 2>/dev/null || true
 }
 
+# left DATA: processes that outlive the service: what runs with the Node.js of a release, and applications, by what
+# watches over them and by their control groups, which may be beside that of the service (drivers/runtime/cgroup.ts).
+# Paths alone say nothing: a container on this machine may have the same.
+left() {
+  for exe in /proc/[0-9]*/exe; do
+    for node in "$PREFIX"/*/bin/node; do
+      [ ! "$exe" -ef "$node" ] || pid_of "$exe"
+    done
+  done
+  printf '%s\n' "$1/runtime/units/" | grep -lsFf - /proc/[0-9]*/cmdline | while read -r file; do
+    [ ! "${file%cmdline}root" -ef / ] || pid_of "$file"
+  done
+  for unit in "$1"/runtime/units/*/; do
+    name=$(basename "$unit")
+    cat /sys/fs/cgroup/platform/"$name"/cgroup.procs /sys/fs/cgroup/*/platform/"$name"/cgroup.procs 2>/dev/null || true
+  done
+}
+
+# pid_of FILE of /proc
+pid_of() {
+  pid=${1#/proc/}
+  echo "${pid%%/*}"
+}
+
+# stop_all DATA: applications outlive the service; here they end with it.
+stop_all() {
+  if [ -n "$systemd" ] && [ -e "$UNIT" ]; then
+    mkdir -p "/run/systemd/system/$(basename "$UNIT").d"
+    printf '[Service]\nKillMode=mixed\n' >"/run/systemd/system/$(basename "$UNIT").d/uninstall.conf"
+    systemctl daemon-reload
+    systemctl disable --quiet --now platform.service platform-upgrade.service
+    rm -r "/run/systemd/system/$(basename "$UNIT").d"
+  fi
+  turn=0
+  while [ $turn -lt 50 ]; do
+    pids=$(left "$1")
+    [ -n "$pids" ] || return 0
+    # shellcheck disable=SC2086 -- a list of numbers
+    kill -KILL $pids 2>/dev/null || true
+    turn=$((turn + 1))
+    sleep 0.1
+  done
+}
+
 remove() {
   data=$(setting PLATFORM_DATA_DIR "$DATA")
   [ -z "$purge" ] || [ "$purge" = "$data" ] || fail "the data are in $data, not in $purge: nothing was removed"
-  if [ -n "$systemd" ] && [ -e "$UNIT" ]; then
-    systemctl disable --quiet --now platform.service platform-upgrade.service
-    # Applications outlive the service: here they end with it.
-    systemctl kill --kill-whom=all --signal=SIGKILL platform.service 2>/dev/null || true
-    remove_networks "$data"
-  fi
+  stop_all "$data"
+  remove_networks "$data"
   rm -f "$UNIT" "$UPGRADE_UNIT" /usr/local/bin/platform /usr/local/bin/svc
   [ -z "$systemd" ] || systemctl daemon-reload
   rm -rf "$PREFIX"
@@ -154,6 +194,8 @@ install_files() {
     fail "$PREFIX has no room for the release; nothing was changed"
   }
   chown -R root:root "$PREFIX/.new"
+  # A power cut leaves it whole under its name, or not at all.
+  sync --file-system "$PREFIX/.new"
   rm -rf "$PREFIX/.old"
   [ ! -e "$PREFIX/$version" ] || mv "$PREFIX/$version" "$PREFIX/.old"
   mv "$PREFIX/.new" "$PREFIX/$version"
@@ -163,7 +205,8 @@ install_files() {
 
 link_version() {
   if [ "$(readlink "$PREFIX/current" 2>/dev/null)" != "$version" ]; then
-    ln -s "$version" "$PREFIX/.current"
+    # Over one that a kill has left, which would be followed.
+    ln -sfn "$version" "$PREFIX/.current"
     mv -T "$PREFIX/.current" "$PREFIX/current"
     changed=1
   fi
@@ -183,19 +226,20 @@ make_settings() {
   fi
   (
     umask 077
-    cat >"$CONFIG/platform.env" <<END
+    cat >"$CONFIG/platform.env.new" <<END
 # Settings of the platform: \`platform start --help\` lists all. Restart it after a change.
 PLATFORM_DATA_DIR=$DATA
 # Runs the embedded PostgreSQL.
 PLATFORM_POSTGRES_USER=platform
 END
     # The same words as in server/setup/settings_text.ts: a domain takes the place of the address.
-    [ -z "$listen" ] || cat >>"$CONFIG/platform.env" <<END
+    [ -z "$listen" ] || cat >>"$CONFIG/platform.env.new" <<END
 # Written by \`platform setup\`, which replaces these lines:
 HOST=$listen
 # End of what \`platform setup\` has written.
 END
   )
+  mv "$CONFIG/platform.env.new" "$CONFIG/platform.env"
 }
 
 # No option that gives the service a mount namespace of its own (Protect*, Private*): disks that it mounts are used by
@@ -252,11 +296,9 @@ END
 
 # install_unit FUNCTION FILE
 install_unit() {
+  # Needs no room on the disk where nothing differs: a way back may not fail for it.
+  if "$1" | cmp -s - "$2"; then return 0; fi
   "$1" >"$2.new"
-  if cmp -s "$2.new" "$2"; then
-    rm -f "$2.new"
-    return 0
-  fi
   mv "$2.new" "$2"
   changed=1
   [ -z "$systemd" ] || systemctl daemon-reload

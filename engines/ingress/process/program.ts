@@ -24,6 +24,8 @@ interface State {
   isSuccessor: boolean;
   /** The control plane that has it. */
   controller: Channel | null;
+  /** One that stops, and takes no more reports. */
+  held: Channel | null;
   served: Served | null;
   follow: Follow;
   isEnding: boolean;
@@ -33,7 +35,7 @@ interface State {
 export async function runIngressProcess(follow: Follow = ({ ingress }) => ingress): Promise<void> {
   const [directory = '', role] = process.argv.slice(2);
   const isSuccessor = role === 'successor';
-  await run({ directory, isSuccessor, controller: null, served: null, follow, isEnding: false });
+  await run({ directory, isSuccessor, controller: null, held: null, served: null, follow, isEnding: false });
 }
 
 async function run(state: State): Promise<void> {
@@ -69,8 +71,8 @@ function isBeingReplaced(state: State): boolean {
 }
 
 function report(state: State): void {
-  const { controller, served } = state;
-  const found = controller && served && reportOf(served);
+  const { controller, held, served } = state;
+  const found = controller && controller !== held && served && reportOf(served);
   if (found) controller.send('report', found);
 }
 
@@ -83,6 +85,10 @@ function handlersOf(state: State, channel: () => Channel): Handlers {
   return {
     hello: (): Greeting => greet(state, channel()),
     open: (settings: IngressProcessSettings) => open(state, settings),
+    hold() {
+      report(state);
+      state.held = channel();
+    },
     ...routeHandlers(served),
     ...zoneHandlers(served),
     startSuccessor: (program: Program) => handOver(program, state.directory, served()),

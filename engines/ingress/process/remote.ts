@@ -113,6 +113,7 @@ function ingressDriver(
     confirmRoutes: (ageMs) => send('confirmRoutes', ageMs),
     drain: (instanceId, ms) => answered(callAll(process, 'drain', instanceId, ms), ms + ANSWER_MS),
     takeTraffic: () => known.traffic.splice(0),
+    holdTraffic: () => answered(callAll(process, 'hold'), ANSWER_MS),
     forgetCertificate: (host) => send('forgetCertificate', host),
     close: async (graceMs) => {
       await stored?.flush();

@@ -5,6 +5,7 @@ import { rmSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { RemoteIngress } from '../../../engines/ingress/process/remote';
 import type { AccessLine, Certificate } from '../../../engines/ingress/ingress';
 import { openStoredZones } from '../../../server/agents/cdn/stored_zones';
@@ -78,6 +79,37 @@ test('routes, pins, drains, lines and traffic go through the process', async () 
   expect(counted.reduce((sum, { requests }) => sum + requests, 0)).toBe(lines.length);
   expect(ingress.takeTraffic()).toEqual([]);
   expect((await ask(front, { path: '/.well-known/acme-challenge/a-token' })).body).toBe('an answer');
+});
+
+test('every request is counted once, whoever replaces the control plane or the process', async () => {
+  const app = await startApp((_, response) => response.end('served'));
+  let [control, answered] = [await open(), 0];
+  const front = { port: control.ingress.ports.http };
+  control.ingress.replaceRoutes([routeOf([app])]);
+  const visit = async (): Promise<void> => {
+    const { status } = await ask(front);
+    if (status === 200) answered += 1;
+    expect(status).toBe(200);
+  };
+  await retryCheck(visit);
+  const counted = (): number => control.ingress.takeTraffic().reduce((sum, { requests }) => sum + requests, 0);
+  const load = setInterval(() => void visit(), 5);
+  await sleep(400);
+  let sum = 0;
+  for (const trustProxy of [0, 1, 1]) {
+    await control.ingress.holdTraffic!();
+    sum += counted();
+    // The last points are being written meanwhile.
+    await sleep(700);
+    expect(control.ingress.takeTraffic()).toEqual([]);
+    await bench.detach(control);
+    await sleep(200);
+    control = await open({ trustProxy });
+    control.ingress.replaceRoutes([routeOf([app])]);
+    await sleep(400);
+  }
+  clearInterval(load);
+  await retryCheck(async () => expect((sum += counted())).toBe(answered));
 });
 
 test('a control plane that is killed takes its reads and pins along: routes of the next one count', async () => {

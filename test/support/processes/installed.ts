@@ -7,6 +7,8 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { version } from '../../../package.json';
+import { hasProgram } from '../runner/has_program';
+import { named } from '../runner/programs';
 import { ROOT, WITHOUT_DISKS } from '../runner/repository';
 import { freePort } from './free_port';
 
@@ -14,6 +16,14 @@ const run = promisify(execFile);
 const SUPPORT = path.join(ROOT, 'test/support/processes');
 /** Of a machine that others keep busy: how long a state is waited for. */
 const STATE_LIMIT_MS = 600_000;
+
+export const canInstall = process.getuid?.() === 0 && ['unshare', 'nsenter', 'flock', 'tar'].every(hasProgram);
+/** `test` for what needs an installation. */
+export const installing = (): jest.It => (canInstall ? test : named(test.skip, ' (needs: root)')) as jest.It;
+
+/** For `archive`: a line before the others of the service. What an upgrade asks the program before still works. */
+export const startingWith = (line: string): string =>
+  `sed -i '1i if (process.argv.length < 3) { ${line} }' app/dist/server/main.js`;
 
 export interface Journal {
   from: string;
