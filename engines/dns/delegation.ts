@@ -222,8 +222,10 @@ function queryServer(
         // Not a response to this query.
       }
     });
-    // Accept responses from this server only.
-    socket.connect(port, address, () => socket.send(query));
+    // Accept responses from this server only. A callback would get the error of an address without a route in the place
+    // of the event above: whoever owns a zone chooses its addresses.
+    socket.once('connect', () => socket.send(query));
+    socket.connect(port, address);
     socket.once('close', () => clearTimeout(timer));
   }).finally(() => socket.close());
 }

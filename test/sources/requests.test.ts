@@ -37,3 +37,8 @@ test('addresses are judged by core/outbound alone', () => {
     resolving.filter((file) => /^drivers\/(?:source|image|monitor|notifier|git_provider|login)/.test(file)),
   ).toEqual([]);
 });
+
+test('errors of UDP come as an event: with a callback, connecting hands them to it, and sending then ends the process', () => {
+  const sockets = files.filter((file) => readSource(file).includes("from 'node:dgram'"));
+  expect(sockets.filter((file) => /\.connect\((?:[^()]|\([^()]*\))*=>/.test(readSource(file)))).toEqual([]);
+});
