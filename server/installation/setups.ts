@@ -75,7 +75,7 @@ function obstacle(): string | null {
 }
 
 /** @throws validation_failed on the field that is wrong */
-function planOf({ domain, apps_domain, email, ips }: DomainChoice, config: Config): Plan {
+function planOf({ domain, apps_domain, email, ips, name_server }: DomainChoice, config: Config): Plan {
   const given = (ips ?? []).map((text) => text.trim()).filter(Boolean);
   if (given.some((address) => !isIP(address))) throw wrong('ips', 'must be IP addresses');
   const addresses = given.length ? given.map(canonicalAddress) : lastingPublicAddresses();
@@ -86,7 +86,11 @@ function planOf({ domain, apps_domain, email, ips }: DomainChoice, config: Confi
     addresses,
     acmeDirectory: config.acmeDirectory ?? DEFAULT_DIRECTORY,
     acmeCaFile: config.acmeCaFile,
-    ...{ nameServer: hasNameServer(config), listen: nameServerAddresses(addresses), ports: USUAL_PORTS },
+    ...{
+      nameServer: name_server === true || hasNameServer(config),
+      listen: nameServerAddresses(addresses),
+      ports: USUAL_PORTS,
+    },
   };
   try {
     return setupPlanOf(choice, config);
@@ -132,7 +136,7 @@ function words(plan: Plan, { ips, email }: DomainChoice): string[] {
   ];
   const strange = given.find((word) => !/^--[a-z-]+=[A-Za-z0-9._+@:,-]+$/.test(word));
   if (strange !== undefined) throw wrong('email', 'has characters that only the command takes');
-  return given;
+  return plan.nameServer ? [...given, '--name-server'] : given;
 }
 
 function newRun(token_hash: string, address: string): SetupRun {

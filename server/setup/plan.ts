@@ -69,7 +69,7 @@ export function nameServerDomain(domain: string): string {
   return `dns.${domain}`;
 }
 
-/** Whether setup has given it a name server: another setup, of the page or without the option, does not take it away. */
+/** Whether setup has given it a name server: another setup without the option does not take it away. */
 export function hasNameServer({ baseUrl, dnsDomain }: Pick<Config, 'baseUrl' | 'dnsDomain'>): boolean {
   const { hostname } = new URL(baseUrl);
   return hostname.startsWith('platform.') && dnsDomain === nameServerDomain(hostname.replace('platform.', ''));
