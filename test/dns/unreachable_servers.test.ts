@@ -23,11 +23,11 @@ let asked = 0;
 beforeAll(async () => {
   root = createSocket('udp4', (message, peer) => {
     asked += 1;
-    const { id, questions } = packet.decode(message);
-    const ns = { type: 'NS', name: 'example.com', ttl: 60, data: 'ns.example.com' } as const;
-    const address = { type: 'A', name: 'ns.example.com', ttl: 60, data: glue } as const;
-    const referral = { type: 'response', id, questions, authorities: [ns], additionals: [address] } as const;
-    root.send(packet.encode(referral as packet.Packet), peer.port, peer.address);
+    const { id = 0, questions = [] } = packet.decode(message);
+    const ns: packet.Answer = { type: 'NS', name: 'example.com', ttl: 60, data: 'ns.example.com' };
+    const address: packet.Answer = { type: 'A', name: 'ns.example.com', ttl: 60, data: glue };
+    const referral: packet.Packet = { type: 'response', id, questions, authorities: [ns], additionals: [address] };
+    root.send(packet.encode(referral), peer.port, peer.address);
   });
   root.bind(0, '127.0.0.1');
   await once(root, 'listening');

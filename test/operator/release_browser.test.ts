@@ -105,5 +105,4 @@ it('the page gives the installation its domain, also when it is reloaded meanwhi
   await page.waitForURL(`${THERE}/installation`);
   await settled(page);
   await page.locator('tr', { hasText: '*.apps.example.com' }).getByText('issued').waitFor();
-  await page.screenshot({ path: path.join(tmpdir(), 'names_installation.png'), fullPage: true });
 });
