@@ -128,38 +128,50 @@ function Choice({ begun }: { begun(started: Started): void }) {
             hint="Where the certificate authority writes to. May be empty."
           />
         </div>
-        <details>
-          <summary>More</summary>
-          <div class="columns">
-            <Field
-              label="Domain of applications"
-              {...fields.of('apps_domain')}
-              placeholder={`apps.${fields.values.domain || 'example.com'}`}
-              hint="Better a domain of their own."
-            />
-            <Field
-              label="Public addresses"
-              {...fields.of('ips')}
-              hint="Of this machine, or of the router in front. Empty: those of its network."
-            />
-          </div>
-          <Check
-            label="One certificate for all applications"
-            name="name_server"
-            checked={hasServer}
-            onChange={(event) => setHasServer(event.currentTarget.checked)}
-            hint={
-              'Three more records let the name server of the platform prove the domain, and serve DNS zones. Port 53 ' +
-              'must be open. Without them each application has a certificate of its own.'
-            }
-          />
-        </details>
+        <More fields={fields} hasServer={hasServer} setHasServer={setHasServer} />
         <p>
           <button type="submit">{input ? 'Show the records again' : 'Show what it needs'}</button>
         </p>
       </form>
       {input && <Planned key={JSON.stringify(input)} input={input} obstacle={state.setup_obstacle} begun={begun} />}
     </>
+  );
+}
+
+interface MoreProps {
+  fields: Pick<ReturnType<typeof useFields<{ domain: string; apps_domain: string; ips: string }>>, 'values' | 'of'>;
+  hasServer: boolean;
+  setHasServer(value: boolean): void;
+}
+
+function More({ fields, hasServer, setHasServer }: MoreProps) {
+  return (
+    <details>
+      <summary>More</summary>
+      <div class="columns">
+        <Field
+          label="Domain of applications"
+          {...fields.of('apps_domain')}
+          placeholder={`apps.${fields.values.domain || 'example.com'}`}
+          hint="Better a domain of their own."
+        />
+        <Field
+          label="Public addresses"
+          {...fields.of('ips')}
+          hint="Of this machine, or of the router in front. Empty: those of its network."
+        />
+      </div>
+      <Check
+        label="One certificate for all applications"
+        name="name_server"
+        checked={hasServer}
+        onChange={(event) => setHasServer(event.currentTarget.checked)}
+        hint={
+          'Three more records let the name server of the platform prove the domain, and serve DNS zones. Port 53 must ' +
+          'be open. Without them each application has a certificate of its own.'
+        }
+      />
+    </details>
   );
 }
 
