@@ -96,11 +96,12 @@ export interface Probes {
   zone: {
     /**
      * Delegation of a zone in its parent; null where none of its servers responds. `own_parent`: the parent zone is
-     * delegated to this platform, which is not queried.
+     * delegated to this platform, which is not queried. `glue`: addresses of these name servers in the parent.
      */
     delegation(name: string): Promise<{
       name_servers: string[];
       ds_records: string[];
+      glue: string[];
       own_parent: { zone: string; name_servers: string[] } | null;
     } | null>;
     /** Records on the name servers listed by the parent, except those in `own`; null where none responds. */

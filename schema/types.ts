@@ -7050,6 +7050,8 @@ export type SetupInput = {
   email?: InputMaybe<Scalars['String']['input']>;
   /** Public addresses of the machine. */
   ips?: InputMaybe<Array<Scalars['String']['input']>>;
+  /** Serve DNS zones as well, with one certificate for all applications. A name server that is there stays. */
+  name_server?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 /** What a setup does. */

@@ -33,6 +33,7 @@ export interface DomainChoice {
   apps_domain?: string | null | undefined;
   email?: string | null | undefined;
   ips?: readonly string[] | null | undefined;
+  name_server?: boolean | null | undefined;
 }
 
 export interface DomainPlan {

@@ -36,6 +36,8 @@ const RESPONSE_BYTES_MAX = 1 << 20;
 const RETRY_AFTER_MAX_MS = 86_400_000;
 /** Of the certificate of the authority itself. */
 const CLOCK = /^CERT_(?:NOT_YET_VALID|HAS_EXPIRED)$/;
+/** Of a proxy, or of maintenance. */
+const PAGE = /^\s*</;
 const BAD_NONCE = 'urn:ietf:params:acme:error:badNonce';
 
 /** @param roots PEM, additional trusted roots. Its adapter rejects with a DriverError for each error response. */
@@ -88,12 +90,14 @@ async function send(url: string, roots: string | null, request: Sent): Promise<R
 }
 
 function requireSuccess({ status, headers, text }: Reply): void {
-  if (status >= 200 && status < 300) return;
+  const isPage = PAGE.test(text);
+  if (status >= 200 && status < 300 && !isPage) return;
   const pause = retryAfterMsOf(headers.get('retry-after'));
   const problem = parse(text);
   // acme-client retries with the nonce of this response (section 6.5).
   if (problem.type === BAD_NONCE) return;
   if (status === 429) throw toRefusal({ ...problem, type: 'rateLimited' }, pause);
+  if (isPage && status < 300) throw toOutage('it answers with a web page', pause);
   if (status >= 500 || !problem.type) throw Object.assign(toOutage(`status ${status}`, pause), { status });
   throw toRefusal(problem, pause);
 }

@@ -12,6 +12,8 @@ export interface Delegation {
   name_servers: string[];
   /** `key_tag algorithm digest_type DIGEST`, sorted. */
   ds_records: string[];
+  /** What the parent lists as addresses of these name servers; those of servers below the zone are needed there. */
+  glue: string[];
   /** The parent zone, where it is delegated to our own name servers: these are not queried. */
   own_parent: { zone: string; name_servers: string[] } | null;
 }
@@ -56,7 +58,8 @@ export async function readDelegation(
     const found = nameServersFor(zone, answer);
     if (found) {
       const digests = found.length ? await queryAnyServer(servers, port, zone, 'DS', signal) : null;
-      return { name_servers: found, ds_records: digests ? dsRecordsOf(digests) : [], own_parent: null };
+      const ds_records = digests ? dsRecordsOf(digests) : [];
+      return { name_servers: found, ds_records, glue: glueOf(found, answer), own_parent: null };
     }
     const referral = referralFor(zone, answer);
     if (isOwnByName(referral, options)) return ownParent(referral);
@@ -142,24 +145,28 @@ function isOwnByName({ name_servers }: Referral, { own }: DelegationOptions): bo
 }
 
 function ownParent(own_parent: Referral): Delegation {
-  return { name_servers: [], ds_records: [], own_parent };
+  return { name_servers: [], ds_records: [], glue: [], own_parent };
 }
 
 /** Addresses of the name servers in a referral: glue, or from the resolvers of the host. */
 async function addressesFor(
   { name_servers: names }: Referral,
-  { additionals = [] }: packet.DecodedPacket,
+  answer: packet.DecodedPacket,
   options: DelegationOptions,
 ): Promise<string[]> {
-  const glue = additionals.flatMap((found) =>
-    found.type === 'A' && names.includes(found.name.toLowerCase()) ? [found.data] : [],
-  );
+  const glue = glueOf(names, answer).filter((address) => isIP(address) === 4);
   if (glue.length) return glue;
   for (const name of names.slice(0, SERVERS_TRIED_MAX)) {
     const addresses = await addressesOf(name, options);
     if (addresses.length) return addresses;
   }
   throw new DriverError('transient', 'The servers of the parent zone have no addresses.');
+}
+
+function glueOf(names: readonly string[], { additionals = [] }: packet.DecodedPacket): string[] {
+  return additionals.flatMap((found) =>
+    (found.type === 'A' || found.type === 'AAAA') && names.includes(found.name.toLowerCase()) ? [found.data] : [],
+  );
 }
 
 async function addressesOf(name: string, { questions }: DelegationOptions): Promise<string[]> {
@@ -215,8 +222,10 @@ function queryServer(
         // Not a response to this query.
       }
     });
-    // Accept responses from this server only.
-    socket.connect(port, address, () => socket.send(query));
+    // Accept responses from this server only. A callback would get the error of an address without a route in the place
+    // of the event above: whoever owns a zone chooses its addresses.
+    socket.once('connect', () => socket.send(query));
+    socket.connect(port, address);
     socket.once('close', () => clearTimeout(timer));
   }).finally(() => socket.close());
 }

@@ -68,8 +68,10 @@ async function send({ address, port }: Secondary, message: Buffer, ms: number, s
   const late = new AbortController();
   const answered = new Promise<boolean>((resolve) => {
     socket.on('error', () => {});
-    socket.on('message', (answer) => resolve(answer.readUInt16BE(0) === message.readUInt16BE(0)));
-    socket.connect(port, address, () => socket.send(message, () => {}));
+    socket.on('message', (answer) => resolve(answer.subarray(0, 2).equals(message.subarray(0, 2))));
+    // A callback would get the error of an address without a route in the place of the event above.
+    socket.once('connect', () => socket.send(message, () => {}));
+    socket.connect(port, address);
   });
   const ends = sleep(ms, false, { signal: AbortSignal.any([signal, late.signal]) }).catch(() => false);
   try {

@@ -10,11 +10,12 @@ import type { DomainChoice, DomainPlan, InstallationControl } from '../../core/c
 import { run } from '../../core/process/command';
 import { findInstallation, installationOrNull, type Installation } from '../upgrade/installation';
 import { readJournal } from '../upgrade/journal';
+import { checkDelegations, delegationReader } from '../setup/check_delegations';
 import { checkRecords } from '../setup/check_records';
 import { parseDomain } from '../setup/domain';
 import { canonicalAddress, PUBLIC_RESOLVERS } from '../setup/lookup';
-import { lastingPublicAddresses } from '../setup/own_addresses';
-import { DEFAULT_DIRECTORY, setupPlanOf, USUAL_PORTS, type Plan } from '../setup/plan';
+import { lastingPublicAddresses, nameServerAddresses } from '../setup/own_addresses';
+import { DEFAULT_DIRECTORY, hasNameServer, setupPlanOf, USUAL_PORTS, type Plan } from '../setup/plan';
 import { serviceUnit } from '../setup/service_unit';
 import { settingsFileOf } from '../setup/settings_file';
 import { SetupError } from '../setup/setup_error';
@@ -31,8 +32,10 @@ export function setupsOf(config: Config): Setups {
     setupObstacle: obstacle,
     async planSetup(choice) {
       const plan = planOf(choice, config);
-      const names = await checkRecords(plan, config.dnsResolvers.length ? config.dnsResolvers : PUBLIC_RESOLVERS);
-      return shown(plan, names);
+      const resolvers = config.dnsResolvers.length ? config.dnsResolvers : PUBLIC_RESOLVERS;
+      const read = delegationReader(config, plan.domain, resolvers);
+      const checks = [checkRecords(plan, resolvers), checkDelegations(plan, resolvers, read)];
+      return shown(plan, (await Promise.all(checks)).flat());
     },
     async beginSetup(choice, tokenHash) {
       const plan = planOf(choice, config);
@@ -72,17 +75,22 @@ function obstacle(): string | null {
 }
 
 /** @throws validation_failed on the field that is wrong */
-function planOf({ domain, apps_domain, email, ips }: DomainChoice, config: Config): Plan {
-  const addresses = (ips ?? []).map((text) => text.trim()).filter(Boolean);
-  if (addresses.some((address) => !isIP(address))) throw wrong('ips', 'must be IP addresses');
+function planOf({ domain, apps_domain, email, ips, name_server }: DomainChoice, config: Config): Plan {
+  const given = (ips ?? []).map((text) => text.trim()).filter(Boolean);
+  if (given.some((address) => !isIP(address))) throw wrong('ips', 'must be IP addresses');
+  const addresses = given.length ? given.map(canonicalAddress) : lastingPublicAddresses();
   const choice = {
     domain: parsed('domain', domain),
     ...(apps_domain && { appsDomain: parsed('apps_domain', apps_domain) }),
     email: email ?? config.acmeEmail,
-    addresses: addresses.length ? addresses.map(canonicalAddress) : lastingPublicAddresses(),
+    addresses,
     acmeDirectory: config.acmeDirectory ?? DEFAULT_DIRECTORY,
     acmeCaFile: config.acmeCaFile,
-    ...{ nameServer: false, listen: [], ports: USUAL_PORTS },
+    ...{
+      nameServer: name_server === true || hasNameServer(config),
+      listen: nameServerAddresses(addresses),
+      ports: USUAL_PORTS,
+    },
   };
   try {
     return setupPlanOf(choice, config);
@@ -128,7 +136,7 @@ function words(plan: Plan, { ips, email }: DomainChoice): string[] {
   ];
   const strange = given.find((word) => !/^--[a-z-]+=[A-Za-z0-9._+@:,-]+$/.test(word));
   if (strange !== undefined) throw wrong('email', 'has characters that only the command takes');
-  return given;
+  return plan.nameServer ? [...given, '--name-server'] : given;
 }
 
 function newRun(token_hash: string, address: string): SetupRun {

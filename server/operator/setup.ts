@@ -8,10 +8,11 @@ import { loadKeyRing, secretBox } from '../../core/secrets';
 import { named } from '../../db/statement';
 import { readFirstStart } from '../first_boot';
 import { parseDomain } from '../setup/domain';
+import { delegationReader } from '../setup/check_delegations';
 import { followAddress, moveDefaultNames } from '../setup/follow_names';
 import { canonicalAddress, PUBLIC_RESOLVERS } from '../setup/lookup';
 import { lastingPublicAddresses, nameServerAddresses, ownAddresses } from '../setup/own_addresses';
-import { DEFAULT_DIRECTORY, setupPlanOf, USUAL_PORTS, type Choice } from '../setup/plan';
+import { DEFAULT_DIRECTORY, hasNameServer, setupPlanOf, USUAL_PORTS, type Choice, type Plan } from '../setup/plan';
 import { proofOf } from '../platform/setup_proof';
 import { openSetupJournal } from '../setup/setup_journal';
 import { serviceUnit } from '../setup/service_unit';
@@ -99,7 +100,7 @@ async function setup(input: Input, report: Report): Promise<Output> {
   const outcome = await setUpInstallation(
     choice,
     { checkOnly, force: input.has('force') },
-    partsOf(file, config, plan.platformHost, {
+    partsOf(file, config, plan, {
       report,
       signal: interrupted.signal,
       recordsWithinMs: recordsWithinMsOf(input),
@@ -155,7 +156,7 @@ function choiceOf(input: Input, config: Config): Choice {
     addresses,
     acmeDirectory: directory,
     acmeCaFile: caFile === undefined ? config.acmeCaFile : path.resolve(caFile),
-    nameServer: input.has('name-server'),
+    nameServer: input.has('name-server') || hasNameServer(config),
     listen: nameServerAddresses(addresses),
     ports: USUAL_PORTS,
   };
@@ -173,16 +174,18 @@ function addressesOf(text: string | undefined): string[] {
 function partsOf(
   file: string | null,
   config: Config,
-  platformHost: string,
+  { domain, platformHost }: Plan,
   own: Pick<Parts, 'report' | 'signal' | 'recordsWithinMs'>,
 ): Parts {
   const hasKey = config.secretKey !== null || existsSync(path.join(config.dataDir, 'secret-key'));
   const secrets = hasKey ? secretBox(loadKeyRing({ setting: config.secretKey, dataDir: config.dataDir })) : null;
+  const resolvers = config.dnsResolvers.length ? config.dnsResolvers : PUBLIC_RESOLVERS;
   return {
     settings: file === null ? null : openSettingsFile(file),
     service: file === null ? null : serviceUnit(),
     environment: process.env,
-    resolvers: config.dnsResolvers.length ? config.dnsResolvers : PUBLIC_RESOLVERS,
+    resolvers,
+    delegation: delegationReader(config, domain, resolvers),
     timeSources: config.dnsResolvers.length ? [] : TIME_SOURCES,
     interfaces: ownAddresses(),
     proof: (token) => (secrets ? proofOf(secrets, token) : null),

@@ -11,11 +11,13 @@ export interface NameCheck {
   addresses: readonly string[];
   /** A sentence for the operator. */
   detail: string;
+  /** Not an address is looked for, but an NS record. */
+  isDelegation?: boolean;
 }
 
 /** What is left to do, in as few sentences as there are mistakes. */
 export function textOfOpenRecords(open: readonly NameCheck[]): string {
-  const missing = open.filter(({ status }) => status === 'missing');
+  const missing = open.filter(({ status, isDelegation }) => status === 'missing' && !isDelegation);
   const names = missing.map(({ name }) => name);
   const all = `${names.slice(0, -1).join(', ')} and ${names.at(-1)} have no address yet: create the records.`;
   const details = open.filter((one) => names.length < 2 || !missing.includes(one)).map(({ detail }) => detail);

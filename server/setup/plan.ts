@@ -64,6 +64,17 @@ export function setupPlanOf(choice: Choice, config: Config): Plan {
   return { ...plan, records: recordsOf(plan), settings: settingsOf(plan, config) };
 }
 
+/** Below which its name servers have their names. */
+export function nameServerDomain(domain: string): string {
+  return `dns.${domain}`;
+}
+
+/** Whether setup has given it a name server: another setup without the option does not take it away. */
+export function hasNameServer({ baseUrl, dnsDomain }: Pick<Config, 'baseUrl' | 'dnsDomain'>): boolean {
+  const { hostname } = new URL(baseUrl);
+  return hostname.startsWith('platform.') && dnsDomain === nameServerDomain(hostname.replace('platform.', ''));
+}
+
 function hasStorage({ s3Port, rgwUrl }: Config): boolean {
   return s3Port !== 0 && rgwUrl === null;
 }
@@ -81,14 +92,14 @@ type Named = Omit<Plan, 'records' | 'settings'>;
 function recordsOf({ names, addresses, domain, appsDomain, nameServer }: Named): DnsRecord[] {
   const known = addresses.length ? addresses : [UNKNOWN_ADDRESS];
   // Not among the names that are checked: once it is delegated, only the name server itself answers for it.
-  const server = { name: `ns1.dns.${domain}`, purpose: 'name server' };
+  const server = { name: `ns1.${nameServerDomain(domain)}`, purpose: 'name server' };
   const hosts = [...names, ...(nameServer ? [server] : [])].flatMap(({ name, purpose }) =>
     known.map((value): DnsRecord => ({ name, type: isIPv6(value) ? 'AAAA' : 'A', value, purpose })),
   );
   if (!nameServer) return hosts;
   // Not all of the domain of applications: they are reached also while the name server is not.
   const delegated = {
-    [`dns.${domain}`]: 'DNS zones',
+    [nameServerDomain(domain)]: 'DNS zones',
     [`_acme-challenge.${appsDomain}`]: 'one certificate for all applications',
   };
   return [
@@ -120,7 +131,7 @@ function settingsOf(plan: Named, config: Config): Record<string, string> {
     ...(hasRegistry(config) && { REGISTRY_HOST: `registry.${domain}` }),
     ...(hasMail(config) && { SMTP_HOST: `mail.${domain}`, SMTP_LISTEN: everywhere }),
     ...(nameServer && {
-      DNS_DOMAIN: `dns.${domain}`,
+      DNS_DOMAIN: nameServerDomain(domain),
       DNS_LISTEN: plan.listen.join(','),
       ...(addresses.length && { DNS_IPS: addresses.join(',') }),
     }),

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { loadConfig, type Config } from '../../core/config';
 import { StartupError } from '../../core/startup_error';
 import { checkAuthority, readRoots } from './authority';
+import { checkDelegations, type ReadDelegation } from './check_delegations';
 import { caaProblem, checkRecords, textOfOpenRecords, type NameCheck } from './check_records';
 import { apiProblem, httpsProblem } from './https_ready';
 import { listenerOf } from './ports';
@@ -29,6 +30,7 @@ export interface Parts extends Pick<
   environment: Record<string, string | undefined>;
   resolvers: readonly string[];
   timeSources: readonly string[];
+  delegation: ReadDelegation;
   /** Addresses of the network interfaces of this machine. */
   interfaces: readonly string[];
   /** Address on which ports that are free answer the checks; default: all. */
@@ -163,11 +165,14 @@ async function check(plan: Plan, before: Config, parts: Parts): Promise<void> {
 }
 
 async function waitForRecords(plan: Plan, parts: Parts): Promise<NameCheck[]> {
-  const { resolvers, recordsWithinMs, signal, report, pollMs = POLL_MS } = parts;
+  const { resolvers, delegation, recordsWithinMs, signal, report, pollMs = POLL_MS } = parts;
   const told = new Map<string, string>();
   const end = performance.now() + recordsWithinMs;
   for (let remindedAt = performance.now(); ;) {
-    const names = await checkRecords(plan, resolvers);
+    const names = await Promise.all([
+      checkRecords(plan, resolvers),
+      checkDelegations(plan, resolvers, delegation),
+    ]).then((found) => found.flat());
     for (const { name, detail } of names)
       if (told.get(name) !== detail) {
         report(detail);

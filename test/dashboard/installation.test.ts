@@ -81,6 +81,16 @@ test('the page of the domain shows records, where names lead, and follows them',
   await expectGood();
 });
 
+test('a setup of which the service knows nothing any more gives way to the form', async () => {
+  const { page } = window;
+  await visit(page, '/installation');
+  const stored = { token: 'set_forgotten', address: 'https://platform.example.com' };
+  await page.evaluate(`localStorage.setItem('setup', ${JSON.stringify(JSON.stringify(stored))})`);
+  await visit(page, '/installation/domain');
+  await page.getByRole('button', { name: 'Show what it needs' }).waitFor();
+  expect(await page.evaluate(`localStorage.getItem('setup')`)).toBeNull();
+});
+
 test('who is no operator finds neither link nor page', async () => {
   const other = await openWindow(service);
   await signIn(other, 'tenant@example.org');

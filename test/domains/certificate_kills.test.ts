@@ -69,13 +69,15 @@ described('with an authority', () => {
       [...OWN, WILDCARD, served.cdn, served.domain],
     ]);
 
-  /** Makes a renewal due, as if its moment had come. */
-  const renew = (name: string): Promise<unknown> =>
-    service.sql(
-      `update certificates set renewal = $2, attempts = 0, next_at = now(), lease_until = null, lease_owner = null
-        where id = $1`,
+  /** Makes a renewal due, as if its moment had come: what was ordered before is older than an hour, and a day. */
+  async function renew(name: string): Promise<void> {
+    await service.sql(`update certificate_orders set created_at = created_at - interval '1 hour'`);
+    await service.sql(
+      `update certificates set renewal = $2, issued_at = issued_at - interval '1 day', attempts = 0, next_at = now(),
+        lease_until = null, lease_owner = null where id = $1`,
       [name, JSON.stringify({ start: PAST, end: PAST, at: PAST, ask_at: '2999-01-01T00:00:00.000Z' })],
     );
+  }
 
   /** Kills the worker at this request, starts another one, and waits for the renewed certificate. */
   async function killAt(when: 'before' | 'after', step: string, name: string): Promise<number> {

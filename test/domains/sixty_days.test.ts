@@ -3,14 +3,13 @@
 // host name of its own and a custom domain, asked for all the time. Days pass by moving what is stored into the past;
 // the authority suggests times of renewal in that time.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { OWN, openPlatformSite, type PlatformSite } from '../support/ingress/platform_site';
+import { OWN, openPlatformSite, passTime, type PlatformSite } from '../support/ingress/platform_site';
 import { needs } from '../support/runner/programs';
 import { startService, type TestService } from '../support/service';
 import { waitFor } from '../support/wait_for';
 
 jest.setTimeout(900_000);
 
-const HOUR_MS = 3_600_000;
 const STEP_HOURS = 12;
 const LIFE_DAYS = 6;
 const DAYS = 60;
@@ -37,35 +36,7 @@ described('with an authority', () => {
     await site?.close();
   });
 
-  /** Nothing is being worked on, and nothing is due. */
-  const settled = (): Promise<unknown> =>
-    waitFor(
-      'the rows',
-      async () => {
-        const rows = await service.sql(
-          'select 1 from certificates where next_at <= now() or lease_owner is not null limit 1',
-        );
-        return rows.length === 0;
-      },
-      60_000,
-    );
-
-  /** Lets time pass. Stored times and those of the authority move by the same. */
-  async function pass(hours: number): Promise<void> {
-    const by = `interval '${hours} hours'`;
-    const earlier = (field: string): string =>
-      `case when renewal ? '${field}' then jsonb_build_object('${field}',
-        to_char(((renewal ->> '${field}')::timestamptz - ${by}) at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
-        else '{}' end`;
-    const fields = ['start', 'end', 'at', 'ask_at'].map(earlier).join(' || ');
-    await service.sql(`update certificates set issued_at = issued_at - ${by}, expires_at = expires_at - ${by},
-      next_at = next_at - ${by}, reason_since = reason_since - ${by},
-      renewal = case when renewal is null then null else renewal || ${fields} end`);
-    await service.sql(`update certificate_orders set created_at = created_at - ${by}`);
-    site.authority.elapsedMs += hours * HOUR_MS;
-    await service.sql(`select pg_notify('due', 'certificates')`);
-    await settled();
-  }
+  const pass = (hours: number): Promise<void> => passTime(service, site.authority, hours);
 
   const lacking = (): Promise<{ id: string }[]> =>
     service.sql(
@@ -75,7 +46,7 @@ described('with an authority', () => {
 
   test('all names are served without a gap, and with no more orders than needed', async () => {
     await waitFor('the first certificates', async () => (await lacking()).length === 0, 120_000);
-    await settled();
+    await pass(0);
     const [problems, serials] = [[] as string[], new Map<string, Set<string>>()];
     let watching = true;
     const watch = (async () => {

@@ -3,10 +3,14 @@
 import { once } from 'node:events';
 import http from 'node:http';
 import { createServer, type AddressInfo, type Server } from 'node:net';
+import { loadConfig } from '../../core/config';
+import { checkDelegations, delegationReader } from '../../server/setup/check_delegations';
 import { setUpInstallation, type Parts } from '../../server/setup/set_up';
-import type { Choice } from '../../server/setup/plan';
+import { setupPlanOf, type Choice } from '../../server/setup/plan';
+import { startDnsParent } from '../support/dns/dns_parent';
 import { startDnsServer, type DnsServer } from '../support/dns/dns_server';
 import { freePort } from '../support/processes/free_port';
+import { needs } from '../support/runner/programs';
 
 const HERE = '127.0.0.1';
 const ELSEWHERE = '127.0.0.9';
@@ -19,6 +23,7 @@ let directory: Record<string, unknown>;
 let answer: (response: http.ServerResponse) => void;
 let choice: Choice;
 let reported: string[];
+let delegations: Record<string, Awaited<ReturnType<Parts['delegation']>>>;
 const opened: Server[] = [];
 
 beforeEach(async () => {
@@ -39,6 +44,7 @@ beforeEach(async () => {
     ports: { http: await freePort(), tls: await freePort() },
   };
   reported = [];
+  delegations = {};
 });
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((server) => new Promise((resolve) => server.close(resolve))));
@@ -66,6 +72,7 @@ function check(more: Partial<Parts> = {}): Promise<string> {
   const parts: Parts = {
     ...{ settings: null, service: null, environment: { SMTP_PORTS: String(choice.ports.tls) } },
     ...{ resolvers: [dns.address, other.address], timeSources: [], interfaces: [HERE] },
+    delegation: async (name) => delegations[name] ?? null,
     ...{ proof: () => null, move: async () => 0, follow: async () => [], recordsWithinMs: 0, pollMs: 20 },
     ...{ report: (line) => void reported.push(line), signal: new AbortController().signal },
     certificateError: async () => null,
@@ -185,6 +192,98 @@ describe('names', () => {
     dns.set('example.com', 'CAA', ['issue other.example', 'issue ca.example']);
     expect(await check({ resolvers: [dns.address] })).toBe('checked');
   });
+});
+
+describe('the name server', () => {
+  const server = ['ns1.dns.example.com'];
+  const delegated = (name_servers: string[], glue = [HERE]) => ({
+    ...{ name_servers, glue, ds_records: [], own_parent: null },
+  });
+  const refused = async (reason: string): Promise<void> => {
+    const failure = (await check().catch((error: Error) => error)) as Error;
+    expect(failure.message).toBe(`${reason} Nothing was changed.`);
+  };
+  beforeEach(() => {
+    choice = { ...choice, nameServer: true };
+    delegations = {
+      'dns.example.com': delegated(server),
+      '_acme-challenge.apps.example.com': delegated(server, []),
+    };
+  });
+
+  test('is in order where both names are delegated to it, or nobody above them answers', async () => {
+    expect(await check()).toBe('checked');
+    expect(reported).toContain('_acme-challenge.apps.example.com is delegated to ns1.dns.example.com.');
+    delegations = {};
+    expect(await check()).toBe('checked');
+    expect(reported).toContain('It is not known whether dns.example.com is delegated: no server above it answered.');
+  });
+  test('to which the challenges are not delegated is told so before any order', async () => {
+    delegations['_acme-challenge.apps.example.com'] = delegated([]);
+    await refused(
+      '_acme-challenge.apps.example.com is not delegated yet: create its NS record, with the value ' +
+        'ns1.dns.example.com.',
+    );
+  });
+  test('beside another one, or instead of which another one answers', async () => {
+    delegations['_acme-challenge.apps.example.com'] = delegated(['ns.other.example', ...server]);
+    await refused(
+      '_acme-challenge.apps.example.com is delegated to ns.other.example as well: remove these NS records.',
+    );
+    delegations['_acme-challenge.apps.example.com'] = delegated(['ns.other.example']);
+    await refused(
+      '_acme-challenge.apps.example.com is delegated to ns.other.example. Its NS record must have the value ' +
+        'ns1.dns.example.com.',
+    );
+  });
+  test('has an address in the zone above, and it is that of this machine', async () => {
+    delegations['dns.example.com'] = delegated(server, []);
+    await refused(
+      'ns1.dns.example.com has no address yet: create the record, beside the NS record of dns.example.com.',
+    );
+    delegations['dns.example.com'] = delegated(server, [ELSEWHERE]);
+    await refused('ns1.dns.example.com leads to 127.0.0.9, which is not this machine. It must lead to 127.0.0.1.');
+    for (const one of [dns, other]) one.set('ns1.dns.example.com', 'A', [HERE]);
+    delegations['dns.example.com'] = delegated(server, []);
+    expect(await check()).toBe('checked');
+  });
+  test('is named in one breath with names that lack an address', async () => {
+    delegations['dns.example.com'] = delegated([]);
+    for (const one of [dns, other]) one.set('s3.example.com', 'A', []);
+    await refused(
+      's3.example.com has no address yet: create the record. dns.example.com is not delegated yet: create its NS ' +
+        'record, with the value ns1.dns.example.com.',
+    );
+  });
+});
+
+needs('named').test('what BIND lists above the names is what is judged', async () => {
+  const parent = await startDnsParent('com', await freePort());
+  const config = { ...loadConfig({}), dnsRoots: [parent.address] };
+  const found = async (): Promise<string[]> => {
+    const plan = setupPlanOf({ ...choice, nameServer: true }, config);
+    const read = delegationReader(config, 'example.com', [dns.address]);
+    return (await checkDelegations(plan, [dns.address], read)).map(({ status, detail }) => `${status}: ${detail}`);
+  };
+  const server = ['ns1.dns.example.com'];
+  try {
+    expect(await found()).toEqual([
+      'missing: dns.example.com is not delegated yet: create its NS record, with the value ns1.dns.example.com.',
+      expect.stringMatching(/^missing: _acme-challenge\.apps\.example\.com is not delegated yet/),
+    ]);
+    await parent.delegate('_acme-challenge.apps.example.com', server);
+    await parent.delegate('dns.example.com', server, [], [ELSEWHERE]);
+    expect((await found())[0]).toBe(
+      'wrong: ns1.dns.example.com leads to 127.0.0.9, which is not this machine. It must lead to 127.0.0.1.',
+    );
+    await parent.delegate('dns.example.com', server, [], [HERE]);
+    expect(await found()).toEqual([
+      'ok: dns.example.com is delegated to ns1.dns.example.com.',
+      'ok: _acme-challenge.apps.example.com is delegated to ns1.dns.example.com.',
+    ]);
+  } finally {
+    await parent.close();
+  }
 });
 
 describe('what answers at the names', () => {

@@ -4,7 +4,7 @@ import os from 'node:os';
 import { loadConfig } from '../../core/config';
 import { parseDomain } from '../../server/setup/domain';
 import { nameServerAddresses, ownAddresses } from '../../server/setup/own_addresses';
-import { setupPlanOf, type Choice } from '../../server/setup/plan';
+import { hasNameServer, setupPlanOf, type Choice } from '../../server/setup/plan';
 import { recordTable, zoneLines } from '../../server/setup/record_text';
 import { conflictsWith, readSettings, withSettings } from '../../server/setup/settings_text';
 
@@ -86,6 +86,10 @@ test('what is off needs no name, and an own name server is delegated to', () => 
   expect(recordTable(plan.records, 'example.com')).toMatch(/^ {2}\*\.apps\.example\.net\. +A /m);
   expect(plan.settings).toMatchObject({ DNS_DOMAIN: 'dns.example.com', DNS_LISTEN: '192.0.2.1' });
   expect(plan.settings.S3_URL).toBeUndefined();
+  // A later setup keeps it.
+  expect(
+    [plan.settings, { BASE_URL: 'https://platform.example.com' }].map((set) => hasNameServer(loadConfig(set))),
+  ).toEqual([true, false]);
 });
 
 test('a name server listens at the addresses of its records, behind NAT at all, never at one of the link', () => {

@@ -51,7 +51,14 @@ function run(more: Partial<Parts> = {}): ReturnType<typeof setUpInstallation> {
   reported.length = 0;
   const parts: Parts = {
     ...{ settings: openSettingsFile(service.envFile), service, environment: {}, resolvers: [dns.address] },
-    ...{ timeSources: [], interfaces: [HERE], proof: () => null, recordsWithinMs: 0, httpsWithinMs: 3_000 },
+    ...{
+      delegation: async () => null,
+      timeSources: [],
+      interfaces: [HERE],
+      proof: () => null,
+      recordsWithinMs: 0,
+      httpsWithinMs: 3_000,
+    },
     move: (settings) => onDatabase((sql) => moveDefaultNames(sql, settings)),
     follow: (settings, now) => onDatabase((sql) => followAddress(sql, settings, now)),
     report: (line) => void reported.push(line),
@@ -171,7 +178,8 @@ tls.test('the names of a running ingress are checked by its own answer', async (
       { checkOnly: true, force: false },
       {
         ...{ settings: openSettingsFile(service.envFile), service, environment: {}, resolvers: [dns.address] },
-        ...{ timeSources: [], interfaces: [HERE], recordsWithinMs: 0, proof: (token) => proofOf(secrets, token) },
+        ...{ delegation: async () => null, timeSources: [], interfaces: [HERE], recordsWithinMs: 0 },
+        ...{ proof: (token) => proofOf(secrets, token) },
         ...{ move: async () => 0, follow: async () => [], report: () => {}, signal: new AbortController().signal },
         certificateError: async () => null,
       },

@@ -37,3 +37,9 @@ test('addresses are judged by core/outbound alone', () => {
     resolving.filter((file) => /^drivers\/(?:source|image|monitor|notifier|git_provider|login)/.test(file)),
   ).toEqual([]);
 });
+
+// With a callback, connecting hands errors to it: sending then throws where nobody catches it, and the process ends.
+test('sockets of datagrams are connected without a callback', () => {
+  const sockets = files.filter((file) => readSource(file).includes("from 'node:dgram'"));
+  expect(sockets.filter((file) => /\.connect\((?:[^()]|\([^()]*\))*=>/.test(readSource(file)))).toEqual([]);
+});

@@ -8,8 +8,11 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 const RENEW_BEFORE_MS = 30 * DAY_MS;
-/** An authority that suggests a later time than this part of the life before the end is not heeded. */
-const LATEST_PART = 1 / 10;
+/** A tenth before its owner is warned (models/domains/certificate/expiry_warnings.ts): not later than this. */
+const LATEST_PART = 0.33;
+const LATEST_MS = 1.1 * 14 * DAY_MS;
+/** An authority may say of each new certificate that it is to be renewed at once: not before this, or a day. */
+const EARLIEST_PART = 0.1;
 
 /** Asks the authority if it is time to; what it has said before where it gives no answer. */
 export async function askRenewal(
@@ -52,7 +55,12 @@ export function isDue(row: CertificateRow, driver: CertificateDriver): boolean {
 /** Without a suggestion at two thirds of the lifetime, or 30 days before its end, whichever is later. */
 function renewalAt({ issued_at, expires_at, renewal }: Valid & { renewal: Renewal | null }): number {
   const [from, to] = [Date.parse(issued_at ?? ''), Date.parse(expires_at ?? '')];
-  if (renewal?.at) return Math.min(Date.parse(renewal.at), to - (to - from) * LATEST_PART);
+  if (renewal?.at) {
+    const lifeMs = to - from;
+    const earliest = from + Math.min(lifeMs * EARLIEST_PART, DAY_MS);
+    const latest = to - Math.min(lifeMs * LATEST_PART, LATEST_MS);
+    return Math.min(Math.max(Date.parse(renewal.at), earliest), latest);
+  }
   return to - Math.min((to - from) / 3, RENEW_BEFORE_MS);
 }
 

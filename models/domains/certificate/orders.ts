@@ -59,6 +59,13 @@ const HOUR_MS = 3_600_000;
 const WEEK_MS = 7 * 24 * HOUR_MS;
 /** Orders that wait look again at least so often: another authority may have been set, or a limit raised. */
 const LOOK_MS = HOUR_MS;
+/** A clock that is wrong makes every certificate look like an old one, and an authority may say so of a new one. */
+const ISSUED_PER_HOUR: Rule = {
+  windowMs: HOUR_MS,
+  max: 5,
+  counts: () => true,
+  reason: 'Five certificates of the name were issued within an hour. Compare the clock of this machine with others.',
+};
 /** No account gets less than its part of so many, however many there are: most order nothing. */
 const ACCOUNTS_MAX = 4;
 
@@ -67,6 +74,10 @@ const RECENT = named(`select hostname, registered_domain, is_renewal, outcome, a
     (extract(epoch from now() - created_at) * 1000)::float8 as age_ms
   from certificate_orders where authority = $1 and created_at > now() - interval '7 days'
     and (registered_domain = $2 or created_at > now() - interval '3 hours') order by created_at`);
+const ISSUED = named(`select hostname, registered_domain, is_renewal, outcome, account_id,
+    (extract(epoch from now() - created_at) * 1000)::float8 as age_ms
+  from certificate_orders where authority = $1 and hostname = $2 and outcome = 'issued'
+    and created_at > now() - interval '1 hour' order by created_at`);
 const OPEN = named(`select 1 from certificate_orders where hostname = $1 and authority = $2 and outcome = 'open'`);
 const INSERT = named(`insert into certificate_orders (authority, hostname, registered_domain, is_renewal, account_id)
   values ($1, $2, $3, $4, $5)`);
@@ -88,6 +99,8 @@ export async function admitOrder(database: Session, order: NewOrder, limits: Lim
   return database.transaction(async (sql) => {
     await sql.query(LOCK, []);
     if ((await sql.query(OPEN, [hostname, authority])).length) return null;
+    const tooMany = waitingFor(ISSUED_PER_HOUR, await sql.query<Order>(ISSUED, [authority, hostname]));
+    if (tooMany) return tooMany;
     const [tenant = null] = await sql.query<Tenant>(TENANT, [hostname]);
     if (limits && !isAnnounced) {
       const recent = await sql.query<Order>(RECENT, [authority, domain]);

@@ -13,7 +13,8 @@ import type { Browser, Page, Playwright } from './playwright';
 const DASHBOARD = path.join(ROOT, 'clients/dashboard');
 const PLAYWRIGHT = path.join(ROOT, 'node_modules/playwright-core');
 const AXE = path.join(ROOT, 'node_modules/axe-core/axe.min.js');
-const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
+/** A test may put a program of its own in its place before the first window. */
+const chromiumProgram = (): string => process.env.CHROMIUM ?? '/usr/bin/chromium';
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
 export const PASSWORD = 'a long enough password';
 export const WIDTHS = [320, 768, 1440];
@@ -31,7 +32,7 @@ export interface Window {
 
 /** The tests of a file are skipped by name, outside of CI, where the browser is missing. */
 export function fileNeedsChromium(): void {
-  if (hasProgram('chromium') || existsSync(CHROMIUM) || process.env.CI) return;
+  if (hasProgram('chromium') || existsSync(chromiumProgram()) || process.env.CI) return;
   const skipped = named(test.skip, ' (needs: chromium)');
   Object.assign(globalThis, { test: skipped, it: skipped, beforeAll: () => {}, afterAll: () => {} });
 }
@@ -79,7 +80,7 @@ export async function openWindow(service: Pick<TestService, 'url'>, options: obj
   const { chromium } = (await import(PLAYWRIGHT)) as Playwright;
   // Names of examples are on this machine.
   const args = ['--no-sandbox', '--host-resolver-rules=MAP *.example.com 127.0.0.1'];
-  browser ??= await chromium.launch({ executablePath: CHROMIUM, args });
+  browser ??= await chromium.launch({ executablePath: chromiumProgram(), args });
   const context = await browser.newContext({
     baseURL: service.url,
     viewport: { width: 1280, height: 800 },

@@ -9,15 +9,15 @@ import { Resolver } from 'node:dns/promises';
 export interface DnsParent {
   /** Of `dnsRoots`. */
   address: string;
-  /** What the parent lists for a child: its name servers, and DS records as in a zone file. */
-  delegate(child: string, nameServers: string[], ds?: string[]): Promise<void>;
+  /** What the parent lists for a child: its name servers, DS records as in a zone file, and the servers' addresses. */
+  delegate(child: string, nameServers: string[], ds?: string[], glue?: string[]): Promise<void>;
   close(): Promise<void>;
 }
 
 /** @param apex name of the parent zone, such as example.com */
 export async function startDnsParent(apex: string, port: number): Promise<DnsParent> {
   const directory = mkdtempSync(path.join(tmpdir(), 'dns-parent-'));
-  const children = new Map<string, { nameServers: string[]; ds: string[] }>();
+  const children = new Map<string, Child>();
   let serial = 1;
   const write = (): void => writeFileSync(path.join(directory, 'zone'), zoneFile(apex, serial, children));
   write();
@@ -36,8 +36,8 @@ export async function startDnsParent(apex: string, port: number): Promise<DnsPar
   await served();
   return {
     address: `127.0.0.1:${port}`,
-    async delegate(child, nameServers, ds = []) {
-      children.set(child, { nameServers, ds });
+    async delegate(child, nameServers, ds = [], glue = []) {
+      children.set(child, { nameServers, ds, glue });
       serial += 1;
       write();
       server.kill('SIGHUP');
@@ -66,14 +66,17 @@ zone "${apex}" { type primary; file "${directory}/zone"; };
 `;
 }
 
-function zoneFile(
-  apex: string,
-  serial: number,
-  children: Map<string, { nameServers: string[]; ds: string[] }>,
-): string {
-  const lines = [...children].flatMap(([child, { nameServers, ds }]) => [
+interface Child {
+  nameServers: string[];
+  ds: string[];
+  glue: string[];
+}
+
+function zoneFile(apex: string, serial: number, children: Map<string, Child>): string {
+  const lines = [...children].flatMap(([child, { nameServers, ds, glue }]) => [
     ...nameServers.map((name) => `${child}. IN NS ${name}.`),
     ...ds.map((record) => `${child}. IN DS ${record}`),
+    ...glue.flatMap((address) => nameServers.map((name) => `${name}. IN A ${address}`)),
   ]);
   return [
     `$TTL 60`,

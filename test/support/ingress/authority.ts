@@ -13,9 +13,19 @@ export interface Authority {
   elapsedMs: number;
   /** Orders that it has accepted so far. */
   placed: number;
+  /** What it answers to a request in the place of the authority; null: nothing else. */
+  answer(path: string, method: string): BadAnswer | null;
+  /** The body of an answer as it comes back. */
+  alter(path: string, body: Buffer): Buffer | string;
   /** Before a request reaches the authority, and before its answer comes back. */
   on(when: 'before' | 'after', path: string): Promise<void> | void;
   close(): Promise<void>;
+}
+
+export interface BadAnswer {
+  status: number;
+  headers?: Record<string, string>;
+  body?: string;
 }
 
 const RENEWAL = /renewalInfo\/(.+)$/;
@@ -56,18 +66,21 @@ export async function openAuthority(pebble: Pebble): Promise<Authority> {
       void (async () => {
         const path = request.url ?? '/';
         if (self.isAway) return response.writeHead(503).end();
+        const bad = self.answer(path, request.method ?? '');
+        if (bad) return response.writeHead(bad.status, bad.headers).end(bad.body);
         await self.on('before', path);
         const { answer, body } = await forward(request);
         if (path === '/order-plz' && answer.statusCode === 201) self.placed += 1;
         await self.on('after', path);
         const { 'content-length': _length, ...headers } = answer.headers;
-        response.writeHead(answer.statusCode ?? 500, headers).end(moved(path, body));
+        response.writeHead(answer.statusCode ?? 500, headers).end(self.alter(path, moved(path, body)));
       })().catch(() => response.destroy()),
   );
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const self: Authority = {
     directory: `https://127.0.0.1:${(server.address() as AddressInfo).port}/dir`,
     ...{ isAway: false, elapsedMs: 0, placed: 0, on: () => undefined },
+    ...{ answer: () => null, alter: (_, body) => body },
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

@@ -3,7 +3,8 @@
 import { connect } from 'node:tls';
 import { startDnsParent, type DnsParent } from '../dns/dns_parent';
 import { freePort } from '../processes/free_port';
-import type { Answer } from '../service';
+import type { Answer, TestService } from '../service';
+import { waitFor } from '../wait_for';
 import { openAuthority, type Authority } from './authority';
 import { openPebble, type Pebble } from './pebble';
 import { withConfig } from '../config';
@@ -83,4 +84,33 @@ export async function openPlatformSite(validSeconds: number): Promise<PlatformSi
       await parent.close();
     },
   };
+}
+
+const HOUR_MS = 3_600_000;
+
+/** Lets time pass: stored times and those of the authority move by the same. Resolves when nothing is due. */
+export async function passTime(service: TestService, authority: Authority, hours: number): Promise<void> {
+  const by = `interval '${hours} hours'`;
+  const earlier = (field: string): string =>
+    `case when renewal ? '${field}' then jsonb_build_object('${field}',
+      to_char(((renewal ->> '${field}')::timestamptz - ${by}) at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+      else '{}' end`;
+  const fields = ['start', 'end', 'at', 'ask_at'].map(earlier).join(' || ');
+  await service.sql(`update certificates set issued_at = issued_at - ${by}, expires_at = expires_at - ${by},
+    next_at = next_at - ${by}, reason_since = reason_since - ${by},
+    renewal = case when renewal is null then null else renewal || ${fields} end`);
+  await service.sql(`update certificate_orders set created_at = created_at - ${by}`);
+  await service.sql(`update acme_accounts set paused_until = paused_until - ${by}`);
+  authority.elapsedMs += hours * HOUR_MS;
+  await service.sql(`select pg_notify('due', 'certificates')`);
+  await waitFor(
+    'the rows',
+    async () => {
+      const rows = await service.sql(
+        'select 1 from certificates where next_at <= now() or lease_owner is not null limit 1',
+      );
+      return rows.length === 0;
+    },
+    60_000,
+  );
 }

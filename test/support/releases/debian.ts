@@ -61,13 +61,18 @@ export async function debianRoot(suite = 'bookworm'): Promise<string> {
 export interface Machine {
   /** A script of bash, as root. @throws Error with what it wrote, where it fails */
   run(script: string): Promise<string>;
+  /** Its first process, as this machine numbers it. */
+  leader: number;
   /** Where its files are on this machine. */
   root: string;
   remove(): Promise<void>;
 }
 
-/** A machine with the network of this one. What it writes is in memory, and gone with it. */
-export async function bootDebian(home: string, name: string): Promise<Machine> {
+/**
+ * What it writes is in memory, and gone with it.
+ * @param network that of this machine, or one of its own, which has a loopback interface alone
+ */
+export async function bootDebian(home: string, name: string, network: 'shared' | 'own' = 'shared'): Promise<Machine> {
   const lower = await debianRoot();
   const [scratch, root] = [path.join(home, name), path.join(home, name, 'root')];
   fs.mkdirSync(scratch, { recursive: true });
@@ -76,6 +81,7 @@ export async function bootDebian(home: string, name: string): Promise<Machine> {
   const layers = `lowerdir=${lower},upperdir=${scratch}/upper,workdir=${scratch}/work`;
   await run('mount', ['-t', 'overlay', 'overlay', '-o', layers, root]);
   const words = ['--quiet', '--register=no', '--keep-unit', `--machine=${name}`, '-D', root, '--boot'];
+  if (network === 'own') words.push('--private-network');
   const nspawn = spawn('systemd-nspawn', words, { stdio: ['ignore', 'ignore', 'inherit'] });
   const ended = new Promise((resolve) => nspawn.on('close', resolve));
   const remove = async (): Promise<void> => {
@@ -84,7 +90,7 @@ export async function bootDebian(home: string, name: string): Promise<Machine> {
     for (const mount of [root, scratch]) await run('umount', ['--lazy', mount]);
   };
   try {
-    return { run: await shellOf(nspawn.pid as number), root, remove };
+    return { ...(await shellOf(nspawn.pid as number)), root, remove };
   } catch (error) {
     await remove();
     throw error;
@@ -92,7 +98,7 @@ export async function bootDebian(home: string, name: string): Promise<Machine> {
 }
 
 /** A shell in the namespaces of its first process, when systemd has started everything. */
-async function shellOf(nspawn: number): Promise<Machine['run']> {
+async function shellOf(nspawn: number): Promise<Pick<Machine, 'run' | 'leader'>> {
   for (const end = Date.now() + BOOT_MS; ; await sleep(200)) {
     const [leader] = fs.readFileSync(`/proc/${nspawn}/task/${nspawn}/children`, 'utf8').trim().split(' ');
     const env = {
@@ -108,7 +114,7 @@ async function shellOf(nspawn: number): Promise<Machine['run']> {
       return ran.stdout;
     };
     const state = leader ? await shell('systemctl is-system-running || true').catch(() => '') : '';
-    if (/^(running|degraded)/.test(state)) return shell;
+    if (/^(running|degraded)/.test(state)) return { run: shell, leader: Number(leader) };
     if (Date.now() > end) throw new Error(`systemd is ${state.trim() || 'not there'} after a minute`);
   }
 }

@@ -180,17 +180,8 @@ function Certificates({
       )}
       {certificates.length > 0 && (
         <Table label="Certificates of the platform" head={['Name', 'State', 'Ends']}>
-          {certificates.map(({ hostname, expires_at, reason, needs_attention }) => (
-            <tr key={hostname}>
-              <th scope="row">{hostname}</th>
-              <td>
-                <Status value={certificateState(expires_at, needs_attention)} />
-                {reason && <small class="reason">{reason}</small>}
-              </td>
-              <td>
-                <Ago time={expires_at} />
-              </td>
-            </tr>
+          {certificates.map((certificate) => (
+            <CertificateRow key={certificate.hostname} {...certificate} />
           ))}
         </Table>
       )}
@@ -200,6 +191,28 @@ function Certificates({
         </p>
       )}
     </Section>
+  );
+}
+
+const UNPROVEN =
+  'Its challenge is not delegated to the name server of the platform: each name below has a certificate of its own.';
+
+function CertificateRow(certificate: InstallationState['certificates'][number]) {
+  const { hostname, expires_at, reason, needs_attention } = certificate;
+  // A wildcard that was never ordered, and is not missed.
+  const isUnproven = hostname.startsWith('*.') && expires_at === null && reason === null;
+  const note = isUnproven ? UNPROVEN : reason;
+  return (
+    <tr>
+      <th scope="row">{hostname}</th>
+      <td>
+        <Status value={isUnproven ? 'none' : certificateState(expires_at, needs_attention)} />
+        {note && <small class="reason">{note}</small>}
+      </td>
+      <td>
+        <Ago time={expires_at} />
+      </td>
+    </tr>
   );
 }
 

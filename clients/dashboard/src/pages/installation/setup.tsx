@@ -4,7 +4,7 @@ import { request } from '../../api/client';
 import { graphql, type ResultOf } from '../../api/graphql';
 import { useQuery } from '../../api/use_query';
 import { CopyButton } from '../../parts/copy';
-import { Field, useFields } from '../../parts/form';
+import { Check, Field, useFields } from '../../parts/form';
 import { Section, Table, Waiting } from '../../parts/page';
 import { Status } from '../../parts/status';
 import { viewer } from '../../session';
@@ -58,6 +58,7 @@ interface Input {
   apps_domain: string | null;
   email: string | null;
   ips: string[] | null;
+  name_server: boolean;
 }
 
 export interface Started {
@@ -65,17 +66,38 @@ export interface Started {
   address: string;
 }
 
+const STORED = 'setup';
+
+/** A setup that has begun is shown again after the page was reloaded or closed: the service restarts meanwhile. */
+function storedSetup(): Started | null {
+  try {
+    return JSON.parse(localStorage.getItem(STORED) ?? 'null') as Started | null;
+  } catch {
+    return null;
+  }
+}
+
 export function SetupPage() {
-  const [started, setStarted] = useState<Started | null>(null);
+  const [started, setStarted] = useState(storedSetup);
+  const begun = (one: Started): void => {
+    localStorage.setItem(STORED, JSON.stringify(one));
+    setStarted(one);
+  };
+  const ended = (): void => localStorage.removeItem(STORED);
+  const again = (): void => {
+    ended();
+    setStarted(null);
+  };
   return (
     <OperatorPage title="Domain">
-      {started ? <Progress started={started} again={() => setStarted(null)} /> : <Choice begun={setStarted} />}
+      {started ? <Progress started={started} ended={ended} again={again} /> : <Choice begun={begun} />}
     </OperatorPage>
   );
 }
 
 function Choice({ begun }: { begun(started: Started): void }) {
   const fields = useFields({ domain: '', email: viewer.value?.user.email ?? '', apps_domain: '', ips: '' });
+  const [hasServer, setHasServer] = useState(false);
   const [input, setInput] = useState<Input | null>(null);
   const { data, error } = useQuery(OBSTACLE, {});
   const state = data?.installationState;
@@ -87,6 +109,7 @@ function Choice({ begun }: { begun(started: Started): void }) {
       domain: domain.trim(),
       ...{ apps_domain: apps_domain.trim() || null, email: email.trim() || null },
       ips: addresses.length ? addresses : null,
+      name_server: hasServer,
     });
   };
   if (!state) return <Waiting error={error} rows={6} />;
@@ -105,28 +128,50 @@ function Choice({ begun }: { begun(started: Started): void }) {
             hint="Where the certificate authority writes to. May be empty."
           />
         </div>
-        <details>
-          <summary>More</summary>
-          <div class="columns">
-            <Field
-              label="Domain of applications"
-              {...fields.of('apps_domain')}
-              placeholder={`apps.${fields.values.domain || 'example.com'}`}
-              hint="Better a domain of their own."
-            />
-            <Field
-              label="Public addresses"
-              {...fields.of('ips')}
-              hint="Of this machine, or of the router in front. Empty: those of its network."
-            />
-          </div>
-        </details>
+        <More fields={fields} hasServer={hasServer} setHasServer={setHasServer} />
         <p>
           <button type="submit">{input ? 'Show the records again' : 'Show what it needs'}</button>
         </p>
       </form>
       {input && <Planned key={JSON.stringify(input)} input={input} obstacle={state.setup_obstacle} begun={begun} />}
     </>
+  );
+}
+
+interface MoreProps {
+  fields: Pick<ReturnType<typeof useFields<{ domain: string; apps_domain: string; ips: string }>>, 'values' | 'of'>;
+  hasServer: boolean;
+  setHasServer(value: boolean): void;
+}
+
+function More({ fields, hasServer, setHasServer }: MoreProps) {
+  return (
+    <details>
+      <summary>More</summary>
+      <div class="columns">
+        <Field
+          label="Domain of applications"
+          {...fields.of('apps_domain')}
+          placeholder={`apps.${fields.values.domain || 'example.com'}`}
+          hint="Better a domain of their own."
+        />
+        <Field
+          label="Public addresses"
+          {...fields.of('ips')}
+          hint="Of this machine, or of the router in front. Empty: those of its network."
+        />
+      </div>
+      <Check
+        label="One certificate for all applications"
+        name="name_server"
+        checked={hasServer}
+        onChange={(event) => setHasServer(event.currentTarget.checked)}
+        hint={
+          'Three more records let the name server of the platform prove the domain, and serve DNS zones. Port 53 must ' +
+          'be open. Without them each application has a certificate of its own.'
+        }
+      />
+    </details>
   );
 }
 

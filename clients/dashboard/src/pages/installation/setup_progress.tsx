@@ -17,14 +17,27 @@ const PROGRESS = graphql(`
 `);
 const POLL_MS = 2_000;
 
+interface ProgressProps {
+  started: Started;
+  ended(): void;
+  again(): void;
+}
+
 /** It asks nothing that needs the session: that ends with the address of before. */
-export function Progress({ started: { token, address }, again }: { started: Started; again(): void }) {
+export function Progress({ started: { token, address }, ended, again }: ProgressProps) {
   const { data, error } = useQuery(PROGRESS, { token }, POLL_MS);
   const progress = data?.setupProgress;
   const isDone = progress?.outcome === 'done';
   useEffect(() => {
-    if (isDone) location.assign(`${address}/installation`);
+    if (!isDone) return;
+    ended();
+    location.assign(`${address}/installation`);
   }, [isDone]);
+  // Another one was begun since, or the release was installed anew.
+  const isForgotten = error?.code === 'not_found';
+  useEffect(() => {
+    if (isForgotten) again();
+  }, [isForgotten]);
   return (
     <Section title={`Setting up ${address}`}>
       <pre class="changes" tabIndex={0} role="log" aria-label="Progress">
