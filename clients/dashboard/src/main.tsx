@@ -7,6 +7,7 @@ import './styles/parts.css';
 import './styles/lists.css';
 import './styles/forms.css';
 import './styles/logs.css';
+import './styles/journeys.css';
 import { render, type ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { asApiError } from './api/use_query';

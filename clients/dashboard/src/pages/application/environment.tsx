@@ -6,6 +6,8 @@ import { asApiError, useAction } from '../../api/use_query';
 import { Problem } from '../../parts/form';
 import { Empty, Waiting } from '../../parts/page';
 import { useUnsaved } from '../../parts/unsaved';
+import { DatabasesOfApplication } from '../attachments/list';
+import { PendingVariables } from '../attachments/pending';
 import { ApplicationFrame, type Shown } from './frame';
 import {
   changesOf,
@@ -18,7 +20,7 @@ import {
   type Variable,
 } from './draft';
 import { ConflictList, Review } from './review';
-import { VariableRows } from './variable_rows';
+import { Paste, VariableRows } from './variable_rows';
 
 const LIST = graphql(`
   query Environment($id: ID!, $cursor: String) {
@@ -103,7 +105,7 @@ interface EditorProps {
 }
 
 function Editor({ shown, stored, setStored }: EditorProps) {
-  const { id, status } = shown.application;
+  const { id, status, project_id } = shown.application;
   const [drafts, setDrafts] = useState<Draft[]>(() => stored.map(draftOf));
   const [isReviewing, setReviewing] = useState(false);
   const [conflicts, setConflicts] = useState<Conflict[]>([]);
@@ -131,6 +133,13 @@ function Editor({ shown, stored, setStored }: EditorProps) {
     // Somebody was faster, between the comparison and the writing.
     if (save.error?.code === 'precondition_failed') void save.run(false);
   }, [save.error]);
+  /** What is being edited stays: an attachment changes variables that nobody edits. */
+  const attached = async (): Promise<void> => {
+    const now = await loadVariables(id);
+    setStored(now);
+    setDrafts(withManaged(drafts, now));
+    await shown.reload();
+  };
   const settle = (key: string, which: 'mine' | 'theirs'): void => {
     if (which === 'theirs') setDrafts(takeTheirs(drafts, stored, key));
     setConflicts(conflicts.filter((conflict) => conflict.key !== key));
@@ -140,6 +149,7 @@ function Editor({ shown, stored, setStored }: EditorProps) {
       <p aria-live="polite" class={saved ? 'notice good' : 'off-screen'}>
         {saved}
       </p>
+      <PendingVariables shown={shown} version={stored} />
       <ConflictList conflicts={conflicts} settle={settle} />
       {drafts.length === 0 && <NoVariables application={id} />}
       <VariableRows drafts={drafts} changed={(next) => (setDrafts(next), setSaved(''))} />
@@ -154,8 +164,21 @@ function Editor({ shown, stored, setStored }: EditorProps) {
       {isReviewing && !conflicts.length && (
         <Review changes={changes} isRunning={status === 'running'} action={save} onClose={() => setReviewing(false)} />
       )}
+      <DatabasesOfApplication
+        id={id}
+        projectId={project_id}
+        mayChange={shown.mayChange}
+        taken={stored.flatMap(({ key, managed_by }) => (managed_by === null ? [key] : []))}
+        changed={attached}
+      />
     </>
   );
+}
+
+function withManaged(drafts: readonly Draft[], now: readonly Variable[]): Draft[] {
+  const managed = now.filter(({ managed_by }) => managed_by !== null).map(draftOf);
+  const own = drafts.filter((draft) => !draft.managed && !managed.some(({ key }) => key === draft.key));
+  return [...own, ...managed].sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
 function NoVariables({ application }: { application: string }) {
@@ -203,20 +226,4 @@ function takeTheirs(drafts: Draft[], stored: readonly Variable[], key: string): 
   const theirs = stored.find((variable) => variable.key === key);
   const others = drafts.filter((draft) => draft.key !== key);
   return theirs ? [...others, draftOf(theirs)].sort((a, b) => (a.key < b.key ? -1 : 1)) : others;
-}
-
-function Paste({ paste }: { paste(text: string): void }) {
-  const [text, setText] = useState('');
-  return (
-    <details class="paste">
-      <summary>Paste a .env file</summary>
-      <label>
-        Lines of the form <code>NAME=value</code>
-        <textarea rows={5} spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)} />
-      </label>
-      <button type="button" class="quiet" onClick={() => (paste(text), setText(''))}>
-        Apply
-      </button>
-    </details>
-  );
 }

@@ -7,6 +7,7 @@ import { Check, Field, Form, Problem, Select, Submit, TextArea, useFields } from
 import { Section } from '../../parts/page';
 import { navigate } from '../../router';
 import { ApplicationFrame, type Shown } from '../application/frame';
+import { PendingVariables } from '../attachments/pending';
 
 const CREATE = graphql(`
   mutation CreateRun($id: ID!, $input: CreateRunInput!) {
@@ -39,6 +40,7 @@ function Fields({ shown }: { shown: Shown }) {
   });
   return (
     <Section title="New run">
+      <PendingVariables shown={shown} note="A run has the variables of what runs now." />
       <Form action={action}>
         <Field
           label="Command"
