@@ -76,7 +76,11 @@ const workflow: Workflow<DeploymentRow, DeploymentStep> = {
 /** Errors whose message says all of it. */
 const FINAL_ERRORS = [BuildError, SourceError, ImageError, ReleaseImageError];
 
-async function enterStep({ name, status }: DeploymentStep, row: DeploymentRow, ctx: JobContext): Promise<Outcome | null> {
+async function enterStep(
+  { name, status }: DeploymentStep,
+  row: DeploymentRow,
+  ctx: JobContext,
+): Promise<Outcome | null> {
   if (status !== row.status) return leaveBuild(row, ctx);
   await recordStep(row, name, ctx);
   return null;

@@ -4,7 +4,15 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { startDeployService, visitHost, type DeployService, type TestApplication } from '../support/deployments/deploy';
-import { dashboardOf, newPerson, screenshot, settled, violations, visit, type Window } from '../support/dashboard/chromium';
+import {
+  dashboardOf,
+  newPerson,
+  screenshot,
+  settled,
+  violations,
+  visit,
+  type Window,
+} from '../support/dashboard/chromium';
 import { nodeApp } from '../support/git/repositories';
 
 let service: DeployService;
@@ -77,7 +85,7 @@ test('a deployment shows its steps with their seconds, as the API has them', asy
   const { page } = window;
   const steps = page.getByRole('list', { name: 'Steps' }).getByRole('listitem');
   expect(await steps.allInnerTexts()).toEqual(
-    expect.arrayContaining([expect.stringMatching(/^done\s+Fetch the source\s+[\d.]+ s$/)]),
+    expect.arrayContaining([expect.stringMatching(/^done\s+Fetch the source\s+(under )?[\d.]+ s$/)]),
   );
   const [, id = '', deployment = ''] = /applications\/(\w+)\/deployments\/(\w+)/.exec(page.url()) ?? [];
   const { body } = await service.call('GET', `/v2/applications/${id}/deployments/${deployment}`);

@@ -4,9 +4,10 @@ import { useRef, useState } from 'preact/hooks';
 import { graphql, type ResultOf } from '../api/graphql';
 import { useAction, useQuery, type Action } from '../api/use_query';
 import { DropSource } from '../parts/drop_source';
-import { Field, Form, Problem, Select, Submit, useFields } from '../parts/form';
+import { Field, Form, Problem, Select, useFields } from '../parts/form';
 import { Page, Waiting } from '../parts/page';
 import { inOrder, SIZE_FIELDS, Sizes } from '../parts/sizes';
+import { SubmitWhen } from '../parts/submit_when';
 import { setQuery, address } from '../router';
 import { mayActAs, projectOf } from '../session';
 import type { Chosen } from '../source/files';
@@ -14,6 +15,7 @@ import { mergeDotenv, type Draft } from './application/draft';
 import { Paste, VariableRows } from './application/variable_rows';
 import { createAndDeploy, type Input } from './new_application/create';
 import { Repository } from './new_application/repository';
+import { Presets, Sources, type Source } from './new_application/sources';
 
 const CATALOG = graphql(
   `
@@ -44,15 +46,6 @@ const CATALOG = graphql(
 );
 
 type Catalog = ResultOf<typeof CATALOG>;
-type Source = 'git' | 'upload' | 'preset' | 'image';
-
-const SOURCES: [Source, string, string][] = [
-  ['git', 'Git repository', 'Built from the files of a repository.'],
-  ['upload', 'Folder or archive', 'Sent from this computer, without Git.'],
-  ['preset', 'Preset', 'A program that is ready to run.'],
-  ['image', 'Image', 'A container image, run as it is.'],
-];
-
 export function NewApplication({ id }: { id: string }) {
   const { data, error } = useQuery(CATALOG, {});
   return (
@@ -97,40 +90,13 @@ function NewForm({ catalog, projectId }: { catalog: Catalog; projectId: string }
     const parts = { projectId, input, root_directory, build_command, start_command, variables: drafts, chosen: files };
     await createAndDeploy(parts, made.current, (id) => (made.current = id), setProgress).finally(() => setProgress(''));
   });
-  const suggest = (text: string): void => {
-    if (!values.name) fields.set({ name: nameFrom(text) });
-  };
-  const take = (found: Chosen | null): void => {
-    setChosen(found);
-    if (found) suggest(found.name.replace(/\.(zip|tgz|tar\.gz)$/i, ''));
-  };
   return (
     <Form action={action}>
       <Sources chosen={from} choose={(one) => (setFrom(one), setQuery({ from: one }))} />
-      {from === 'git' && <Repository {...{ projectId, fields, action, suggest }} />}
-      {from === 'upload' && (
-        <DropSource
-          chosen={chosen}
-          choose={take}
-          useSecrets={(text) => setDrafts((before) => mergeDotenv(before, text))}
-        />
-      )}
-      {from === 'image' && (
-        <Field
-          label="Image"
-          {...fields.of('image', action)}
-          required
-          placeholder="registry.example.com/acme/shop:1.4"
-          onBlur={() => suggest(values.image)}
-        />
-      )}
-      {from === 'preset' && (
-        <Presets
-          catalog={catalog}
-          chosen={values.preset}
-          choose={(preset) => (fields.set({ preset }), suggest(preset))}
-        />
-      )}
+      <SourceFields
+        {...{ from, catalog, projectId, fields, action, chosen, setChosen }}
+        useSecrets={(text) => setDrafts((before) => mergeDotenv(before, text))}
+      />
       <Place {...{ catalog, fields, action }} />
       <Sizes
         sizes={inOrder(catalog.listApplicationTypes.data, values.region)}
@@ -145,15 +111,50 @@ function NewForm({ catalog, projectId }: { catalog: Catalog; projectId: string }
         <span aria-live="polite" class="faint">
           {progress}
         </span>
-        {from === 'upload' && !chosen ? (
-          <button type="submit" disabled>
-            Create and deploy
-          </button>
-        ) : (
-          <Submit action={action}>Create and deploy</Submit>
-        )}
+        <SubmitWhen isReady={from !== 'upload' || chosen !== null} action={action}>
+          Create and deploy
+        </SubmitWhen>
       </footer>
     </Form>
+  );
+}
+
+interface SourceFieldsProps extends PartProps {
+  from: Source;
+  catalog: Catalog;
+  projectId: string;
+  chosen: Chosen | null;
+  setChosen(chosen: Chosen | null): void;
+  useSecrets(text: string): void;
+}
+
+function SourceFields({ from, catalog, projectId, chosen, setChosen, useSecrets, fields, action }: SourceFieldsProps) {
+  const { values } = fields;
+  const suggest = (text: string): void => {
+    if (!values.name) fields.set({ name: nameFrom(text) });
+  };
+  const take = (found: Chosen | null): void => {
+    setChosen(found);
+    if (found) suggest(found.name.replace(/\.(zip|tgz|tar\.gz)$/i, ''));
+  };
+  if (from === 'git') return <Repository {...{ projectId, fields, action, suggest }} />;
+  if (from === 'upload') return <DropSource chosen={chosen} choose={take} useSecrets={useSecrets} />;
+  if (from === 'preset')
+    return (
+      <Presets
+        presets={catalog.listPresets.data}
+        chosen={values.preset}
+        choose={(preset) => (fields.set({ preset }), suggest(preset))}
+      />
+    );
+  return (
+    <Field
+      label="Image"
+      {...fields.of('image', action)}
+      required
+      placeholder="registry.example.com/acme/shop:1.4"
+      onBlur={() => suggest(values.image)}
+    />
   );
 }
 
@@ -222,51 +223,15 @@ function Variables({ drafts, changed }: { drafts: Draft[]; changed(drafts: Draft
   );
 }
 
-function Sources({ chosen, choose }: { chosen: Source; choose(source: Source): void }) {
-  return (
-    <fieldset class="choices">
-      <legend>Source</legend>
-      {SOURCES.map(([value, label, hint]) => (
-        <label key={value} class="choice">
-          <input type="radio" name="from" checked={chosen === value} onChange={() => choose(value)} />
-          <strong>{label}</strong>
-          <small>{hint}</small>
-        </label>
-      ))}
-    </fieldset>
-  );
-}
-
-function Presets({ catalog, chosen, choose }: { catalog: Catalog; chosen: string; choose(id: string): void }) {
-  return (
-    <fieldset class="choices presets">
-      <legend>Preset</legend>
-      {catalog.listPresets.data.map((preset) => (
-        <label key={preset.id} class="choice">
-          <input
-            type="radio"
-            name="preset"
-            required
-            checked={chosen === preset.id}
-            onChange={() => choose(preset.id)}
-          />
-          <strong>{preset.name}</strong>
-          <small>
-            {preset.description}
-            {preset.requires_engine && ` Needs a ${preset.requires_engine} database.`}
-          </small>
-        </label>
-      ))}
-    </fieldset>
-  );
-}
-
 function inputOf(from: Source, values: Values): Partial<Input> {
   const { name, application_type: size } = values;
   return { name, ...sourceOf(from, values), ...(size && { application_type: size }) };
 }
 
-function sourceOf(from: Source, { host, repository_url, repository_id, branch, image, preset }: Values): Partial<Input> {
+function sourceOf(
+  from: Source,
+  { host, repository_url, repository_id, branch, image, preset }: Values,
+): Partial<Input> {
   if (from === 'preset') return { preset };
   if (from === 'image') return { source: { type: 'image', image } };
   if (from === 'upload') return { source: { type: 'upload' } };

@@ -104,11 +104,7 @@ export function LogView({ label, lines, version, empty, wraps = false, isPicked,
   return (
     <div class="log">
       <div ref={box} class="log-box" tabIndex={0} role="region" aria-label={label} onScroll={measure}>
-        {wraps ? (
-          <Wrapped {...{ lines, isPicked, addressOf }} />
-        ) : (
-          <Rows {...{ lines, view, isPicked, addressOf }} />
-        )}
+        {wraps ? <Wrapped {...{ lines, isPicked, addressOf }} /> : <Rows {...{ lines, view, isPicked, addressOf }} />}
         {lines.length === 0 && <p class="log-empty">{empty}</p>}
       </div>
       {!isAtEnd && (

@@ -20,7 +20,11 @@ export async function sendSource(id: string, chosen: Chosen, progress: (text: st
   const archive = chosen.kind === 'archive' ? chosen.file : await packFiles(chosen.files).catch(unreadable);
   const { createSourceUpload: upload } = await request(CREATE, { id, input: { size_bytes: archive.size } });
   if (archive.size > upload.bytes_max)
-    throw new ApiError('page_error', 0, `The archive has ${megabytes(archive.size)}, at most ${megabytes(upload.bytes_max)} are taken.`);
+    throw new ApiError(
+      'page_error',
+      0,
+      `The archive has ${megabytes(archive.size)}, at most ${megabytes(upload.bytes_max)} are taken.`,
+    );
   // The address names the platform as the world sees it. This page may have come from another address of it.
   const { pathname, search } = new URL(upload.upload_url ?? '', location.href);
   await put(pathname + search, archive, progress);

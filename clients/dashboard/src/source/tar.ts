@@ -47,7 +47,10 @@ function paxRecord(key: string, value: string): Uint8Array<ArrayBuffer> {
 function header(name: string, bytes: number, mode: number, type: string): Uint8Array<ArrayBuffer> {
   const block = new Uint8Array(BLOCK);
   const put = (value: string, at: number): void =>
-    block.set([...value].map((one) => Math.min(one.charCodeAt(0), 0x7f)), at);
+    block.set(
+      [...value].map((one) => Math.min(one.charCodeAt(0), 0x7f)),
+      at,
+    );
   const octal = (value: number, digits: number): string => `${value.toString(8).padStart(digits, '0')}\0`;
   put(name.slice(0, 100), 0);
   put(octal(mode, 7), 100);

@@ -3,10 +3,11 @@
 import { useState } from 'preact/hooks';
 import { request } from '../../api/client';
 import { graphql, type VariablesOf } from '../../api/graphql';
-import { useAction } from '../../api/use_query';
+import { useAction, type Action } from '../../api/use_query';
 import { Dialog } from '../../parts/dialog';
 import { DropSource } from '../../parts/drop_source';
-import { Check, Field, Form, Problem, Submit, useFields } from '../../parts/form';
+import { Check, Field, Form, Problem, useFields } from '../../parts/form';
+import { SubmitWhen } from '../../parts/submit_when';
 import { navigate } from '../../router';
 import type { Chosen } from '../../source/files';
 import { sendSource } from '../../source/send';
@@ -64,6 +65,9 @@ export function DeployAgain({ application, deployment }: { application: Applicat
 
 type From = 'source' | 'files';
 
+const EMPTY = { branch: '', commit_sha: '', image: '' };
+type Texts = typeof EMPTY;
+
 export function DeployDialog({ application, onClose }: { application: ApplicationData; onClose(): void }) {
   const { id, source } = application;
   const type = source?.type ?? 'upload';
@@ -71,7 +75,7 @@ export function DeployDialog({ application, onClose }: { application: Applicatio
   const [chosen, setChosen] = useState<Chosen | null>(null);
   const [clears, setClears] = useState(false);
   const [progress, setProgress] = useState('');
-  const fields = useFields({ branch: '', commit_sha: '', image: '' });
+  const fields = useFields(EMPTY);
   const action = useAction(async () => {
     const { branch, commit_sha, image } = fields.values;
     const cache = clears && { clear_cache: true };
@@ -83,27 +87,12 @@ export function DeployDialog({ application, onClose }: { application: Applicatio
     if (type === 'image') return deploy(id, image ? { image } : {});
     return deploy(id, { ...(branch && { branch }), ...(commit_sha && { commit_sha }), ...cache });
   });
-  const isWaiting = from === 'files' && !chosen;
   return (
     <Dialog title={`Deploy ${application.name}`} onClose={onClose}>
       <Form action={action}>
         {type !== 'upload' && <FromChoice type={type} from={from} choose={setFrom} />}
         {from === 'files' && <DropSource chosen={chosen} choose={setChosen} />}
-        {from === 'source' && type === 'git' && (
-          <>
-            <Field label="Branch" {...fields.of('branch', action)} placeholder={source?.branch ?? 'default branch'} />
-            <Field
-              label="Commit"
-              {...fields.of('commit_sha', action)}
-              placeholder="newest of the branch"
-              autocomplete="off"
-              hint="The SHA of a commit of the branch, or at least its first 7 characters."
-            />
-          </>
-        )}
-        {from === 'source' && type === 'image' && (
-          <Field label="Image" {...fields.of('image', action)} placeholder={source?.image ?? ''} />
-        )}
+        {from === 'source' && <SourceFields {...{ fields, action }} source={source} />}
         {(from === 'files' || type !== 'image') && (
           <Check
             label="Clear the build cache"
@@ -116,21 +105,41 @@ export function DeployDialog({ application, onClose }: { application: Applicatio
         <p aria-live="polite" class="faint">
           {progress}
         </p>
-        <Problem error={action.error} fields={['branch', 'commit_sha', 'image']} />
+        <Problem error={action.error} fields={Object.keys(EMPTY)} />
         <footer class="actions">
           <button type="button" class="quiet" onClick={onClose}>
             Cancel
           </button>
-          {isWaiting ? (
-            <button type="submit" disabled>
-              Deploy
-            </button>
-          ) : (
-            <Submit action={action}>Deploy</Submit>
-          )}
+          <SubmitWhen isReady={from === 'source' || chosen !== null} action={action}>
+            Deploy
+          </SubmitWhen>
         </footer>
       </Form>
     </Dialog>
+  );
+}
+
+interface SourceFieldsProps {
+  source: ApplicationData['source'];
+  fields: ReturnType<typeof useFields<Texts>>;
+  action: Action<void>;
+}
+
+function SourceFields({ source, fields, action }: SourceFieldsProps) {
+  if (source?.type === 'image')
+    return <Field label="Image" {...fields.of('image', action)} placeholder={source.image ?? ''} />;
+  if (source?.type !== 'git') return null;
+  return (
+    <>
+      <Field label="Branch" {...fields.of('branch', action)} placeholder={source.branch ?? 'default branch'} />
+      <Field
+        label="Commit"
+        {...fields.of('commit_sha', action)}
+        placeholder="newest of the branch"
+        autocomplete="off"
+        hint="The SHA of a commit of the branch, or at least its first 7 characters."
+      />
+    </>
   );
 }
 

@@ -65,7 +65,7 @@ export function DeploymentPage({ id, deployment_id }: { id: string; deployment_i
 }
 
 function One({ shown, deploymentId }: { shown: Shown; deploymentId: string }) {
-  const { application, mayChange, reload: reloadApplication } = shown;
+  const { application, reload: reloadApplication } = shown;
   const { data, error, reload } = useQuery(DEPLOYMENT, { id: application.id, deployment_id: deploymentId });
   const deployment = data?.getDeployment;
   const isMoving = isUnsettled(deployment?.status);
@@ -78,24 +78,11 @@ function One({ shown, deploymentId }: { shown: Shown; deploymentId: string }) {
     await reload();
   });
   if (!deployment) return <Waiting error={error} rows={6} />;
-  const actions = (
-    <>
-      {mayChange && isMoving && (
-        <button type="button" class="quiet" onClick={() => void cancel.run()}>
-          Cancel
-        </button>
-      )}
-      {deployment.status === 'active' && application.url && (
-        <a role="button" href={application.url} target="_blank" rel="noreferrer">
-          Open the application
-        </a>
-      )}
-      {mayChange && <Rollback deployment={deployment} shown={shown} />}
-      {mayChange && !isMoving && <DeployAgain application={application} deployment={deployment} />}
-    </>
-  );
   return (
-    <Section title={`Deployment #${deployment.number}`} actions={actions}>
+    <Section
+      title={`Deployment #${deployment.number}`}
+      actions={<Actions {...{ shown, deployment, isMoving }} cancel={() => void cancel.run()} />}
+    >
       <Problem error={cancel.error} />
       <p class="headline" aria-live="polite">
         <StatusReason value={deployment.status}>
@@ -119,6 +106,33 @@ function One({ shown, deploymentId }: { shown: Shown; deploymentId: string }) {
   );
 }
 
+interface ActionsProps {
+  shown: Shown;
+  deployment: Deployment;
+  isMoving: boolean;
+  cancel(): void;
+}
+
+function Actions({ shown, deployment, isMoving, cancel }: ActionsProps) {
+  const { application, mayChange } = shown;
+  return (
+    <>
+      {mayChange && isMoving && (
+        <button type="button" class="quiet" onClick={cancel}>
+          Cancel
+        </button>
+      )}
+      {deployment.status === 'active' && application.url && (
+        <a role="button" href={application.url} target="_blank" rel="noreferrer">
+          Open the application
+        </a>
+      )}
+      {mayChange && <Rollback deployment={deployment} shown={shown} />}
+      {mayChange && !isMoving && <DeployAgain application={application} deployment={deployment} />}
+    </>
+  );
+}
+
 const STEPS: Record<Deployment['steps'][number]['name'], string> = {
   fetch: 'Fetch the source',
   plan: 'Find out how to build it',
@@ -128,7 +142,7 @@ const STEPS: Record<Deployment['steps'][number]['name'], string> = {
   pull: 'Pull the image',
   release: 'Make the release',
   publish: 'Publish the image of the release',
-  command: 'Run the release command',
+  command: 'Release command',
   instances: 'Start instances and check their health',
   activate: 'Switch to the new version',
 };
@@ -165,9 +179,10 @@ function useSecondHand(isOn: boolean): void {
   }, [isOn]);
 }
 
-/** `0.4 s`, `12 s`, `1 min 12 s`. */
+/** `under 0.1 s`, `0.4 s`, `12 s`, `1 min 12 s`. */
 function secondsText(from: string, to: string | null): string {
   const ms = Math.max(0, (to ? Date.parse(to) : timeOfApi()) - Date.parse(from));
+  if (ms < 100) return 'under 0.1 s';
   if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`;
   const seconds = Math.round(ms / 1_000);
   return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;

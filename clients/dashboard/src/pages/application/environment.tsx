@@ -105,7 +105,7 @@ interface EditorProps {
 }
 
 function Editor({ shown, stored, setStored }: EditorProps) {
-  const { id, status, project_id } = shown.application;
+  const { id, status } = shown.application;
   const [drafts, setDrafts] = useState<Draft[]>(() => stored.map(draftOf));
   const [isReviewing, setReviewing] = useState(false);
   const [conflicts, setConflicts] = useState<Conflict[]>([]);
@@ -164,15 +164,15 @@ function Editor({ shown, stored, setStored }: EditorProps) {
       {isReviewing && !conflicts.length && (
         <Review changes={changes} isRunning={status === 'running'} action={save} onClose={() => setReviewing(false)} />
       )}
-      <DatabasesOfApplication
-        id={id}
-        projectId={project_id}
-        mayChange={shown.mayChange}
-        taken={stored.flatMap(({ key, managed_by }) => (managed_by === null ? [key] : []))}
-        changed={attached}
-      />
+      <Databases {...{ shown, stored }} changed={attached} />
     </>
   );
+}
+
+function Databases({ shown, stored, changed }: Pick<EditorProps, 'shown' | 'stored'> & { changed(): Promise<void> }) {
+  const { id, project_id } = shown.application;
+  const taken = stored.flatMap(({ key, managed_by }) => (managed_by === null ? [key] : []));
+  return <DatabasesOfApplication {...{ id, taken, changed }} projectId={project_id} mayChange={shown.mayChange} />;
 }
 
 function withManaged(drafts: readonly Draft[], now: readonly Variable[]): Draft[] {

@@ -70,7 +70,11 @@ function Logs({ application }: { application: ApplicationData }) {
   return (
     <>
       <FilterBar {...{ application, filters, range, given }} />
-      <Tail key={JSON.stringify([filters, range, given])} id={application.id} {...{ filters, range, given, wraps, wrap }} />
+      <Tail
+        key={JSON.stringify([filters, range, given])}
+        id={application.id}
+        {...{ filters, range, given, wraps, wrap }}
+      />
     </>
   );
 }
@@ -88,57 +92,13 @@ interface TailProps {
 }
 
 function Tail({ id, filters, range, given, wraps, wrap }: TailProps) {
-  const lines = useRef(new LogLines()).current;
   const asked = useRef({ ...filters, ...rangeOf(range, given) }).current;
-  const [version, setVersion] = useState(0);
-  const [problem, setProblem] = useState<string | null>(null);
-  const [since, setSince] = useState<string | null>(null);
-  const paused = useRef<LogLine[] | null>(null);
-  const [waiting, setWaiting] = useState<number | null>(null);
-  const older = useRef<{ cursor: string | null; isLoading: boolean }>({ cursor: null, isLoading: false });
-  // The stream begins with the time of the newest line that was listed: these lines come a second time.
-  const known = useRef<string[]>([]);
-  const changed = (): void => setVersion((before) => before + 1);
-  const loadOlder = async (isFirst: boolean): Promise<void> => {
-    if (older.current.isLoading || (!isFirst && !older.current.cursor)) return;
-    older.current.isLoading = true;
-    try {
-      const page = await readLines(id, asked, older.current.cursor);
-      older.current.cursor = page.next_cursor;
-      lines.prepend(page.data.map(lineOf).reverse());
-      if (isFirst && !asked.until) {
-        const newest = page.data[0]?.timestamp ?? new Date(timeOfApi() - 1_000).toISOString();
-        known.current = page.data.filter(({ timestamp }) => timestamp === newest).map(lineKey);
-        setSince(newest);
-      }
-      changed();
-    } catch (error) {
-      setProblem(asApiError(error).message);
-    }
-    older.current.isLoading = false;
-  };
-  useEffect(() => void loadOlder(true), []);
-  const state = useStream(FOLLOW, since === null ? null : { id, ...filters, since }, (rows) => {
-    const fresh = rows.filter((row) => !takeOut(known.current, lineKey(row))).map(lineOf);
-    if (paused.current) return setWaiting(paused.current.push(...fresh));
-    lines.append(fresh);
-    changed();
-  });
-  const pause = (): void => {
-    paused.current = [];
-    setWaiting(0);
-  };
-  const resume = (): void => {
-    lines.append(paused.current ?? []);
-    paused.current = null;
-    setWaiting(null);
-    changed();
-  };
+  const { lines, version, problem, state, loadOlder, waiting, pause, resume } = useTail(id, filters, asked);
   const isEmptyByChoice = Object.values(asked).some(Boolean);
   return (
     <>
       <header class="log-head">
-        {asked.until ? <span class="faint">A range of the past</span> : <Status value={waiting === null ? state : 'paused'} />}
+        {asked.until ? <span>A range of the past</span> : <Status value={waiting === null ? state : 'paused'} />}
         <span class="faint">{lines.length.toLocaleString('en')} lines</span>
         <div class="log-tools">
           {!asked.until && (
@@ -166,6 +126,55 @@ function Tail({ id, filters, range, given, wraps, wrap }: TailProps) {
       />
     </>
   );
+}
+
+/** The lines of a range, and those that come where it has no end. */
+function useTail(id: string, filters: Filters, asked: Filters & Range) {
+  const lines = useRef(new LogLines()).current;
+  const [version, setVersion] = useState(0);
+  const [problem, setProblem] = useState<string | null>(null);
+  const [since, setSince] = useState<string | null>(null);
+  const held = useRef<LogLine[] | null>(null);
+  const [waiting, setWaiting] = useState<number | null>(null);
+  const older = useRef<{ cursor: string | null; isLoading: boolean }>({ cursor: null, isLoading: false });
+  // The stream begins with the time of the newest line that was listed: these lines come a second time.
+  const known = useRef<string[]>([]);
+  const changed = (): void => setVersion((before) => before + 1);
+  const loadOlder = async (isFirst: boolean): Promise<void> => {
+    if (older.current.isLoading || (!isFirst && !older.current.cursor)) return;
+    older.current.isLoading = true;
+    try {
+      const page = await readLines(id, asked, older.current.cursor);
+      older.current.cursor = page.next_cursor;
+      lines.prepend(page.data.map(lineOf).reverse());
+      if (isFirst && !asked.until) {
+        const newest = page.data[0]?.timestamp ?? new Date(timeOfApi() - 1_000).toISOString();
+        known.current = page.data.filter(({ timestamp }) => timestamp === newest).map(lineKey);
+        setSince(newest);
+      }
+      changed();
+    } catch (error) {
+      setProblem(asApiError(error).message);
+    }
+    older.current.isLoading = false;
+  };
+  useEffect(() => void loadOlder(true), []);
+  const state = useStream(FOLLOW, since === null ? null : { id, ...filters, since }, (rows) => {
+    const fresh = rows.filter((row) => !takeOut(known.current, lineKey(row))).map(lineOf);
+    if (held.current) return setWaiting(held.current.push(...fresh));
+    lines.append(fresh);
+    changed();
+  });
+  const hold = (some: LogLine[] | null): void => {
+    held.current = some;
+    setWaiting(some?.length ?? null);
+  };
+  const resume = (): void => {
+    lines.append(held.current ?? []);
+    hold(null);
+    changed();
+  };
+  return { lines, version, problem, state, loadOlder, waiting, pause: () => hold([]), resume };
 }
 
 /** @returns null as an end that is open: lines are followed then */

@@ -2,10 +2,11 @@
 import { useState } from 'preact/hooks';
 import { request } from '../../api/client';
 import { graphql } from '../../api/graphql';
-import { useAction, useQuery } from '../../api/use_query';
+import { useAction, useQuery, type Action } from '../../api/use_query';
 import { Dialog } from '../../parts/dialog';
-import { Check, Field, Form, Problem, Select, Submit, useFields } from '../../parts/form';
+import { Check, Field, Form, Problem, Select, useFields } from '../../parts/form';
 import { Waiting } from '../../parts/page';
+import { SubmitWhen } from '../../parts/submit_when';
 
 const CHOICES = graphql(`
   query AttachmentChoices($project_id: ID!) {
@@ -53,7 +54,7 @@ interface AttachProps {
 
 export function AttachDialog({ projectId, application, database, taken = [], done, onClose }: AttachProps) {
   const { data, error } = useQuery(CHOICES, { project_id: projectId });
-  const fields = useFields({ application: application ?? '', database: database ?? '', env_prefix: '' });
+  const fields = useFields<Texts>({ application: application ?? '', database: database ?? '', env_prefix: '' });
   const [restarts, setRestarts] = useState(true);
   const applications = data?.listApplications.data ?? [];
   const databases = data?.listDatabases.data ?? [];
@@ -75,22 +76,12 @@ export function AttachDialog({ projectId, application, database, taken = [], don
       {!data && <Waiting error={error} rows={3} />}
       {data && (
         <Form action={action}>
-          {!application && (
-            <Select
-              label="Application"
-              {...fields.of('application', action)}
-              options={choicesOf(applications)}
-              onChange={(id) => fields.set({ application: id })}
-            />
-          )}
-          {!database && (
-            <Select
-              label="Database"
-              {...fields.of('database', action)}
-              options={choicesOf(databases)}
-              onChange={(id) => fields.set({ database: id })}
-              hint={!databases.length && <a href={`/projects/${projectId}/databases`}>Create a database first</a>}
-            />
+          {!application && <Choice label="Application" {...{ fields, action }} list={applications} />}
+          {!database && <Choice label="Database" {...{ fields, action }} list={databases} />}
+          {!database && !databases.length && (
+            <p>
+              <a href={`/projects/${projectId}/databases`}>Create a database first.</a>
+            </p>
           )}
           <Field
             label="Prefix of the variables"
@@ -114,13 +105,9 @@ export function AttachDialog({ projectId, application, database, taken = [], don
             <button type="button" class="quiet" onClick={onClose}>
               Cancel
             </button>
-            {of && to ? (
-              <Submit action={action}>Attach</Submit>
-            ) : (
-              <button type="submit" disabled>
-                Attach
-              </button>
-            )}
+            <SubmitWhen isReady={of !== undefined && to !== undefined} action={action}>
+              Attach
+            </SubmitWhen>
           </footer>
         </Form>
       )}
@@ -128,7 +115,32 @@ export function AttachDialog({ projectId, application, database, taken = [], don
   );
 }
 
-function Effect({ variables, conflicts, name }: { variables: string[]; conflicts: string[]; name: string | undefined }) {
+type Texts = Record<'application' | 'database' | 'env_prefix', string>;
+
+interface ChoiceProps {
+  label: 'Application' | 'Database';
+  fields: ReturnType<typeof useFields<Texts>>;
+  action: Action<void>;
+  list: readonly { id: string; name: string }[];
+}
+
+function Choice({ label, fields, action, list }: ChoiceProps) {
+  const name = label === 'Application' ? 'application' : 'database';
+  const options = [{ value: '', label: 'Choose …' }, ...list.map((one) => ({ value: one.id, label: one.name }))];
+  return (
+    <Select label={label} {...fields.of(name, action)} {...{ options }} onChange={(id) => fields.set({ [name]: id })} />
+  );
+}
+
+function Effect({
+  variables,
+  conflicts,
+  name,
+}: {
+  variables: string[];
+  conflicts: string[];
+  name: string | undefined;
+}) {
   if (!variables.length) return null;
   return (
     <div class="attach-effect" aria-live="polite">
@@ -146,10 +158,6 @@ function Effect({ variables, conflicts, name }: { variables: string[]; conflicts
       )}
     </div>
   );
-}
-
-function choicesOf(list: readonly { id: string; name: string }[]): { value: string; label: string }[] {
-  return [{ value: '', label: 'Choose …' }, ...list.map(({ id, name }) => ({ value: id, label: name }))];
 }
 
 const isKeyValue = (engine: string): boolean => ['redis', 'valkey'].includes(engine);

@@ -68,7 +68,9 @@ interface SideProps {
 export function DatabasesOfApplication({ id, changed, ...side }: SideProps) {
   const { data, error, reload } = useQuery(OF_APPLICATION, { id });
   const list = data?.listApplicationAttachments.data;
-  return <List {...side} {...{ list, error, application: id }} done={async () => (await reload(), await changed?.())} />;
+  return (
+    <List {...side} {...{ list, error, application: id }} done={async () => (await reload(), await changed?.())} />
+  );
 }
 
 export function ApplicationsOfDatabase({ id, changed, ...side }: SideProps) {

@@ -38,11 +38,7 @@ export function Connect({ id }: { id: string }) {
     <DatabaseFrame id={id} section="Connect" command={`svc db url ${id}`}>
       {(shown) => (
         <>
-          <ApplicationsOfDatabase
-            id={id}
-            projectId={shown.database.project_id}
-            mayChange={shown.mayChange}
-          />
+          <ApplicationsOfDatabase id={id} projectId={shown.database.project_id} mayChange={shown.mayChange} />
           {shown.mayChange ? (
             <Endpoints shown={shown} />
           ) : (
