@@ -13,27 +13,35 @@ import {
   visit,
   type Window,
 } from '../support/dashboard/chromium';
+import { startGitPeer, type GitPeer } from '../support/git/git_peer';
 import { nodeApp } from '../support/git/repositories';
 
 let service: DeployService;
 let application: TestApplication;
 let window: Window;
+let peer: GitPeer;
 const folder = path.join(mkdtempSync(path.join(tmpdir(), 'dashboard-')), 'corner-shop');
 
 const SERVER = `const { existsSync } = require('fs');
 process.on('SIGTERM', () => process.exit());
-require('http').createServer((_, answer) => answer.end([process.env.COLOUR, process.env.TOKEN,
+require('http').createServer((_, answer) => answer.end([process.env.COLOUR, process.env.TOKEN, process.argv[2],
   ['.env', 'ignored.txt', 'sub/deep.log', 'süß.txt', 'node_modules'].filter((name) => existsSync(name))].join(' ')))
   .listen(process.env.PORT);`;
 
 dashboardOf(
   async () => {
+    peer = await startGitPeer('gitea');
+    peer.repositories = ['acme/shop', 'acme/lib'].map((full_name, index) => ({
+      ...{ id: index + 1, full_name, private: true, default_branch: 'main' },
+    }));
+    peer.git.makeRepository('acme/shop', { 'index.html': 'of the Git host' });
     service = await startDeployService();
     application = await service.application(nodeApp('one'));
     await newPerson(service, 'owner@example.org', 'owner');
     for (const name of ['sub', 'node_modules/left']) mkdirSync(path.join(folder, 'app', name), { recursive: true });
     const files: Record<string, string> = {
       '.gitignore': 'ignored.txt\n',
+      'app/Procfile': 'web: node server.js\n',
       'app/server.js': SERVER,
       'app/.env': 'TOKEN=of-the-env\n',
       'app/sub/.gitignore': '*.log\n',
@@ -47,7 +55,10 @@ dashboardOf(
   },
   (opened) => void (window = opened),
 );
-afterAll(() => rmSync(path.dirname(folder), { recursive: true, force: true }));
+afterAll(async () => {
+  rmSync(path.dirname(folder), { recursive: true, force: true });
+  await peer?.close();
+});
 
 const ended = (status: string): Promise<void> =>
   window.page.locator('.headline .status', { hasText: status }).waitFor({ timeout: 50_000 });
@@ -65,7 +76,7 @@ test('a folder becomes an application: without its secrets, with its root direct
   await page.getByLabel('Value of COLOUR').fill('green');
   await page.getByText('Root directory and commands').click();
   await page.getByLabel('Root directory').fill('/outside');
-  await page.getByLabel('Start command').fill('node server.js');
+  await page.getByLabel('Start command').fill('node server.js own');
   expect(await violations(page)).toEqual([]);
   await screenshot(page, 'try-new-folder');
   await page.getByRole('button', { name: 'Create and deploy' }).click();
@@ -78,7 +89,26 @@ test('a folder becomes an application: without its secrets, with its root direct
   const { data } = (await service.call('GET', '/v2/applications?name=corner-shop')).body;
   expect(data).toHaveLength(1);
   const answer = await visitHost(service.platform.config.ingressPort, data[0].default_hostname);
-  expect(answer.body).toBe('green of-the-env süß.txt');
+  expect(answer.body).toBe('green of-the-env own süß.txt');
+});
+
+test('a repository of a connected Git host is found by a part of its name, with its branches', async () => {
+  const { page } = window;
+  const body = { provider: 'gitea', base_url: peer.url, access_token: 'good-token-1' };
+  expect((await service.call('POST', '/v2/git_integrations', { body })).status).toBe(201);
+  await visit(page, `/projects/${service.project}/new`);
+  await page.getByLabel('Where it is').selectOption({ label: 'acme-bot (gitea)' });
+  await page.getByLabel('Search for a repository').fill('sho');
+  const found = page.getByRole('list', { name: 'Repositories' });
+  await found.getByText('acme/lib').waitFor({ state: 'detached' });
+  await found.getByText('acme/shop').click();
+  expect(await page.getByLabel('Branch').inputValue()).toBe('main');
+  expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe('shop');
+  expect(await violations(page)).toEqual([]);
+  await screenshot(page, 'try-git-host');
+  await page.getByRole('button', { name: 'Create and deploy' }).click();
+  await page.waitForURL(/\/deployments\/dep_/);
+  await ended('active');
 });
 
 test('a deployment shows its steps with their seconds, as the API has them', async () => {

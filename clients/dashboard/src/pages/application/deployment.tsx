@@ -21,6 +21,7 @@ const DEPLOYMENT = graphql(
         ...DeploymentFields
         commit_author
         clear_cache
+        preview_id
         steps {
           name
           started_at
@@ -128,7 +129,10 @@ function Actions({ shown, deployment, isMoving, cancel }: ActionsProps) {
         </a>
       )}
       {mayChange && <Rollback deployment={deployment} shown={shown} />}
-      {mayChange && !isMoving && <DeployAgain application={application} deployment={deployment} />}
+      {/* Of a preview, its branch deploys again. */}
+      {mayChange && !isMoving && !deployment.preview_id && (
+        <DeployAgain application={application} deployment={deployment} />
+      )}
     </>
   );
 }
