@@ -146,9 +146,7 @@ function Editor({ shown, stored, setStored }: EditorProps) {
   };
   return (
     <>
-      <p aria-live="polite" class={saved ? 'notice good' : 'off-screen'}>
-        {saved}
-      </p>
+      <Saved text={saved} />
       <PendingVariables shown={shown} version={stored} />
       <ConflictList conflicts={conflicts} settle={settle} />
       {drafts.length === 0 && <NoVariables application={id} />}
@@ -179,6 +177,14 @@ function withManaged(drafts: readonly Draft[], now: readonly Variable[]): Draft[
   const managed = now.filter(({ managed_by }) => managed_by !== null).map(draftOf);
   const own = drafts.filter((draft) => !draft.managed && !managed.some(({ key }) => key === draft.key));
   return [...own, ...managed].sort((a, b) => (a.key < b.key ? -1 : 1));
+}
+
+function Saved({ text }: { text: string }) {
+  return (
+    <p aria-live="polite" class={text ? 'notice good' : 'off-screen'}>
+      {text}
+    </p>
+  );
 }
 
 function NoVariables({ application }: { application: string }) {

@@ -3,8 +3,8 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { asApiError } from '../../api/use_query';
 import { CopyButton } from '../../parts/copy';
 import { LogLines, LogView } from '../../parts/log_view';
-import { readAround } from './log_lines';
-import { addressOf, nameOf, WrapSwitch } from './logs';
+import { WrapSwitch } from './log_filters';
+import { addressOf, nameOf, readAround } from './log_lines';
 
 interface ContextProps {
   id: string;

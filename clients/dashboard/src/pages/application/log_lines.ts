@@ -95,3 +95,17 @@ export async function readAll(
   } while (cursor && count < DOWNLOAD_MAX);
   return pages.flat().reverse().map(lineOf);
 }
+
+/** A permanent link, which leads back to what was searched for. */
+export function addressOf(line: LogLine): string {
+  const query = new URLSearchParams(location.search);
+  query.set('line', nameOf(line));
+  return `${location.pathname}?${query}`;
+}
+
+/** The time, and a number made of the text: a time may have several lines. */
+export function nameOf({ timestamp, origin, message }: LogLine): string {
+  let hash = 0;
+  for (const one of `${origin} ${message}`) hash = (Math.imul(hash, 31) + (one.codePointAt(0) ?? 0)) | 0;
+  return `${timestamp}_${(hash >>> 0).toString(36)}`;
+}

@@ -10,8 +10,8 @@ import { Status } from '../../parts/status';
 import { address } from '../../router';
 import { ApplicationFrame, type ApplicationData } from './frame';
 import { LogContext } from './log_context';
-import { FilterBar, RANGES } from './log_filters';
-import { DOWNLOAD_MAX, lineOf, readAll, readLines, type Filters, type Range, type Row } from './log_lines';
+import { FilterBar, RANGES, WrapSwitch } from './log_filters';
+import { addressOf, DOWNLOAD_MAX, lineOf, readAll, readLines, type Filters, type Range, type Row } from './log_lines';
 
 const FOLLOW = graphql(`
   subscription ApplicationTail(
@@ -184,14 +184,6 @@ function rangeOf(range: string, given: Range): Range {
   return range === 'between' ? given : { since: null, until: null };
 }
 
-export function WrapSwitch({ wraps, wrap }: Pick<TailProps, 'wraps' | 'wrap'>) {
-  return (
-    <button type="button" class="quiet small" aria-pressed={wraps} onClick={() => wrap(!wraps)}>
-      Wrap lines
-    </button>
-  );
-}
-
 function Download({ id, asked }: { id: string; asked: Filters & Range }) {
   const [count, setCount] = useState(0);
   const action = useAction(async () => {
@@ -218,20 +210,6 @@ function Download({ id, asked }: { id: string; asked: Filters & Range }) {
       <Problem error={action.error} />
     </>
   );
-}
-
-/** A permanent link, which leads back to what was searched for. */
-export function addressOf(line: LogLine): string {
-  const query = new URLSearchParams(location.search);
-  query.set('line', nameOf(line));
-  return `${location.pathname}?${query}`;
-}
-
-/** The time, and a number made of the text: a time may have several lines. */
-export function nameOf({ timestamp, origin, message }: LogLine): string {
-  let hash = 0;
-  for (const one of `${origin} ${message}`) hash = (Math.imul(hash, 31) + (one.codePointAt(0) ?? 0)) | 0;
-  return `${timestamp}_${(hash >>> 0).toString(36)}`;
 }
 
 function lineKey({ timestamp, source, message }: Row): string {

@@ -136,6 +136,7 @@ function General({ shown, settings }: { shown: Shown; settings: Settings }) {
 
 type Changed = TargetedEvent<HTMLInputElement>;
 
+const FOLDER = 'Of a repository with several applications: the folder of this one.';
 const CHECKS = [
   { value: '', label: 'Not set' },
   { value: 'tcp', label: 'The port accepts a connection' },
@@ -164,12 +165,7 @@ function Running({ shown, settings, reload }: { shown: Shown; settings: Settings
     <Section title="Build and run">
       <SavedForm action={action} fields={Object.keys(fields.values)}>
         <div class="columns">
-          <Field
-            label="Root directory"
-            {...fields.of('root_directory', action)}
-            placeholder="."
-            hint="Of a repository with several applications: the folder of this one."
-          />
+          <Field label="Root directory" {...fields.of('root_directory', action)} placeholder="." hint={FOLDER} />
           <Field label="Build command" {...fields.of('build_command', action)} placeholder="default of the builder" />
           <Field
             label="Output folder"

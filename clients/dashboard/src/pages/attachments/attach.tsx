@@ -101,17 +101,23 @@ export function AttachDialog({ projectId, application, database, taken = [], don
             />
           )}
           <Problem error={action.error} fields={['env_prefix']} />
-          <footer class="actions">
-            <button type="button" class="quiet" onClick={onClose}>
-              Cancel
-            </button>
-            <SubmitWhen isReady={of !== undefined && to !== undefined} action={action}>
-              Attach
-            </SubmitWhen>
-          </footer>
+          <Footer isReady={of !== undefined && to !== undefined} {...{ action, onClose }} />
         </Form>
       )}
     </Dialog>
+  );
+}
+
+function Footer({ isReady, action, onClose }: { isReady: boolean; action: Action<void>; onClose(): void }) {
+  return (
+    <footer class="actions">
+      <button type="button" class="quiet" onClick={onClose}>
+        Cancel
+      </button>
+      <SubmitWhen isReady={isReady} action={action}>
+        Attach
+      </SubmitWhen>
+    </footer>
   );
 }
 

@@ -23,7 +23,16 @@ const HOUR_S = 3_600;
 export function NewRun({ id }: { id: string }) {
   return (
     <ApplicationFrame id={id} section="New run" command={`svc run --app ${id} -- COMMAND`}>
-      {(shown) => (shown.mayChange ? <Fields shown={shown} /> : <p>Your role in this project may not start runs.</p>)}
+      {(shown) =>
+        shown.mayChange ? (
+          <>
+            <PendingVariables shown={shown} note="A run has the variables of what runs now." />
+            <Fields shown={shown} />
+          </>
+        ) : (
+          <p>Your role in this project may not start runs.</p>
+        )
+      }
     </ApplicationFrame>
   );
 }
@@ -40,7 +49,6 @@ function Fields({ shown }: { shown: Shown }) {
   });
   return (
     <Section title="New run">
-      <PendingVariables shown={shown} note="A run has the variables of what runs now." />
       <Form action={action}>
         <Field
           label="Command"
