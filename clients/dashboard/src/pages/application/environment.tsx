@@ -133,13 +133,6 @@ function Editor({ shown, stored, setStored }: EditorProps) {
     // Somebody was faster, between the comparison and the writing.
     if (save.error?.code === 'precondition_failed') void save.run(false);
   }, [save.error]);
-  /** What is being edited stays: an attachment changes variables that nobody edits. */
-  const attached = async (): Promise<void> => {
-    const now = await loadVariables(id);
-    setStored(now);
-    setDrafts(withManaged(drafts, now));
-    await shown.reload();
-  };
   const settle = (key: string, which: 'mine' | 'theirs'): void => {
     if (which === 'theirs') setDrafts(takeTheirs(drafts, stored, key));
     setConflicts(conflicts.filter((conflict) => conflict.key !== key));
@@ -162,14 +155,26 @@ function Editor({ shown, stored, setStored }: EditorProps) {
       {isReviewing && !conflicts.length && (
         <Review changes={changes} isRunning={status === 'running'} action={save} onClose={() => setReviewing(false)} />
       )}
-      <Databases {...{ shown, stored }} changed={attached} />
+      <Databases {...{ shown, stored, setStored, drafts, setDrafts }} />
     </>
   );
 }
 
-function Databases({ shown, stored, changed }: Pick<EditorProps, 'shown' | 'stored'> & { changed(): Promise<void> }) {
+interface DatabasesProps extends EditorProps {
+  drafts: Draft[];
+  setDrafts(drafts: Draft[]): void;
+}
+
+function Databases({ shown, stored, setStored, drafts, setDrafts }: DatabasesProps) {
   const { id, project_id } = shown.application;
   const taken = stored.flatMap(({ key, managed_by }) => (managed_by === null ? [key] : []));
+  /** What is being edited stays: an attachment changes variables that nobody edits. */
+  const changed = async (): Promise<void> => {
+    const now = await loadVariables(id);
+    setStored(now);
+    setDrafts(withManaged(drafts, now));
+    await shown.reload();
+  };
   return <DatabasesOfApplication {...{ id, taken, changed }} projectId={project_id} mayChange={shown.mayChange} />;
 }
 
