@@ -63,7 +63,7 @@ afterAll(async () => {
 const ended = (status: string): Promise<void> =>
   window.page.locator('.headline .status', { hasText: status }).waitFor({ timeout: 50_000 });
 
-test('a folder becomes an application: without its secrets, with its root directory, command and variables', async () => {
+test('a folder becomes an application, without its secrets, with its directory, command and variables', async () => {
   const { page } = window;
   await visit(page, `/projects/${service.project}/new?from=upload`);
   await page.getByLabel('Folder', { exact: true }).setInputFiles(folder);

@@ -21,7 +21,10 @@ export function chosenOf(list: readonly File[]): Promise<Chosen> {
   return choose(list.map((file) => ({ name: file.webkitRelativePath || file.name, file })));
 }
 
-/** Of what was dropped. Its entries are gone when the event is over, so they are taken at once. @throws ChoiceProblem */
+/**
+ * Of what was dropped. Its entries are gone when the event is over, so they are taken at once.
+ * @throws ChoiceProblem
+ */
 export async function droppedOf({ items }: DataTransfer): Promise<Chosen> {
   const entries = [...items].flatMap((item) => item.webkitGetAsEntry() ?? []);
   const found: SourceFile[] = [];

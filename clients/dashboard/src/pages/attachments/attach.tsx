@@ -158,8 +158,8 @@ function Effect({
       </p>
       {conflicts.length > 0 && (
         <p class="problem">
-          {conflicts.join(', ')} {conflicts.length === 1 ? 'is' : 'are'} set already. Choose another prefix, or remove{' '}
-          {conflicts.length === 1 ? 'it' : 'them'} first.
+          {conflicts.join(', ')} {conflicts.length === 1 ? 'is' : 'are'} set already. Choose another prefix, or remove
+          what is there first.
         </p>
       )}
     </div>
