@@ -93,10 +93,10 @@ test('a long line is wrapped, and the choice stays', async () => {
   await visit(page, logs('?search=long long'));
   const height = async (): Promise<number> => (await line('long').boundingBox())?.height ?? 0;
   await line('long').waitFor();
-  expect(await height()).toBe(20);
+  expect(await height()).toBe(24);
   await page.getByRole('button', { name: 'Wrap lines' }).click();
   await page.locator('.log-wrapped').waitFor();
-  expect(await height()).toBeGreaterThan(35);
+  expect(await height()).toBeGreaterThan(40);
   await page.reload();
   await page.locator('.log-wrapped .log-line', { hasText: 'long' }).waitFor();
   await screenshot(page, 'try-log-wrapped');

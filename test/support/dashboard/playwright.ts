@@ -13,8 +13,6 @@ export interface Locator {
   innerText(): Promise<string>;
   allInnerTexts(): Promise<string[]>;
   boundingBox(): Promise<{ height: number } | null>;
-  /** An expression that gets the elements. */
-  evaluateAll(expression: string): Promise<unknown>;
   textContent(): Promise<string | null>;
   getAttribute(name: string): Promise<string | null>;
   evaluate<Result>(work: (element: Element) => Result): Promise<Result>;
