@@ -99,7 +99,7 @@ function Tail({ id, filters, range, given, wraps, wrap }: TailProps) {
     <>
       <header class="log-head">
         {asked.until ? <span>A range of the past</span> : <Status value={waiting === null ? state : 'paused'} />}
-        <span class="faint">{lines.length.toLocaleString('en')} lines</span>
+        <span class="faint">{lines.length === 1 ? '1 line' : `${lines.length.toLocaleString('en')} lines`}</span>
         <div class="log-tools">
           {!asked.until && (
             <button type="button" class="quiet small" onClick={waiting === null ? pause : resume}>
