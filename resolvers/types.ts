@@ -319,6 +319,8 @@ export type ResolversTypes = {
   CreateDatabaseUserInput: Schema.CreateDatabaseUserInput;
   Deployment: ResolverTypeWrapper<DeploymentModel>;
   DeploymentList: ResolverTypeWrapper<Omit<Schema.DeploymentList, 'data'> & { data: Array<ResolversTypes['Deployment']> }>;
+  DeploymentStep: ResolverTypeWrapper<Schema.DeploymentStep>;
+  DeploymentStepName: Schema.DeploymentStepName;
   DeploymentSource: ResolverTypeWrapper<Schema.DeploymentSource>;
   DeploymentStatus: Schema.DeploymentStatus;
   DeploymentTrigger: Schema.DeploymentTrigger;
@@ -736,6 +738,7 @@ export type ResolversParentTypes = {
   CreateDatabaseUserInput: Schema.CreateDatabaseUserInput;
   Deployment: DeploymentModel;
   DeploymentList: Omit<Schema.DeploymentList, 'data'> & { data: Array<ResolversParentTypes['Deployment']> };
+  DeploymentStep: Schema.DeploymentStep;
   DeploymentSource: Schema.DeploymentSource;
   CreateDeploymentInput: Schema.CreateDeploymentInput;
   RollbackApplicationInput: Schema.RollbackApplicationInput;
@@ -1347,6 +1350,7 @@ export type ApplicationResolvers<ContextType = Context, ParentType extends Resol
   metrics?: Resolver<ResolversTypes['Metrics'], ParentType, ContextType, Partial<Schema.ApplicationMetricsArgs>>;
   deployments?: Resolver<Array<ResolversTypes['Deployment']>, ParentType, ContextType, RequireFields<Schema.ApplicationDeploymentsArgs, 'limit'>>;
   attachments?: Resolver<Array<ResolversTypes['DatabaseAttachment']>, ParentType, ContextType, RequireFields<Schema.ApplicationAttachmentsArgs, 'limit'>>;
+  pending_variables?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
   instances?: Resolver<Array<ResolversTypes['Instance']>, ParentType, ContextType, RequireFields<Schema.ApplicationInstancesArgs, 'limit'>>;
   previews?: Resolver<Array<ResolversTypes['Preview']>, ParentType, ContextType, RequireFields<Schema.ApplicationPreviewsArgs, 'limit'>>;
   processes?: Resolver<Array<ResolversTypes['Process']>, ParentType, ContextType, RequireFields<Schema.ApplicationProcessesArgs, 'limit'>>;
@@ -2052,6 +2056,7 @@ export type DeploymentResolvers<ContextType = Context, ParentType extends Resolv
   status_reason?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   rollback_possible?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   created_by?: Resolver<ResolversTypes['Actor'], ParentType, ContextType>;
+  steps?: Resolver<Array<ResolversTypes['DeploymentStep']>, ParentType, ContextType>;
   started_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   finished_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
@@ -2062,6 +2067,12 @@ export type DeploymentResolvers<ContextType = Context, ParentType extends Resolv
 export type DeploymentListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DeploymentList'] = ResolversParentTypes['DeploymentList']> = {
   data?: Resolver<Array<ResolversTypes['Deployment']>, ParentType, ContextType>;
   next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type DeploymentStepResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DeploymentStep'] = ResolversParentTypes['DeploymentStep']> = {
+  name?: Resolver<ResolversTypes['DeploymentStepName'], ParentType, ContextType>;
+  started_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  finished_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
 };
 
 export type DeploymentSourceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DeploymentSource'] = ResolversParentTypes['DeploymentSource']> = {
@@ -3219,6 +3230,7 @@ export type Resolvers<ContextType = Context> = {
   DatabaseCredentialsEndpoint?: DatabaseCredentialsEndpointResolvers<ContextType>;
   Deployment?: DeploymentResolvers<ContextType>;
   DeploymentList?: DeploymentListResolvers<ContextType>;
+  DeploymentStep?: DeploymentStepResolvers<ContextType>;
   DeploymentSource?: DeploymentSourceResolvers<ContextType>;
   DnsRecord?: DnsRecordResolvers<ContextType>;
   DnsRecordList?: DnsRecordListResolvers<ContextType>;

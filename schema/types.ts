@@ -3841,6 +3841,11 @@ export type Application = {
   deployments: Array<Deployment>;
   /** Attached databases, oldest first. */
   attachments: Array<DatabaseAttachment>;
+  /**
+   * Names of the environment variables that the processes in service have with another value, or have not, or have no
+   * longer. They take effect with the next deployment or restart.
+   */
+  pending_variables: Array<Scalars['String']['output']>;
   /** Instances of the application and of its previews, oldest first. */
   instances: Array<Instance>;
   /** Previews of the application, oldest first. */
@@ -5905,6 +5910,8 @@ export type Deployment = {
   rollback_possible: Scalars['Boolean']['output'];
   /** Who started the deployment. For a push, this is the platform. */
   created_by: Actor;
+  /** Steps that have begun, in their order. Deployments of earlier versions of the platform have none. */
+  steps: Array<DeploymentStep>;
   /** Time at which the deployment left the queue. */
   started_at?: Maybe<Scalars['DateTime']['output']>;
   /** Time at which the deployment became active, failed or was canceled. */
@@ -5921,6 +5928,38 @@ export type DeploymentList = {
   /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
+
+/** A step of a deployment. The last one of a deployment that failed is the one that failed. */
+export type DeploymentStep = {
+  name: DeploymentStepName;
+  started_at: Scalars['DateTime']['output'];
+  /** Time at which the next step began or the deployment ended, or `null` while the step is under way. */
+  finished_at?: Maybe<Scalars['DateTime']['output']>;
+};
+
+export type DeploymentStepName =
+  /** The files of a commit, a preset or an upload become the files of the deployment. */
+  | 'fetch'
+  /** The platform finds out how to build the source and what it runs. */
+  | 'plan'
+  /** The tools of the build are installed. */
+  | 'equip'
+  /** The commands of the build run. */
+  | 'build'
+  /** The image that a Dockerfile has built is taken over. */
+  | 'image'
+  /** The image of an image source is pulled. */
+  | 'pull'
+  /** The release is made of the files, the settings and the variables. */
+  | 'release'
+  /** The release becomes an image in the registry of the platform. */
+  | 'publish'
+  /** The release command runs. */
+  | 'command'
+  /** Instances of the release start, and their health is checked. */
+  | 'instances'
+  /** Requests go to the new version. */
+  | 'activate';
 
 /** What a deployment is made of. */
 export type DeploymentSource = {

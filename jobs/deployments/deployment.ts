@@ -11,7 +11,7 @@ import { releaseAllLeases } from '../../db/lease';
 import { artifactLeftovers } from '../applications/application/leftovers';
 import { cleanUpFailed, pruneOlderVersions, tearDownDeployment } from './deployment/cleanup';
 import { imageLeftovers } from './deployment/publish';
-import { appendDeploymentLog, formatDuration, timeLeftMs, type DeploymentRow } from './deployment/row';
+import { appendDeploymentLog, formatDuration, recordStep, timeLeftMs, type DeploymentRow } from './deployment/row';
 import { steps, type DeploymentStep } from './deployment/steps';
 import { removeTask } from './deployment/task';
 import { failed, progressing, settled, type Job, type JobContext, type Outcome } from '../job';
@@ -66,7 +66,7 @@ const workflow: Workflow<DeploymentRow, DeploymentStep> = {
   },
   retryAdvice: 'Deploy again later.',
   isCanceled: ({ id }, { sql }) => isCanceled(sql, id),
-  enter: ({ status }, row, ctx) => (status === row.status ? Promise.resolve(null) : leaveBuild(row, ctx)),
+  enter: enterStep,
   appendLog: (row, { status }, message, level, ctx) =>
     appendDeploymentLog(row, ctx, status === 'building' ? 'build' : 'deploy', message, level),
   finalReason: (error) => (FINAL_ERRORS.some((type) => error instanceof type) ? (error as Error).message : null),
@@ -75,6 +75,16 @@ const workflow: Workflow<DeploymentRow, DeploymentStep> = {
 
 /** Errors whose message says all of it. */
 const FINAL_ERRORS = [BuildError, SourceError, ImageError, ReleaseImageError];
+
+async function enterStep(
+  { name, status }: DeploymentStep,
+  row: DeploymentRow,
+  ctx: JobContext,
+): Promise<Outcome | null> {
+  if (status !== row.status) return leaveBuild(row, ctx);
+  await recordStep(row, name, ctx);
+  return null;
+}
 
 /** Others may build in its place. */
 async function leaveBuild(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {

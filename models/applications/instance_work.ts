@@ -1,5 +1,6 @@
 // What the job of an instance needs to know to start it.
 import type { Sql } from '../../core/context';
+import type { AttachedDatabase } from './attached_database';
 import type { ReleaseProcess, ReleaseSettings } from './release_settings';
 import { spreadRows } from '../../db/loop_rows';
 import { named } from '../../db/statement';
@@ -23,6 +24,8 @@ export interface Launch {
   process: ReleaseProcess | null;
   /** Sealed, see models/deployments/release.ts. */
   variables: string;
+  /** Whose variables it has. */
+  databases: AttachedDatabase[];
   /** What the build plan sets, unless the owner does otherwise. */
   planned_variables: Record<string, string>;
   /** The port on which its program listens whatever PORT says: of its deployment, else as of the one in service. */
@@ -35,7 +38,7 @@ const LAUNCH = named(`select a.id as application_id, a.name as application_name,
     a.project_id,
     coalesce(v.hostname, a.default_hostname) as hostname,
     d.id as deployment_id, d.commit_sha, coalesce(d.artifact_id, d.id) as artifact_id,
-    r.id as release_id, r.settings, r.processes -> i.process_type as process, r.variables,
+    r.id as release_id, r.settings, r.processes -> i.process_type as process, r.variables, r.databases,
     coalesce(d.plan -> 'env', '{}') as planned_variables, (d.plan -> 'found_port')::int as own_found_port,
     nullif(coalesce(d.plan -> 'found_port', (select c.plan -> 'found_port' from deployments c
       where c.id = a.current_deployment_id))::int, 0) as found_port

@@ -4,6 +4,8 @@ import { defineStates } from '../../core/states';
 import type {
   CreateDeploymentInput,
   DeploymentStatus,
+  DeploymentStep,
+  DeploymentStepName,
   DeploymentTrigger,
   QueryListDeploymentsArgs,
   RollbackApplicationInput,
@@ -75,6 +77,8 @@ export class Deployment extends Resource {
   declare artifact_id: string | null;
   declare artifact_kept: boolean;
   declare release_id: string | null;
+  /** Those that have begun, in their order. */
+  declare steps: { name: DeploymentStepName; started_at: string }[];
 
   /**
    * One page: of a preview where `preview_id` names one, else of the application itself. @throws not_found,
@@ -153,6 +157,12 @@ export class Deployment extends Resource {
   /** Its files are kept, and they were healthy once. */
   get rollback_possible(): boolean {
     return this.artifact_kept && this.activated_at !== null && this.preview_id === null;
+  }
+
+  /** `steps`: each ends with the next one, and the last one with the deployment. */
+  get steps_with_ends(): DeploymentStep[] {
+    const { steps, finished_at } = this;
+    return steps.map((step, index) => ({ ...step, finished_at: steps[index + 1]?.started_at ?? finished_at }));
   }
 
   /**

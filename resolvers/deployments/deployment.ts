@@ -1,6 +1,7 @@
 import type { Prepare } from '../index';
 import { Application } from '../../models/applications/application';
 import { Deployment } from '../../models/deployments/deployment';
+import { pendingVariables } from '../../models/deployments/pending_variables';
 import type { ProbedSource } from '../../models/deployments/deployment/source_probe';
 import { loadOne } from '../../models/base/load';
 import type { CreateDeploymentInput } from '../../schema/types';
@@ -22,7 +23,11 @@ export const resolvers: Resolvers = {
     },
     rollbackApplication: (_, { id, input }, ctx) => Deployment.rollBack(ctx, id, input),
   },
+  Application: {
+    pending_variables: ({ id }, _, ctx) => pendingVariables(ctx, id),
+  },
   Deployment: {
+    steps: (deployment) => deployment.steps_with_ends,
     application: (deployment, _, ctx, info) =>
       loadOne(Application, ctx, deployment.project_id, deployment.application_id, info),
   },

@@ -246,7 +246,7 @@ test('whoever draws a form by itself has no fields that are saved', () => {
   const own = files.filter((name) => /<form\b/.test(readFileSync(path.join(folder, name), 'utf8'))).sort();
   const searches = [
     'pages/activity.tsx',
-    'pages/application/logs.tsx',
+    'pages/application/log_filters.tsx',
     'pages/generic/filters.tsx',
     // It asks for a plan; the plan is done by a dialog.
     'pages/installation/setup.tsx',

@@ -921,6 +921,7 @@ create table deployments (
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
   on_cluster boolean not null default false,
+  steps jsonb not null default '[]'::jsonb,
   constraint deployments_application FOREIGN KEY (application_id) REFERENCES applications(id),
   constraint deployments_pkey PRIMARY KEY (id),
   constraint deployments_preview FOREIGN KEY (preview_id) REFERENCES previews(id),

@@ -11,6 +11,7 @@ import './styles/tables.css';
 import './styles/forms.css';
 import './styles/logs.css';
 import './styles/state.css';
+import './styles/journeys.css';
 import { render, type ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { asApiError } from './api/use_query';

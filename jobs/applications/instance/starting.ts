@@ -148,7 +148,7 @@ async function choosePort(row: InstanceRow, launch: Launch, ctx: JobContext): Pr
 async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobContext): Promise<UnitSpec> {
   if (!launch.process) throw new DriverError('invalid', `The process type ${row.process_type} has no command.`);
   const { command, memory_mb, cpus, disk_mb = null } = launch.process;
-  const trust = await databaseTrust(row.application_id, ctx);
+  const trust = await databaseTrust(launch.databases, ctx);
   const image = unitImageOf(launch.settings, command);
   const health_check = imageHealthCheckOf(row, launch.settings);
   const ownPort = exposedPortOf(row, launch.settings) ?? (row.process_type === WEB ? launch.found_port : null);

@@ -5,7 +5,7 @@ import { mkdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { replaceFile } from '../../../core/files';
-import { attachedDatabases, type AttachedDatabase } from '../../../models/applications/attached_database';
+import type { AttachedDatabase } from '../../../models/applications/attached_database';
 import type { JobContext } from '../../job';
 import { databaseAuthority } from './certificate';
 
@@ -22,12 +22,15 @@ const systemBundles = [
   '/etc/ssl/cert.pem',
 ];
 
-/** Nothing for an application without databases. */
+/**
+ * Nothing without databases.
+ * @param databases those whose variables the program has: an attachment of now is not in a release of before, and a
+ * release of before still has one that was removed
+ */
 export async function databaseTrust(
-  applicationId: string,
+  databases: readonly Pick<AttachedDatabase, 'engine'>[],
   ctx: Pick<JobContext, 'sql' | 'secrets' | 'config'>,
 ): Promise<Trust> {
-  const databases = await attachedDatabases(ctx.sql, applicationId);
   if (databases.length === 0) return { env: {}, readable: [] };
   const { certificate } = await databaseAuthority(ctx);
   const directory = path.join(ctx.config.runtimeDir, 'trust');

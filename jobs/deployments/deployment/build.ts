@@ -1,4 +1,5 @@
 // The build: its tools are installed on this host, and its commands run as a unit.
+import { attachedDatabases } from '../../../models/applications/attached_database';
 import { databaseTrust } from '../../databases/database/trust';
 import { readStepFailure } from '../../../drivers/builder/command_failure';
 import { readFailure } from '../../../drivers/builder/dockerfile/dockerfile_failure';
@@ -44,7 +45,7 @@ function buildTask(row: DeploymentRow, plan: StoredPlan, ctx: StepContext): Task
     async spec() {
       const planning = await requirePlanning(row, ctx);
       const variables = await planning.variables(ctx.secrets, 'build', row.preview_id);
-      const trust = await databaseTrust(row.application_id, ctx);
+      const trust = await databaseTrust(await attachedDatabases(ctx.sql, row.application_id), ctx);
       const { command, env, defaults } = await builder.task(plan, place, ctx);
       const forImages = plan.kind === 'dockerfile' ? await dockerfileVariables(row, variables, ctx) : {};
       return {

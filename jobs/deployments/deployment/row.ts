@@ -30,6 +30,8 @@ export interface DeploymentRow extends LoopRow {
   release_id: string | null;
   started_at: string | null;
   finished_at: string | null;
+  /** Those that have begun, in their order. */
+  steps: { name: string; started_at: string }[];
   /** What its steps have reached, see steps.ts. */
   observed: Progress | null;
 }
@@ -50,6 +52,13 @@ export interface Progress {
   /** The release whose image is in the registry of the platform. */
   published?: string;
   released?: boolean;
+}
+
+/** Records when a step began. The first attempt counts. */
+export async function recordStep(row: DeploymentRow, name: string, ctx: JobContext): Promise<void> {
+  if (row.steps.some((step) => step.name === name)) return;
+  row.steps = [...row.steps, { name, started_at: new Date().toISOString() }];
+  await ctx.record({ steps: row.steps });
 }
 
 /** What a step before has left. @throws Error where it was left out */

@@ -25,7 +25,7 @@ export async function unitSpecOf(row: RunRow, ctx: JobContext): Promise<UnitSpec
   const directory = launch && artifactDirectory({ id: row.deployment_id, artifact_id: launch.artifact_id }, ctx);
   if (!launch || !directory || !(await stat(directory).catch(() => null)))
     throw new DriverError('invalid', 'The files of the release are no longer kept. Deploy the application again.');
-  const trust = await databaseTrust(row.application_id, ctx);
+  const trust = await databaseTrust(launch.databases, ctx);
   const image = unitImageOf(launch.settings, row.command);
   const isRelease = row.trigger_type === 'release';
   const { memory_mb, cpus, disk_mb } = sizeOf(row.application_type);

@@ -20,7 +20,7 @@ interface Planted {
 }
 
 /** The dashboard of a service with something of what an application has, for the tests of a file. */
-export function plantedDashboard(use: (opened: Planted) => void): void {
+export function plantedDashboard(use: (opened: Planted) => void | Promise<void>): void {
   let [service, planted]: [TestService?, Plant?] = [];
   dashboardOf(
     async () => {

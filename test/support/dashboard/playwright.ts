@@ -2,14 +2,17 @@
 export interface Locator {
   fill(text: string): Promise<void>;
   click(options?: { timeout?: number; force?: boolean }): Promise<void>;
-  setInputFiles(files: { name: string; mimeType: string; buffer: Buffer }[]): Promise<void>;
+  /** Also the path of a folder. */
+  setInputFiles(files: string | { name: string; mimeType: string; buffer: Buffer }[]): Promise<void>;
   check(): Promise<void>;
   uncheck(): Promise<void>;
   press(key: string): Promise<void>;
-  selectOption(value: string): Promise<unknown>;
+  selectOption(value: string | { label: string }): Promise<unknown>;
   waitFor(options?: { timeout?: number; state?: 'visible' | 'hidden' | 'detached' | 'attached' }): Promise<void>;
   inputValue(): Promise<string>;
   innerText(): Promise<string>;
+  allInnerTexts(): Promise<string[]>;
+  boundingBox(): Promise<{ height: number } | null>;
   textContent(): Promise<string | null>;
   getAttribute(name: string): Promise<string | null>;
   evaluate<Result>(work: (element: Element) => Result): Promise<Result>;
@@ -40,6 +43,7 @@ export interface Page extends Pick<Locator, 'locator' | 'getByLabel' | 'getByTex
   setDefaultTimeout(ms: number): void;
   setViewportSize(size: { width: number; height: number }): Promise<void>;
   emulateMedia(media: { colorScheme: 'light' | 'dark' }): Promise<void>;
+  waitForEvent(event: 'download'): Promise<{ path(): Promise<string> }>;
   waitForURL(url: string | RegExp): Promise<void>;
   evaluate(expression: string): Promise<unknown>;
   addInitScript(script: string): Promise<void>;

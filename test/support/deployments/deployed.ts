@@ -1,5 +1,6 @@
 // An application as its jobs leave it, without a worker: rows of a deployment, its release and its instances.
 import { mintId } from '../../../core/ids';
+import { sealedColumns } from '../../../models/base/sealed_columns';
 import type { TestService } from '../service';
 
 export interface DeployedApplication {
@@ -10,7 +11,7 @@ export interface DeployedApplication {
   processes: Record<string, string>;
 }
 
-type Sql = Pick<TestService, 'sql'>;
+type Sql = Pick<TestService, 'sql'> & Partial<Pick<TestService, 'platform'>>;
 
 /**
  * Makes the application one with an active deployment, in a status. Its process types have the release, and are
@@ -36,9 +37,15 @@ export async function deployed(service: Sql, id: string, status = 'running'): Pr
     `insert into releases (id, project_id, application_id, deployment_id, settings, processes, variables, created_at,
       updated_at)
      select $1, $2, $3, $4, '{}',
-       jsonb_object_agg(type, '{"command": "serve", "memory_mb": 512, "cpus": 0.5}'::jsonb), '', now(), now()
+       jsonb_object_agg(type, '{"command": "serve", "memory_mb": 512, "cpus": 0.5}'::jsonb), $5, now(), now()
        from processes where application_id = $3`,
-    [release, project_id, id, deployment],
+    [
+      release,
+      project_id,
+      id,
+      deployment,
+      service.platform?.secrets.seal('{}', sealedColumns.releaseVariables.contextOf(release)) ?? '',
+    ],
   );
   await service.sql(`update applications set status = $2, current_deployment_id = $3 where id = $1`, [
     id,

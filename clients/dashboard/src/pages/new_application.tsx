@@ -1,63 +1,51 @@
-// A new application: from a Git address, from a preset or from an image, and its first deployment.
-import { useState } from 'preact/hooks';
-import { request } from '../api/client';
-import { graphql, type ResultOf, type VariablesOf } from '../api/graphql';
+// A new application: of a repository, a folder or an archive, a preset or an image, with its settings, and its first
+// deployment.
+import { useRef, useState } from 'preact/hooks';
+import { graphql, type ResultOf } from '../api/graphql';
 import { useAction, useQuery, type Action } from '../api/use_query';
-import { Field, Form, Problem, Select, Submit, useFields } from '../parts/form';
+import { DropSource } from '../parts/drop_source';
+import { Field, Form, Problem, Select, useFields } from '../parts/form';
 import { Page, Waiting } from '../parts/page';
-import { navigate, setQuery, address } from '../router';
-import { mayActAs } from '../session';
+import { inOrder, SIZE_FIELDS, Sizes } from '../parts/sizes';
+import { SubmitWhen } from '../parts/submit_when';
+import { setQuery, address } from '../router';
+import { mayActAs, projectOf } from '../session';
+import type { Chosen } from '../source/files';
+import { mergeDotenv, type Draft } from './application/draft';
+import { Paste, VariableRows } from './application/variable_rows';
+import { createAndDeploy, type Input } from './new_application/create';
+import { Repository } from './new_application/repository';
+import { Presets, Sources, type Source } from './new_application/sources';
 
-const CATALOG = graphql(`
-  query ApplicationCatalog {
-    listPresets(limit: 100) {
-      data {
-        id
-        name
-        description
-        category
-        requires_engine
+const CATALOG = graphql(
+  `
+    query ApplicationCatalog {
+      listPresets(limit: 100) {
+        data {
+          id
+          name
+          description
+          category
+          requires_engine
+        }
+      }
+      listApplicationTypes(limit: 100) {
+        data {
+          ...SizeFields
+        }
+      }
+      listRegions(limit: 100, available: true) {
+        data {
+          id
+          name
+        }
       }
     }
-    listApplicationTypes(limit: 100) {
-      data {
-        id
-        name
-        vcpu
-        memory_mb
-        price_monthly
-        currency
-        default
-        available
-      }
-    }
-  }
-`);
-const CREATE = graphql(`
-  mutation CreateApplication($project_id: ID!, $input: CreateApplicationInput!) {
-    createApplication(project_id: $project_id, input: $input) {
-      id
-    }
-  }
-`);
-const DEPLOY = graphql(`
-  mutation FirstDeployment($id: ID!) {
-    createDeployment(id: $id, input: {}) {
-      id
-    }
-  }
-`);
+  `,
+  [SIZE_FIELDS],
+);
 
-type Input = VariablesOf<typeof CREATE>['input'];
 type Catalog = ResultOf<typeof CATALOG>;
-type Source = 'git' | 'preset' | 'image';
-
-const SOURCES: [Source, string, string][] = [
-  ['git', 'Git repository', 'Built from the files of a repository.'],
-  ['preset', 'Preset', 'A program that is ready to run.'],
-  ['image', 'Image', 'A container image, run as it is.'],
-];
-
 export function NewApplication({ id }: { id: string }) {
   const { data, error } = useQuery(CATALOG, {});
   return (
@@ -74,154 +62,183 @@ export function NewApplication({ id }: { id: string }) {
   );
 }
 
-const FIELDS = ['name', 'repository_url', 'branch', 'image', 'preset', 'application_type'];
+const EMPTY = {
+  ...{ name: '', host: '', repository_url: '', repository_id: '', branch: '', image: '', preset: '' },
+  ...{ application_type: '', region: '', root_directory: '', build_command: '', command: '' },
+};
+const FIELDS = Object.keys(EMPTY);
+type Values = typeof EMPTY;
 
 function NewForm({ catalog, projectId }: { catalog: Catalog; projectId: string }) {
   const given = address.value.query;
   const [from, setFrom] = useState<Source>((given.get('from') as Source | null) ?? 'git');
+  const [chosen, setChosen] = useState<Chosen | null>(null);
+  const [drafts, setDrafts] = useState<Draft[]>([]);
+  const [progress, setProgress] = useState('');
+  const made = useRef<string | null>(null);
   const fields = useFields({
-    ...{ name: '', repository_url: given.get('repository') ?? '', branch: '', image: '', application_type: '' },
+    ...EMPTY,
+    repository_url: given.get('repository') ?? '',
     preset: given.get('preset') ?? '',
+    region: projectOf(projectId)?.default_region ?? catalog.listRegions.data[0]?.id ?? '',
   });
   const { values } = fields;
   const action = useAction(async () => {
-    const size = values.application_type && { application_type: values.application_type };
-    const input: Input = { name: values.name, ...sourceOf(from, values), ...size };
-    const { createApplication } = await request(CREATE, { project_id: projectId, input });
-    await deployFirst(createApplication.id);
+    const { root_directory, build_command, command: start_command } = values;
+    const input = { ...inputOf(from, values), ...(values.region && { region: values.region }) } as Input;
+    const files = from === 'upload' ? chosen : null;
+    const parts = { projectId, input, root_directory, build_command, start_command, variables: drafts, chosen: files };
+    await createAndDeploy(parts, made.current, (id) => (made.current = id), setProgress).finally(() => setProgress(''));
   });
-  const suggest = (text: string): void => {
-    if (!values.name) fields.set({ name: nameFrom(text) });
-  };
   return (
     <Form action={action}>
       <Sources chosen={from} choose={(one) => (setFrom(one), setQuery({ from: one }))} />
+      <SourceFields
+        {...{ from, catalog, projectId, fields, action, chosen, setChosen }}
+        useSecrets={(text) => setDrafts((before) => mergeDotenv(before, text))}
+      />
+      <Place {...{ catalog, fields, action }} />
+      <Sizes
+        sizes={inOrder(catalog.listApplicationTypes.data, values.region)}
+        chosen={values.application_type}
+        choose={(id) => fields.set({ application_type: id })}
+      />
+      <Commands {...{ from, fields, action }} />
+      <Variables drafts={drafts} changed={setDrafts} />
       <Problem error={action.error} fields={FIELDS} />
-      {from === 'git' && <GitFields fields={fields} action={action} suggest={suggest} />}
-      {from === 'image' && (
-        <Field
-          label="Image"
-          {...fields.of('image', action)}
-          required
-          placeholder="registry.example.com/acme/shop:1.4"
-          onBlur={() => suggest(values.image)}
-        />
-      )}
-      {from === 'preset' && (
-        <Presets
-          catalog={catalog}
-          chosen={values.preset}
-          choose={(preset) => (fields.set({ preset }), suggest(preset))}
-        />
-      )}
-      <div class="columns">
-        <Field
-          label="Name"
-          {...fields.of('name', action)}
-          required
-          autocomplete="off"
-          hint="Lower-case letters, digits and dashes. It becomes part of the address."
-        />
-        <Select
-          label="Instance size"
-          {...fields.of('application_type', action)}
-          options={sizeOptions(catalog)}
-          onChange={(value) => fields.set({ application_type: value })}
-        />
-      </div>
+      {made.current && action.error && <p class="faint">The application exists. Another attempt goes on with it.</p>}
       <footer class="actions">
-        <Submit action={action}>Create and deploy</Submit>
+        <span aria-live="polite" class="faint">
+          {progress}
+        </span>
+        <SubmitWhen isReady={from !== 'upload' || chosen !== null} action={action}>
+          Create and deploy
+        </SubmitWhen>
       </footer>
     </Form>
   );
 }
 
-interface GitFieldsProps {
-  fields: ReturnType<typeof useFields<{ repository_url: string; branch: string }>>;
-  action: Action<void>;
-  suggest(text: string): void;
+interface SourceFieldsProps extends PartProps {
+  from: Source;
+  catalog: Catalog;
+  projectId: string;
+  chosen: Chosen | null;
+  setChosen(chosen: Chosen | null): void;
+  useSecrets(text: string): void;
 }
 
-function GitFields({ fields, action, suggest }: GitFieldsProps) {
+function SourceFields({ from, catalog, projectId, chosen, setChosen, useSecrets, fields, action }: SourceFieldsProps) {
+  const { values } = fields;
+  const suggest = (text: string): void => {
+    if (!values.name) fields.set({ name: nameFrom(text) });
+  };
+  const take = (found: Chosen | null): void => {
+    setChosen(found);
+    if (found) suggest(found.name.replace(/\.(zip|tgz|tar\.gz)$/i, ''));
+  };
+  if (from === 'git') return <Repository {...{ projectId, fields, action, suggest }} />;
+  if (from === 'upload') return <DropSource chosen={chosen} choose={take} useSecrets={useSecrets} />;
+  if (from === 'preset')
+    return (
+      <Presets
+        presets={catalog.listPresets.data}
+        chosen={values.preset}
+        choose={(preset) => (fields.set({ preset }), suggest(preset))}
+      />
+    );
+  return (
+    <Field
+      label="Image"
+      {...fields.of('image', action)}
+      required
+      placeholder="registry.example.com/acme/shop:1.4"
+      onBlur={() => suggest(values.image)}
+    />
+  );
+}
+
+interface PartProps {
+  fields: ReturnType<typeof useFields<Values>>;
+  action: Action<void>;
+}
+
+function Place({ catalog, fields, action }: PartProps & { catalog: Catalog }) {
+  const regions = catalog.listRegions.data;
   return (
     <div class="columns">
       <Field
-        label="Repository URL"
-        {...fields.of('repository_url', action)}
+        label="Name"
+        {...fields.of('name', action)}
         required
-        placeholder="https://git.example.com/acme/shop.git"
-        hint="With https or ssh."
-        onBlur={() => suggest(fields.values.repository_url)}
+        autocomplete="off"
+        hint="Lower-case letters, digits and dashes. It becomes part of the address."
       />
-      <Field label="Branch" {...fields.of('branch', action)} placeholder="default branch" />
+      {regions.length > 1 && (
+        <Select
+          label="Region"
+          {...fields.of('region', action)}
+          options={regions.map(({ id, name }) => ({ value: id, label: name }))}
+          onChange={(region) => fields.set({ region, application_type: '' })}
+        />
+      )}
     </div>
   );
 }
 
-function Sources({ chosen, choose }: { chosen: Source; choose(source: Source): void }) {
+function Commands({ from, fields, action }: PartProps & { from: Source }) {
   return (
-    <fieldset class="choices">
-      <legend>Source</legend>
-      {SOURCES.map(([value, label, hint]) => (
-        <label key={value} class="choice">
-          <input type="radio" name="from" checked={chosen === value} onChange={() => choose(value)} />
-          <strong>{label}</strong>
-          <small>{hint}</small>
-        </label>
-      ))}
+    <details class="more">
+      <summary>{from === 'image' ? 'Start command' : 'Root directory and commands'}</summary>
+      <div class="columns">
+        {from !== 'image' && (
+          <>
+            <Field
+              label="Root directory"
+              {...fields.of('root_directory', action)}
+              placeholder="."
+              hint="Of a repository with several applications: the folder of this one."
+            />
+            <Field label="Build command" {...fields.of('build_command', action)} placeholder="default of the builder" />
+          </>
+        )}
+        <Field
+          label="Start command"
+          {...fields.of('command', action)}
+          placeholder="found out"
+          hint="Otherwise that of the Procfile, the builder or the image."
+        />
+      </div>
+    </details>
+  );
+}
+
+function Variables({ drafts, changed }: { drafts: Draft[]; changed(drafts: Draft[]): void }) {
+  return (
+    <fieldset class="bare new-variables">
+      <legend>Environment variables</legend>
+      <VariableRows drafts={drafts} changed={changed} />
+      <Paste paste={(text) => changed(mergeDotenv(drafts, text))} />
     </fieldset>
   );
 }
 
-function Presets({ catalog, chosen, choose }: { catalog: Catalog; chosen: string; choose(id: string): void }) {
-  return (
-    <fieldset class="choices presets">
-      <legend>Preset</legend>
-      {catalog.listPresets.data.map((preset) => (
-        <label key={preset.id} class="choice">
-          <input
-            type="radio"
-            name="preset"
-            required
-            checked={chosen === preset.id}
-            onChange={() => choose(preset.id)}
-          />
-          <strong>{preset.name}</strong>
-          <small>
-            {preset.description}
-            {preset.requires_engine && ` Needs a ${preset.requires_engine} database.`}
-          </small>
-        </label>
-      ))}
-    </fieldset>
-  );
+function inputOf(from: Source, values: Values): Partial<Input> {
+  const { name, application_type: size } = values;
+  return { name, ...sourceOf(from, values), ...(size && { application_type: size }) };
 }
 
-function sizeOptions({ listApplicationTypes }: Catalog): { value: string; label: string; disabled?: boolean }[] {
-  const sizes = listApplicationTypes.data.map(({ id, name, memory_mb, vcpu, price_monthly, currency, available }) => ({
-    value: id,
-    label: `${name}: ${memory_mb} MB, ${vcpu} CPU, ${price_monthly} ${currency} a month`,
-    disabled: !available,
-  }));
-  return [{ value: '', label: 'Default' }, ...sizes];
-}
-
-type SourceValues = Record<'repository_url' | 'branch' | 'image' | 'preset', string>;
-
-function sourceOf(from: Source, { repository_url, branch, image, preset }: SourceValues): Partial<Input> {
+function sourceOf(
+  from: Source,
+  { host, repository_url, repository_id, branch, image, preset }: Values,
+): Partial<Input> {
   if (from === 'preset') return { preset };
   if (from === 'image') return { source: { type: 'image', image } };
-  return { source: { type: 'git', repository_url, ...(branch && { branch }) } };
-}
-
-/** The application is there, whatever becomes of its deployment: its page says what is wrong, and tries again. */
-async function deployFirst(id: string): Promise<void> {
-  try {
-    const { createDeployment } = await request(DEPLOY, { id });
-    navigate(`/applications/${id}/deployments/${createDeployment.id}`);
-  } catch (error) {
-    navigate(`/applications/${id}?problem=${encodeURIComponent((error as Error).message)}`);
-  }
+  if (from === 'upload') return { source: { type: 'upload' } };
+  const ofBranch = branch && { branch };
+  if (!host) return { source: { type: 'git', repository_url, ...ofBranch } };
+  if (repository_id) return { source: { type: 'git', git_integration_id: host, repository_id, ...ofBranch } };
+  return { source: { type: 'git', shared_repository_id: host, ...ofBranch } };
 }
 
 /** `shop` of `https://git.example.com/acme/shop.git` and of `registry.example.com/acme/shop:1.4`. */

@@ -11,7 +11,8 @@ export interface LogLine {
 
 /** So many lines are kept; the oldest go first. */
 const LINES_MAX = 100_000;
-const ROW_PX = 20;
+/** Times are links: targets have 24 pixels at least (WCAG 2.5.8). */
+const ROW_PX = 24;
 const MARGIN_ROWS = 20;
 
 /** Lines in their order. Pages keep one for as long as they show the log. */
@@ -32,8 +33,13 @@ export class LogLines {
     this.lines = [...older, ...this.lines].slice(-LINES_MAX);
   }
 
-  slice(from: number, to: number): LogLine[] {
+  slice(from: number, to?: number): LogLine[] {
     return this.lines.slice(from, to);
+  }
+
+  /** Of a line that is picked; -1 where it is not among them. */
+  indexOf(isPicked: (line: LogLine) => boolean): number {
+    return this.lines.findIndex(isPicked);
   }
 
   text(): string {
@@ -48,13 +54,22 @@ interface LogViewProps {
   version: number;
   /** Shown where there is no line. */
   empty: string;
+  /** Long lines are broken. */
+  wraps?: boolean;
+  /** The line that an address names: it is shown in the middle. */
+  isPicked?: (line: LogLine) => boolean;
+  /** Address of a line, behind its time. */
+  addressOf?: (line: LogLine) => string;
   onTop?: () => void;
 }
 
-export function LogView({ label, lines, version, empty, onTop }: LogViewProps) {
+/** Where lines are broken their heights differ, so that those off the screen are in the document too. */
+const WRAPPED_MAX = 5_000;
+
+export function LogView({ label, lines, version, empty, wraps = false, isPicked, addressOf, onTop }: LogViewProps) {
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ from: 0, to: 60 });
-  const [isAtEnd, setAtEnd] = useState(true);
+  const [isAtEnd, setAtEnd] = useState(!isPicked);
   const measure = (): void => {
     const element = box.current;
     if (!element) return;
@@ -65,10 +80,19 @@ export function LogView({ label, lines, version, empty, onTop }: LogViewProps) {
     setAtEnd(element.scrollTop + element.clientHeight >= element.scrollHeight - ROW_PX);
     if (element.scrollTop === 0 && first === 0) onTop?.();
   };
+  const picked = isPicked ? lines.indexOf(isPicked) : -1;
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (!element || picked < 0) return;
+    const row = wraps ? element.querySelector<HTMLElement>('.picked') : null;
+    const top = row ? row.offsetTop : picked * ROW_PX;
+    element.scrollTop = top - element.clientHeight / 2;
+    measure();
+  }, [picked, wraps]);
   useLayoutEffect(() => {
     if (isAtEnd && box.current) box.current.scrollTop = box.current.scrollHeight;
     measure();
-  }, [version]);
+  }, [version, wraps]);
   useEffect(() => {
     const resized = (): void => (isAtEnd ? jump() : measure());
     addEventListener('resize', resized);
@@ -81,7 +105,7 @@ export function LogView({ label, lines, version, empty, onTop }: LogViewProps) {
   return (
     <div class="log">
       <div ref={box} class="log-box" tabIndex={0} role="region" aria-label={label} onScroll={measure}>
-        <Rows lines={lines} view={view} />
+        {wraps ? <Wrapped {...{ lines, isPicked, addressOf }} /> : <Rows {...{ lines, view, isPicked, addressOf }} />}
         {lines.length === 0 && <p class="log-empty">{empty}</p>}
       </div>
       {!isAtEnd && (
@@ -93,19 +117,45 @@ export function LogView({ label, lines, version, empty, onTop }: LogViewProps) {
   );
 }
 
-function Rows({ lines, view }: { lines: LogLines; view: { from: number; to: number } }) {
-  const shown = lines.slice(view.from, view.to);
+type LineLooks = Pick<LogViewProps, 'lines' | 'isPicked' | 'addressOf'>;
+
+function Rows({ lines, view, ...looks }: LineLooks & { view: { from: number; to: number } }) {
   return (
     <div class="log-rows" style={{ height: `${lines.length * ROW_PX}px` }}>
       <div style={{ transform: `translateY(${view.from * ROW_PX}px)` }}>
-        {shown.map((line, index) => (
-          <div class={`log-line ${line.level}`} key={view.from + index}>
-            <time dateTime={line.timestamp}>{clock(line.timestamp)}</time>
-            <span class="origin">{line.origin}</span>
-            <span class="message">{plain(line.message)}</span>
-          </div>
+        {lines.slice(view.from, view.to).map((line, index) => (
+          <Line key={view.from + index} line={line} {...looks} />
         ))}
       </div>
+    </div>
+  );
+}
+
+function Wrapped({ lines, ...looks }: LineLooks) {
+  const from = Math.max(0, lines.length - WRAPPED_MAX);
+  return (
+    <div class="log-wrapped">
+      {from > 0 && <p class="log-empty">Older lines are shown when lines are not wrapped.</p>}
+      {lines.slice(from).map((line, index) => (
+        <Line key={from + index} line={line} {...looks} />
+      ))}
+    </div>
+  );
+}
+
+function Line({ line, isPicked, addressOf }: Omit<LineLooks, 'lines'> & { line: LogLine }) {
+  const time = <time dateTime={line.timestamp}>{clock(line.timestamp)}</time>;
+  return (
+    <div class={`log-line ${line.level}${isPicked?.(line) ? ' picked' : ''}`}>
+      {addressOf ? (
+        <a class="log-time" href={addressOf(line)} title={`${line.timestamp}: show the lines around it`}>
+          {time}
+        </a>
+      ) : (
+        time
+      )}
+      <span class="origin">{line.origin}</span>
+      <span class="message">{plain(line.message)}</span>
     </div>
   );
 }

@@ -7,6 +7,8 @@ import { Problem } from '../../parts/form';
 import { showNotice } from '../../parts/notices';
 import { Empty, Waiting } from '../../parts/page';
 import { useUnsaved } from '../../parts/unsaved';
+import { DatabasesOfApplication } from '../attachments/list';
+import { PendingVariables } from '../attachments/pending';
 import { ApplicationFrame, type Shown } from './frame';
 import {
   changesOf,
@@ -19,7 +21,7 @@ import {
   type Variable,
 } from './draft';
 import { ConflictList, Review } from './review';
-import { VariableRows } from './variable_rows';
+import { Paste, VariableRows } from './variable_rows';
 
 const LIST = graphql(`
   query Environment($id: ID!, $cursor: String) {
@@ -138,9 +140,8 @@ function Editor({ shown, stored, setStored }: EditorProps) {
   };
   return (
     <>
-      <p aria-live="polite" class={saved ? 'notice good' : 'off-screen'}>
-        {saved}
-      </p>
+      <Saved text={saved} />
+      <PendingVariables shown={shown} version={stored} />
       <ConflictList conflicts={conflicts} settle={settle} />
       {drafts.length === 0 && <NoVariables application={id} />}
       <VariableRows
@@ -159,7 +160,40 @@ function Editor({ shown, stored, setStored }: EditorProps) {
       {isReviewing && !conflicts.length && (
         <Review changes={changes} isRunning={status === 'running'} action={save} onClose={() => setReviewing(false)} />
       )}
+      <Databases {...{ shown, stored, setStored, drafts, setDrafts }} />
     </>
+  );
+}
+
+interface DatabasesProps extends EditorProps {
+  drafts: Draft[];
+  setDrafts(drafts: Draft[]): void;
+}
+
+function Databases({ shown, stored, setStored, drafts, setDrafts }: DatabasesProps) {
+  const { id, project_id } = shown.application;
+  const taken = stored.flatMap(({ key, managed_by }) => (managed_by === null ? [key] : []));
+  /** What is being edited stays: an attachment changes variables that nobody edits. */
+  const changed = async (): Promise<void> => {
+    const now = await loadVariables(id);
+    setStored(now);
+    setDrafts(withManaged(drafts, now));
+    await shown.reload();
+  };
+  return <DatabasesOfApplication {...{ id, taken, changed }} projectId={project_id} mayChange={shown.mayChange} />;
+}
+
+function withManaged(drafts: readonly Draft[], now: readonly Variable[]): Draft[] {
+  const managed = now.filter(({ managed_by }) => managed_by !== null).map(draftOf);
+  const own = drafts.filter((draft) => !draft.managed && !managed.some(({ key }) => key === draft.key));
+  return [...own, ...managed].sort((a, b) => (a.key < b.key ? -1 : 1));
+}
+
+function Saved({ text }: { text: string }) {
+  return (
+    <p aria-live="polite" class={text ? 'notice good' : 'off-screen'}>
+      {text}
+    </p>
   );
 }
 
@@ -222,20 +256,4 @@ function takeTheirs(drafts: Draft[], stored: readonly Variable[], key: string): 
   const theirs = stored.find((variable) => variable.key === key);
   const others = drafts.filter((draft) => draft.key !== key);
   return theirs ? [...others, draftOf(theirs)].sort((a, b) => (a.key < b.key ? -1 : 1)) : others;
-}
-
-function Paste({ paste }: { paste(text: string): void }) {
-  const [text, setText] = useState('');
-  return (
-    <details class="paste">
-      <summary>Paste a .env file</summary>
-      <label>
-        Lines of the form <code>NAME=value</code>
-        <textarea rows={5} spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)} />
-      </label>
-      <button type="button" class="quiet" onClick={() => (paste(text), setText(''))}>
-        Apply
-      </button>
-    </details>
-  );
 }

@@ -1,43 +1,18 @@
-// The log of an application: what was written, and what is written now.
+// The log of an application: what was written and what is written now, a range of times, or the lines around one.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { request } from '../../api/client';
-import { graphql, type VariablesOf } from '../../api/graphql';
+import { graphql } from '../../api/graphql';
+import { timeOfApi } from '../../api/client';
 import { useStream } from '../../api/follow';
-import { asApiError } from '../../api/use_query';
+import { asApiError, useAction } from '../../api/use_query';
+import { Problem } from '../../parts/form';
 import { LogLines, LogView, type LogLine } from '../../parts/log_view';
 import { Status } from '../../parts/status';
-import { address, setQuery } from '../../router';
+import { address } from '../../router';
 import { ApplicationFrame, type ApplicationData } from './frame';
+import { LogContext } from './log_context';
+import { FilterBar, RANGES, WrapSwitch } from './log_filters';
+import { addressOf, DOWNLOAD_MAX, lineOf, readAll, readLines, type Filters, type Range, type Row } from './log_lines';
 
-const OLDER = graphql(`
-  query ApplicationLogs(
-    $id: ID!
-    $cursor: String
-    $search: String
-    $level: LogLevel
-    $source: LogSource
-    $type: String
-  ) {
-    listApplicationLogs(
-      id: $id
-      limit: 1000
-      cursor: $cursor
-      search: $search
-      level: $level
-      source: $source
-      process_type: $type
-    ) {
-      data {
-        timestamp
-        level
-        source
-        message
-        process_type
-      }
-      next_cursor
-    }
-  }
-`);
 const FOLLOW = graphql(`
   subscription ApplicationTail(
     $id: ID!
@@ -67,9 +42,6 @@ const FOLLOW = graphql(`
   }
 `);
 
-type Filters = Omit<VariablesOf<typeof FOLLOW>, 'id' | 'since' | 'after'>;
-type Row = Omit<LogLine, 'origin'> & { source: string; process_type: string | null };
-
 export function ApplicationLogs({ id }: { id: string }) {
   return (
     <ApplicationFrame id={id} section="Logs" command={`svc logs --follow --app ${id}`}>
@@ -80,76 +52,90 @@ export function ApplicationLogs({ id }: { id: string }) {
 
 function Logs({ application }: { application: ApplicationData }) {
   const { query } = address.value;
+  const [wraps, setWraps] = useState(localStorage.getItem(WRAPS) === 'yes');
+  const line = query.get('line');
   const filters: Filters = {
     search: query.get('search') || null,
     level: (query.get('level') || null) as Filters['level'] & string,
     source: (query.get('source') || null) as Filters['source'] & string,
     type: query.get('type') || null,
   };
+  const range = query.get('range') ?? '';
+  const given: Range = { since: query.get('since'), until: query.get('until') };
+  const wrap = (yes: boolean): void => {
+    setWraps(yes);
+    localStorage.setItem(WRAPS, yes ? 'yes' : 'no');
+  };
+  if (line) return <LogContext key={line} id={application.id} line={line} {...{ wraps, wrap }} />;
   return (
     <>
-      <FilterBar application={application} filters={filters} />
-      <Tail key={JSON.stringify(filters)} id={application.id} filters={filters} />
+      <FilterBar {...{ application, filters, range, given }} />
+      <Tail
+        key={JSON.stringify([filters, range, given])}
+        id={application.id}
+        {...{ filters, range, given, wraps, wrap }}
+      />
     </>
   );
 }
 
-function FilterBar({ application, filters }: { application: ApplicationData; filters: Filters }) {
-  const [search, setSearch] = useState(filters.search ?? '');
+/** The choice stays in the browser. */
+const WRAPS = 'wrap-log-lines';
+
+interface TailProps {
+  id: string;
+  filters: Filters;
+  range: string;
+  given: Range;
+  wraps: boolean;
+  wrap(yes: boolean): void;
+}
+
+function Tail({ id, filters, range, given, wraps, wrap }: TailProps) {
+  const asked = useRef({ ...filters, ...rangeOf(range, given) }).current;
+  const { lines, version, problem, state, loadOlder, waiting, pause, resume } = useTail(id, filters, asked);
+  const isEmptyByChoice = Object.values(asked).some(Boolean);
   return (
-    <form
-      class="filters"
-      aria-label="Lines to show"
-      onSubmit={(event) => {
-        event.preventDefault();
-        setQuery({ search });
-      }}
-    >
-      <label>
-        <span>Search</span>
-        <input type="search" value={search} maxLength={200} onInput={(event) => setSearch(event.currentTarget.value)} />
-      </label>
-      <Choice label="Level" name="level" value={filters.level} options={['error', 'warning', 'info', 'debug']} />
-      <Choice label="Source" name="source" value={filters.source} options={['app', 'router', 'system']} />
-      <Choice
-        label="Process"
-        name="type"
-        value={filters.type}
-        options={application.processes.map(({ type }) => type)}
+    <>
+      <header class="log-head">
+        {asked.until ? <span>A range of the past</span> : <Status value={waiting === null ? state : 'paused'} />}
+        <span class="faint">{lines.length === 1 ? '1 line' : `${lines.length.toLocaleString('en')} lines`}</span>
+        <div class="log-tools">
+          {!asked.until && (
+            <button type="button" class="quiet small" onClick={waiting === null ? pause : resume}>
+              {waiting === null ? 'Pause' : `Resume, ${waiting.toLocaleString('en')} new`}
+            </button>
+          )}
+          <WrapSwitch {...{ wraps, wrap }} />
+          <Download id={id} asked={asked} />
+        </div>
+      </header>
+      {problem && (
+        <p class="notice bad" role="alert">
+          {problem}
+        </p>
+      )}
+      <LogView
+        label="Log of the application"
+        lines={lines}
+        version={version}
+        wraps={wraps}
+        empty={isEmptyByChoice ? 'No line matches.' : 'Nothing has been written yet.'}
+        addressOf={addressOf}
+        onTop={() => void loadOlder(false)}
       />
-      <button type="submit" class="quiet">
-        Search
-      </button>
-    </form>
+    </>
   );
 }
 
-interface ChoiceProps {
-  label: string;
-  name: string;
-  value: string | null | undefined;
-  options: readonly string[];
-}
-
-function Choice({ label, name, value, options }: ChoiceProps) {
-  return (
-    <label>
-      <span>{label}</span>
-      <select value={value ?? ''} onChange={(event) => setQuery({ [name]: event.currentTarget.value })}>
-        <option value="">all</option>
-        {options.map((option) => (
-          <option key={option}>{option}</option>
-        ))}
-      </select>
-    </label>
-  );
-}
-
-function Tail({ id, filters }: { id: string; filters: Filters }) {
+/** The lines of a range, and those that come where it has no end. */
+function useTail(id: string, filters: Filters, asked: Filters & Range) {
   const lines = useRef(new LogLines()).current;
   const [version, setVersion] = useState(0);
   const [problem, setProblem] = useState<string | null>(null);
   const [since, setSince] = useState<string | null>(null);
+  const held = useRef<LogLine[] | null>(null);
+  const [waiting, setWaiting] = useState<number | null>(null);
   const older = useRef<{ cursor: string | null; isLoading: boolean }>({ cursor: null, isLoading: false });
   // The stream begins with the time of the newest line that was listed: these lines come a second time.
   const known = useRef<string[]>([]);
@@ -158,11 +144,11 @@ function Tail({ id, filters }: { id: string; filters: Filters }) {
     if (older.current.isLoading || (!isFirst && !older.current.cursor)) return;
     older.current.isLoading = true;
     try {
-      const { listApplicationLogs: page } = await request(OLDER, { id, ...filters, cursor: older.current.cursor });
+      const page = await readLines(id, asked, older.current.cursor);
       older.current.cursor = page.next_cursor;
       lines.prepend(page.data.map(lineOf).reverse());
-      if (isFirst) {
-        const newest = page.data[0]?.timestamp ?? new Date(Date.now() - 1_000).toISOString();
+      if (isFirst && !asked.until) {
+        const newest = page.data[0]?.timestamp ?? new Date(timeOfApi() - 1_000).toISOString();
         known.current = page.data.filter(({ timestamp }) => timestamp === newest).map(lineKey);
         setSince(newest);
       }
@@ -174,33 +160,56 @@ function Tail({ id, filters }: { id: string; filters: Filters }) {
   };
   useEffect(() => void loadOlder(true), []);
   const state = useStream(FOLLOW, since === null ? null : { id, ...filters, since }, (rows) => {
-    lines.append(rows.filter((row) => !takeOut(known.current, lineKey(row))).map(lineOf));
+    const fresh = rows.filter((row) => !takeOut(known.current, lineKey(row))).map(lineOf);
+    if (held.current) return setWaiting(held.current.push(...fresh));
+    lines.append(fresh);
     changed();
   });
-  return (
-    <>
-      <header class="log-head">
-        <Status value={state} />
-        <span class="faint">{lines.length.toLocaleString('en')} lines</span>
-      </header>
-      {problem && (
-        <p class="notice bad" role="alert">
-          {problem}
-        </p>
-      )}
-      <LogView
-        label="Log of the application"
-        lines={lines}
-        version={version}
-        empty={Object.values(filters).some(Boolean) ? 'No line matches.' : 'Nothing has been written yet.'}
-        onTop={() => void loadOlder(false)}
-      />
-    </>
-  );
+  const hold = (some: LogLine[] | null): void => {
+    held.current = some;
+    setWaiting(some?.length ?? null);
+  };
+  const resume = (): void => {
+    lines.append(held.current ?? []);
+    hold(null);
+    changed();
+  };
+  return { lines, version, problem, state, loadOlder, waiting, pause: () => hold([]), resume };
 }
 
-function lineOf({ source, process_type, ...line }: Row): LogLine {
-  return { ...line, origin: source === 'app' ? (process_type ?? 'app') : source };
+/** @returns null as an end that is open: lines are followed then */
+function rangeOf(range: string, given: Range): Range {
+  const { ms } = RANGES[range] ?? {};
+  if (ms) return { since: new Date(timeOfApi() - ms).toISOString(), until: null };
+  return range === 'between' ? given : { since: null, until: null };
+}
+
+function Download({ id, asked }: { id: string; asked: Filters & Range }) {
+  const [count, setCount] = useState(0);
+  const action = useAction(async () => {
+    const all = new LogLines();
+    all.append(await readAll(id, asked, setCount));
+    const link = document.createElement('a');
+    link.href = URL.createObjectURL(new Blob([`${all.text()}\n`], { type: 'text/plain' }));
+    link.download = `${id}-${new Date().toISOString().slice(0, 19).replaceAll(':', '')}.log`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  });
+  const most = `All lines that match, the newest ${DOWNLOAD_MAX.toLocaleString('en')} at most`;
+  return (
+    <>
+      <button
+        type="button"
+        class="quiet small"
+        title={most}
+        aria-busy={action.isRunning ? true : undefined}
+        onClick={() => void action.run()}
+      >
+        {action.isRunning ? `Reading, ${count.toLocaleString('en')} lines` : 'Download'}
+      </button>
+      <Problem error={action.error} />
+    </>
+  );
 }
 
 function lineKey({ timestamp, source, message }: Row): string {

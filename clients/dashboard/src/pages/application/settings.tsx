@@ -136,6 +136,7 @@ function General({ shown, settings }: { shown: Shown; settings: Settings }) {
 
 type Changed = TargetedEvent<HTMLInputElement>;
 
+const FOLDER = 'Of a repository with several applications: the folder of this one.';
 const CHECKS = [
   { value: '', label: 'Not set' },
   { value: 'tcp', label: 'The port accepts a connection' },
@@ -164,6 +165,7 @@ function Running({ shown, settings, reload }: { shown: Shown; settings: Settings
     <Section title="Build and run">
       <SavedForm action={action} fields={Object.keys(fields.values)}>
         <div class="columns">
+          <Field label="Root directory" {...fields.of('root_directory', action)} placeholder="." hint={FOLDER} />
           <Field label="Build command" {...fields.of('build_command', action)} placeholder="default of the builder" />
           <Field
             label="Output folder"
@@ -208,6 +210,7 @@ function textsOf({ http, health_check, run, build, log_retention_days }: Given) 
     type: health_check.type ?? '',
     path: health_check.path ?? '',
     release_command: run.release_command ?? '',
+    root_directory: build.root_directory === '.' ? '' : build.root_directory,
     build_command: build.build_command ?? '',
     output_directory: build.output_directory ?? '',
     log_retention_days: String(log_retention_days),
@@ -215,12 +218,17 @@ function textsOf({ http, health_check, run, build, log_retention_days }: Given) 
 }
 
 function inputOf(texts: Texts) {
-  const { port, type, path, release_command, build_command, output_directory, log_retention_days } = texts;
+  const { port, type, path, release_command, log_retention_days } = texts;
+  const { root_directory, build_command, output_directory } = texts;
   return {
     http: { port: port === '' ? null : Number(port) },
     health_check: { type: (type || null) as Given['health_check']['type'], ...(type === 'http' && { path }) },
     run: { release_command: release_command || null },
-    build: { build_command: build_command || null, output_directory: output_directory || null },
+    build: {
+      root_directory: root_directory || '.',
+      build_command: build_command || null,
+      output_directory: output_directory || null,
+    },
     log_retention_days: Number(log_retention_days),
   };
 }

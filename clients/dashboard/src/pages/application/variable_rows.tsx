@@ -100,3 +100,20 @@ function Row({ projectId, draft, set, remove }: RowProps) {
     </li>
   );
 }
+
+/** Takes the lines of a `.env` file. */
+export function Paste({ paste }: { paste(text: string): void }) {
+  const [text, setText] = useState('');
+  return (
+    <details class="paste">
+      <summary>Paste a .env file</summary>
+      <label>
+        Lines of the form <code>NAME=value</code>
+        <textarea rows={5} spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+      </label>
+      <button type="button" class="quiet" onClick={() => (paste(text), setText(''))}>
+        Apply
+      </button>
+    </details>
+  );
+}

@@ -4,6 +4,7 @@ import { graphql, type ResultOf } from '../../api/graphql';
 import { useQuery } from '../../api/use_query';
 import { Copyable } from '../../parts/copy';
 import { Section, Waiting } from '../../parts/page';
+import { ApplicationsOfDatabase } from '../attachments/list';
 import { DatabaseFrame, type ShownDatabase } from './frame';
 
 const CREDENTIALS = graphql(`
@@ -28,20 +29,23 @@ type Credentials = ResultOf<typeof CREDENTIALS>['getDatabaseCredentials'];
 type Endpoint = Credentials['endpoints'][number];
 
 const REACH: Record<string, string> = {
-  private: 'Reachable for the applications of the project. Attach the database to one of them to set its variables.',
+  private: 'Reachable for the applications of the project. An attachment sets its variables.',
   public: 'Reachable from the networks that the endpoint allows.',
 };
 
 export function Connect({ id }: { id: string }) {
   return (
     <DatabaseFrame id={id} section="Connect" command={`svc db url ${id}`}>
-      {(shown) =>
-        shown.mayChange ? (
-          <Endpoints shown={shown} />
-        ) : (
-          <p class="notice">The password is a secret: developers and owners of the project see it.</p>
-        )
-      }
+      {(shown) => (
+        <>
+          <ApplicationsOfDatabase id={id} projectId={shown.database.project_id} mayChange={shown.mayChange} />
+          {shown.mayChange ? (
+            <Endpoints shown={shown} />
+          ) : (
+            <p class="notice">The password is a secret: developers and owners of the project see it.</p>
+          )}
+        </>
+      )}
     </DatabaseFrame>
   );
 }

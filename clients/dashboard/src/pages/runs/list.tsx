@@ -1,18 +1,19 @@
 // The runs of an application: commands that ran once, and those that run now.
 import { useState } from 'preact/hooks';
-import { request } from '../../api/client';
 import { graphql, type ResultOf, type VariablesOf } from '../../api/graphql';
 import { useMoving } from '../../api/use_moving';
-import { useAction, useQuery } from '../../api/use_query';
-import { Problem, Select } from '../../parts/form';
+import { useQuery } from '../../api/use_query';
+import { Select } from '../../parts/form';
 import { Paging } from '../../parts/paging';
 import { Empty, Section, Waiting } from '../../parts/page';
 import { ResourceLink } from '../../parts/resource_name';
 import { Status } from '../../parts/status';
 import { Ago, durationText } from '../../parts/time';
-import { address, navigate, setQuery } from '../../router';
+import { address, setQuery } from '../../router';
 import { Clip, RowsTable } from '../../parts/table';
 import { ApplicationFrame, type Shown } from '../application/frame';
+import { PendingVariables } from '../attachments/pending';
+import { OpenShell } from './shell';
 
 const RUNS = graphql(`
   query Runs($id: ID!, $cursor: String, $status: RunStatus) {
@@ -40,19 +41,9 @@ const RUNS = graphql(`
     }
   }
 `);
-const SHELL_RUN = graphql(`
-  mutation StartShell($id: ID!, $input: CreateRunInput!) {
-    createRun(id: $id, input: $input) {
-      id
-    }
-  }
-`);
-
 type RunRow = ResultOf<typeof RUNS>['listRuns']['data'][number];
 type RunStatus = NonNullable<VariablesOf<typeof RUNS>['status']>;
 
-/** The best shell that the application has, as `svc ssh` starts it. */
-const SHELL = 'if command -v bash >/dev/null 2>&1; then exec bash -i; else exec sh -i; fi';
 const STATUSES: RunStatus[] = ['queued', 'starting', 'running', 'succeeded', 'failed', 'canceled', 'timed_out'];
 const UNFINISHED: readonly string[] = ['queued', 'starting', 'running'];
 
@@ -81,6 +72,7 @@ function List({ shown }: { shown: Shown }) {
   };
   return (
     <Section title="Runs" actions={shown.mayChange && <Starts shown={shown} />}>
+      <PendingVariables shown={shown} note="Runs and shells have the variables of what runs now." />
       <Select
         label="Status"
         name="status"
@@ -141,17 +133,10 @@ export function StartedBy({ projectId, run }: { projectId: string; run: Pick<Run
 
 function Starts({ shown }: { shown: Shown }) {
   const { id, current_deployment_id } = shown.application;
-  const shell = useAction(async () => {
-    const { createRun } = await request(SHELL_RUN, { id, input: { command: SHELL, tty: true } });
-    navigate(`/applications/${id}/runs/${createRun.id}/terminal`);
-  });
   if (!current_deployment_id) return <span class="faint">Deploy the application first: runs use its release.</span>;
   return (
     <>
-      <Problem error={shell.error} />
-      <button type="button" class="quiet" aria-disabled={shell.isRunning} onClick={() => void shell.run()}>
-        Open a shell
-      </button>
+      <OpenShell shown={shown} />
       <a role="button" href={`/applications/${id}/runs/new`}>
         New run
       </a>

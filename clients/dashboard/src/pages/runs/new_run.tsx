@@ -7,6 +7,7 @@ import { Check, Field, Form, Problem, Select, Submit, TextArea, useFields } from
 import { Section } from '../../parts/page';
 import { navigate } from '../../router';
 import { ApplicationFrame, type Shown } from '../application/frame';
+import { PendingVariables } from '../attachments/pending';
 
 const CREATE = graphql(`
   mutation CreateRun($id: ID!, $input: CreateRunInput!) {
@@ -22,7 +23,16 @@ const HOUR_S = 3_600;
 export function NewRun({ id }: { id: string }) {
   return (
     <ApplicationFrame id={id} section="New run" command={`svc run --app ${id} -- COMMAND`}>
-      {(shown) => (shown.mayChange ? <Fields shown={shown} /> : <p>Your role in this project may not start runs.</p>)}
+      {(shown) =>
+        shown.mayChange ? (
+          <>
+            <PendingVariables shown={shown} note="A run has the variables of what runs now." />
+            <Fields shown={shown} />
+          </>
+        ) : (
+          <p>Your role in this project may not start runs.</p>
+        )
+      }
     </ApplicationFrame>
   );
 }

@@ -8,6 +8,7 @@ import { useQuery } from '../../api/use_query';
 import { Section, Waiting } from '../../parts/page';
 import { Status } from '../../parts/status';
 import { ApplicationFrame, type Shown } from '../application/frame';
+import { PendingVariables } from '../attachments/pending';
 import { Attachment, encode, type Exit } from './attachment';
 import { RUN } from './run';
 
@@ -25,7 +26,12 @@ function Loader({ shown, runId }: { shown: Shown; runId: string }) {
   if (!data) return <Waiting error={error} rows={10} />;
   if (!shown.mayChange) return <p>Your role in this project may not open terminals.</p>;
   if (!data.getRun.tty) return <p>This run has no terminal. Its output is in its log.</p>;
-  return <Screen id={id} runId={runId} command={data.getRun.command} />;
+  return (
+    <>
+      <PendingVariables shown={shown} note="This terminal has the variables of what ran when it was opened." />
+      <Screen id={id} runId={runId} command={data.getRun.command} />
+    </>
+  );
 }
 
 interface ScreenProps {

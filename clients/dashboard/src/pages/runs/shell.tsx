@@ -1,0 +1,34 @@
+// A shell with the files and variables of what runs: a run with a terminal, beside the instances.
+import { request } from '../../api/client';
+import { graphql } from '../../api/graphql';
+import { useAction } from '../../api/use_query';
+import { Problem } from '../../parts/form';
+import { navigate } from '../../router';
+import type { Shown } from '../application/frame';
+
+const SHELL_RUN = graphql(`
+  mutation StartShell($id: ID!, $input: CreateRunInput!) {
+    createRun(id: $id, input: $input) {
+      id
+    }
+  }
+`);
+
+/** The best shell that the application has, as `svc ssh` starts it. */
+const SHELL = 'if command -v bash >/dev/null 2>&1; then exec bash -i; else exec sh -i; fi';
+
+export function OpenShell({ shown }: { shown: Shown }) {
+  const { id } = shown.application;
+  const shell = useAction(async () => {
+    const { createRun } = await request(SHELL_RUN, { id, input: { command: SHELL, tty: true } });
+    navigate(`/applications/${id}/runs/${createRun.id}/terminal`);
+  });
+  return (
+    <>
+      <Problem error={shell.error} />
+      <button type="button" class="quiet" aria-disabled={shell.isRunning} onClick={() => void shell.run()}>
+        Open a shell
+      </button>
+    </>
+  );
+}
