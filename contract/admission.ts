@@ -6,6 +6,7 @@ import type { FieldValidator } from './field_validator';
 import { readDryRun, rehearse } from './dry_run';
 import { requireAllowed, requireStillAllowed, type ProjectPlace } from './guard';
 import type { RootField } from './operations';
+import { requireDestroyingInputs } from './destroying';
 import { requireRunningInputs } from './running_inputs';
 
 export type Arguments = Record<string, unknown>;
@@ -49,7 +50,10 @@ export async function admit(
   await requireAllowed(ctx, field, request);
   ctx.dry_run = field.kind === 'mutation' && readDryRun(ctx, field);
   const args = validate(await request.readArguments());
-  if (field.body && ctx.identity) requireRunningInputs(ctx.identity, field.runs, args[field.body.argument]);
+  if (field.body && ctx.identity) {
+    requireRunningInputs(ctx.identity, field.runs, args[field.body.argument]);
+    requireDestroyingInputs(ctx.identity, field.destroyingInputs, args[field.body.argument]);
+  }
   return args;
 }
 

@@ -3,6 +3,7 @@
 import type { Budget, Context, Identity, ProjectAccess } from '../core/context';
 import { problem } from '../core/errors';
 import { revealsSecrets } from '../core/accounts/scopes';
+import { requireDestroying } from './destroying';
 import type { RootField } from './operations';
 
 /** How a call identifies its project, besides the header. */
@@ -46,6 +47,7 @@ export async function requireStillAllowed(
 
 async function requireRights(ctx: Context, identity: Identity, field: RootField, place: ProjectPlace): Promise<void> {
   for (const scope of [field.scope, ...field.alsoScopes]) requireScope(identity, scope);
+  if (field.destroys) requireDestroying(identity);
   // Before the last check: a call refused there is counted in the project's activity.
   if (!field.global) ctx.project = await selectProject(ctx, identity, place);
   requireAccess(field, identity, ctx.project);

@@ -13,6 +13,7 @@ import {
 } from 'graphql';
 import { isExtensionGroup, isGroup } from '../core/groups';
 import { directiveOf, directivesOf } from './directives';
+import { readDestroyingInputs, type DestroyingInput } from './destroying';
 import { readRunningInputs, type InputPath } from './running_inputs';
 import { unguardedSecret } from './secret_answers';
 import { budgetOf, defaultScope, isScopeRule, type ScopeRule } from '../core/accounts/scopes';
@@ -43,6 +44,10 @@ export interface RootField {
   body: { argument: string; type: GraphQLInputObjectType; required: boolean } | null;
   /** Inputs of the body that become a command or code, and need the scope `deploy` too. */
   runs: InputPath[];
+  /** Removes or overwrites what cannot be made again, or ends access. */
+  destroys: boolean;
+  /** Inputs of the body with which it does. */
+  destroyingInputs: DestroyingInput[];
   /** Answers with a {data, next_cursor} envelope. */
   list: boolean;
   /** Can be followed as a stream of events. */
@@ -136,6 +141,8 @@ function readField(
     action: (one('audit')?.action as string) ?? null,
     body: body ? bodyOf(body) : null,
     runs: body ? readRunningInputs(schema, getNullableType(body.type) as GraphQLInputObjectType) : [],
+    destroys: Boolean(one('destroys')) || bindings.some(({ method }) => method === 'DELETE'),
+    destroyingInputs: body && changesWhatIsThere(definition) ? destroyingInputsOf(schema, body) : [],
     list: isEnvelope(definition),
     live: Boolean(one('live')),
     errors: (one('errors')?.codes as string[]) ?? [],
@@ -147,6 +154,15 @@ function readField(
   const secret = unguardedSecret(schema, field);
   if (secret) fail(field.name, `answers the secret ${secret}, so it needs @scope(also: ["env:read"])`);
   return field;
+}
+
+/** An operation that makes something has no id. */
+function changesWhatIsThere({ args }: GraphQLField<unknown, unknown>): boolean {
+  return args.some(({ name }) => name === 'id');
+}
+
+function destroyingInputsOf(schema: GraphQLSchema, { type }: GraphQLArgument): DestroyingInput[] {
+  return readDestroyingInputs(schema, getNullableType(type) as GraphQLInputObjectType);
 }
 
 function readAlsoScopes(name: string, scopes: unknown): ScopeRule[] {

@@ -33,6 +33,8 @@ export interface Identity {
   scopes: Scope[] | null;
   /** Projects a personal key is restricted to; null = not restricted. */
   project_ids: string[] | null;
+  /** Whether it may do what `@destroys` marks. */
+  may_destroy: boolean;
   created_at: string;
   expires_at: string | null;
   last_used_at: string | null;

@@ -1310,6 +1310,7 @@ export type ApiKeyResolvers<ContextType = Context, ParentType extends ResolversP
   project_id?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
   created_by?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  may_destroy?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   expires_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   last_used_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
 };

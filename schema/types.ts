@@ -3752,6 +3752,8 @@ export type ApiKey = {
   /** User who created the key, or `null` for a project key that the operator created. */
   created_by?: Maybe<Scalars['ID']['output']>;
   created_at: Scalars['DateTime']['output'];
+  /** Whether the key may delete and overwrite what cannot be made again. */
+  may_destroy: Scalars['Boolean']['output'];
   /** Time at which the key expires, or `null` if it never does. */
   expires_at?: Maybe<Scalars['DateTime']['output']>;
   /** Last use, recorded every few seconds, or `null` if the key has never been used. */
@@ -3779,6 +3781,8 @@ export type CreatePersonalKeyInput = {
   scopes: Array<Scalars['String']['input']>;
   /** Projects to which the key is restricted. Defaults to all projects of the user. */
   project_ids?: InputMaybe<Array<Scalars['ID']['input']>>;
+  /** Whether the key may delete and overwrite what cannot be made again. */
+  may_destroy?: InputMaybe<Scalars['Boolean']['input']>;
   /** Time in the future at which the key expires. */
   expires_at?: InputMaybe<Scalars['DateTime']['input']>;
 };
@@ -3786,6 +3790,8 @@ export type CreatePersonalKeyInput = {
 export type CreateProjectKeyInput = {
   /** Purpose of the key. */
   name: Scalars['String']['input'];
+  /** Whether the key may delete and overwrite what cannot be made again. */
+  may_destroy?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 /** An application: a source that is built and run as processes behind a host name. */

@@ -51,6 +51,13 @@ export const accessErrors = {
     remedy: 'Use a key that has the scope in `required_scope`.',
     retryable: false,
   },
+  destroy_not_allowed: {
+    status: 403,
+    title: 'Key may not delete',
+    meaning: 'The API key may not delete or overwrite what cannot be made again.',
+    remedy: 'Use a key that was made with `may_destroy`, or do it in the dashboard.',
+    retryable: false,
+  },
   project_not_allowed: {
     status: 403,
     title: 'Project not allowed for this key',

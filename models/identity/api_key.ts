@@ -23,6 +23,7 @@ interface ApiKeyRow {
   scopes: string[] | null;
   project_ids: string[] | null;
   project_id: string | null;
+  may_destroy: boolean;
   created_by: string | null;
   client_id: string | null;
   created_at: string;
@@ -37,8 +38,8 @@ export interface CreatedKey {
 }
 
 const COLUMNS =
-  'id, kind, name, prefix, scopes, project_ids, project_id, created_by, client_id, created_at, expires_at, ' +
-  'last_used_at';
+  'id, kind, name, prefix, scopes, project_ids, project_id, may_destroy, created_by, client_id, created_at, ' +
+  'expires_at, last_used_at';
 // A connection of an OAuth client expires when it has not been used for long.
 const OF_USER = `select ${COLUMNS} from api_keys where user_id = $1 and revoked_at is null
   and (kind <> 'oauth' or expires_at > now())`;
@@ -54,9 +55,9 @@ const COUNT_OF_PROJECT = named(
 const PERSONAL_KEYS = { max: limits.keysPerUser, resource: 'personal_keys', parent: 'A user', rows: 'keys' };
 const PROJECT_KEYS = { max: limits.keysPerProject, resource: 'project_keys', parent: 'A project', rows: 'keys' };
 const INSERT =
-  named(`insert into api_keys (id, kind, name, prefix, hash, user_id, project_id, scopes, project_ids, created_by,
-    expires_at)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning ${COLUMNS}`);
+  named(`insert into api_keys (id, kind, name, prefix, hash, user_id, project_id, scopes, project_ids, may_destroy,
+    created_by, expires_at)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) returning ${COLUMNS}`);
 const REVOKE_ANY = named('update api_keys set revoked_at = now() where id = $1 and revoked_at is null returning id');
 const REVOKE_OF_USER = named(
   `update api_keys set revoked_at = now() where user_id = $1 and revoked_at is null returning ${COLUMNS}`,
@@ -115,14 +116,18 @@ export async function createProjectKey(
   input: CreateProjectKeyInput,
 ): Promise<CreatedKey> {
   await requireRole(ctx, projectId, 'owner');
-  return mintProjectKey(ctx, projectId, input.name);
+  return mintProjectKey(ctx, projectId, input);
 }
 
 /** As createProjectKey, for the operator: without a check of the role. @throws quota_exceeded */
-export async function mintProjectKey(ctx: Context, projectId: string, name: string): Promise<CreatedKey> {
+export async function mintProjectKey(
+  ctx: Context,
+  projectId: string,
+  input: CreateProjectKeyInput,
+): Promise<CreatedKey> {
   await ctx.sql.query(LOCK_PROJECT, [projectId]);
   await requireBelow(ctx, COUNT_OF_PROJECT, projectId, PROJECT_KEYS);
-  return insertKey(ctx, 'project', { name, project_id: projectId });
+  return insertKey(ctx, 'project', { ...input, project_id: projectId });
 }
 
 /** Stops one of the person's keys at once. @throws not_found */
@@ -166,6 +171,7 @@ async function insertKey(
 ): Promise<CreatedKey> {
   const { token, prefix, hash } = mintToken(kind);
   const { name, user_id = null, project_id = null, scopes = null, project_ids = null, expires_at = null } = values;
+  const may_destroy = values.may_destroy ?? true;
   const id = mintId('key');
   const [key] = await ctx.sql.query<ApiKeyRow>(INSERT, [
     id,
@@ -177,13 +183,14 @@ async function insertKey(
     project_id,
     scopes,
     project_ids,
+    may_destroy,
     ctx.identity?.user?.id ?? null,
     expires_at,
   ]);
   noteChange(
     ctx,
     { type: 'api_key', id, name: name ?? null },
-    ['name', 'scopes', 'project_ids', 'expires_at'].filter((field) => field in values),
+    ['name', 'scopes', 'project_ids', 'may_destroy', 'expires_at'].filter((field) => field in values),
   );
   return { key: key as ApiKeyRow, token };
 }

@@ -14,6 +14,7 @@ interface KeyRow {
   scopes: Scope[] | null;
   project_ids: string[] | null;
   project_id: string | null;
+  may_destroy: boolean;
   created_at: string;
   expires_at: string | null;
   last_used_at: string | null;
@@ -25,8 +26,8 @@ interface KeyRow {
   account_status: AccountStatus;
 }
 
-const KEYS = `select k.id, k.kind, k.name, k.prefix, k.scopes, k.project_ids, k.project_id, k.created_at, k.expires_at,
-    k.last_used_at, k.revoked_at,
+const KEYS = `select k.id, k.kind, k.name, k.prefix, k.scopes, k.project_ids, k.project_id, k.may_destroy, k.created_at,
+    k.expires_at, k.last_used_at, k.revoked_at,
   u.id as user_id, u.name as user_name, u.email, a.id as account_id, a.status as account_status
   from api_keys k left join users u on u.id = k.user_id left join projects p on p.id = k.project_id
   join accounts a on a.id = coalesce(u.account_id, p.account_id)
@@ -47,9 +48,9 @@ export async function keyIdentity(sql: Sql, hash: string): Promise<Identity | nu
   return toIdentity(row);
 }
 
-const ACCESS_TOKEN = named(`select k.id, k.kind, k.name, k.prefix, t.scopes, k.project_ids, k.project_id, k.created_at,
-    t.expires_at, k.last_used_at, k.revoked_at, u.id as user_id, u.name as user_name, u.email, a.id as account_id,
-    a.status as account_status
+const ACCESS_TOKEN = named(`select k.id, k.kind, k.name, k.prefix, t.scopes, k.project_ids, k.project_id, k.may_destroy,
+    k.created_at, t.expires_at, k.last_used_at, k.revoked_at, u.id as user_id, u.name as user_name, u.email,
+    a.id as account_id, a.status as account_status
   from oauth_records t join api_keys k on k.id = t.grant_id join users u on u.id = k.user_id
     join accounts a on a.id = u.account_id
   where t.kind = 'AccessToken' and t.hash = $1`);
@@ -81,6 +82,7 @@ function toIdentity(row: KeyRow): Identity {
     account_status,
     project_id,
     project_ids,
+    may_destroy,
     created_at,
     expires_at,
     last_used_at,
@@ -98,6 +100,7 @@ function toIdentity(row: KeyRow): Identity {
     project_id,
     scopes,
     project_ids,
+    may_destroy,
     created_at,
     expires_at,
     last_used_at,
@@ -141,7 +144,7 @@ export async function sessionIdentityById(sql: Sql, id: string, idleHours: numbe
 function toSessionIdentity(row: SessionRow): Identity {
   const { id, account_id, account_status, created_at, expires_at, last_seen_at } = row;
   const user = { id: row.user_id, name: row.user_name, email: row.email };
-  const noKey = { prefix: '', project_id: null, scopes: null, project_ids: null };
+  const noKey = { prefix: '', project_id: null, scopes: null, project_ids: null, may_destroy: true };
   return {
     kind: 'session',
     id,

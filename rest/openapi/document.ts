@@ -88,6 +88,8 @@ export interface OperationObject {
   tags: string[];
   security: Record<string, string[]>[];
   'x-required-scope': string;
+  /** Keys without `may_destroy` are refused. */
+  'x-destroys'?: true;
   /** Beyond the specification. */
   'x-extension'?: true;
   'x-codeSamples': CodeSample[];

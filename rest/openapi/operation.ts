@@ -34,6 +34,7 @@ export function operationObject(builder: DocumentBuilder, operation: Operation):
     'x-extension': operation.extension || undefined,
     security: securityOf(field.scope),
     'x-required-scope': field.scope,
+    'x-destroys': field.destroys || undefined,
     parameters: parameters.length ? parameters : undefined,
     'x-codeSamples': codeSamples(operation, parameters, body),
     requestBody: body,

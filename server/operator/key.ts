@@ -73,7 +73,7 @@ function createForProject(input: Input, project: string): Promise<keys.CreatedKe
     if (input.text(option) !== undefined) throw new UsageError(`--${option} is for keys of users`);
   return inDatabase(async (ctx) => {
     if (!(await ctx.sql.query(PROJECT, [project])).length) throw new CommandError(`there is no project ${project}`);
-    return keys.mintProjectKey(ctx, project, nameOf(input));
+    return keys.mintProjectKey(ctx, project, { name: nameOf(input) });
   });
 }
 

@@ -64,6 +64,7 @@ const OPERATOR = {
   project_id: null,
   scopes: null,
   project_ids: null,
+  may_destroy: true,
   expires_at: null,
   last_used_at: null,
 } as const;

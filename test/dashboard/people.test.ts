@@ -87,10 +87,12 @@ test('a personal key has the scopes that were chosen', async () => {
   const { page } = window;
   await page.getByLabel('New personal key').fill('laptop');
   for (const scope of ['write', 'deploy', 'logs:read']) await page.getByLabel(scope, { exact: true }).uncheck();
+  await page.getByLabel('may delete').last().uncheck();
   await page.getByRole('button', { name: 'Create personal key' }).click();
   const token = (await page.getByLabel('key laptop', { exact: true }).innerText()).trim();
   const { body } = await service.call('GET', '/v2/me', { key: token });
   expect(JSON.stringify(body)).toContain('"scopes":["read"]');
+  await page.getByRole('row', { name: /laptop.*read; may not delete; in 1 project/ }).waitFor();
 });
 
 test('a personal key is rotated with its scopes, its projects and its time', async () => {
@@ -101,7 +103,7 @@ test('a personal key is rotated with its scopes, its projects and its time', asy
   expect(Date.parse(body.token.expires_at) - Date.now()).toBeGreaterThan(89 * 86_400_000);
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke it later' }).click();
   await page
-    .getByRole('row', { name: /laptop/ })
+    .getByRole('row', { name: /laptop.*may not delete/ })
     .nth(1)
     .waitFor();
 });

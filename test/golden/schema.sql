@@ -104,6 +104,7 @@ create table api_keys (
   last_used_at timestamp(3) with time zone,
   revoked_at timestamp(3) with time zone,
   client_id text,
+  may_destroy boolean not null default true,
   constraint api_keys_client CHECK (((kind = 'oauth'::text) = (client_id IS NOT NULL))),
   constraint api_keys_hash UNIQUE (hash),
   constraint api_keys_kind CHECK ((kind = ANY (ARRAY['personal'::text, 'project'::text, 'oauth'::text]))),

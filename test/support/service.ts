@@ -43,6 +43,8 @@ export interface KeyOptions {
   project_ids?: string[] | null;
   project_id?: string;
   expires_at?: string | null;
+  /** Default true. */
+  may_destroy?: boolean;
   /** A new user with this role in the first project; without it the owner. */
   role?: 'owner' | 'developer' | 'viewer';
 }

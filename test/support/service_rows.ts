@@ -12,12 +12,14 @@ interface Known {
 
 export async function mintKey(sql: Run, known: Known, options: KeyOptions = {}): Promise<string> {
   const { kind = 'personal', scopes = Object.keys(allScopes), project_ids = null, expires_at = null } = options;
+  const { may_destroy = true } = options;
   const { token, prefix, hash } = mintToken(kind);
   const user =
     kind === 'project' ? null : options.role ? await newUser(sql, known, options.role) : (await owner(sql, known)).id;
   await sql(
-    `insert into api_keys (id, kind, name, prefix, hash, user_id, project_id, scopes, project_ids, expires_at)
-      values ($1, $2, 'Test key', $3, $4, $5, $6, $7, $8, $9)`,
+    `insert into api_keys (id, kind, name, prefix, hash, user_id, project_id, scopes, project_ids, expires_at,
+      may_destroy)
+      values ($1, $2, 'Test key', $3, $4, $5, $6, $7, $8, $9, $10)`,
     [
       mintId('key'),
       kind,
@@ -28,6 +30,7 @@ export async function mintKey(sql: Run, known: Known, options: KeyOptions = {}):
       kind === 'project' ? null : scopes,
       project_ids,
       expires_at,
+      may_destroy,
     ],
   );
   return token;

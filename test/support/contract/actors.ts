@@ -12,6 +12,8 @@ export interface Actor {
   kind?: 'personal' | 'project';
   /** null = all. */
   scopes?: readonly string[] | null;
+  /** Absent = yes. */
+  mayDestroy?: false;
   /** Projects that the key is restricted to, null = not restricted. */
   projects?: readonly string[] | null;
   role?: 'owner' | 'developer' | 'viewer';
@@ -52,6 +54,7 @@ export async function allActors(service: TestService, other: string, stranger: s
     { ...owner, name: 'owner with nonsense as project', token: service.key, header: 'shop' },
     { ...owner, name: 'owner with a project of somebody else', token: service.key, header: stranger },
     { ...owner, name: 'no scopes', scopes: [], token: await mint({ scopes: [] }) },
+    { ...owner, name: 'may not destroy', mayDestroy: false, token: await mint({ may_destroy: false }) },
     { ...owner, name: 'developer', role: 'developer', member: [project], token: await mint({ role: 'developer' }) },
     { ...owner, name: 'viewer', role: 'viewer', member: [project], token: await mint({ role: 'viewer' }) },
     {

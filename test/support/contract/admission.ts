@@ -12,6 +12,7 @@ export function refusal(operation: PublishedOperation, actor: Actor, pathProject
   if (actor.refused) return actor.refused;
   if ([operation.scope, ALSO[operation.id] ?? 'any'].some((scope) => lacksScope(scope, actor)))
     return 'insufficient_scope';
+  if (actor.mayDestroy === false && destroys(operation)) return 'destroy_not_allowed';
   const source = projectSource(operation);
   if (source === 'none') return refusedEverywhere(operation, actor);
   const project = source === 'path' ? pathProject : actor.header;
@@ -34,6 +35,17 @@ const ALSO: Record<string, string> = {
   createPreview: 'deploy',
   attachRun: 'logs:read',
 };
+
+/** Beside what is deleted: what replaces, and what ends the access of those who have the secret before. */
+const DESTROYING = [
+  ...['restoreDatabase', 'replaceDnsRecords', 'setBucketLifecycle', 'rotateDatabaseUserPassword'],
+  ...['rotateDatabaseCredentials', 'rotateBucketAccessKey', 'rotateEmailRelayCredentials'],
+  'rotateSharedRepositoryDeployKey',
+];
+
+export function destroys({ id, method }: PublishedOperation): boolean {
+  return method === 'DELETE' || DESTROYING.includes(id);
+}
 
 function lacksScope(scope: string, { kind, scopes }: Actor): boolean {
   return kind === 'personal' && scope !== 'any' && scopes != null && !scopes.includes(scope);

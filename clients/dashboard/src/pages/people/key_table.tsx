@@ -13,6 +13,7 @@ export const KEY_FIELDS = graphql(`
     prefix
     scopes
     project_ids
+    may_destroy
     created_at
     expires_at
     last_used_at
@@ -52,8 +53,9 @@ export function KeyTable({ keys, ...rest }: KeyTableProps) {
   );
 }
 
-function rightsOf({ scopes, project_ids }: Key): string {
-  const what = scopes ? scopes.join(', ') : 'everything in the project';
+function rightsOf({ scopes, project_ids, may_destroy }: Key): string {
+  const all = scopes ? scopes.join(', ') : 'everything in the project';
+  const what = may_destroy ? all : `${all}; may not delete`;
   return project_ids ? `${what}; in ${project_ids.length} project${project_ids.length === 1 ? '' : 's'}` : what;
 }
 

@@ -81,13 +81,14 @@ function ProjectKeys({ id }: { id: string }) {
   const { data, error, reload } = useQuery(PROJECT_KEYS, { id });
   const [made, setMade] = useState<Made | null>(null);
   const fields = useFields({ name: '' });
-  const create = async (name: string): Promise<string> => {
-    const { createProjectKey } = await request(CREATE_PROJECT_KEY, { project_id: id, input: { name } });
+  const [may_destroy, setMayDestroy] = useState(true);
+  const create = async (input: { name: string; may_destroy: boolean }): Promise<string> => {
+    const { createProjectKey } = await request(CREATE_PROJECT_KEY, { project_id: id, input });
     return createProjectKey.token;
   };
   const action = useAction(async () => {
     const { name } = fields.values;
-    setMade({ name, token: await create(name) });
+    setMade({ name, token: await create({ name, may_destroy }) });
     fields.set({ name: '' });
     await reload();
   });
@@ -103,6 +104,7 @@ function ProjectKeys({ id }: { id: string }) {
       {mayActAs('owner', id) ? (
         <Form action={action} class="inline form-line">
           <Field label="New project key" {...fields.of('name', action)} required placeholder="CI" />
+          <MayDelete value={may_destroy} set={setMayDestroy} />
           <Submit action={action}>Create project key</Submit>
           <Problem error={action.error} fields={['name']} />
         </Form>
@@ -115,7 +117,7 @@ function ProjectKeys({ id }: { id: string }) {
           keys={data.listProjectKeys.data}
           mayChange={mayActAs('developer', id)}
           revoke={revoke}
-          renew={mayActAs('owner', id) ? ({ name }) => create(name) : null}
+          renew={mayActAs('owner', id) ? ({ name, may_destroy: may }) => create({ name, may_destroy: may }) : null}
           keep={(key, token) => void keep(key, token)}
         />
       )}
@@ -138,9 +140,9 @@ function PersonalKeys({ projectId }: { projectId: string }) {
     await request(REVOKE_PERSONAL_KEY, { id });
     await reload();
   };
-  const renew = ({ name, scopes, project_ids, ...times }: Key): Promise<string> =>
+  const renew = ({ name, scopes, project_ids, may_destroy, ...times }: Key): Promise<string> =>
     create({
-      ...{ name, scopes: [...(scopes ?? [])], project_ids: project_ids && [...project_ids] },
+      ...{ name, scopes: [...(scopes ?? [])], project_ids: project_ids && [...project_ids], may_destroy },
       expires_at: renewedEnd(times),
     });
   return (
@@ -171,17 +173,29 @@ interface PersonalInput {
   name: string;
   scopes: string[];
   project_ids?: string[] | null;
+  may_destroy: boolean;
   expires_at?: string | null;
+}
+
+function MayDelete({ value, set }: { value: boolean; set(value: boolean): void }) {
+  return (
+    <label class="check" title="Delete, restore in place, replace DNS records, end access by a rotation">
+      <input type="checkbox" checked={value} onChange={() => set(!value)} />
+      may delete
+    </label>
+  );
 }
 
 function NewPersonal({ projectId, create }: { projectId: string; create(input: PersonalInput): Promise<void> }) {
   const fields = useFields({ name: '', days: '90' });
   const [scopes, setScopes] = useState(['read', 'write', 'deploy', 'logs:read']);
   const [isHere, setHere] = useState(true);
+  const [may_destroy, setMayDestroy] = useState(true);
   const action = useAction(async () => {
     const days = Number(fields.values.days);
     const expires_at = days ? new Date(Date.now() + days * 86_400_000).toISOString() : null;
-    await create({ name: fields.values.name, scopes, project_ids: isHere ? [projectId] : null, expires_at });
+    const project_ids = isHere ? [projectId] : null;
+    await create({ name: fields.values.name, scopes, project_ids, may_destroy, expires_at });
     fields.set({ name: '' });
   });
   const toggle = (scope: string): void =>
@@ -204,6 +218,7 @@ function NewPersonal({ projectId, create }: { projectId: string; create(input: P
           <input type="checkbox" checked={isHere} onChange={() => setHere(!isHere)} />
           in this project only
         </label>
+        <MayDelete value={may_destroy} set={setMayDestroy} />
       </fieldset>
       <Problem error={action.error} fields={['name']} />
       <footer class="actions">
