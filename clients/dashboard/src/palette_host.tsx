@@ -1,15 +1,16 @@
 // The palette, loaded when it is first opened, or when the page has nothing else to do.
 import { useEffect, useState } from 'preact/hooks';
 import { paletteMode } from './keyboard';
+import type * as PaletteModule from './palette/palette';
 
-type PaletteModule = typeof import('./palette/palette');
+type Loaded = typeof PaletteModule;
 
-const load = (): Promise<PaletteModule> => import('./palette/palette');
+const load = (): Promise<Loaded> => import('./palette/palette');
 /** After the first page is there. */
 const PRELOAD_MS = 2_000;
 
 export function PaletteHost() {
-  const [module, setModule] = useState<PaletteModule | null>(null);
+  const [module, setModule] = useState<Loaded | null>(null);
   const mode = paletteMode.value;
   useEffect(() => {
     if (module) return undefined;

@@ -1,7 +1,7 @@
 // The side bar: the things of the project by group, and below one of them the pages of what is open. On a narrow screen
 // it is a drawer: a modal dialog, which keeps the focus inside and closes with Escape.
 import { signal } from '@preact/signals';
-import { useEffect, useId, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useId, useRef } from 'preact/hooks';
 import { openPalette } from './keyboard';
 import { Icon, type IconName } from './parts/icon';
 import { isOutside, isWithin, shownProject, subject, type Tab } from './place';
@@ -51,7 +51,7 @@ export function Drawer() {
 function OpenDrawer() {
   const element = useRef<HTMLDialogElement>(null);
   const close = (): void => void (isDrawerOpen.value = false);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
     return () => dialog?.close();

@@ -80,7 +80,7 @@ const listProjects = (session: Session): Promise<(Row & { id: string; name: stri
 
 async function findProject(session: Session, given: string): Promise<Row> {
   const projects = await listProjects(session);
-  const found = projects.find(({ id, name }) => id === given) ?? projects.find(({ name }) => name === given);
+  const found = projects.find(({ id }) => id === given) ?? projects.find(({ name }) => name === given);
   if (found) return found;
   throw new Failure(`There is no project "${given}" that you can reach.`, EXIT.notFound, [namesOf(projects)]);
 }

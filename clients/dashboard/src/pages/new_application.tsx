@@ -104,7 +104,7 @@ function NewForm({ catalog, projectId }: { catalog: Catalog; projectId: string }
         choose={(id) => fields.set({ application_type: id })}
       />
       <Commands {...{ from, fields, action }} />
-      <Variables drafts={drafts} changed={setDrafts} />
+      <Variables projectId={projectId} drafts={drafts} changed={setDrafts} />
       <Problem error={action.error} fields={FIELDS} />
       {made.current && action.error && <p class="faint">The application exists. Another attempt goes on with it.</p>}
       <footer class="actions">
@@ -213,11 +213,17 @@ function Commands({ from, fields, action }: PartProps & { from: Source }) {
   );
 }
 
-function Variables({ drafts, changed }: { drafts: Draft[]; changed(drafts: Draft[]): void }) {
+interface VariablesProps {
+  projectId: string;
+  drafts: Draft[];
+  changed(drafts: Draft[]): void;
+}
+
+function Variables({ projectId, drafts, changed }: VariablesProps) {
   return (
     <fieldset class="bare new-variables">
       <legend>Environment variables</legend>
-      <VariableRows drafts={drafts} changed={changed} />
+      <VariableRows projectId={projectId} drafts={drafts} changed={changed} />
       <Paste paste={(text) => changed(mergeDotenv(drafts, text))} />
     </fieldset>
   );

@@ -37,10 +37,6 @@ export function CommandBox({ mode, text: first = '', onText, onDone }: BoxProps)
   const { found, total, state } = useFound(mode, text);
   const { failure, choose } = useChosen(onDone);
   const index = Math.min(active, found.length - 1);
-  const list = useRef<HTMLUListElement>(null);
-  useEffect(() => {
-    list.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' });
-  }, [index, found]);
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.isComposing) return;
     const to = stepOf(event.key, index, found.length);
@@ -76,28 +72,46 @@ export function CommandBox({ mode, text: first = '', onText, onDone }: BoxProps)
           {failure}
         </p>
       )}
-      <ul class="options" id={`${id}-list`} role="listbox" aria-label="Found" ref={list} hidden={!found.length}>
-        {found.map((command, at) => (
-          <li
-            key={command.id}
-            id={`${id}-${at}`}
-            role="option"
-            aria-selected={at === index}
-            onPointerMove={() => setActive(at)}
-            onClick={() => choose(command)}
-          >
-            <Icon name={command.icon} />
-            <span class="option-label">{command.label}</span>
-            <small>{command.hint}</small>
-          </li>
-        ))}
-      </ul>
+      <Options id={id} found={found} index={index} point={setActive} choose={choose} />
       <p class="faint palette-state" role="status">
         {total > found.length ? `${found.length} of ${total.toLocaleString('en')} are shown. Type more. ` : ''}
         {text && !found.length ? 'No matches. ' : ''}
         {state}
       </p>
     </div>
+  );
+}
+
+interface OptionsProps {
+  id: string;
+  found: readonly Command[];
+  index: number;
+  point(index: number): void;
+  choose(command: Command): void;
+}
+
+function Options({ id, found, index, point, choose }: OptionsProps) {
+  const list = useRef<HTMLUListElement>(null);
+  useEffect(() => {
+    list.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' });
+  }, [index, found]);
+  return (
+    <ul class="options" id={`${id}-list`} role="listbox" aria-label="Found" ref={list} hidden={!found.length}>
+      {found.map((command, at) => (
+        <li
+          key={command.id}
+          id={`${id}-${at}`}
+          role="option"
+          aria-selected={at === index}
+          onPointerMove={() => point(at)}
+          onClick={() => choose(command)}
+        >
+          <Icon name={command.icon} />
+          <span class="option-label">{command.label}</span>
+          <small>{command.hint}</small>
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -1,11 +1,11 @@
 // The palette over a page: a modal dialog with the combobox in it.
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { PaletteMode } from '../keyboard';
 import { CommandBox } from './command_box';
 
 export function Palette({ mode, onClose }: { mode: PaletteMode; onClose(): void }) {
   const element = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
     dialog?.querySelector('input')?.focus();
