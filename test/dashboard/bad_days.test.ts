@@ -55,11 +55,11 @@ test('a refusal stands at its field, in the words of the API', async () => {
   const { page } = window;
   await visit(page, `/projects/${service.project}/new`);
   await page.getByLabel('Repository URL').fill('not an address');
-  await page.getByLabel('Name').fill('Not A Name');
+  await page.getByLabel('Name', { exact: true }).fill('Not A Name');
   await page.getByRole('button', { name: 'Create and deploy' }).click();
   await page.locator('.field small.problem').first().waitFor();
   expect(await page.locator('.field small.problem').count()).toBe(2);
-  expect(await page.getByLabel('Name').getAttribute('aria-invalid')).toBe('true');
+  expect(await page.getByLabel('Name', { exact: true }).getAttribute('aria-invalid')).toBe('true');
   expect(await violations(page)).toEqual([]);
 });
 

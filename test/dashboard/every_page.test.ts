@@ -85,7 +85,7 @@ test('each route keeps its policy, and what it shows as API call works as it sta
     await page.locator('details.api-calls summary').first().click();
     // What is known of operations is loaded when it is opened. An index of kinds asks nothing.
     const asked = page.locator('details.api-calls figcaption', { hasText: 'GraphQL' });
-    if (!pattern.endsWith('/*')) await asked.first().waitFor();
+    if (!pattern.endsWith('/*')) await asked.first().waitFor().catch((error) => { throw new Error(pattern, { cause: error }); });
     const shown = (await page.evaluate(`[...document.querySelectorAll('details.api-calls pre, .empty .command code')]
       .map((element) => element.textContent)`)) as string[];
     if (!shown.length) faults.push(`${pattern}: nothing as API call`);

@@ -68,8 +68,8 @@ test('by keyboard alone: project, new application from a Git address, live log, 
   await repository.waitFor();
   await tabTo(repository);
   await page.keyboard.type(service.git.url('shop'));
-  await tabTo(page.getByLabel('Name'));
-  expect(await page.getByLabel('Name').inputValue()).toBe('shop');
+  await tabTo(page.getByLabel('Name', { exact: true }));
+  expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe('shop');
   await page.keyboard.press('Enter');
   await page.locator('.log-line', { hasText: 'Starting' }).first().waitFor({ timeout: 50_000 });
   await deployed(1);
