@@ -20,8 +20,9 @@ const DARK =
   '--accent:#8fb0ff;--on-accent:#0f1a33;--bad:#ff9a91;--bad-soft:#3a1a1a;--low:#1d2431';
 const STYLE =
   `:root{color-scheme:light dark;${LIGHT}}@media(prefers-color-scheme:dark){:root{${DARK}}}` +
-  '*{box-sizing:border-box}body{background:var(--ground);color:var(--text);font:15px/1.5 system-ui,sans-serif;margin:0;' +
-  'padding:1rem}header{font-weight:600;display:flex;gap:.5rem;align-items:center;margin-bottom:1.25rem}' +
+  '*{box-sizing:border-box}' +
+  'body{background:var(--ground);color:var(--text);font:15px/1.5 system-ui,sans-serif;margin:0;padding:1rem}' +
+  'header{font-weight:600;display:flex;gap:.5rem;align-items:center;margin-bottom:1.25rem}' +
   'header span{background:var(--accent);border-radius:6px;height:1.4rem;width:1.4rem}' +
   'main{background:var(--surface);border:1px solid var(--line);border-radius:8px;margin:8vh auto 0;max-width:34rem;' +
   'overflow-wrap:anywhere;padding:1.5rem}h1{font-size:1.4rem;letter-spacing:-.01em;line-height:1.3;margin:0 0 .75rem}' +
@@ -32,11 +33,13 @@ const STYLE =
   'label.choice input{accent-color:var(--accent);flex:none;height:1.1rem;margin:.2rem 0 0;width:1.1rem}' +
   'fieldset{border:1px solid var(--line);border-radius:8px;margin:1rem 0;min-width:0;padding:.5rem 1rem}' +
   'legend{font-weight:600;padding:0 .3rem}code{background:var(--low);border-radius:6px;font-size:1.4rem;' +
-  'letter-spacing:.1rem;padding:.15rem .5rem}pre{background:var(--low);border-radius:6px;overflow:auto;padding:.75rem}' +
+  'letter-spacing:.1rem;padding:.15rem .5rem}' +
+  'pre{background:var(--low);border-radius:6px;overflow:auto;padding:.75rem}' +
   'dl{margin:1rem 0}dt{color:var(--faint);font-size:.87rem}dd{margin:0 0 .5rem}' +
   'button{background:var(--accent);border:1px solid var(--accent);border-radius:6px;color:var(--on-accent);' +
   'cursor:pointer;font:inherit;font-weight:500;margin:.5rem .5rem 0 0;padding:.4rem .9rem}' +
-  'button~button,p button,form+form button{background:var(--surface);border-color:var(--line-strong);color:var(--text)}' +
+  'button~button,p button,form+form button{background:var(--surface);border-color:var(--line-strong);' +
+  'color:var(--text)}' +
   ':focus-visible{outline:2px solid var(--accent);outline-offset:2px}' +
   '.problem{background:var(--bad-soft);border:1px solid var(--bad);border-left-width:4px;border-radius:6px;' +
   'padding:.6rem .9rem}';
@@ -57,7 +60,8 @@ export function formPage(
   const brand = '<header><span></span>Platform</header>';
   const body = `<main>${brand}<h1>${escapeHtml(title)}</h1><p>${escapeHtml(text)}</p>${more}</main>`;
   const viewport =
-    '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">';
+    '<meta name="viewport" content="width=device-width, initial-scale=1">' +
+    '<meta name="color-scheme" content="light dark">';
   const head = `<meta charset="utf-8">${viewport}<title>${escapeHtml(title)}</title><style>${STYLE}</style>`;
   const policy = [
     ...["default-src 'none'", "style-src 'unsafe-inline'", `form-action 'self' ${formTargets}`.trim()],

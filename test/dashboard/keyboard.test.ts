@@ -120,6 +120,8 @@ test('a preset is chosen, deployed and live', async () => {
   await settled(page);
   await keys.tabTo(/^Git repository/);
   await keys.press('ArrowDown');
+  await keys.waitFor(/^Folder/);
+  await keys.press('ArrowDown');
   await keys.waitFor(/^Preset/);
   await page.getByRole('group', { name: 'Preset' }).waitFor();
   await keys.press('Tab');

@@ -10,7 +10,8 @@ const FAULTS = `(() => {
     || getComputedStyle(element).clipPath !== 'none';
   const named = (element) => {
     const text = (element.innerText || element.getAttribute('aria-label') || '').replace(/\\s+/g, ' ').slice(0, 40);
-    const name = element.className && typeof element.className === 'string' ? '.' + element.className.trim().split(/\\s+/).join('.') : '';
+    const classes = typeof element.className === 'string' ? element.className.trim() : '';
+    const name = classes && '.' + classes.split(/\\s+/).join('.');
     return element.tagName.toLowerCase() + name + ' "' + text + '"';
   };
   const modal = document.querySelector('dialog:modal');
@@ -26,7 +27,8 @@ const FAULTS = `(() => {
     return false;
   };
   const ownText = (element) => [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
-  const rectsOfText = (element) => [...element.childNodes].filter((node) => node.nodeType === 3 && node.textContent.trim())
+  const rectsOfText = (element) => [...element.childNodes]
+    .filter((node) => node.nodeType === 3 && node.textContent.trim())
     .flatMap((node) => {
       const range = document.createRange();
       range.selectNodeContents(node);
@@ -43,8 +45,10 @@ const FAULTS = `(() => {
       if (!scrollsAbove(element) && !scrolls(element, 'X') && style.textOverflow !== 'ellipsis'
         && !element.closest('.clip') && (rect.right > innerWidth + MIN || rect.left < -MIN))
         faults.add('off the screen: ' + named(element));
-      const box = element.closest('button, [role=button], summary, input, select, .card, .notice, .row, td, th, dd, figure');
-      if (!box || scrolls(box, 'X') || element.closest('.clip, .copyable, pre, .sections') || /inline$/.test(getComputedStyle(box).display)) continue;
+      const box = element.closest('button, [role=button], summary, input, select, .card, .notice, .row, td, th, dd, '
+        + 'figure');
+      if (!box || scrolls(box, 'X') || element.closest('.clip, .copyable, pre, .sections')) continue;
+      if (/inline$/.test(getComputedStyle(box).display)) continue;
       const around = box.getBoundingClientRect();
       if (rect.right > around.right + MIN || rect.left < around.left - MIN)
         faults.add('leaves its box: ' + named(element) + ' of ' + named(box));
@@ -60,7 +64,7 @@ const FAULTS = `(() => {
 
   // Controls beside each other leave a gap, whatever they are.
   const CONTROLS = 'button, [role=button], input:not([type=hidden]), select, textarea, summary';
-  const visible = ({ top, bottom, left, right, width, height }) => width > 1 && height > 1 && right > 0 && left < innerWidth;
+  const visible = ({ left, right, width, height }) => width > 1 && height > 1 && right > 0 && left < innerWidth;
   const controls = all.filter((element) => element.matches(CONTROLS) && !element.closest('.segments label'))
     .map((element) => ({ element, rect: element.getBoundingClientRect() })).filter(({ rect }) => visible(rect));
   for (const [index, one] of controls.entries()) {
@@ -101,7 +105,8 @@ const FAULTS = `(() => {
       const width = Math.min(one.rect.right, other.rect.right) - Math.max(one.rect.left, other.rect.left);
       const height = Math.min(one.rect.bottom, other.rect.bottom) - Math.max(one.rect.top, other.rect.top);
       // Lines of one paragraph may share the room of their descenders.
-      if (width > MIN && height > 5) faults.add('texts on each other: ' + named(one.element) + ' and ' + named(other.element));
+      if (width > MIN && height > 5)
+        faults.add('texts on each other: ' + named(one.element) + ' and ' + named(other.element));
     }
   }
   return [...faults];

@@ -1,5 +1,5 @@
-// What every page keeps to: no violation of axe at any width, light and dark, nothing wider than the screen, and no text
-// that is cut, lies on another one or leaves its box.
+// What every page keeps to: no violation of axe at any width, light and dark, nothing wider than the screen, and no
+// text that is cut, lies on another one or leaves its box.
 import { overflow, violations, visit, WIDTHS, type Page } from './chromium';
 import { geometryFaults } from './geometry';
 

@@ -167,8 +167,8 @@ function More({ fields, hasServer, setHasServer }: MoreProps) {
         checked={hasServer}
         onChange={(event) => setHasServer(event.currentTarget.checked)}
         hint={
-          'Three more records let the name server of the platform prove the domain, and serve DNS zones. Port 53 must ' +
-          'be open. Without them each application has a certificate of its own.'
+          'Three more records let the name server of the platform prove the domain, and serve DNS zones. Port 53 ' +
+          'must be open. Without them each application has a certificate of its own.'
         }
       />
     </details>
