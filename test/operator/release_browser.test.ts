@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers server/installation clients/dashboard/src/pages/installation */
+/** @tier heavy @quarter 1 @covers server/installation clients/dashboard/src/pages/installation */
 // From a bare Debian to HTTPS in the browser alone: the release is installed, and the page does the rest, with one
 // certificate for all applications. The browser trusts the root of the authority, and nothing else.
 import { execFileSync } from 'node:child_process';

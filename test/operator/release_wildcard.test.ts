@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers tools/release server/setup */
+/** @tier heavy @quarter 1 @covers tools/release server/setup */
 // From a bare Debian to an application at https://….apps.example.com in two commands: the release, then the domain,
 // with one certificate for all applications. The authority asks the name server of the platform; the zone is elsewhere.
 import { mkdtempSync, rmSync } from 'node:fs';
