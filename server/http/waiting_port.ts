@@ -5,7 +5,11 @@ import type { Config } from '../../core/config';
 import { NOSNIFF } from '../../rest/send_text';
 import { listenOrFail } from './listen';
 
-const AGAIN = { ...NOSNIFF, 'Retry-After': '1', Connection: 'close', 'Content-Type': 'text/plain; charset=utf-8' };
+/** `Refresh` is for browsers: a page that is loaded meanwhile comes by itself. */
+const AGAIN = {
+  ...NOSNIFF,
+  ...{ 'Retry-After': '1', Refresh: '2', Connection: 'close', 'Content-Type': 'text/plain; charset=utf-8' },
+};
 
 /**
  * @returns a server whose port the service takes over

@@ -39,6 +39,9 @@ test('the API reads and writes while the host is still opened, and is not ready 
   expect(await program.ended).toBe(0);
 });
 
+const saidBy = ({ status, headers }: Response): string =>
+  [status, headers.get('retry-after'), headers.get('refresh')].filter(Boolean).join(' ');
+
 test.each(['1', '2'])('with %s processes the port answers 503 with Retry-After, then for itself', async (processes) => {
   const port = await freePort();
   const dataDir = directory(`waiting-${processes}`);
@@ -49,13 +52,13 @@ test.each(['1', '2'])('with %s processes the port answers 503 with Retry-After, 
   const ask = async (): Promise<void> => {
     for (; !isReady; await sleep(5)) {
       const answer = await fetch(`http://127.0.0.1:${port}/v2/me`).catch(() => null);
-      const what = answer ? `${answer.status} ${answer.headers.get('retry-after') ?? ''}`.trim() : 'refused';
+      const what = answer ? saidBy(answer) : 'refused';
       // Before the first answer the program has not got so far as to listen.
       if (met.size || answer) met.add(what);
     }
   };
   await Promise.all([program.ready().then(() => (isReady = true)), ask(), ask(), ask(), ask()]);
-  expect([...met]).toEqual(['503 1', '401']);
+  expect([...met]).toEqual(['503 1 2', '401']);
   program.signal('SIGTERM');
   expect(await program.ended).toBe(0);
 });
