@@ -85,6 +85,8 @@ export async function bootDebian(home: string, name: string, network: 'shared' |
   const nspawn = spawn('systemd-nspawn', words, { stdio: ['ignore', 'ignore', 'inherit'] });
   const ended = new Promise((resolve) => nspawn.on('close', resolve));
   const remove = async (): Promise<void> => {
+    // The first process of the machine does not end with the one that has started it.
+    for (const leader of childrenOf(nspawn.pid as number)) process.kill(leader, 'SIGKILL');
     nspawn.kill('SIGKILL');
     await ended;
     for (const mount of [root, scratch]) await run('umount', ['--lazy', mount]);
@@ -97,10 +99,18 @@ export async function bootDebian(home: string, name: string, network: 'shared' |
   }
 }
 
+function childrenOf(pid: number): number[] {
+  try {
+    return fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
+  } catch {
+    return [];
+  }
+}
+
 /** A shell in the namespaces of its first process, when systemd has started everything. */
 async function shellOf(nspawn: number): Promise<Pick<Machine, 'run' | 'leader'>> {
   for (const end = Date.now() + BOOT_MS; ; await sleep(200)) {
-    const [leader] = fs.readFileSync(`/proc/${nspawn}/task/${nspawn}/children`, 'utf8').trim().split(' ');
+    const [leader] = childrenOf(nspawn);
     const env = {
       PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
       HOME: '/root',
@@ -114,7 +124,7 @@ async function shellOf(nspawn: number): Promise<Pick<Machine, 'run' | 'leader'>>
       return ran.stdout;
     };
     const state = leader ? await shell('systemctl is-system-running || true').catch(() => '') : '';
-    if (/^(running|degraded)/.test(state)) return { run: shell, leader: Number(leader) };
+    if (leader && /^(running|degraded)/.test(state)) return { run: shell, leader };
     if (Date.now() > end) throw new Error(`systemd is ${state.trim() || 'not there'} after a minute`);
   }
 }
