@@ -29,13 +29,16 @@ export function document(
   return `${field.kind}${declared && ` (${declared})`} { ${field.name}${passed && `(${passed})`}${selection} }`;
 }
 
-/** Everything that REST answers: relations are left out. */
-export function selectionOf(type: GraphQLOutputType): string {
+/** Everything that REST answers: relations are left out, and so is a type within itself. */
+export function selectionOf(type: GraphQLOutputType, above: readonly GraphQLObjectType[] = []): string {
   const bare = getNamedType(type);
   if (isUnionType(bare)) throw new Error(`selection of a union: ${bare.name}`);
   if (!isObjectType(bare)) return '';
-  const fields = Object.values(bare.getFields()).filter((field) => !relationScope(field));
-  return ` { ${fields.map((field) => field.name + selectionOf(field.type)).join(' ')} }`;
+  const around = [...above, bare];
+  const isWithin = ({ type: inner }: GraphQLField<unknown, unknown>): boolean =>
+    around.some((one) => one === getNamedType(inner));
+  const fields = Object.values(bare.getFields()).filter((field) => !relationScope(field) && !isWithin(field));
+  return ` { ${fields.map((field) => field.name + selectionOf(field.type, around)).join(' ')} }`;
 }
 
 /** Scope of a relation, undefined for a plain field. */
