@@ -55,7 +55,7 @@ export const accessErrors = {
     status: 403,
     title: 'Key may not delete',
     meaning: 'The API key may not delete or overwrite what cannot be made again.',
-    remedy: 'Use a key that was made with `may_destroy`, or do it in the dashboard.',
+    remedy: 'Use a key that may delete, or do it in the dashboard.',
     retryable: false,
   },
   project_not_allowed: {
