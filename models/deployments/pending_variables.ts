@@ -1,14 +1,18 @@
 // Variables that are set and that what runs has not: it keeps those of its release.
 import type { Context } from '../../core/context';
+import { groupBy } from '../../core/group_by';
 import { named } from '../../db/statement';
-import { variablesOf } from '../environment/environment_variable';
+import { loaderOf } from '../base/load';
+import { variablesOfEach } from '../environment/environment_variable';
 import { variablesOfRelease } from './release';
 
-const IN_SERVICE = named(`select distinct r.id, r.variables, coalesce(d.plan -> 'env', '{}') as planned
+const IN_SERVICE =
+  named(`select distinct p.application_id, r.id, r.variables, coalesce(d.plan -> 'env', '{}') as planned
   from processes p join releases r on r.id = p.release_id join deployments d on d.id = r.deployment_id
-  where p.application_id = $1`);
+  where p.application_id = any($1)`);
 
 interface InService {
+  application_id: string;
   id: string;
   /** Sealed. */
   variables: string;
@@ -16,16 +20,21 @@ interface InService {
 }
 
 /** Names, sorted: of those that a restart would add, change or remove. Empty where nothing is in service. */
-export async function pendingVariables(
+export function pendingVariables(ctx: Context, applicationId: string): Promise<string[]> {
+  return loaderOf(ctx, 'pending_variables', (ids: readonly string[]) => loadPending(ctx, ids)).load(applicationId);
+}
+
+async function loadPending(
   { sql, secrets }: Pick<Context, 'sql' | 'secrets'>,
-  applicationId: string,
-): Promise<string[]> {
-  const releases = await sql.query<InService>(IN_SERVICE, [applicationId]);
-  if (!releases.length) return [];
-  const own = await variablesOf(sql, secrets, applicationId, 'runtime');
-  const pending = releases.flatMap((release) => {
-    const [before, after] = [variablesOfRelease(secrets, release), { ...release.planned, ...own }];
-    return Object.keys({ ...before, ...after }).filter((key) => before[key] !== after[key]);
+  ids: readonly string[],
+): Promise<string[][]> {
+  const releases = groupBy(await sql.query<InService>(IN_SERVICE, [ids]), (one) => one.application_id);
+  const own = releases.size ? await variablesOfEach(sql, secrets, [...releases.keys()], 'runtime') : new Map();
+  return ids.map((id) => {
+    const pending = (releases.get(id) ?? []).flatMap((release) => {
+      const [before, after] = [variablesOfRelease(secrets, release), { ...release.planned, ...own.get(id) }];
+      return Object.keys({ ...before, ...after }).filter((key) => before[key] !== after[key]);
+    });
+    return [...new Set(pending)].sort();
   });
-  return [...new Set(pending)].sort();
 }

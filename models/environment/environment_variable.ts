@@ -100,8 +100,8 @@ export class EnvironmentVariable extends Resource {
 }
 
 const AVAILABLE = named(
-  `select key, value from environment_variables where application_id = $1 and available_at in ($2, 'both')
-    order by key`,
+  `select application_id, key, value from environment_variables
+    where application_id = any($1) and available_at in ($2, 'both') order by key`,
 );
 
 /** The values of all variables that a build, or a running instance, of the application sees. */
@@ -111,10 +111,21 @@ export async function variablesOf(
   application_id: string,
   at: 'build' | 'runtime',
 ): Promise<Record<string, string>> {
-  const rows = await sql.query<{ key: string; value: string }>(AVAILABLE, [application_id, at]);
-  return Object.fromEntries(
-    rows.map(({ key, value }) => [key, secrets.open(value, sealedColumns.variable.contextOf(application_id, key))]),
-  );
+  return (await variablesOfEach(sql, secrets, [application_id], at)).get(application_id) ?? {};
+}
+
+/** The same of several applications. */
+export async function variablesOfEach(
+  sql: Sql,
+  secrets: SecretBox,
+  application_ids: readonly string[],
+  at: 'build' | 'runtime',
+): Promise<Map<string, Record<string, string>>> {
+  const found = new Map(application_ids.map((id) => [id, {} as Record<string, string>]));
+  type Stored = { application_id: string; key: string; value: string };
+  for (const { application_id: id, key, value } of await sql.query<Stored>(AVAILABLE, [application_ids, at]))
+    (found.get(id) as Record<string, string>)[key] = secrets.open(value, sealedColumns.variable.contextOf(id, key));
+  return found;
 }
 
 /** What is sealed is longer than the value. */

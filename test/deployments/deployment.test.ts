@@ -44,6 +44,7 @@ describe('create', () => {
       status: 'queued',
       status_reason: null,
       rollback_possible: false,
+      steps: [],
       created_by: { type: 'user', id: expect.stringMatching(/^usr_/), name: expect.any(String) },
       started_at: null,
       finished_at: null,

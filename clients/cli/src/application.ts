@@ -43,6 +43,8 @@ export const LISTED = new Set([
   'keys',
 ]);
 
+const CLOSE = { threshold: 3, weights: { insertion: 1, deletion: 2, substitution: 2, transposition: 0 } };
+
 /** @param wantsApi whether the commands of `api` are needed, which take milliseconds to make */
 export function buildSvc(wantsApi: boolean): Application<Shell> {
   const routes = { ...ROUTES, ...(wantsApi && { api: apiRoutes() }) };
@@ -53,8 +55,8 @@ export function buildSvc(wantsApi: boolean): Application<Shell> {
     scanner: {
       caseStyle: 'allow-kebab-for-camel',
       allowArgumentEscapeSequence: true,
-      // Two letters in another order, one too many, one that is missing or another.
-      distanceOptions: { threshold: 3, weights: { insertion: 1, deletion: 2, substitution: 2, transposition: 0 } },
+      // Two letters in another order, one too many, one that is missing or another. Names of operations are longer.
+      ...(!wantsApi && { distanceOptions: CLOSE }),
     },
     documentation: { caseStyle: 'convert-camel-to-kebab', onlyRequiredInUsageLine: true, disableAnsiColor: true },
     localization: {

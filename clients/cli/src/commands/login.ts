@@ -144,7 +144,7 @@ async function tryRevoke(server: string, { refresh_token, access_token }: Login)
 
 /** A token of a login ends within the hour and is renewed: what lasts is the login. */
 function endOfLogin({ server, flags }: Session, { token }: Me): string | null {
-  if (token.kind !== 'oauth' || flags.token !== undefined || process.env.SVC_TOKEN) return token.expires_at;
+  if (token.kind !== 'oauth' || flags.token !== undefined || process.env.SVC_TOKEN) return token.expires_at ?? null;
   const ends = readCredentials().servers[server]?.login_expires_at;
   return ends === undefined ? null : new Date(ends).toISOString();
 }
