@@ -70,6 +70,7 @@ test('a newer server has further states, members and problems', async () => {
   const deployment = { id: 'dep_1', number: 7, status: 'queued', finished_at: null, sbom: { packages: 3 } };
   const path = `/v2/applications/${APPLICATION}/deployments`;
   const env = await serve({
+    [`GET /v2/applications/${APPLICATION}`]: () => [200, { name: 'a', source: { type: 'bundle', sealed: true } }],
     [`POST ${path}`]: () => [201, deployment],
     [`GET ${path}/dep_1`]: () => [200, { ...deployment, status: states.length > 1 ? states.shift() : states[0] }],
     [`GET ${path}/dep_1/logs`]: () => [200, { data: [], next_cursor: null }],
