@@ -13,7 +13,8 @@ const rows = new Map(
     .filter((line) => /^\| [a-z]/.test(line))
     .map((line) => line.split('|').map((cell) => cell.trim()))
     .map(
-      ([, name, , scope, , role, personal, project]) => [name as string, { scope, role, personal, project }] as const,
+      ([, name, , scope, , destroys, role, personal, project]) =>
+        [name as string, { scope, destroys, role, personal, project }] as const,
     ),
 );
 
@@ -42,6 +43,8 @@ test.each(operations.map(({ id }) => id))('%s', (id) => {
         ),
       ),
     ).toBe('insufficient_scope');
+  const careful = { ...person('owner', needed), mayDestroy: false } as Actor;
+  expect(refused(id, careful) === 'destroy_not_allowed').toBe(row.destroys === 'yes');
   const key = {
     ...person(undefined),
     kind: 'project',
