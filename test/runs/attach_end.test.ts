@@ -26,7 +26,9 @@ test('a run takes no place of its application once its command has ended, while 
   const running = await Promise.all(Array.from({ length: 10 }, () => start('echo printed; cat; exit 4')));
   const clients = await Promise.all(running.map((id) => attach(id)));
   await Promise.all(clients.map((client) => client.shows('printed')));
-  const lines = service.sql('do $$ begin lock table log_lines in access exclusive mode; perform pg_sleep(8); end $$');
+  await service.sql('create table gate (is_open boolean)');
+  const lines = service.sql(`do $$ begin lock table log_lines in access exclusive mode;
+    while not exists (select from gate) loop perform pg_sleep(0.05); end loop; end $$`);
   await sleep(200);
   for (const client of clients) client.command({ type: 'close_stdin' });
   await Promise.all(clients.map(({ closed }) => closed));
@@ -36,9 +38,10 @@ test('a run takes no place of its application once its command has ended, while 
       const made = await service.call('POST', `/v2/applications/${application.id}/runs`, { body: { command: 'true' } });
       return made.status === 201 ? made.body : null;
     },
-    6_000,
+    20_000,
   );
   expect(await application.get(`/runs/${running[0]}`)).toMatchObject({ status: 'running', exit_code: 4 });
+  await service.sql('insert into gate values (true)');
   await lines;
   expect(await runEnded(application, running[0] as string)).toMatchObject({ status: 'failed', exit_code: 4 });
   expect(await runEnded(application, next.id)).toMatchObject({ status: 'succeeded' });
