@@ -4,7 +4,7 @@ import { getNamedType, isInputObjectType, type GraphQLInputObjectType, type Grap
 import type { Identity } from '../core/context';
 import { problem } from '../core/errors';
 import { directiveOf } from './directives';
-import type { InputPath } from './running_inputs';
+import { valueAt, type InputPath } from './running_inputs';
 
 /** An input that destroys where it is given, or where it has this value. */
 export interface DestroyingInput {
@@ -39,8 +39,7 @@ export function requireDestroyingInputs(identity: Identity, inputs: readonly Des
 }
 
 function isGiven({ path, value: only }: DestroyingInput, input: unknown): boolean {
-  let value = input;
-  for (const name of path) value = (value as Record<string, unknown> | null | undefined)?.[name];
+  const value = valueAt(path, input);
   if (only !== null) return value === only;
   return value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
 }

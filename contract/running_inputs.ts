@@ -29,9 +29,15 @@ export function requireRunningInputs({ scopes }: Identity, paths: readonly Input
   });
 }
 
-// `null` and `false` unset a command, so they need no scope.
-function isGiven(path: InputPath, input: unknown): boolean {
+/** What stands at the path of an input; undefined where it, or what is around it, is not given. */
+export function valueAt(path: InputPath, input: unknown): unknown {
   let value = input;
   for (const name of path) value = (value as Record<string, unknown> | null | undefined)?.[name];
+  return value;
+}
+
+// `null` and `false` unset a command, so they need no scope.
+function isGiven(path: InputPath, input: unknown): boolean {
+  const value = valueAt(path, input);
   return value !== undefined && value !== null && value !== false;
 }

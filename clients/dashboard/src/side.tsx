@@ -1,9 +1,10 @@
 // The side bar: the things of the project by group, and below one of them the pages of what is open. On a narrow screen
 // it is a drawer: a modal dialog, which keeps the focus inside and closes with Escape.
 import { signal } from '@preact/signals';
-import { useEffect, useLayoutEffect, useId, useRef } from 'preact/hooks';
+import { useEffect, useId, useRef } from 'preact/hooks';
 import { openPalette } from './keyboard';
 import { Icon, type IconName } from './parts/icon';
+import { useModal } from './parts/modal';
 import { isOutside, isWithin, shownProject, subject, type Tab } from './place';
 import { projectGroups, type ProjectPage } from './project_pages';
 import { address } from './router';
@@ -49,13 +50,8 @@ export function Drawer() {
 }
 
 function OpenDrawer() {
-  const element = useRef<HTMLDialogElement>(null);
+  const element = useModal();
   const close = (): void => void (isDrawerOpen.value = false);
-  useLayoutEffect(() => {
-    const dialog = element.current;
-    dialog?.showModal();
-    return () => dialog?.close();
-  }, []);
   return (
     <dialog
       ref={element}

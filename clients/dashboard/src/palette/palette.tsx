@@ -1,16 +1,12 @@
 // The palette over a page: a modal dialog with the combobox in it.
-import { useLayoutEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect } from 'preact/hooks';
 import type { PaletteMode } from '../keyboard';
+import { useModal } from '../parts/modal';
 import { CommandBox } from './command_box';
 
 export function Palette({ mode, onClose }: { mode: PaletteMode; onClose(): void }) {
-  const element = useRef<HTMLDialogElement>(null);
-  useLayoutEffect(() => {
-    const dialog = element.current;
-    dialog?.showModal();
-    dialog?.querySelector('input')?.focus();
-    return () => dialog?.close();
-  }, []);
+  const element = useModal();
+  useLayoutEffect(() => element.current?.querySelector('input')?.focus(), []);
   return (
     <dialog
       ref={element}
