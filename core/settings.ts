@@ -1,5 +1,6 @@
 // All settings of the program. Read once at start by core/config.ts; `npm start -- --help` prints this table.
 import { aiSettings } from './settings/ai';
+import { backupSettings } from './settings/backup';
 import { backupStoreSettings } from './settings/backup_store';
 import { cdnSettings } from './settings/cdn';
 import { dnsSettings } from './settings/dns';
@@ -23,6 +24,7 @@ export const settings = {
   ...loginSettings,
   ...hostingSettings,
   ...workloadSettings,
+  ...backupSettings,
   ...backupStoreSettings,
   ...mailSettings,
   ...gitSettings,

@@ -25,9 +25,11 @@ import { buildFacade } from '../rest/facade';
 import type { RestParts } from '../rest/exchange';
 import { openapiDocument } from '../rest/openapi';
 import { NOSNIFF } from '../rest/send_text';
+import { readBackupJournal } from './backup/place';
 import { accountPages } from './http/account_pages';
 import {
   addCheckCounts,
+  addBackupFigures,
   addCertificateFigures,
   addCheckFigures,
   addNameserver,
@@ -130,6 +132,7 @@ async function open(
   addBackgroundWork(metrics);
   addCheckFigures(metrics, () => checkFigures(platform.database));
   addCertificateFigures(metrics, () => certificateFigures(platform.database));
+  addBackupFigures(metrics, () => readBackupJournal(platform.config));
   await beforeListening();
   const readiness: Readiness = { missing: 'starting' };
   await openWeb(platform, built, metrics, opened, readiness, waiting);

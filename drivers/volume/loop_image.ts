@@ -219,7 +219,7 @@ function difference(state: ImageState, bytes: number): string | undefined {
   return state.whole ? undefined : 'The directory of the files is missing.';
 }
 
-function imageIn(home: string): Image {
+export function imageIn(home: string): Image {
   return { file: path.join(home, 'volume.ext4'), point: path.join(home, 'mount'), lock: path.join(home, '.lock') };
 }
 

@@ -26,6 +26,7 @@ import { saveUploadsMark } from '../../models/deployments/source_upload/job_quer
 import type { Platform } from '../platform/platform';
 import { outboundOf, sourceOptionsOf } from '../platform/outbound';
 import { startBackupStore } from './backup_store';
+import { startInstallationBackup } from './installation_backup';
 import { startCdnCounting } from './cdn/cdn';
 import { openIngressOf } from './ingress';
 import { openMailAgent } from './mail/mail';
@@ -126,6 +127,8 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   opened.push(await openOwnCertificates(platform));
   const backups = startBackupStore({ config, log, engines: drivers.databases.values() });
   if (backups) opened.push(() => backups.stop());
+  const whole = startInstallationBackup(config, log);
+  if (whole) opened.push(() => whole.stop());
   const tending = startUnitWatch(platform, drivers);
   opened.push(() => tending.close());
   // Before the last points are written.

@@ -8,6 +8,7 @@ import type { CheckFigures } from '../../models/observers/observer/claim';
 import { limits } from '../../core/limits';
 import { backgroundWork, type WorkState } from '../../core/process/background';
 import { StartupError } from '../../core/startup_error';
+import type { BackupJournal } from '../backup/place';
 import { isAdminHost } from './admin_host';
 import { listenErrorReason } from './listen';
 import type { AdminPages } from './mail_pages';
@@ -147,6 +148,27 @@ export function addNameserver({ registry }: Metrics, isHealthy: () => Promise<bo
       this.set(up ? 1 : 0);
     },
   });
+}
+
+/** Adds when the installation was last backed up, and the backup proven. */
+export function addBackupFigures({ registry }: Metrics, journal: () => Promise<BackupJournal | null>): void {
+  const add = (name: string, help: string, read: (found: BackupJournal) => number): void =>
+    void new Gauge({
+      ...{ name: `platform_backup_${name}`, help, registers: [registry] },
+      async collect() {
+        const found = await journal();
+        this.set(found ? read(found) : NaN);
+      },
+    });
+  const seconds = (at: string | null | undefined): number => (at ? Date.parse(at) / 1000 : NaN);
+  add('last_timestamp_seconds', 'When the last whole backup of the installation began', (found) =>
+    seconds(found.last_whole_at),
+  );
+  add('failing', '1 where the last attempt to back up the installation failed', ({ error }) => Number(error !== null));
+  add('proof_timestamp_seconds', 'When a backup was last restored aside and compared', ({ proof }) =>
+    seconds(proof?.at),
+  );
+  add('proof_failing', '1 where the last backup was not usable', ({ proof }) => Number(proof?.error != null));
 }
 
 /** Adds which network applications and databases have. */

@@ -23,6 +23,7 @@ import { missingDomain } from '../../core/catalog/missing_domain';
 import { sharedSiteWarning } from '../platform/shared_site';
 import { listenErrorReason } from '../http/listen';
 import type { Command } from './command';
+import { installationBackup } from './doctor_backup';
 import { certificates } from './doctor_certificates';
 import { cluster } from './doctor_cluster';
 import { database, operators } from './doctor_database';
@@ -73,6 +74,7 @@ const checks: Record<string, Check> = {
   domains,
   'files of the host': hostUrl,
   'backup store': backupStore,
+  backup: installationBackup,
   'DNS resolver': resolver,
   'name server': nameserver,
   certificates,

@@ -6,6 +6,7 @@ import { version } from '../../package.json';
 import { Problem, type FieldError } from '../../core/errors';
 import { StartupError } from '../../core/startup_error';
 import { CommandError } from '../command_error';
+import { commands as backup } from './backup';
 import { UsageError, type Command, type Input } from './command';
 import { commands as doctor } from './doctor';
 import { commands as env } from './env';
@@ -27,6 +28,7 @@ const commands = [
   ...setup,
   ...doctor,
   ...upgrade,
+  ...backup,
 ];
 
 async function main(args: string[]): Promise<number> {

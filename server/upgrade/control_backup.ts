@@ -11,7 +11,7 @@ import { libpqTarget } from './libpq_target';
 import { syncFileSystem } from './programs';
 
 const KEPT = 2;
-const DUMP = 'control.dump';
+export const DUMP = 'control.dump';
 const REPLACED = 'replaced-';
 
 export function backupsDirectory({ dataDir }: Pick<Config, 'dataDir'>): string {
@@ -49,8 +49,7 @@ export async function backUpControlDatabase(config: Config, name: string): Promi
   await rm(staging, { recursive: true, force: true });
   await mkdir(staging, { mode: 0o700 });
   try {
-    const missing =
-      config.databaseUrl === null ? await backUp(config, staging) : await dump(config.databaseUrl, staging);
+    const missing = await copyControlDatabase(config, staging);
     if (missing !== null) return missing;
     // A power cut leaves a whole backup under this name, or none.
     await syncFileSystem(staging, 'the backup');
@@ -59,6 +58,14 @@ export async function backUpControlDatabase(config: Config, name: string): Promi
   } finally {
     await rm(staging, { recursive: true, force: true });
   }
+}
+
+/**
+ * Writes the files of the embedded database, or a dump of the one of DATABASE_URL, to a directory that is there.
+ * @returns a sentence where it cannot be done, and the operator has to care
+ */
+export function copyControlDatabase(config: Config, directory: string): Promise<string | null> {
+  return config.databaseUrl === null ? backUp(config, directory) : dump(config.databaseUrl, directory);
 }
 
 /** Removes what a killed upgrade has begun. */

@@ -8,6 +8,7 @@ import { serviceSocket } from '../../core/platform_names';
 import { removeDraft } from '../../core/process/named_socket';
 import {
   addWebProcesses,
+  addBackupFigures,
   addCertificateFigures,
   addCheckFigures,
   addBackgroundWork,
@@ -15,6 +16,7 @@ import {
   listenAdmin,
   openMetrics,
 } from '../http/admin';
+import { readBackupJournal } from '../backup/place';
 import { adminRoutes } from '../http/ai_usage_ingest';
 import { certificateFigures } from '../../models/domains/certificate/expiry_warnings';
 import { checkFigures } from '../../models/observers/observer/claim';
@@ -72,6 +74,7 @@ async function open(
   addBackgroundWork(own);
   addCheckFigures(own, () => checkFigures(platform.database));
   addCertificateFigures(own, () => certificateFigures(platform.database));
+  addBackupFigures(own, () => readBackupJournal(platform.config));
   addWebProcesses(own, () => processes.serving());
   const admin = await listenAdmin(
     platform.config,

@@ -83,7 +83,7 @@ function writeClaim(claims: string, base: number, directory: string): void {
 }
 
 /** Directories by the first id that they have claimed. Claims of directories that are gone are removed. */
-export function readClaims(claims: string): Map<number, string> {
+export function readClaims(claims = CLAIMS): Map<number, string> {
   mkdirSync(claims, { recursive: true, mode: 0o755 });
   const found = new Map<number, string>();
   for (const name of readdirSync(claims).filter((one) => /^\d+$/.test(one))) {

@@ -49,12 +49,34 @@ interface DueDatabase {
 /** Makes the rows of backups whose hour has come. @returns how many */
 export async function scheduleBackups(sql: Sql, batch: number): Promise<number> {
   const due = await sql.query<DueDatabase>(DUE, [limits.firstBackupMinutes, batch]);
-  for (const { id: databaseId, project_id, engine_version, retention_days } of due) {
-    const id = mintId('bkp');
-    await sql.query(INSERT, [id, project_id, databaseId, engine_version, timeOfId(id).toISOString(), retention_days]);
-  }
+  for (const database of due) await insertScheduled(sql, database);
   if (due.length) sql.due('database_backups');
   return due.length;
+}
+
+async function insertScheduled(sql: Sql, database: DueDatabase): Promise<void> {
+  const { id: databaseId, project_id, engine_version, retention_days } = database;
+  const id = mintId('bkp');
+  await sql.query(INSERT, [id, project_id, databaseId, engine_version, timeOfId(id).toISOString(), retention_days]);
+}
+
+const BACKED_UP = named(`select d.id, d.project_id, d.engine, d.engine_version,
+    least((d.backup_schedule ->> 'retention_days')::int, 2) as retention_days from databases d
+  where d.deleted_at is null and d.status = 'available' and ${HAS_DATA} and (d.backup_schedule ->> 'enabled')::boolean
+    and not exists (select 1 from database_backups b where b.database_id = d.id and b.deleted_at is null
+      and b.status in ('pending', 'running'))
+  order by d.id`);
+const UNFINISHED = named(`select count(*)::int as count from database_backups
+  where status in ('pending', 'running') and deleted_at is null`);
+
+/** Makes the rows of backups of all databases, for a backup of the installation. */
+export async function backUpAllDatabases(sql: Sql): Promise<void> {
+  for (const database of await sql.query<DueDatabase>(BACKED_UP, [])) await insertScheduled(sql, database);
+  sql.due('database_backups');
+}
+
+export async function countUnfinishedBackups(sql: Sql): Promise<number> {
+  return (await sql.query<{ count: number }>(UNFINISHED, []))[0]?.count ?? 0;
 }
 
 // Expired backups of a database whose data are lost stay: they are the last copy.

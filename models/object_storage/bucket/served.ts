@@ -5,6 +5,7 @@ import type { BucketSetting } from '../../../core/protocols/objects';
 import type { SecretBox } from '../../../core/secrets';
 import { changeRows, NEW_VERSION } from '../../../db/loop_rows';
 import { named, quick } from '../../../db/statement';
+import { NO_BACKUP_IS_MADE } from '../../base/installation_backup';
 import type { Bucket } from '../bucket';
 import { statusAt } from '../bucket_access_key';
 import { openSecret } from '../bucket_access_key/secret';
@@ -108,7 +109,8 @@ export async function storeTraffic(
   if (usedKeys.length) await sql.query(USED, [usedKeys]);
 }
 
-const GARBAGE = named('select file_id, bucket_id from bucket_garbage order by created_at limit $1');
+const GARBAGE = named(`select file_id, bucket_id from bucket_garbage where ${NO_BACKUP_IS_MADE}
+  order by created_at limit $1`);
 const FORGET = named('delete from bucket_garbage where file_id = any($1)');
 // A file of garbage has its row until it is gone.
 const ORPHANS = named(`select f.id from unnest($1::text[]) as f (id)

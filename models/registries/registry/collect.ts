@@ -4,6 +4,7 @@
 import type { Sql } from '../../../core/context';
 import type { Session } from '../../../db/control_database';
 import { named } from '../../../db/statement';
+import { NO_BACKUP_IS_MADE } from '../../base/installation_backup';
 
 const BATCH = 500;
 /** Each is a request to another server. */
@@ -33,6 +34,7 @@ const COLLECT_BLOBS = named(
       and digest in (select digest from registry_blobs c
         where registry_id = $1 and touched_at < now() - interval '1 hour'
         and not exists (select from registry_references r where r.registry_id = $1 and r.target = c.digest)
+          and ${NO_BACKUP_IS_MADE}
         order by touched_at limit ${BATCH} for update skip locked)
     returning digest, size_bytes`,
 );

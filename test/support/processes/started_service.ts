@@ -14,38 +14,51 @@ export interface StartedService {
   /** Reads the resource until its status is one of these. */
   waitFor(target: string, statuses: readonly string[], withinMs?: number): Promise<any>;
   close(): Promise<void>;
+  /** With its data directory and its settings, for programs that run beside it. */
+  env: NodeJS.ProcessEnv;
+  first: FirstKey;
+}
+
+/** A data directory that is there: it stays when the service is closed, and the key is of before. */
+interface Existing {
+  data: string;
+  first?: FirstKey;
 }
 
 const ROOT = path.resolve(__dirname, '../../..');
 const START_MS = 120_000;
 
-export async function startService(settings: Record<string, string> = {}): Promise<StartedService> {
-  const data = fs.mkdtempSync(path.join(os.tmpdir(), 'started-'));
+export async function startService(
+  settings: Record<string, string> = {},
+  existing?: Existing,
+): Promise<StartedService> {
+  const data = existing?.data ?? fs.mkdtempSync(path.join(os.tmpdir(), 'started-'));
   // As root, PostgreSQL runs as another user, who must get through.
   fs.chmodSync(data, 0o755);
   const [port, ingressPort] = [await freePort(), await freePort()];
   const places = { PORT: String(port), ADMIN_PORT: '0', INGRESS_PORT: String(ingressPort), PLATFORM_DATA_DIR: data };
   // Registries may be at private addresses where the tests run.
   const shared = { NETWORK: 'shared', VOLUME_DRIVER: 'directory', PREFERRED_NODE: 'host', PREFERRED_PYTHON: 'host' };
+  const env = { ...process.env, NODE_ENV: 'production', ...shared, ...places, ...settings };
   const child = spawn(process.execPath, ['tools/scripts/start.mjs', 'server/main.js'], {
     cwd: ROOT,
-    env: { ...process.env, NODE_ENV: 'production', ...shared, ...places, ...settings },
+    env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
   for (const stream of [child.stdout, child.stderr])
     stream.on('data', (text: Buffer) => (output = (output + text.toString()).slice(-20_000)));
-  const first = await firstKey(data, child, () => output);
+  const first = existing?.first ?? (await firstKey(data, child, () => output));
+  if (existing?.first) await answering(`http://127.0.0.1:${port}/v2/me`, first, child, () => output);
   const call = (method: string, target: string, body?: object) =>
     send(first, `http://127.0.0.1:${port}`, method, target, body);
   return {
-    ingressPort,
-    call,
+    ...{ ingressPort, env, first, call },
     waitFor: (target, statuses, withinMs = 60_000) => waitFor(call, target, statuses, withinMs),
     async close() {
       child.kill('SIGTERM');
       if (child.exitCode === null) await new Promise((resolve) => child.once('exit', resolve));
-      fs.rmSync(data, { recursive: true, force: true });
+      if (!existing) fs.rmSync(data, { recursive: true, force: true });
     },
   };
 }
@@ -61,7 +74,7 @@ export function makeRepository(files: string, repository: string): string {
   return `file://${repository}`;
 }
 
-interface FirstKey {
+export interface FirstKey {
   key: string;
   project_id: string;
 }
@@ -71,10 +84,17 @@ async function firstKey(data: string, child: ChildProcess, output: () => string)
   for (const end = performance.now() + START_MS; performance.now() < end && child.exitCode === null; await sleep(200)) {
     if (!fs.existsSync(file)) continue;
     const found = JSON.parse(fs.readFileSync(file, 'utf8')) as FirstKey & { base_url: string };
-    const answer = await fetch(`${found.base_url}/v2/me`, { headers: { Authorization: `Bearer ${found.key}` } }).catch(
-      () => null,
-    );
-    if (answer?.ok) return found;
+    await answering(`${found.base_url}/v2/me`, found, child, output);
+    return found;
+  }
+  child.kill('SIGKILL');
+  throw new Error(`the service did not start:\n${output()}`);
+}
+
+async function answering(url: string, { key }: FirstKey, child: ChildProcess, output: () => string): Promise<void> {
+  for (const end = performance.now() + START_MS; performance.now() < end && child.exitCode === null; await sleep(200)) {
+    const answer = await fetch(url, { headers: { Authorization: `Bearer ${key}` } }).catch(() => null);
+    if (answer?.ok) return;
   }
   child.kill('SIGKILL');
   throw new Error(`the service did not start:\n${output()}`);

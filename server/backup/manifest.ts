@@ -1,0 +1,59 @@
+// What a backup of the installation has in it, as it was when it was made.
+import type pg from 'pg';
+import type { Config } from '../../core/config';
+import { readClaims } from '../../drivers/runtime/sandbox/user_ids';
+import { version } from '../../package.json';
+
+export interface Manifest {
+  format: 1;
+  /** Of the release that made it. */
+  version: string;
+  architecture: string;
+  /** RFC 3339. The control database is as it was then or a few seconds later. */
+  at: string;
+  data_dir: string;
+  /** How the control database is in it: its files, or a dump of pg_dump. */
+  control: 'embedded' | 'dump';
+  /** Whether PLATFORM_SECRET_KEY had the key that encrypts secrets; else it is in the backup. */
+  key_in_settings: boolean;
+  /** First user id of tenants' files; null where they have the user of the service. */
+  user_id_base: number | null;
+  /** Rows by table. */
+  counts: Record<string, number>;
+  volumes: { id: string; driver: string; size_gb: number }[];
+}
+
+export const MANIFEST = 'manifest.json';
+
+export async function takeStock(config: Config, client: pg.Client): Promise<Manifest> {
+  const volumes = await client.query<Manifest['volumes'][number]>(
+    `select id, driver, size_gb from volumes where deleted_at is null and driver in ('directory', 'loop_image')`,
+  );
+  return {
+    ...{ format: 1, version, architecture: process.arch, at: new Date().toISOString(), data_dir: config.dataDir },
+    control: config.databaseUrl === null ? 'embedded' : 'dump',
+    key_in_settings: config.secretKey !== null,
+    user_id_base: userIdBase(config),
+    counts: await countRows(client),
+    volumes: volumes.rows,
+  };
+}
+
+/** Rows of every table, by reading all of it: a page that cannot be read fails. */
+export async function countRows(client: pg.Client): Promise<Record<string, number>> {
+  const tables = await client.query<{ name: string }>(
+    `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where n.nspname = 'public' and c.relkind in ('r', 'p') and not c.relispartition order by 1`,
+  );
+  const counts: Record<string, number> = {};
+  for (const { name } of tables.rows) {
+    const { rows } = await client.query<{ count: string }>(`select count(*) from "${name}"`);
+    counts[name] = Number(rows[0]?.count);
+  }
+  return counts;
+}
+
+function userIdBase({ tenantUidBase, runtimeDir }: Config): number | null {
+  if (process.getuid?.() !== 0) return null;
+  return tenantUidBase ?? [...readClaims()].find(([, directory]) => directory === runtimeDir)?.[0] ?? null;
+}

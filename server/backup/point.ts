@@ -1,0 +1,121 @@
+// Makes a backup of the installation while it runs: first of the control database, then of the files that its rows
+// name. No file is taken away meanwhile that a row of before may need (models/base/installation_backup.ts).
+import { mkdir, rm, writeFile, copyFile } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import type { Config } from '../../core/config';
+import { makeDirectory } from '../../core/directory';
+import { CLAIM_BACKUP, HOLD_FILES } from '../../models/base/installation_backup';
+import { backUpAllDatabases, countUnfinishedBackups } from '../../models/databases/database_backup/job_queries';
+import { CommandError } from '../command_error';
+import type { Platform } from '../platform/platform';
+import { settingsFileOf } from '../setup/settings_file';
+import { copyControlDatabase } from '../upgrade/control_backup';
+import { MANIFEST, takeStock, type Manifest } from './manifest';
+import { backupDirectory, partsOf, pointDirectory, readBackupJournal, saveBackupJournal } from './place';
+import type { BackupJournal } from './place';
+import { openRepository, type Repository } from './repository';
+
+const BEGIN_WITHIN_MS = 20_000;
+const DATABASES_WITHIN_MS = 30 * 60_000;
+const POLL_MS = 500;
+/** Files that are named in the journal, of those that could not be read. */
+const NAMED = 3;
+
+export const SETTINGS_COPY = 'settings.env';
+
+/** @throws CommandError, and the journal has its sentence */
+export async function makePoint(platform: Platform, print: (line: string) => void): Promise<BackupJournal> {
+  const { config } = platform;
+  const repository = openRepository(config);
+  const before = await readBackupJournal(config);
+  const journal: BackupJournal = {
+    ...{ started_at: new Date().toISOString(), ended_at: null, repository: repository.address, point: null },
+    ...{ files: 0, bytes: 0, added_bytes: 0, notes: [], error: null },
+    ...{ last_whole_at: before?.last_whole_at ?? null, proof: before?.proof ?? null },
+  };
+  const client = new pg.Client({ connectionString: platform.databaseUrl });
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    await begin(client);
+    makeDirectory(backupDirectory(config), 0o711);
+    await saveBackupJournal(config, journal);
+    await repository.ensure();
+    await fill({ platform, repository, client, journal, print });
+    journal.last_whole_at = journal.started_at;
+  } catch (error) {
+    journal.error = (error as Error).message;
+    throw error;
+  } finally {
+    await client.end().catch(() => {});
+    await rm(pointDirectory(config), { recursive: true, force: true });
+    journal.ended_at = new Date().toISOString();
+    await saveBackupJournal(config, journal);
+  }
+  return journal;
+}
+
+interface Work {
+  platform: Platform;
+  repository: Repository;
+  client: pg.Client;
+  journal: BackupJournal;
+  print(line: string): void;
+}
+
+async function fill({ platform, repository, client, journal, print }: Work): Promise<void> {
+  const { config } = platform;
+  print('backing up the databases of projects …');
+  const late = await backUpDatabases(platform);
+  if (late) journal.notes.push(`${late} backups of databases had not ended: the ones before them are in this backup.`);
+  print('backing up the control database …');
+  await prepare(config, await takeStock(config, client));
+  print(`copying files to ${repository.address} …`);
+  const { files, leftOut } = partsOf(config);
+  const saved = await repository.save(files, leftOut);
+  const { unread } = saved;
+  const lost = unread.filter((file) => !files.includes(file));
+  if (lost.length)
+    journal.notes.push(`${lost.length} files went while they were read, such as ${lost.slice(0, NAMED).join(', ')}.`);
+  Object.assign(journal, { point: saved.id, files: saved.files, bytes: saved.bytes, added_bytes: saved.addedBytes });
+  await repository.prune(config.backupKeepDays);
+}
+
+/** @throws CommandError */
+async function begin(client: pg.Client): Promise<void> {
+  if (!(await holds(client, CLAIM_BACKUP))) throw new CommandError('another backup of this installation is being made');
+  for (const end = Date.now() + BEGIN_WITHIN_MS; !(await holds(client, HOLD_FILES)); await sleep(POLL_MS))
+    if (Date.now() > end) throw new CommandError('files have been taken away for too long: try again');
+}
+
+async function holds(client: pg.Client, lock: string): Promise<boolean> {
+  return (await client.query<{ held: boolean }>(lock)).rows[0]?.held ?? false;
+}
+
+/** @returns how many have not ended in time */
+async function backUpDatabases({ config, database }: Platform): Promise<number> {
+  // Else they are in the bucket, with the logs that lead on.
+  if (config.backupStore !== null) return 0;
+  await database.transaction((sql) => backUpAllDatabases(sql));
+  const end = Date.now() + DATABASES_WITHIN_MS;
+  for (;;) {
+    const left = await countUnfinishedBackups(database);
+    if (left === 0 || Date.now() > end) return left;
+    await sleep(POLL_MS);
+  }
+}
+
+async function prepare(config: Config, manifest: Manifest): Promise<void> {
+  const directory = pointDirectory(config);
+  await rm(directory, { recursive: true, force: true });
+  await mkdir(path.join(directory, 'control'), { recursive: true, mode: 0o700 });
+  const missing = await copyControlDatabase(config, path.join(directory, 'control'));
+  if (missing !== null) throw new CommandError(missing);
+  if (config.databaseUrl === null)
+    await copyFile(path.join(config.dataDir, 'postgres/password'), path.join(directory, 'password'));
+  const settings = settingsFileOf();
+  if (settings !== null) await copyFile(settings, path.join(directory, SETTINGS_COPY));
+  await writeFile(path.join(directory, MANIFEST), JSON.stringify(manifest, null, 2), { mode: 0o600 });
+}

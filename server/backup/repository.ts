@@ -1,0 +1,175 @@
+// The repository of backups of the installation, by restic: encryption, chunks, verification and pruning are its work.
+import { spawn } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { setPriority } from 'node:os';
+import path from 'node:path';
+import type { Config } from '../../core/config';
+import { commandEnvironment } from '../../core/process/command';
+import { CommandError } from '../command_error';
+
+const TAG = 'platform';
+/** Variables by which restic reads credentials of its backends (manual, "Environment Variables"). */
+const OF_BACKENDS = /^(?:AWS_|B2_|AZURE_|GOOGLE_|OS_|ST_|RCLONE_|RESTIC_REST_|SSH_AUTH_SOCK$|HOME$|TMPDIR$)/;
+const LOCKED = /already locked/;
+const LOW_PRIORITY = 15;
+/** Some files could not be read: they went while it was reading. */
+const PARTLY_READ = 3;
+
+/** A backup in the repository. */
+export interface Point {
+  id: string;
+  /** RFC 3339. */
+  at: string;
+  hostname: string;
+}
+
+export interface Saved {
+  id: string;
+  files: number;
+  /** Of all files, and what of it was not in the repository. */
+  bytes: number;
+  addedBytes: number;
+  /** Files that went, or could not be read. */
+  unread: string[];
+}
+
+export interface Repository {
+  readonly address: string;
+  /** Makes it where there is none. */
+  ensure(): Promise<void>;
+  save(files: readonly string[], exclude: readonly string[]): Promise<Saved>;
+  /** Oldest first. */
+  points(): Promise<Point[]>;
+  /** Of its files, as they are restored. */
+  bytesOf(point: string): Promise<number>;
+  /** Content of one file of a point. */
+  read(point: string, file: string): Promise<string>;
+  /** Writes the files of a point, or those below `only`, to `target`, below their old absolute paths. */
+  restore(point: string, target: string, only?: readonly string[]): Promise<void>;
+  /** Removes older points, and data that nothing needs. */
+  prune(keepDays: number): Promise<void>;
+  /** Reads a share of the data and compares them with their checksums. @param percent 1 to 100 */
+  verify(percent: number): Promise<void>;
+}
+
+type Chosen = Pick<Config, 'dataDir'> & { repository: string; passwordFile: string };
+
+/** @throws CommandError where settings are missing, or the passphrase cannot be read */
+export function openRepository(config: Config): Repository {
+  const { resticRepository: repository, resticPasswordFile: passwordFile, dataDir } = config;
+  if (repository === null) throw new CommandError('RESTIC_REPOSITORY is not set: it says where backups are kept');
+  if (passwordFile === null)
+    throw new CommandError('RESTIC_PASSWORD_FILE is not set: it has the passphrase of RESTIC_REPOSITORY');
+  try {
+    accessSync(passwordFile, constants.R_OK);
+  } catch {
+    throw new CommandError(`the passphrase of the backups cannot be read: ${passwordFile} (RESTIC_PASSWORD_FILE)`);
+  }
+  return repositoryOf({ dataDir, repository, passwordFile });
+}
+
+function repositoryOf(chosen: Chosen): Repository {
+  const restic = (...words: string[]): Promise<string> => runUnlocked(chosen, words).then(({ out }) => out);
+  return {
+    address: withoutPassword(chosen.repository),
+    async ensure() {
+      const found = await runRestic(chosen, ['cat', 'config']);
+      if (found.code === 0) return;
+      if (!/unable to open config file|Is there a repository/.test(found.err)) throw failure(chosen, found.err);
+      await restic('init');
+    },
+    async save(files, exclude) {
+      const words = ['backup', '--json', '--tag', TAG, ...exclude.map((one) => `--exclude=${one}`), ...files];
+      return savedOf(chosen, await runUnlocked(chosen, words, [0, PARTLY_READ]));
+    },
+    async points() {
+      const found = JSON.parse(await restic('snapshots', '--json', '--tag', TAG)) as Record<string, string>[] | null;
+      return (found ?? []).map(({ id = '', time = '', hostname = '' }) => ({ id, at: time, hostname }));
+    },
+    async bytesOf(point) {
+      return (JSON.parse(await restic('stats', '--json', '--mode', 'restore-size', point)) as { total_size: number })
+        .total_size;
+    },
+    read: (point, file) => restic('dump', point, file),
+    async restore(point, target, only = []) {
+      await restic('restore', point, '--target', target, ...only.map((one) => `--include=${one}`));
+    },
+    async prune(days) {
+      const kept = ['--keep-within', '2d', '--keep-within-daily', `${days}d`];
+      await restic('forget', '--tag', TAG, '--group-by', 'tags', ...kept, '--prune');
+    },
+    async verify(percent) {
+      await restic('check', `--read-data-subset=${percent}%`);
+    },
+  };
+}
+
+interface End {
+  code: number | null;
+  out: string;
+  err: string;
+}
+
+/** A lock that a killed run has left is taken away, and only such a one. @throws CommandError */
+async function runUnlocked(chosen: Chosen, words: string[], wanted: readonly number[] = [0]): Promise<End> {
+  let end = await runRestic(chosen, words);
+  if (end.code !== 0 && LOCKED.test(end.err)) {
+    await runRestic(chosen, ['unlock']);
+    end = await runRestic(chosen, words);
+  }
+  if (!wanted.includes(end.code ?? -1)) throw failure(chosen, end.err);
+  return end;
+}
+
+function runRestic({ dataDir, repository, passwordFile }: Chosen, words: string[]): Promise<End> {
+  const own = Object.fromEntries(Object.entries(process.env).filter(([name]) => OF_BACKENDS.test(name)));
+  const env = {
+    ...{ ...own, ...commandEnvironment, RESTIC_REPOSITORY: repository, RESTIC_PASSWORD_FILE: passwordFile },
+    RESTIC_CACHE_DIR: path.join(dataDir, 'backup', 'cache'),
+  };
+  return new Promise((resolve, reject) => {
+    const child = spawn('restic', words, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    let [out, err] = ['', ''];
+    child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));
+    child.stderr.on('data', (chunk: Buffer) => (err = (err + chunk.toString()).slice(-100_000)));
+    child.on('spawn', () => setPriority(child.pid as number, LOW_PRIORITY));
+    child.on('error', () => reject(new CommandError('restic is not installed: apt-get install restic')));
+    child.on('close', (code) => resolve({ code, out, err }));
+  });
+}
+
+function savedOf(chosen: Chosen, { out, err }: End): Saved {
+  const lines = [...out.split('\n'), ...err.split('\n')].flatMap(parsed);
+  const summary = lines.find(({ message_type }) => message_type === 'summary');
+  if (summary === undefined) throw failure(chosen, err);
+  const unread = lines.flatMap(({ message_type, item }) => (message_type === 'error' ? [String(item)] : []));
+  return {
+    ...{ id: String(summary.snapshot_id), files: Number(summary.total_files_processed), unread },
+    ...{ bytes: Number(summary.total_bytes_processed), addedBytes: Number(summary.data_added) },
+  };
+}
+
+function parsed(line: string): Record<string, unknown>[] {
+  try {
+    return line.startsWith('{') ? [JSON.parse(line) as Record<string, unknown>] : [];
+  } catch {
+    return [];
+  }
+}
+
+/** What restic says, as one sentence for the operator. */
+function failure({ repository, passwordFile }: Chosen, err: string): CommandError {
+  const address = withoutPassword(repository);
+  if (/wrong password|no key found/.test(err))
+    return new CommandError(`the passphrase in ${passwordFile} does not open the repository ${address}`);
+  if (/no space left|disk quota/i.test(err))
+    return new CommandError(`the disk of the repository ${address} is full: make room there`);
+  const lines = err.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('{'));
+  const reason = (lines.find((line) => line.startsWith('Fatal:')) ?? lines.at(-1) ?? 'it has said nothing').trim();
+  return new CommandError(`restic with ${address}: ${reason.replace(/^Fatal: /, '')}`);
+}
+
+/** `rest:https://user:password@host/` may have one. */
+function withoutPassword(repository: string): string {
+  return repository.replace(/(\/\/[^/:@]+):[^/@]+@/, '$1:…@');
+}

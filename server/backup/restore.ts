@@ -1,0 +1,253 @@
+// Restores a backup of the installation to an empty machine. Steps that were done are known by the journal, so a
+// restore that was killed goes on when it is called again.
+import { existsSync, readdirSync } from 'node:fs';
+import { chmod, copyFile, mkdir, readFile, rename, rm, statfs } from 'node:fs/promises';
+import path from 'node:path';
+import semver from 'semver';
+import type { Config } from '../../core/config';
+import { makeDirectory, makePassableDirectory } from '../../core/directory';
+import { driverContext } from '../../core/driver';
+import { replaceFileDurably } from '../../core/files';
+import { run } from '../../core/process/command';
+import { runSteps, type DeclaredStep } from '../../core/steps';
+import { claimUserIds } from '../../drivers/runtime/sandbox/user_ids';
+import { placeVolumeFiles } from '../../drivers/volume/restored';
+import { gigabyteBytes } from '../../drivers/volume';
+import { version } from '../../package.json';
+import { CommandError } from '../command_error';
+import { engineUser, type EngineUser } from '../platform/embedded/engine_user';
+import { restoreDatabases } from './databases';
+import { MANIFEST, type Manifest } from './manifest';
+import { isFilled, RESTORED } from './place';
+import { SETTINGS_COPY } from './point';
+import type { Repository } from './repository';
+
+const VOLUME_WITHIN_MS = 6 * 3_600_000;
+const SETTINGS_OF_BEFORE = 'settings-of-before.env';
+const CHOWN_WITHIN_MS = 600_000;
+
+export interface RestoreJournal {
+  repository: string;
+  point: string;
+  at: string;
+  done: string[];
+  notes: string[];
+}
+
+interface Work {
+  config: Config;
+  repository: Repository;
+  journal: RestoreJournal;
+  print(line: string): void;
+}
+
+interface RestoreStep extends DeclaredStep<RestoreJournal, Work> {
+  title: string;
+  run(work: Work): Promise<void>;
+}
+
+const step = (name: string, title: string, run: (work: Work) => Promise<void>): RestoreStep => ({
+  ...{ name, title, run },
+  isDone: (journal) => journal.done.includes(name),
+});
+
+const STEPS: readonly RestoreStep[] = [
+  step('fetch', 'fetching the files', fetch),
+  step('place', 'moving the files to their places', place),
+  step('volumes', 'making the disks of volumes', volumes),
+  // The start looks for it: it is there when everything else is.
+  step('control', 'moving the control database to its place', control),
+  step('databases', 'beginning the restores of databases', databases),
+];
+
+const journalFile = ({ dataDir }: Config): string => path.join(dataDir, 'restore.json');
+const stagingOf = ({ dataDir }: Config): string => path.join(dataDir, 'restore');
+
+/**
+ * @param moment the newest point up to then; null: the newest one
+ * @throws CommandError: nothing was changed, or the next call goes on
+ */
+export async function restoreInstallation(
+  config: Config,
+  repository: Repository,
+  moment: string | null,
+  print: (line: string) => void,
+): Promise<RestoreJournal> {
+  const journal = (await begunRestore(config, repository)) ?? (await begin(config, repository, moment));
+  const work: Work = { config, repository, journal, print };
+  await runSteps(STEPS, journal, work, async ({ name, title, run }) => {
+    print(`${title} …`);
+    await run(work);
+    journal.done.push(name);
+    await saveJournal(config, journal);
+    return 'done';
+  });
+  await rm(stagingOf(config), { recursive: true, force: true });
+  await rm(journalFile(config), { force: true });
+  return journal;
+}
+
+async function begunRestore(config: Config, { address }: Repository): Promise<RestoreJournal | null> {
+  if (!existsSync(journalFile(config))) return null;
+  const journal = JSON.parse(await readFile(journalFile(config), 'utf8')) as RestoreJournal;
+  if (journal.repository === address) return journal;
+  throw new CommandError(
+    `a restore from ${journal.repository} has begun and not ended: call it again, or empty ${config.dataDir} first`,
+  );
+}
+
+async function begin(config: Config, repository: Repository, moment: string | null): Promise<RestoreJournal> {
+  await requireEmpty(config);
+  const points = (await repository.points()).filter(
+    ({ at }) => moment === null || Date.parse(at) <= Date.parse(moment),
+  );
+  const point = points.at(-1);
+  if (!point)
+    throw new CommandError(`${repository.address} has no backup${moment === null ? '' : ` from before ${moment}`}`);
+  makeDirectory(config.dataDir, 0o711);
+  await requireRoom(config, await repository.bytesOf(point.id));
+  const journal = { repository: repository.address, point: point.id, at: point.at, done: [], notes: [] };
+  await saveJournal(config, journal);
+  return journal;
+}
+
+function saveJournal(config: Config, journal: RestoreJournal): Promise<void> {
+  return replaceFileDurably(journalFile(config), JSON.stringify(journal, null, 2));
+}
+
+async function requireEmpty({ dataDir }: Config): Promise<void> {
+  for (const name of ['postgres', ...RESTORED.filter((one) => one !== 'secret-key')])
+    if (await isFilled(path.join(dataDir, name)))
+      throw new CommandError(
+        `${path.join(dataDir, name)} is not empty: a restore needs a machine on which the platform has not run. ` +
+          'Stop the service and move the directory away, or set PLATFORM_DATA_DIR',
+      );
+  if (existsSync(path.join(dataDir, 'secret-key')))
+    throw new CommandError(`${path.join(dataDir, 'secret-key')} exists: move it away, the backup has its own`);
+}
+
+async function requireRoom({ dataDir }: Config, bytes: number): Promise<void> {
+  const disk = await statfs(dataDir);
+  const free = disk.bavail * disk.bsize;
+  if (free < bytes)
+    throw new CommandError(
+      `the backup has ${gigabytes(bytes)}, and the disk of ${dataDir} has ${gigabytes(free)} free: make room, or ` +
+        'mount a larger disk there',
+    );
+}
+
+function gigabytes(bytes: number): string {
+  return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+}
+
+async function fetch({ config, repository, journal }: Work): Promise<void> {
+  await mkdir(stagingOf(config), { recursive: true, mode: 0o700 });
+  await repository.restore(journal.point, stagingOf(config));
+  const manifest = await readManifest(config);
+  if (semver.gt(manifest.version, version))
+    throw new CommandError(
+      `the backup is of ${manifest.version}, and this is ${version}: install ${manifest.version} or a newer release`,
+    );
+  if (manifest.control === 'embedded' && manifest.architecture !== process.arch)
+    throw new CommandError(
+      `the backup was made on ${manifest.architecture}, and this machine is ${process.arch}: its database cannot be ` +
+        'read here. Restore to a machine of the same kind',
+    );
+  if (manifest.key_in_settings && config.secretKey === null)
+    throw new CommandError(
+      'PLATFORM_SECRET_KEY was set where the backup was made: set it to the same key here. It is in ' +
+        path.join(restoredRoot(config), 'backup/point', SETTINGS_COPY),
+    );
+  if ((manifest.control === 'dump') !== (config.databaseUrl !== null))
+    throw new CommandError(
+      manifest.control === 'dump'
+        ? 'the backup has a dump of a PostgreSQL server: set DATABASE_URL to an empty database of one'
+        : 'the backup has the embedded database: unset DATABASE_URL',
+    );
+}
+
+/** The data directory of the machine that made the backup, as restored. */
+function restoredRoot(config: Config): string {
+  const isRoot = (directory: string): boolean => existsSync(path.join(directory, 'backup/point', MANIFEST));
+  const find = (directory: string): string | null => {
+    if (isRoot(directory)) return directory;
+    for (const entry of readdirSync(directory, { withFileTypes: true })) {
+      const found = entry.isDirectory() ? find(path.join(directory, entry.name)) : null;
+      if (found !== null) return found;
+    }
+    return null;
+  };
+  const found = find(stagingOf(config));
+  if (found === null) throw new CommandError(`the backup has no ${MANIFEST}: it is not one of an installation`);
+  return found;
+}
+
+async function readManifest(config: Config): Promise<Manifest> {
+  return JSON.parse(await readFile(path.join(restoredRoot(config), 'backup/point', MANIFEST), 'utf8')) as Manifest;
+}
+
+async function place({ config, journal }: Work): Promise<void> {
+  const root = restoredRoot(config);
+  makePassableDirectory(config.dataDir);
+  for (const name of RESTORED) {
+    const [from, to] = [path.join(root, name), path.join(config.dataDir, name)];
+    // Absent: it was moved before the step was cut off, or never existed.
+    if (!existsSync(from)) continue;
+    makeDirectory(path.dirname(to));
+    await rm(to, { recursive: true, force: true });
+    await rename(from, to);
+  }
+  const settings = path.join(root, 'backup/point', SETTINGS_COPY);
+  if (existsSync(settings)) {
+    const kept = path.join(config.dataDir, SETTINGS_OF_BEFORE);
+    await copyFile(settings, kept);
+    await chmod(kept, 0o600);
+    journal.notes.push(`The settings of before are in ${kept}: take over what this machine needs.`);
+  }
+  const { user_id_base: base } = await readManifest(config);
+  if (base === null || process.getuid?.() !== 0) return;
+  makeDirectory(config.runtimeDir);
+  try {
+    await claimUserIds({ directory: config.runtimeDir, base, isUsed: true });
+  } catch (error) {
+    journal.notes.push(`Files of applications belong to the user ids from ${base} on. ${(error as Error).message}`);
+  }
+}
+
+async function volumes({ config }: Work): Promise<void> {
+  const manifest = await readManifest(config);
+  for (const { id, driver, size_gb } of manifest.volumes) {
+    const home = path.join(config.volumeDir, id);
+    if (driver === 'loop_image' && existsSync(home))
+      await placeVolumeFiles(home, size_gb * gigabyteBytes, driverContext(VOLUME_WITHIN_MS));
+  }
+}
+
+async function control({ config }: Work): Promise<void> {
+  const prepared = path.join(restoredRoot(config), 'backup/point');
+  if (config.databaseUrl !== null)
+    throw new CommandError(
+      `restore the dump yourself, then start the service: pg_restore --no-owner -d "$DATABASE_URL" ` +
+        `${path.join(prepared, 'control/control.dump')}`,
+    );
+  const home = path.join(config.dataDir, 'postgres');
+  makePassableDirectory(home);
+  if (existsSync(path.join(prepared, 'password')))
+    await rename(path.join(prepared, 'password'), path.join(home, 'password'));
+  const engine = engineUser(config.postgresUser);
+  for (const name of readdirSync(path.join(prepared, 'control'))) {
+    const from = path.join(prepared, 'control', name);
+    await giveTo(engine, from);
+    await rename(from, path.join(home, name));
+  }
+}
+
+/** PostgreSQL refuses data of another user. */
+async function giveTo({ spawn }: EngineUser, directory: string): Promise<void> {
+  if (spawn.uid !== undefined)
+    await run('chown', ['-R', `${spawn.uid}:${spawn.gid}`, '--', directory], driverContext(CHOWN_WITHIN_MS));
+}
+
+async function databases({ config, journal }: Work): Promise<void> {
+  journal.notes.push(...(await restoreDatabases(config)));
+}

@@ -1,0 +1,91 @@
+// Backups of the whole installation, and the restore of one.
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { loadConfig, type Config } from '../../core/config';
+import { CommandError } from '../command_error';
+import type { BackupJournal } from '../backup/place';
+import { readBackupJournal } from '../backup/place';
+import { makePoint } from '../backup/point';
+import { provePoint } from '../backup/proof';
+import { openRepository } from '../backup/repository';
+import { restoreInstallation } from '../backup/restore';
+import { UsageError, type Command, type Input, type Output } from './command';
+import { withPlatform } from './open';
+
+const print = (line: string): void => void process.stderr.write(`${line}\n`);
+
+export const commands: Command[] = [
+  {
+    name: 'backup list',
+    summary: 'List the backups of the installation that RESTIC_REPOSITORY has.',
+    async run() {
+      const points = await openRepository(loadConfig(process.env)).points();
+      return { rows: points.map(({ id, at, hostname }) => ({ id: id.slice(0, 8), at, hostname })) };
+    },
+  },
+  {
+    name: 'backup prove',
+    summary: 'Restore the newest backup aside, and compare it.',
+    run: () => prove(loadConfig(process.env)),
+  },
+  {
+    name: 'backup',
+    summary: 'Back up the whole installation to RESTIC_REPOSITORY while it runs, and prove the backup.',
+    options: { 'no-proof': { value: null, description: 'Do not restore it aside afterwards.' } },
+    run: backup,
+  },
+  {
+    name: 'restore',
+    summary: 'Restore a backup of the whole installation to this machine, on which the platform has not run.',
+    options: {
+      from: { value: 'repository', description: 'Repository of restic. Default: RESTIC_REPOSITORY.' },
+      'passphrase-file': { value: 'file', description: 'Its passphrase. Default: RESTIC_PASSWORD_FILE.' },
+      at: { value: 'time', description: 'The newest backup up to this time. Default: the newest one.' },
+    },
+    run: restore,
+  },
+];
+
+async function backup(input: Input): Promise<Output> {
+  const config = loadConfig(process.env);
+  const journal = await withPlatform((platform) => makePoint(platform, print));
+  for (const note of journal.notes) print(note);
+  if (input.has('no-proof')) return { rows: [rowOf(journal)] };
+  print('restoring it aside, and comparing …');
+  const proof = await prove(config);
+  return { rows: [{ ...rowOf(journal), ...proof.rows[0] }], ok: proof.ok };
+}
+
+async function prove(config: Config): Promise<Output> {
+  const point = (await openRepository(config).points()).at(-1);
+  if (!point) throw new CommandError('there is no backup yet: `platform backup` makes one');
+  const { error, seconds } = await provePoint(config, point.id);
+  if (error !== null) print(`The backup ${point.id.slice(0, 8)} is not usable: ${error}`);
+  return { rows: [{ point: point.id.slice(0, 8), proven: error === null, seconds_of_proof: seconds }], ok: !error };
+}
+
+function rowOf({ point, started_at, ended_at, files, bytes, added_bytes }: BackupJournal): Record<string, unknown> {
+  const seconds = ended_at && Math.round((Date.parse(ended_at) - Date.parse(started_at)) / 100) / 10;
+  return { point: point?.slice(0, 8), at: started_at, seconds, files, bytes, added_bytes };
+}
+
+async function restore(input: Input): Promise<Output> {
+  const [from, passphrase, moment] = [input.text('from'), input.text('passphrase-file'), input.text('at') ?? null];
+  if (moment !== null && Number.isNaN(Date.parse(moment)))
+    throw new UsageError('--at is a time such as 2026-11-28T18:00:00Z');
+  const config = loadConfig({
+    ...process.env,
+    ...(from && { RESTIC_REPOSITORY: from }),
+    ...(passphrase && { RESTIC_PASSWORD_FILE: path.resolve(passphrase) }),
+  });
+  await requireStopped(config);
+  const { point, at, notes } = await restoreInstallation(config, openRepository(config), moment, print);
+  for (const note of notes) print(note);
+  print('Restored. Start the service: applications start by themselves, databases are restored from their backups.');
+  return { rows: [{ point: point.slice(0, 8), at, data_directory: config.dataDir }] };
+}
+
+async function requireStopped(config: Config): Promise<void> {
+  if (existsSync(path.join(config.dataDir, 'postgres', 'postmaster.pid')) || (await readBackupJournal(config)) !== null)
+    throw new CommandError(`the platform has run in ${config.dataDir}: a restore needs an empty directory`);
+}
