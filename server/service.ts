@@ -25,7 +25,7 @@ import { buildFacade } from '../rest/facade';
 import type { RestParts } from '../rest/exchange';
 import { openapiDocument } from '../rest/openapi';
 import { NOSNIFF } from '../rest/send_text';
-import { readBackupJournal } from './backup/place';
+import { readBackupJournal } from './platform/backup_journal';
 import { accountPages } from './http/account_pages';
 import {
   addCheckCounts,

@@ -1,5 +1,5 @@
-// While a backup of the installation is made, files that no row needs any longer stay: the backup of the rows, which was
-// made first, may need them.
+// While a backup of the installation is made, files that no row needs any longer stay: the backup of the rows, which
+// was made first, may need them.
 
 const LOCK = `hashtext('platform-api files without rows')`;
 

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import type { Config } from '../../core/config';
 import { repeatWork, type RepeatedWork } from '../../core/process/background';
 import type { Logger } from '../../core/log/log';
-import { isBackupDue, readBackupJournal } from '../backup/place';
+import { isBackupDue, readBackupJournal } from '../platform/backup_journal';
 
 const LOOK_EVERY_MS = 10 * 60_000;
 const SAID_CHARACTERS = 4_000;

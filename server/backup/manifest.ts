@@ -1,8 +1,8 @@
 // What a backup of the installation has in it, as it was when it was made.
-import type pg from 'pg';
 import type { Config } from '../../core/config';
 import { readClaims } from '../../drivers/runtime/sandbox/user_ids';
 import { version } from '../../package.json';
+import type { OwnSession } from '../platform/session';
 
 export interface Manifest {
   format: 1;
@@ -25,8 +25,8 @@ export interface Manifest {
 
 export const MANIFEST = 'manifest.json';
 
-export async function takeStock(config: Config, client: pg.Client): Promise<Manifest> {
-  const volumes = await client.query<Manifest['volumes'][number]>(
+export async function takeStock(config: Config, session: OwnSession): Promise<Manifest> {
+  const volumes = await session.query<Manifest['volumes'][number]>(
     `select id, driver, size_gb from volumes where deleted_at is null and driver in ('directory', 'loop_image')`,
   );
   return {
@@ -34,21 +34,21 @@ export async function takeStock(config: Config, client: pg.Client): Promise<Mani
     control: config.databaseUrl === null ? 'embedded' : 'dump',
     key_in_settings: config.secretKey !== null,
     user_id_base: userIdBase(config),
-    counts: await countRows(client),
-    volumes: volumes.rows,
+    counts: await countRows(session),
+    volumes,
   };
 }
 
 /** Rows of every table, by reading all of it: a page that cannot be read fails. */
-export async function countRows(client: pg.Client): Promise<Record<string, number>> {
-  const tables = await client.query<{ name: string }>(
+export async function countRows(session: OwnSession): Promise<Record<string, number>> {
+  const tables = await session.query<{ name: string }>(
     `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
       where n.nspname = 'public' and c.relkind in ('r', 'p') and not c.relispartition order by 1`,
   );
   const counts: Record<string, number> = {};
-  for (const { name } of tables.rows) {
-    const { rows } = await client.query<{ count: string }>(`select count(*) from "${name}"`);
-    counts[name] = Number(rows[0]?.count);
+  for (const { name } of tables) {
+    const [row] = await session.query<{ count: string }>(`select count(*) from "${name}"`);
+    counts[name] = Number(row?.count);
   }
   return counts;
 }

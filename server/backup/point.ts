@@ -3,19 +3,19 @@
 import { mkdir, rm, writeFile, copyFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
 import type { Config } from '../../core/config';
 import { makeDirectory } from '../../core/directory';
 import { CLAIM_BACKUP, HOLD_FILES } from '../../models/base/installation_backup';
 import { backUpAllDatabases, countUnfinishedBackups } from '../../models/databases/database_backup/job_queries';
 import { CommandError } from '../command_error';
+import { backupDirectory, readBackupJournal, saveBackupJournal, type BackupJournal } from '../platform/backup_journal';
 import type { Platform } from '../platform/platform';
+import { openSession, type OwnSession } from '../platform/session';
 import { settingsFileOf } from '../setup/settings_file';
 import { copyControlDatabase } from '../upgrade/control_backup';
 import { MANIFEST, takeStock, type Manifest } from './manifest';
-import { backupDirectory, partsOf, pointDirectory, readBackupJournal, saveBackupJournal } from './place';
-import type { BackupJournal } from './place';
-import { openRepository, type Repository } from './repository';
+import { partsOfInstallation, pointDirectory } from './place';
+import { openBackupRepository, type Repository } from './repository';
 
 const BEGIN_WITHIN_MS = 20_000;
 const DATABASES_WITHIN_MS = 30 * 60_000;
@@ -28,28 +28,26 @@ export const SETTINGS_COPY = 'settings.env';
 /** @throws CommandError, and the journal has its sentence */
 export async function makePoint(platform: Platform, print: (line: string) => void): Promise<BackupJournal> {
   const { config } = platform;
-  const repository = openRepository(config);
+  const repository = openBackupRepository(config);
   const before = await readBackupJournal(config);
   const journal: BackupJournal = {
     ...{ started_at: new Date().toISOString(), ended_at: null, repository: repository.address, point: null },
     ...{ files: 0, bytes: 0, added_bytes: 0, notes: [], error: null },
     ...{ last_whole_at: before?.last_whole_at ?? null, proof: before?.proof ?? null },
   };
-  const client = new pg.Client({ connectionString: platform.databaseUrl });
-  client.on('error', () => {});
-  await client.connect();
+  const session = await openSession(platform.databaseUrl);
   try {
-    await begin(client);
+    await begin(session);
     makeDirectory(backupDirectory(config), 0o711);
     await saveBackupJournal(config, journal);
     await repository.ensure();
-    await fill({ platform, repository, client, journal, print });
+    await fill({ platform, repository, session, journal, print });
     journal.last_whole_at = journal.started_at;
   } catch (error) {
     journal.error = (error as Error).message;
     throw error;
   } finally {
-    await client.end().catch(() => {});
+    await session.close();
     await rm(pointDirectory(config), { recursive: true, force: true });
     journal.ended_at = new Date().toISOString();
     await saveBackupJournal(config, journal);
@@ -60,20 +58,20 @@ export async function makePoint(platform: Platform, print: (line: string) => voi
 interface Work {
   platform: Platform;
   repository: Repository;
-  client: pg.Client;
+  session: OwnSession;
   journal: BackupJournal;
   print(line: string): void;
 }
 
-async function fill({ platform, repository, client, journal, print }: Work): Promise<void> {
+async function fill({ platform, repository, session, journal, print }: Work): Promise<void> {
   const { config } = platform;
   print('backing up the databases of projects …');
   const late = await backUpDatabases(platform);
   if (late) journal.notes.push(`${late} backups of databases had not ended: the ones before them are in this backup.`);
   print('backing up the control database …');
-  await prepare(config, await takeStock(config, client));
+  await prepare(config, await takeStock(config, session));
   print(`copying files to ${repository.address} …`);
-  const { files, leftOut } = partsOf(config);
+  const { files, leftOut } = partsOfInstallation(config);
   const saved = await repository.save(files, leftOut);
   const { unread } = saved;
   const lost = unread.filter((file) => !files.includes(file));
@@ -84,14 +82,15 @@ async function fill({ platform, repository, client, journal, print }: Work): Pro
 }
 
 /** @throws CommandError */
-async function begin(client: pg.Client): Promise<void> {
-  if (!(await holds(client, CLAIM_BACKUP))) throw new CommandError('another backup of this installation is being made');
-  for (const end = Date.now() + BEGIN_WITHIN_MS; !(await holds(client, HOLD_FILES)); await sleep(POLL_MS))
+async function begin(session: OwnSession): Promise<void> {
+  if (!(await holds(session, CLAIM_BACKUP)))
+    throw new CommandError('another backup of this installation is being made');
+  for (const end = Date.now() + BEGIN_WITHIN_MS; !(await holds(session, HOLD_FILES)); await sleep(POLL_MS))
     if (Date.now() > end) throw new CommandError('files have been taken away for too long: try again');
 }
 
-async function holds(client: pg.Client, lock: string): Promise<boolean> {
-  return (await client.query<{ held: boolean }>(lock)).rows[0]?.held ?? false;
+async function holds(session: OwnSession, lock: string): Promise<boolean> {
+  return (await session.query<{ held: boolean }>(lock))[0]?.held ?? false;
 }
 
 /** @returns how many have not ended in time */

@@ -4,14 +4,14 @@ import { execFile } from 'node:child_process';
 import { mkdir, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import pg from 'pg';
 import type { Config } from '../../core/config';
 import { CommandError } from '../command_error';
+import { backupDirectory, readBackupJournal, saveBackupJournal, type Proof } from '../platform/backup_journal';
 import { openEmbedded } from '../platform/embedded';
+import { openSession } from '../platform/session';
 import { DUMP } from '../upgrade/control_backup';
 import { countRows, MANIFEST, type Manifest } from './manifest';
-import { backupDirectory, readBackupJournal, saveBackupJournal, type Proof } from './place';
-import { openRepository, type Repository } from './repository';
+import { openBackupRepository, type Repository } from './repository';
 
 /** Of the data of the repository, read at each proof: all of it in about a month of daily ones. */
 const READ_PERCENT = 3;
@@ -22,7 +22,7 @@ const CHANGED = { share: 0.1, rows: 500 };
 export async function provePoint(config: Config, point: string): Promise<Proof> {
   const began = Date.now();
   const proof: Proof = { point, at: new Date().toISOString(), seconds: 0, error: null, manifest: null };
-  const repository = openRepository(config);
+  const repository = openBackupRepository(config);
   try {
     const { at, counts } = await compare(config, repository, point);
     proof.manifest = { at, counts };
@@ -71,12 +71,10 @@ async function countRestored(config: Config, scratch: string, prepared: string):
     ...{ dataDir: scratch, user: config.postgresUser, binaries: config.pgBin ?? undefined },
     flags: ['-c', 'shared_buffers=32MB'],
   });
-  const client = new pg.Client({ connectionString: engine.url });
   try {
-    await client.connect();
-    return await countRows(client);
+    const session = await openSession(engine.url);
+    return await countRows(session).finally(() => session.close());
   } finally {
-    await client.end().catch(() => {});
     await engine.close();
   }
 }

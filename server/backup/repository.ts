@@ -55,7 +55,7 @@ export interface Repository {
 type Chosen = Pick<Config, 'dataDir'> & { repository: string; passwordFile: string };
 
 /** @throws CommandError where settings are missing, or the passphrase cannot be read */
-export function openRepository(config: Config): Repository {
+export function openBackupRepository(config: Config): Repository {
   const { resticRepository: repository, resticPasswordFile: passwordFile, dataDir } = config;
   if (repository === null) throw new CommandError('RESTIC_REPOSITORY is not set: it says where backups are kept');
   if (passwordFile === null)

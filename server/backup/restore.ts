@@ -16,7 +16,6 @@ import { gigabyteBytes } from '../../drivers/volume';
 import { version } from '../../package.json';
 import { CommandError } from '../command_error';
 import { engineUser, type EngineUser } from '../platform/embedded/engine_user';
-import { restoreDatabases } from './databases';
 import { MANIFEST, type Manifest } from './manifest';
 import { isFilled, RESTORED } from './place';
 import { SETTINGS_COPY } from './point';
@@ -34,11 +33,18 @@ export interface RestoreJournal {
   notes: string[];
 }
 
-interface Work {
+interface Wanted {
   config: Config;
   repository: Repository;
-  journal: RestoreJournal;
+  /** The newest point up to then; null: the newest one. */
+  moment: string | null;
   print(line: string): void;
+  /** Asks for the restore of each database. Returns what has to be done by hand. */
+  restoreDatabases(config: Config): Promise<string[]>;
+}
+
+interface Work extends Wanted {
+  journal: RestoreJournal;
 }
 
 interface RestoreStep extends DeclaredStep<RestoreJournal, Work> {
@@ -63,18 +69,11 @@ const STEPS: readonly RestoreStep[] = [
 const journalFile = ({ dataDir }: Config): string => path.join(dataDir, 'restore.json');
 const stagingOf = ({ dataDir }: Config): string => path.join(dataDir, 'restore');
 
-/**
- * @param moment the newest point up to then; null: the newest one
- * @throws CommandError: nothing was changed, or the next call goes on
- */
-export async function restoreInstallation(
-  config: Config,
-  repository: Repository,
-  moment: string | null,
-  print: (line: string) => void,
-): Promise<RestoreJournal> {
-  const journal = (await begunRestore(config, repository)) ?? (await begin(config, repository, moment));
-  const work: Work = { config, repository, journal, print };
+/** @throws CommandError: nothing was changed, or the next call goes on */
+export async function restoreInstallation(wanted: Wanted): Promise<RestoreJournal> {
+  const { config, print } = wanted;
+  const journal = (await begunRestore(wanted)) ?? (await begin(wanted));
+  const work: Work = { ...wanted, journal };
   await runSteps(STEPS, journal, work, async ({ name, title, run }) => {
     print(`${title} …`);
     await run(work);
@@ -87,16 +86,16 @@ export async function restoreInstallation(
   return journal;
 }
 
-async function begunRestore(config: Config, { address }: Repository): Promise<RestoreJournal | null> {
+async function begunRestore({ config, repository }: Wanted): Promise<RestoreJournal | null> {
   if (!existsSync(journalFile(config))) return null;
   const journal = JSON.parse(await readFile(journalFile(config), 'utf8')) as RestoreJournal;
-  if (journal.repository === address) return journal;
+  if (journal.repository === repository.address) return journal;
   throw new CommandError(
     `a restore from ${journal.repository} has begun and not ended: call it again, or empty ${config.dataDir} first`,
   );
 }
 
-async function begin(config: Config, repository: Repository, moment: string | null): Promise<RestoreJournal> {
+async function begin({ config, repository, moment }: Wanted): Promise<RestoreJournal> {
   await requireEmpty(config);
   const points = (await repository.points()).filter(
     ({ at }) => moment === null || Date.parse(at) <= Date.parse(moment),
@@ -248,6 +247,6 @@ async function giveTo({ spawn }: EngineUser, directory: string): Promise<void> {
     await run('chown', ['-R', `${spawn.uid}:${spawn.gid}`, '--', directory], driverContext(CHOWN_WITHIN_MS));
 }
 
-async function databases({ config, journal }: Work): Promise<void> {
+async function databases({ config, journal, restoreDatabases }: Work): Promise<void> {
   journal.notes.push(...(await restoreDatabases(config)));
 }

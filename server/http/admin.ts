@@ -8,7 +8,7 @@ import type { CheckFigures } from '../../models/observers/observer/claim';
 import { limits } from '../../core/limits';
 import { backgroundWork, type WorkState } from '../../core/process/background';
 import { StartupError } from '../../core/startup_error';
-import type { BackupJournal } from '../backup/place';
+import type { BackupJournal } from '../platform/backup_journal';
 import { isAdminHost } from './admin_host';
 import { listenErrorReason } from './listen';
 import type { AdminPages } from './mail_pages';

@@ -3,14 +3,14 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { loadConfig, type Config } from '../../core/config';
 import { CommandError } from '../command_error';
-import type { BackupJournal } from '../backup/place';
-import { readBackupJournal } from '../backup/place';
 import { makePoint } from '../backup/point';
 import { provePoint } from '../backup/proof';
-import { openRepository } from '../backup/repository';
+import { openBackupRepository } from '../backup/repository';
 import { restoreInstallation } from '../backup/restore';
+import { readBackupJournal, type BackupJournal } from '../platform/backup_journal';
 import { UsageError, type Command, type Input, type Output } from './command';
 import { withPlatform } from './open';
+import { restoreDatabases } from './restored_databases';
 
 const print = (line: string): void => void process.stderr.write(`${line}\n`);
 
@@ -19,7 +19,7 @@ export const commands: Command[] = [
     name: 'backup list',
     summary: 'List the backups of the installation that RESTIC_REPOSITORY has.',
     async run() {
-      const points = await openRepository(loadConfig(process.env)).points();
+      const points = await openBackupRepository(loadConfig(process.env)).points();
       return { rows: points.map(({ id, at, hostname }) => ({ id: id.slice(0, 8), at, hostname })) };
     },
   },
@@ -57,7 +57,7 @@ async function backup(input: Input): Promise<Output> {
 }
 
 async function prove(config: Config): Promise<Output> {
-  const point = (await openRepository(config).points()).at(-1);
+  const point = (await openBackupRepository(config).points()).at(-1);
   if (!point) throw new CommandError('there is no backup yet: `platform backup` makes one');
   const { error, seconds } = await provePoint(config, point.id);
   if (error !== null) print(`The backup ${point.id.slice(0, 8)} is not usable: ${error}`);
@@ -79,7 +79,8 @@ async function restore(input: Input): Promise<Output> {
     ...(passphrase && { RESTIC_PASSWORD_FILE: path.resolve(passphrase) }),
   });
   await requireStopped(config);
-  const { point, at, notes } = await restoreInstallation(config, openRepository(config), moment, print);
+  const repository = openBackupRepository(config);
+  const { point, at, notes } = await restoreInstallation({ config, repository, moment, print, restoreDatabases });
   for (const note of notes) print(note);
   print('Restored. Start the service: applications start by themselves, databases are restored from their backups.');
   return { rows: [{ point: point.slice(0, 8), at, data_directory: config.dataDir }] };

@@ -1,6 +1,6 @@
 // Whether the installation is backed up, and whether the last backup was proven.
 import type { Config } from '../../core/config';
-import { readBackupJournal, type BackupJournal } from '../backup/place';
+import { readBackupJournal, type BackupJournal } from '../platform/backup_journal';
 import type { Finding } from './finding';
 
 const HOUR_MS = 3_600_000;

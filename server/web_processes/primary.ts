@@ -16,7 +16,7 @@ import {
   listenAdmin,
   openMetrics,
 } from '../http/admin';
-import { readBackupJournal } from '../backup/place';
+import { readBackupJournal } from '../platform/backup_journal';
 import { adminRoutes } from '../http/ai_usage_ingest';
 import { certificateFigures } from '../../models/domains/certificate/expiry_warnings';
 import { checkFigures } from '../../models/observers/observer/claim';

@@ -5,7 +5,7 @@ import { mintRequestId } from '../../core/ids';
 import { Problem } from '../../core/errors';
 import { named } from '../../db/statement';
 import { ManagedDatabase } from '../../models/databases/database';
-import { actAsOperator } from '../operator/open';
+import { actAsOperator } from './open';
 import { makeContext } from '../platform/context';
 import { openPlatform, type Platform } from '../platform/platform';
 
@@ -24,7 +24,10 @@ interface LostDatabase {
   backup_id: string | null;
 }
 
-/** Asks for the restore of each database, which the service does when it starts. @returns what has to be done by hand */
+/**
+ * Asks for the restore of each database, which the service does when it starts.
+ * @returns what has to be done by hand
+ */
 export async function restoreDatabases(config: Config): Promise<string[]> {
   const platform = await openPlatform(config, createLog('silent'));
   try {

@@ -1,0 +1,66 @@
+// The journal of backups of the installation: a file of the data directory.
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { Config } from '../../core/config';
+import { makeDirectory } from '../../core/directory';
+import { replaceFileDurably } from '../../core/files';
+
+/** Of the journal, the cache of restic, and what is prepared for a backup. */
+export function backupDirectory({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return path.join(dataDir, 'backup');
+}
+
+/** The last backup, and its proof. */
+export interface BackupJournal {
+  /** RFC 3339. */
+  started_at: string;
+  ended_at: string | null;
+  repository: string;
+  /** Snapshot of restic; null: it failed. */
+  point: string | null;
+  files: number;
+  bytes: number;
+  added_bytes: number;
+  notes: string[];
+  error: string | null;
+  /** The last one that was whole, this one included. */
+  last_whole_at: string | null;
+  proof: Proof | null;
+}
+
+export interface Proof {
+  point: string;
+  at: string;
+  seconds: number;
+  /** Null: the point was restored and compared. */
+  error: string | null;
+  /** Of the backup: when it was made, and its rows by table. */
+  manifest: { at: string; counts: Record<string, number> } | null;
+}
+
+const journalOf = (config: Pick<Config, 'dataDir'>): string => path.join(backupDirectory(config), 'last.json');
+
+/** Null where there has never been a backup. */
+export async function readBackupJournal(config: Pick<Config, 'dataDir'>): Promise<BackupJournal | null> {
+  try {
+    return JSON.parse(await readFile(journalOf(config), 'utf8')) as BackupJournal;
+  } catch {
+    return null;
+  }
+}
+
+export async function saveBackupJournal(config: Pick<Config, 'dataDir'>, journal: BackupJournal): Promise<void> {
+  makeDirectory(backupDirectory(config), 0o711);
+  await replaceFileDurably(journalOf(config), JSON.stringify(journal, null, 2));
+}
+
+const HOUR_MS = 3_600_000;
+
+/** One that failed is tried again after an hour. @param now ms since the epoch */
+export function isBackupDue(journal: BackupJournal | null, everyHours: number, now: number): boolean {
+  if (journal === null) return true;
+  const { started_at, ended_at, error, last_whole_at } = journal;
+  const isCutOff = ended_at === null;
+  if ((error !== null || isCutOff) && now - Date.parse(started_at) < HOUR_MS) return false;
+  return last_whole_at === null || now - Date.parse(last_whole_at) >= everyHours * HOUR_MS;
+}
