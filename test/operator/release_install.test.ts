@@ -1,5 +1,5 @@
 /** @tier heavy @quarter 1 @covers tools/release */
-// A bare Debian with systemd: the release before is installed, upgraded to that of today, and comes back.
+// A bare Debian 12 with systemd: the release before is installed, upgraded to that of today, and comes back.
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -19,7 +19,8 @@ const needing = needs(...PROGRAMS);
 const obstacle =
   process.getuid?.() !== 0
     ? 'root'
-    : ((hasReleaseBefore ? null : 'the history of Git') ?? (PROGRAMS.every(hasProgram) ? obstacleToBoot() : null));
+    : ((hasReleaseBefore ? null : 'the history of Git') ??
+      (PROGRAMS.every(hasProgram) ? obstacleToBoot('bookworm') : null));
 const it = obstacle === null ? needing.test : (named(test.skip, ` (needs: ${obstacle})`) as jest.It);
 
 let home: string;
@@ -34,7 +35,7 @@ afterAll(async () => {
 it('installs the release before, upgrades it to this one, and goes back', async () => {
   const before = buildReleaseBefore();
   const [older, newer] = [await releaseOfBefore(), await releaseOfToday()];
-  machine = await bootDebian(home, 'bare');
+  machine = await bootDebian(home, 'bare', 'bookworm');
   port = await freePort();
   const others = ['S3_PORT', 'REGISTRY_PORT', 'DNS_PORT', 'SMTP_PORTS', 'MX_PORT', 'ADMIN_PORT'];
   const settings = [`PORT=${port}`, `INGRESS_PORT=${await freePort()}`, ...others.map((name) => `${name}=0`)];

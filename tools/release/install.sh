@@ -157,6 +157,9 @@ fi
 [ -z "$purge" ] || fail '--purge needs --uninstall'
 [ -x "$here/bin/node" ] && [ -f "$here/VERSION" ] || fail "$here is no unpacked release"
 version=$(cat "$here/VERSION")
+# Of a download that was cut short or damaged, and on a disk that was full, tar leaves a part.
+[ -n "$units" ] || (cd "$here" && sha256sum --check --strict --status FILES 2>/dev/null) ||
+  fail "$here is not the whole release: remove it, download the archive again, and unpack it where there is room"
 "$here/bin/node" --version >/dev/null 2>&1 || fail "this release is for another processor than $(uname -m)"
 
 # What the service runs is replaced by `platform upgrade` alone, which backs up, watches, and goes back where it fails.
