@@ -10,6 +10,7 @@ import { bootDebian, obstacleToBoot, type Machine } from '../support/releases/de
 import { buildReleaseBefore, hasReleaseBefore } from '../support/releases/before';
 import { hasProgram } from '../support/runner/has_program';
 import { named, needs } from '../support/runner/programs';
+import { waitFor } from '../support/wait_for';
 import { migrationNames } from '../support/releases/schema_changes';
 
 jest.setTimeout(1_800_000);
@@ -98,6 +99,30 @@ it('is removed with the applications and the ingress, which outlive the service,
   expect(await machine.run(`${left}; ls /var/lib/platform-api/first-key.json`)).toBe(
     '/var/lib/platform-api/first-key.json\n',
   );
+});
+
+it('a disk that is full is one sentence, and so is a service that does not start; it starts when it can', async () => {
+  if (!machine) throw new Error('there is no machine');
+  const [release, data] = ['/opt', '/var/lib/platform-api'];
+  const full = (place: string): Promise<string> =>
+    machine!.run(
+      `mount -t tmpfs -o size=20m tmpfs ${place}; today/install.sh && exit 1; ls -A ${place}/platform || true`,
+    );
+  expect(await full(release)).toMatch(
+    /^install\.sh: the release could not be copied to \/opt\/platform, and nothing was changed: cp: .* space left.*\n$/,
+  );
+  await machine.run(`umount ${release}`);
+  expect(await full(data)).toMatch(
+    /^install\.sh: the service does not start, and systemd goes on trying: .* More: journalctl -u platform\n/,
+  );
+  await machine.run(`umount --lazy ${data}`);
+  const isReady = (): Promise<boolean> =>
+    fetch(`http://127.0.0.1:${port}/readyz`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  await waitFor('the service', isReady, 120_000);
+  expect(await volumes(machine)).toContain('"name":"kept"');
 });
 
 async function unpack({ root, run }: Machine, directory: string, name: string, folder: string): Promise<void> {
