@@ -230,6 +230,8 @@ make_settings() {
   fi
   (
     umask 077
+    # One that a kill has left keeps its mode.
+    rm -f "$CONFIG/platform.env.new"
     cat >"$CONFIG/platform.env.new" <<END
 # Settings of the platform: \`platform start --help\` lists all. Restart it after a change.
 PLATFORM_DATA_DIR=$DATA
