@@ -32,6 +32,37 @@ test('a session that has ended leads to signing in, and back to the same page', 
   await page.getByRole('heading', { name: 'shop.example.com' }).waitFor();
 });
 
+test('a page that is opened while the service restarts comes by itself', async () => {
+  const { page } = window;
+  let refused = 0;
+  await page.route('**/graphql', (route) =>
+    (refused += 1) < 3 ? route.fulfill({ status: 503, body: 'The service starts.\n' }) : route.continue(),
+  );
+  await page.goto(application('/domains'));
+  await page.getByText('The server does not answer.').waitFor();
+  await page.getByRole('heading', { name: 'shop.example.com' }).waitFor();
+  await page.unroute('**/graphql');
+  expect(refused).toBeGreaterThan(2);
+});
+
+test('an upgrade under an open page changes the names of its files: it is loaded again', async () => {
+  const { page } = window;
+  await visit(page, '/');
+  let isLoadedAgain = false;
+  await page.route('**/settings', (route) => {
+    isLoadedAgain ||= route.request().isNavigationRequest();
+    return route.continue();
+  });
+  await page.route('**/assets/**', (route) =>
+    isLoadedAgain ? route.continue() : route.fulfill({ status: 404, body: '' }),
+  );
+  await page.getByLabel(/^Account of/).click();
+  await page.locator('.menu-list').getByRole('link', { name: 'Account and security' }).click();
+  await page.getByRole('heading', { name: 'Sessions' }).waitFor({ timeout: 60_000 });
+  for (const pattern of ['**/settings', '**/assets/**']) await page.unroute(pattern);
+  expect(isLoadedAgain).toBe(true);
+}, 90_000);
+
 test('a page to return to is one of this server', async () => {
   const { page } = window;
   await page.goto('/sign-in?return_to=https://example.com/');

@@ -91,6 +91,22 @@ test('a setup of which the service knows nothing any more gives way to the form'
   expect(await page.evaluate(`localStorage.getItem('setup')`)).toBeNull();
 });
 
+test('a setup is followed without a session, which ends with the address of before', async () => {
+  const { page } = await openWindow(service);
+  const setupProgress = { outcome: 'running', lines: ['Waiting for the certificate.'], reason: null, address: '' };
+  await page.goto('/sign-in');
+  await page.evaluate(`localStorage.setItem('setup', '{"token": "set_x", "address": "https://platform.example.com"}')`);
+  await page.route('**/graphql', (route) =>
+    route.fulfill({ status: 200, body: JSON.stringify({ data: { setupProgress } }) }),
+  );
+  await visit(page, '/installation/domain/progress');
+  await page.getByRole('heading', { name: 'Setting up https://platform.example.com' }).waitFor();
+  await page.getByText('Waiting for the certificate.').waitFor();
+  expect(await violations(page)).toEqual([]);
+  await page.unroute('**/graphql');
+  await page.waitForURL('/sign-in?return_to=%2Finstallation%2Fdomain');
+});
+
 test('who is no operator finds neither link nor page', async () => {
   const other = await openWindow(service);
   await signIn(other, 'tenant@example.org');

@@ -90,6 +90,10 @@ asRoot.test('a release names its parts and its origin, and is installed, started
       mkdir -p /opt/platform/0.0.1 /etc/platform
       ln -s 0.0.1 /opt/platform/.current
       echo half >/etc/platform/platform.env.new
+      cp -al ${NAME} cut && rm -r cut/app/templates
+      cp -al ${NAME} changed && rm changed/app/LICENSE && tr c d <${NAME}/app/LICENSE >changed/app/LICENSE
+      for broken in cut changed; do $broken/install.sh --no-packages && exit 1; done
+      [ "$(ls /opt/platform)" = 0.0.1 ]
       ${NAME}/install.sh --no-packages
       [ "$(readlink /opt/platform/current)" = ${version} ] && ! grep half /etc/platform/*
       ${NAME}/install.sh --no-packages
@@ -114,6 +118,10 @@ asRoot.test('a release names its parts and its origin, and is installed, started
       [ ! -e /var/lib/platform-api ] && [ ! -e /etc/platform ]
     `),
   );
+  for (const broken of ['cut', 'changed'])
+    expect(text).toContain(
+      `install.sh: ${home}/${broken} is not the whole release: remove it, download the archive again, and unpack it`,
+    );
   expect(text).toContain(`Platform ${version} is installed. There is no systemd here. To start it: platform start`);
   expect(text).toContain(`\n${version}\n${version}\n`);
   expect(text).toMatch(/200 <!doctype html>/);

@@ -1,11 +1,18 @@
 /** @tier heavy @quarter 1 @covers server/installation clients/dashboard/src/pages/installation */
-// From a bare Debian to HTTPS in the browser alone: the release is installed, and the page does the rest, with one
+// From a bare Debian 13 to HTTPS in the browser alone: the release is installed, and the page does the rest, with one
 // certificate for all applications. The browser trusts the root of the authority, and nothing else.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { closeBrowser, fileNeedsChromium, openWindow, settled, type Window } from '../support/dashboard/chromium';
+import {
+  closeBrowser,
+  fileNeedsChromium,
+  openWindow,
+  settled,
+  type Page,
+  type Window,
+} from '../support/dashboard/chromium';
 import { bootDebian, obstacleToBoot, type Machine } from '../support/releases/debian';
 import { ADDRESS, bringRelease, INTERNET_PROGRAMS, openInternet, type Internet } from '../support/releases/internet';
 import { releaseOfToday } from '../support/releases/release';
@@ -16,7 +23,7 @@ import { waitFor } from '../support/wait_for';
 fileNeedsChromium();
 jest.setTimeout(1_800_000);
 const PROGRAMS = ['debootstrap', 'systemd-nspawn', 'nsenter', 'flock', 'git', 'certutil', ...INTERNET_PROGRAMS];
-const obstacle = process.getuid?.() !== 0 ? 'root' : PROGRAMS.every(hasProgram) ? obstacleToBoot() : null;
+const obstacle = process.getuid?.() !== 0 ? 'root' : PROGRAMS.every(hasProgram) ? obstacleToBoot('trixie') : null;
 const it = obstacle === null ? needs(...PROGRAMS).test : (named(test.skip, ` (needs: ${obstacle})`) as jest.It);
 
 const NAMES = ['platform', 's3', 'registry', 'mail', '*.apps', 'ns1.dns'];
@@ -54,13 +61,25 @@ async function openBrowser({ leader }: Machine): Promise<Window> {
   writeFileSync(program, `#!/bin/sh\nexec ${command} "$@"\n`, { mode: 0o755 });
   process.env.CHROMIUM = program;
   const window = await openWindow({ url: HERE });
-  window.page.setDefaultTimeout(120_000);
+  window.page.setDefaultTimeout(300_000);
   return window;
 }
 
+/** While the service restarts, nobody answers. */
+const reload = (page: Page): Promise<unknown> =>
+  waitFor(
+    'the page',
+    () =>
+      page.reload().then(
+        () => true,
+        () => false,
+      ),
+    60_000,
+  );
+
 it('the page gives the installation its domain, also when it is reloaded meanwhile', async () => {
   const release = await releaseOfToday();
-  machine = await bootDebian(home, 'browser', 'own');
+  machine = await bootDebian(home, 'browser', 'trixie', 'own');
   internet = await openInternet(machine, home, RECORDS);
   const acme = [`ACME_DIRECTORY=${internet.directory}`, 'ACME_CA_FILE=/root/roots.pem'];
   await bringRelease(machine, release, internet.roots, acme);
@@ -84,20 +103,14 @@ it('the page gives the installation its domain, also when it is reloaded meanwhi
   await page.getByRole('button', { name: `Set up ${THERE}` }).click();
   await page.getByLabel('Your password').fill(PERSON.password);
   await page.getByRole('button', { name: 'Set up', exact: true }).click();
-  const heading = page.getByRole('heading', { name: `Setting up ${THERE}` });
-  await heading.waitFor();
-  await page.getByText('platform.example.com leads to').waitFor();
-  // While the service restarts, nobody answers.
-  await waitFor(
-    'the page',
-    () =>
-      page.reload().then(
-        () => true,
-        () => false,
-      ),
-    60_000,
-  );
-  await page.waitForURL(new RegExp(`^${THERE}/`));
+  await page.getByRole('heading', { name: `Setting up ${THERE}` }).waitFor();
+  const isThere = page.waitForURL(new RegExp(`^${THERE}/`));
+  // Before the service restarts, and when the session has ended with the address of before.
+  for (const line of ['platform.example.com leads to', 'Waiting for the certificate of']) {
+    await Promise.race([page.getByText(line).waitFor(), isThere]);
+    await reload(page);
+  }
+  await isThere;
 
   await page.getByLabel('E-mail address').fill(PERSON.email);
   await page.getByLabel('Password').fill(PERSON.password);

@@ -19,7 +19,7 @@ import { ROOT } from '../support/runner/repository';
 jest.setTimeout(900_000);
 const run = promisify(execFile);
 const PROGRAMS = ['buildah', 'debootstrap', 'flock', 'git'];
-const obstacle = process.getuid?.() !== 0 ? 'root' : PROGRAMS.every(hasProgram) ? obstacleToDebian() : null;
+const obstacle = process.getuid?.() !== 0 ? 'root' : PROGRAMS.every(hasProgram) ? obstacleToDebian('bookworm') : null;
 const it = obstacle === null ? needs(...PROGRAMS).test : (named(test.skip, ` (needs: ${obstacle})`) as jest.It);
 
 let home: string;
@@ -33,7 +33,7 @@ async function buildah(...words: string[]): Promise<string> {
 
 async function buildImage(): Promise<void> {
   const base = await buildah('from', 'scratch');
-  await buildah('add', '--quiet', base, await debianRoot(), '/');
+  await buildah('add', '--quiet', base, await debianRoot('bookworm'), '/');
   await buildah('commit', '--quiet', '--rm', base, 'localhost/debian');
   const context = path.join(home, 'context');
   mkdirSync(context);

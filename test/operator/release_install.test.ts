@@ -1,5 +1,5 @@
 /** @tier heavy @quarter 1 @covers tools/release */
-// A bare Debian with systemd: the release before is installed, upgraded to that of today, and comes back.
+// A bare Debian 12 with systemd: the release before is installed, upgraded to that of today, and comes back.
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -10,6 +10,7 @@ import { bootDebian, obstacleToBoot, type Machine } from '../support/releases/de
 import { buildReleaseBefore, hasReleaseBefore } from '../support/releases/before';
 import { hasProgram } from '../support/runner/has_program';
 import { named, needs } from '../support/runner/programs';
+import { waitFor } from '../support/wait_for';
 import { migrationNames } from '../support/releases/schema_changes';
 
 jest.setTimeout(1_800_000);
@@ -19,7 +20,8 @@ const needing = needs(...PROGRAMS);
 const obstacle =
   process.getuid?.() !== 0
     ? 'root'
-    : ((hasReleaseBefore ? null : 'the history of Git') ?? (PROGRAMS.every(hasProgram) ? obstacleToBoot() : null));
+    : ((hasReleaseBefore ? null : 'the history of Git') ??
+      (PROGRAMS.every(hasProgram) ? obstacleToBoot('bookworm') : null));
 const it = obstacle === null ? needing.test : (named(test.skip, ` (needs: ${obstacle})`) as jest.It);
 
 let home: string;
@@ -34,7 +36,7 @@ afterAll(async () => {
 it('installs the release before, upgrades it to this one, and goes back', async () => {
   const before = buildReleaseBefore();
   const [older, newer] = [await releaseOfBefore(), await releaseOfToday()];
-  machine = await bootDebian(home, 'bare');
+  machine = await bootDebian(home, 'bare', 'bookworm');
   port = await freePort();
   const others = ['S3_PORT', 'REGISTRY_PORT', 'DNS_PORT', 'SMTP_PORTS', 'MX_PORT', 'ADMIN_PORT'];
   const settings = [`PORT=${port}`, `INGRESS_PORT=${await freePort()}`, ...others.map((name) => `${name}=0`)];
@@ -97,6 +99,30 @@ it('is removed with the applications and the ingress, which outlive the service,
   expect(await machine.run(`${left}; ls /var/lib/platform-api/first-key.json`)).toBe(
     '/var/lib/platform-api/first-key.json\n',
   );
+});
+
+it('a disk that is full is one sentence, and so is a service that does not start; it starts when it can', async () => {
+  if (!machine) throw new Error('there is no machine');
+  const [release, data] = ['/opt', '/var/lib/platform-api'];
+  const full = (place: string): Promise<string> =>
+    machine!.run(
+      `mount -t tmpfs -o size=20m tmpfs ${place}; today/install.sh && exit 1; ls -A ${place}/platform || true`,
+    );
+  expect(await full(release)).toMatch(
+    /^install\.sh: the release could not be copied to \/opt\/platform, and nothing was changed: cp: .* space left.*\n$/,
+  );
+  await machine.run(`umount ${release}`);
+  expect(await full(data)).toMatch(
+    /^install\.sh: the service does not start, and systemd goes on trying: .* More: journalctl -u platform\n/,
+  );
+  await machine.run(`umount --lazy ${data}`);
+  const isReady = (): Promise<boolean> =>
+    fetch(`http://127.0.0.1:${port}/readyz`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  await waitFor('the service', isReady, 120_000);
+  expect(await volumes(machine)).toContain('"name":"kept"');
 });
 
 async function unpack({ root, run }: Machine, directory: string, name: string, folder: string): Promise<void> {

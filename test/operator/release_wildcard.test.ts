@@ -1,5 +1,5 @@
 /** @tier heavy @quarter 1 @covers tools/release server/setup */
-// From a bare Debian to an application at https://….apps.example.com in two commands: the release, then the domain,
+// From a bare Debian 13 to an application at https://….apps.example.com in two commands: the release, then the domain,
 // with one certificate for all applications. The authority asks the name server of the platform; the zone is elsewhere.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ import { waitFor } from '../support/wait_for';
 
 jest.setTimeout(1_800_000);
 const PROGRAMS = ['debootstrap', 'systemd-nspawn', 'nsenter', 'flock', 'git', ...INTERNET_PROGRAMS];
-const obstacle = process.getuid?.() !== 0 ? 'root' : PROGRAMS.every(hasProgram) ? obstacleToBoot() : null;
+const obstacle = process.getuid?.() !== 0 ? 'root' : PROGRAMS.every(hasProgram) ? obstacleToBoot('trixie') : null;
 const it = obstacle === null ? needs(...PROGRAMS).test : (named(test.skip, ` (needs: ${obstacle})`) as jest.It);
 
 const NAMES = ['platform', 's3', 'registry', 'mail', '*.apps', 'ns1.dns'];
@@ -34,7 +34,7 @@ afterAll(async () => {
 
 it('two commands and the records of DNS bring one certificate for all applications', async () => {
   const release = await releaseOfToday();
-  machine = await bootDebian(home, 'wildcard', 'own');
+  machine = await bootDebian(home, 'wildcard', 'trixie', 'own');
   internet = await openInternet(machine, home, RECORDS);
   await bringRelease(machine, release, internet.roots);
   const { run } = machine;

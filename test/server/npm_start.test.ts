@@ -1,10 +1,11 @@
 // What npm starts ends when npm gets a signal: npm hands it to its shell, and dash hands nothing on.
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { until } from '../support/builds/runtime';
+import { ROOT } from '../support/runner/repository';
 
 const { scripts } = JSON.parse(readFileSync(path.join(__dirname, '../../package.json'), 'utf8')) as {
   scripts: Record<string, string>;
@@ -33,6 +34,17 @@ test.each(['start', 'worker'])(
   },
   60_000,
 );
+
+test('a Node.js that is too old is one sentence', () => {
+  const older = path.join(directory, 'older.js');
+  writeFileSync(older, `Object.defineProperty(process, 'versions', { value: { node: '18.20.8' } });`);
+  const program = path.join(ROOT, 'tools/scripts/start.mjs');
+  const { status, stderr } = spawnSync(process.execPath, ['--require', older, program, 'server/main.js']);
+  expect([status, stderr.toString()]).toEqual([
+    1,
+    'This is Node.js 18.20.8, and the platform needs 20.19 or newer: https://nodejs.org\n',
+  ]);
+});
 
 function isAlive(pid: number): boolean {
   try {

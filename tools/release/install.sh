@@ -157,6 +157,9 @@ fi
 [ -z "$purge" ] || fail '--purge needs --uninstall'
 [ -x "$here/bin/node" ] && [ -f "$here/VERSION" ] || fail "$here is no unpacked release"
 version=$(cat "$here/VERSION")
+# Of a download that was cut short or damaged, and on a disk that was full, tar leaves a part.
+[ -n "$units" ] || (cd "$here" && sha256sum --check --strict --status FILES 2>/dev/null) ||
+  fail "$here is not the whole release: remove it, download the archive again, and unpack it where there is room"
 "$here/bin/node" --version >/dev/null 2>&1 || fail "this release is for another processor than $(uname -m)"
 
 # What the service runs is replaced by `platform upgrade` alone, which backs up, watches, and goes back where it fails.
@@ -189,9 +192,10 @@ install_files() {
     cmp -s "$here/RELEASE" "$PREFIX/$version/RELEASE"; then return 0; fi
   mkdir -p "$PREFIX"
   rm -rf "$PREFIX/.new"
-  cp -a "$here" "$PREFIX/.new" || {
+  # A full disk is said of each file.
+  said=$(cp -a "$here" "$PREFIX/.new" 2>&1) || {
     rm -rf "$PREFIX/.new"
-    fail "$PREFIX has no room for the release; nothing was changed"
+    fail "the release could not be copied to $PREFIX, and nothing was changed: $(echo "$said" | head -n 1)"
   }
   chown -R root:root "$PREFIX/.new"
   # A power cut leaves it whole under its name, or not at all.
@@ -226,6 +230,8 @@ make_settings() {
   fi
   (
     umask 077
+    # One that a kill has left keeps its mode.
+    rm -f "$CONFIG/platform.env.new"
     cat >"$CONFIG/platform.env.new" <<END
 # Settings of the platform: \`platform start --help\` lists all. Restart it after a change.
 PLATFORM_DATA_DIR=$DATA
@@ -309,20 +315,20 @@ install_units() {
   install_unit upgrade_unit "$UPGRADE_UNIT"
 }
 
-# Waits two minutes: the first start makes a database.
+# Waits two minutes: the first start makes a database. Less for a service that ends again and again.
 await_ready() {
-  port=$(setting PORT 8080) host=$(setting HOST 127.0.0.1) turn=0
+  port=$(setting PORT 8080) host=$(setting HOST 127.0.0.1) end=$(($(date +%s) + 120))
   case $host in 0.0.0.0 | ::) host=127.0.0.1 ;; *:*) host=[$host] ;; esac
-  while [ $turn -lt 240 ]; do
-    turn=$((turn + 1))
+  while [ "$(date +%s)" -lt $end ] && [ "$(systemctl show --property=NRestarts --value platform.service)" -lt 3 ]; do
     if "$PREFIX/current/bin/node" -e '
       fetch(`http://${process.argv[1]}/readyz`)
         .then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))
     ' "$host:$port"; then return 0; fi
     sleep 0.5
   done
-  journalctl --unit platform.service --lines 5 --output cat --no-pager >&2 || true
-  fail 'the service is not ready after two minutes. Its last lines are above; all: journalctl -u platform'
+  reason=$(journalctl --unit platform.service --lines 50 --output cat --no-pager | grep '^platform-api: ' | tail -n 1)
+  reason=${reason#platform-api: }
+  fail "the service does not start, and systemd goes on trying${reason:+: $reason}. More: journalctl -u platform"
 }
 
 print_address() {

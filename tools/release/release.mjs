@@ -132,6 +132,17 @@ function fillPlace(source, place, svc) {
   if (publicKey) fs.writeFileSync(path.join(place, 'release-key.pem'), publicKey);
   fs.writeFileSync(path.join(place, 'VERSION'), `${version}\n`);
   fs.writeFileSync(path.join(place, 'RELEASE'), `${version} ${commit}\n`);
+  fs.writeFileSync(path.join(place, 'FILES'), filesOf(place));
+}
+
+/** For `sha256sum --check`: install.sh refuses what was unpacked in part. */
+function filesOf(place) {
+  const files = fs.readdirSync(place, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  const names = files.map(({ parentPath, name: file }) => path.relative(place, path.join(parentPath, file)));
+  return names
+    .sort()
+    .map((file) => `${subjectOf(path.join(place, file)).sha256}  ${file}\n`)
+    .join('');
 }
 
 /** Of the lock file alone: the workspaces are not there, and no script of a package runs. */

@@ -7,6 +7,7 @@ import { createRequire } from 'node:module';
 import * as path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+requireNode();
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const DIST = path.join(ROOT, 'dist');
 /** Its time is the start of the last good build. */
@@ -23,6 +24,16 @@ const ASSETS = [
   ['drivers/network', /\.js$/],
   ['drivers/hosted_server', /\.js$/],
 ];
+
+/** Debian 12 has Node 18: everything that npm runs here begins with this file, and would end in a stack. */
+function requireNode() {
+  const { engines } = JSON.parse(fs.readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+  const [wanted, found] = [engines.node, process.versions.node].map((text) => text.match(/\d+/g).map(Number));
+  if (found[0] > wanted[0] || (found[0] === wanted[0] && found[1] >= wanted[1])) return;
+  const needed = `${wanted.join('.')} or newer: https://nodejs.org`;
+  console.error(`This is Node.js ${process.versions.node}, and the platform needs ${needed}`);
+  process.exit(1);
+}
 
 if (process.argv[1] && fs.realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
   process.exitCode =

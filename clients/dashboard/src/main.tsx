@@ -12,11 +12,12 @@ import './styles/forms.css';
 import './styles/logs.css';
 import './styles/state.css';
 import './styles/journeys.css';
-import { render, type ComponentType } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
-import { asApiError } from './api/use_query';
-import { ApiError, UNREACHABLE } from './api/client';
+import { render } from 'preact';
+import { useCallback, useEffect, useState } from 'preact/hooks';
+import { asApiError, useAgain } from './api/use_query';
+import type { ApiError } from './api/client';
 import { Keys, startKeyboard } from './keyboard';
+import { LazyPage } from './lazy_page';
 import { startFocus } from './parts/focus';
 import { PaletteHost } from './palette_host';
 import { Notices } from './parts/notices';
@@ -28,16 +29,26 @@ import { loadSession, viewer } from './session';
 import { Shell } from './shell';
 import { startTheme } from './theme';
 
-/** Pages for people who are not signed in. */
-const OPEN = ['/sign-in', '/welcome'];
+/** Pages for people who are not signed in; a setup ends the session with the address of before. */
+const OPEN = ['/sign-in', '/welcome', '/installation/domain/progress'];
 
 function App() {
   const [error, setError] = useState<ApiError | null>(null);
   const { path } = address.value;
   const isOpen = OPEN.includes(path);
+  const load = useCallback(
+    () =>
+      loadSession().then(
+        () => setError(null),
+        (problem: unknown) => setError(asApiError(problem)),
+      ),
+    [],
+  );
   useEffect(() => {
-    if (!isOpen && viewer.value === undefined) loadSession().catch((problem: unknown) => setError(asApiError(problem)));
+    if (!isOpen && viewer.value === undefined) void load();
   }, [isOpen]);
+  // A page that is loaded while the service restarts.
+  useAgain(error, load);
   useEffect(() => {
     if (viewer.value === null && !isOpen) {
       const to = location.pathname + location.search;
@@ -70,7 +81,7 @@ function CurrentPage() {
   const { path } = address.value;
   for (const [pattern, load] of pages) {
     const found = matchPath(pattern, path);
-    if (found) return <Lazy key={path} load={load} given={found} />;
+    if (found) return <LazyPage key={path} load={load} given={found} />;
   }
   return (
     <main id="main" tabIndex={-1}>
@@ -78,33 +89,6 @@ function CurrentPage() {
       <p>
         There is no page at <code>{path}</code>. <a href="/">All projects</a>
       </p>
-    </main>
-  );
-}
-
-type Load = (typeof pages)[number][1];
-// oxlint-disable-next-line typescript/no-explicit-any -- each page has the parameters of its own path
-type AnyPage = ComponentType<any>;
-
-const loaded = new Map<Load, AnyPage>();
-
-function Lazy({ load, given }: { load: Load; given: Record<string, string> }) {
-  const [Page, setPage] = useState<AnyPage | null>(() => loaded.get(load) ?? null);
-  const [error, setError] = useState<ApiError | null>(null);
-  useEffect(() => {
-    if (Page) return;
-    load().then(
-      (found) => {
-        loaded.set(load, found);
-        setPage(() => found);
-      },
-      () => setError(new ApiError('unreachable', 0, UNREACHABLE)),
-    );
-  }, [load]);
-  if (Page) return <Page {...given} />;
-  return (
-    <main id="main" tabIndex={-1}>
-      <Waiting error={error} />
     </main>
   );
 }

@@ -49,11 +49,19 @@ export interface Page extends Pick<Locator, 'locator' | 'getByLabel' | 'getByTex
   addInitScript(script: string): Promise<void>;
   screenshot(options: { path: string; fullPage?: boolean }): Promise<unknown>;
   viewportSize(): { width: number; height: number } | null;
+  route(pattern: string, handle: (route: Route) => Promise<void>): Promise<void>;
+  unroute(pattern: string): Promise<void>;
   on(event: 'console', listener: (message: { type(): string; text(): string }) => void): void;
   on(event: 'pageerror', listener: (error: Error) => void): void;
   on(event: 'dialog', listener: (dialog: { type(): string; dismiss(): Promise<void> }) => void): void;
   on(event: 'filechooser', listener: (chooser: { setFiles: Locator['setInputFiles'] }) => void): void;
   on(event: 'request', listener: (request: { url(): string; postData(): string | null }) => void): void;
+}
+
+export interface Route {
+  request(): { isNavigationRequest(): boolean };
+  fulfill(answer: { status: number; body: string }): Promise<void>;
+  continue(): Promise<void>;
 }
 
 export interface Browser {

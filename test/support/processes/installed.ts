@@ -170,6 +170,7 @@ async function makeArchive(directory: string, made: string, edit: string, root: 
   writeFileSync(path.join(place, 'VERSION'), `${made}\n`);
   writeFileSync(path.join(place, 'RELEASE'), `${made} ${path.basename(folder)}\n`);
   if (edit) await run('bash', ['-ec', edit], { cwd: place });
+  await run('bash', ['-c', 'find * -type f ! -name FILES -exec sha256sum {} + >FILES'], { cwd: place });
   const archive = path.join(folder, `platform-${made}-linux-${process.arch}.tar.gz`);
   const pack =
     'tar --owner=0 --group=0 -C "$1" -cf - "$2" | gzip -1 >"$3" && cd "$1" && sha256sum *.tar.gz >SHA256SUMS';

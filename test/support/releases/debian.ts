@@ -11,6 +11,9 @@ const run = promisify(execFile);
 const PACKAGES = ['systemd-sysv', 'dbus', 'git', 'bubblewrap', 'iproute2', 'nftables', 'e2fsprogs', 'ca-certificates'];
 const BOOT_MS = 60_000;
 
+/** Debian 12 and 13. */
+export type Suite = 'bookworm' | 'trixie';
+
 const MIRROR = 'http://deb.debian.org/debian';
 /** Layers, and a program of this machine in a container: what `bootDebian` does, without a Debian. */
 const TRIAL = `
@@ -25,13 +28,13 @@ systemd-nspawn --quiet --register=no --keep-unit --machine="trial-$$" -D root --
 `;
 
 /** What this machine lacks, though it has the programs, to boot one; null where it can. */
-export function obstacleToBoot(): string | null {
+export function obstacleToBoot(suite: Suite): string | null {
   const isGood = spawnSync('bash', ['-ec', TRIAL], { stdio: 'ignore', timeout: BOOT_MS }).status === 0;
-  return isGood ? obstacleToDebian() : 'the right to boot containers';
+  return isGood ? obstacleToDebian(suite) : 'the right to boot containers';
 }
 
 /** The same, to make its files. */
-export function obstacleToDebian(suite = 'bookworm'): string | null {
+export function obstacleToDebian(suite: Suite): string | null {
   if (fs.existsSync(rootOf(suite))) return null;
   const words = ['--quiet', '--spider', '--tries=1', '--timeout=20', `${MIRROR}/dists/${suite}/Release`];
   return spawnSync('wget', words, { stdio: 'ignore' }).status === 0 ? null : `the way to ${MIRROR}`;
@@ -42,7 +45,7 @@ function rootOf(suite: string): string {
 }
 
 /** Its files; not to be changed. A minute the first time. */
-export async function debianRoot(suite = 'bookworm'): Promise<string> {
+export async function debianRoot(suite: Suite): Promise<string> {
   const root = rootOf(suite);
   fs.mkdirSync(path.dirname(root), { recursive: true });
   const make =
@@ -72,8 +75,13 @@ export interface Machine {
  * What it writes is in memory, and gone with it.
  * @param network that of this machine, or one of its own, which has a loopback interface alone
  */
-export async function bootDebian(home: string, name: string, network: 'shared' | 'own' = 'shared'): Promise<Machine> {
-  const lower = await debianRoot();
+export async function bootDebian(
+  home: string,
+  name: string,
+  suite: Suite,
+  network: 'shared' | 'own' = 'shared',
+): Promise<Machine> {
+  const lower = await debianRoot(suite);
   const [scratch, root] = [path.join(home, name), path.join(home, name, 'root')];
   fs.mkdirSync(scratch, { recursive: true });
   await run('mount', ['-t', 'tmpfs', 'tmpfs', scratch]);

@@ -1,5 +1,5 @@
 // The domain of the installation: what it needs, what is there already, and the way there.
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { request } from '../../api/client';
 import { graphql, type ResultOf } from '../../api/graphql';
 import { useQuery } from '../../api/use_query';
@@ -7,9 +7,10 @@ import { CopyButton } from '../../parts/copy';
 import { Check, Field, useFields } from '../../parts/form';
 import { Section, Table, Waiting } from '../../parts/page';
 import { Status } from '../../parts/status';
+import { navigate } from '../../router';
 import { viewer } from '../../session';
 import { OperatorPage } from './frame';
-import { Progress } from './setup_progress';
+import { storedSetup, storeSetup } from './stored_setup';
 import { WithPassword } from './upgrade';
 
 const OBSTACLE = graphql(`
@@ -61,41 +62,15 @@ interface Input {
   name_server: boolean;
 }
 
-export interface Started {
-  token: string;
-  address: string;
-}
-
-const STORED = 'setup';
-
-/** A setup that has begun is shown again after the page was reloaded or closed: the service restarts meanwhile. */
-function storedSetup(): Started | null {
-  try {
-    return JSON.parse(localStorage.getItem(STORED) ?? 'null') as Started | null;
-  } catch {
-    return null;
-  }
-}
-
 export function SetupPage() {
-  const [started, setStarted] = useState(storedSetup);
-  const begun = (one: Started): void => {
-    localStorage.setItem(STORED, JSON.stringify(one));
-    setStarted(one);
-  };
-  const ended = (): void => localStorage.removeItem(STORED);
-  const again = (): void => {
-    ended();
-    setStarted(null);
-  };
-  return (
-    <OperatorPage title="Domain">
-      {started ? <Progress started={started} ended={ended} again={again} /> : <Choice begun={begun} />}
-    </OperatorPage>
-  );
+  const isUnderWay = storedSetup.value !== null;
+  useEffect(() => {
+    if (isUnderWay) navigate('/installation/domain/progress', 'replace');
+  }, [isUnderWay]);
+  return <OperatorPage title="Domain">{!isUnderWay && <Choice />}</OperatorPage>;
 }
 
-function Choice({ begun }: { begun(started: Started): void }) {
+function Choice() {
   const fields = useFields({ domain: '', email: viewer.value?.user.email ?? '', apps_domain: '', ips: '' });
   const [hasServer, setHasServer] = useState(false);
   const [input, setInput] = useState<Input | null>(null);
@@ -133,7 +108,7 @@ function Choice({ begun }: { begun(started: Started): void }) {
           <button type="submit">{input ? 'Show the records again' : 'Show what it needs'}</button>
         </p>
       </form>
-      {input && <Planned key={JSON.stringify(input)} input={input} obstacle={state.setup_obstacle} begun={begun} />}
+      {input && <Planned key={JSON.stringify(input)} input={input} obstacle={state.setup_obstacle} />}
     </>
   );
 }
@@ -178,10 +153,9 @@ function More({ fields, hasServer, setHasServer }: MoreProps) {
 interface PlannedProps {
   input: Input;
   obstacle: string | null;
-  begun(started: Started): void;
 }
 
-function Planned({ input, obstacle, begun }: PlannedProps) {
+function Planned({ input, obstacle }: PlannedProps) {
   const { data, error } = useQuery(PLAN, { input }, CHECK_AGAIN_MS);
   const [asks, setAsks] = useState(false);
   const detail = error?.errors.map((one) => one.detail).join(' ');
@@ -196,7 +170,7 @@ function Planned({ input, obstacle, begun }: PlannedProps) {
   if (!plan) return <Waiting error={error} rows={6} />;
   const open = plan.names.filter(({ status }) => status !== 'ok');
   const start = async (password: string): Promise<void> =>
-    begun((await request(SET_UP, { input, password })).setUpInstallation);
+    storeSetup((await request(SET_UP, { input, password })).setUpInstallation);
   return (
     <>
       <Records plan={plan} />

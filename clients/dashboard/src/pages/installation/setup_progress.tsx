@@ -1,9 +1,9 @@
 // How far the setup of the domain is, while the service restarts under the page.
-import { useEffect } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { graphql } from '../../api/graphql';
 import { useQuery } from '../../api/use_query';
-import { Section } from '../../parts/page';
-import type { Started } from './setup';
+import { navigate } from '../../router';
+import { forgetSetup, storedSetup, type StoredSetup } from './stored_setup';
 
 const PROGRESS = graphql(`
   query SetupProgress($token: String!) {
@@ -17,20 +17,34 @@ const PROGRESS = graphql(`
 `);
 const POLL_MS = 2_000;
 
-interface ProgressProps {
-  started: Started;
-  ended(): void;
-  again(): void;
+/** For whoever has the token: the session ends with the address of before. */
+export function SetupProgressPage() {
+  const [started] = useState(() => storedSetup.peek());
+  useEffect(() => {
+    if (started === null) navigate('/installation/domain', 'replace');
+  }, []);
+  const title = started ? `Setting up ${started.address}` : 'Domain';
+  useEffect(() => void (document.title = `${title} · Dashboard`), []);
+  return (
+    <main id="main" tabIndex={-1}>
+      <h1>{title}</h1>
+      {started && <Progress started={started} />}
+    </main>
+  );
 }
 
-/** It asks nothing that needs the session: that ends with the address of before. */
-export function Progress({ started: { token, address }, ended, again }: ProgressProps) {
+function Progress({ started: { token, address } }: { started: StoredSetup }) {
   const { data, error } = useQuery(PROGRESS, { token }, POLL_MS);
+  const again = (): void => {
+    forgetSetup();
+    navigate('/installation/domain', 'replace');
+  };
   const progress = data?.setupProgress;
   const isDone = progress?.outcome === 'done';
   useEffect(() => {
     if (!isDone) return;
-    ended();
+    // The address of before leads to the new one, also when it is opened again.
+    if (address === location.origin) forgetSetup();
     location.assign(`${address}/installation`);
   }, [isDone]);
   // Another one was begun since, or the release was installed anew.
@@ -39,7 +53,7 @@ export function Progress({ started: { token, address }, ended, again }: Progress
     if (isForgotten) again();
   }, [isForgotten]);
   return (
-    <Section title={`Setting up ${address}`}>
+    <>
       <pre class="changes" tabIndex={0} role="log" aria-label="Progress">
         {progress?.lines.join('\n') || 'Starting …'}
       </pre>
@@ -63,6 +77,6 @@ export function Progress({ started: { token, address }, ended, again }: Progress
           settings of before come back by themselves, and this page goes on.
         </p>
       )}
-    </Section>
+    </>
   );
 }
