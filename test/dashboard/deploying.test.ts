@@ -38,9 +38,14 @@ dashboardOf(
     service = await startDeployService();
     application = await service.application(nodeApp('one'));
     await newPerson(service, 'owner@example.org', 'owner');
-    for (const name of ['sub', 'node_modules/left']) mkdirSync(path.join(folder, 'app', name), { recursive: true });
+    for (const name of ['app/sub', 'app/node_modules/left', 'docs', 'drafts'])
+      mkdirSync(path.join(folder, name), { recursive: true });
     const files: Record<string, string> = {
       '.gitignore': 'ignored.txt\n',
+      '.dockerignore': 'docs\n',
+      '.svcignore': 'drafts/\n',
+      'docs/guide.md': '',
+      'drafts/shop.psd': '',
       'app/Procfile': 'web: node server.js\n',
       'app/server.js': SERVER,
       'app/.env': 'TOKEN=of-the-env\n',
@@ -68,7 +73,9 @@ test('a folder becomes an application, without its secrets, with its directory, 
   await visit(page, `/projects/${service.project}/new?from=upload`);
   await page.getByLabel('Folder', { exact: true }).setInputFiles(folder);
   await page.getByText('is not sent: it has secrets').waitFor();
-  expect(await page.locator('.drop').innerText()).toMatch(/corner-shop: 5 files\. 3 files left out/);
+  expect(await page.locator('.drop').innerText()).toMatch(
+    /corner-shop: 7 files\. 5 files left out, by \.gitignore, \.dockerignore and \.svcignore, or/,
+  );
   expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe('corner-shop');
   await page.getByRole('button', { name: 'Add its variables of app/.env' }).click();
   await page.getByRole('button', { name: 'Add a variable' }).click();

@@ -93,12 +93,11 @@ function Contents({ chosen, useSecrets }: { chosen: Chosen; useSecrets: DropProp
         <strong>{chosen.name}</strong> is sent as it is: also what is secret in it.
       </p>
     );
-  const { name, files, secrets, ignored } = chosen;
+  const { name, files, secrets, leftOut } = chosen;
   return (
     <>
       <p>
-        <strong>{name}</strong>: {filesText(files.length)}.{' '}
-        {ignored > 0 && `${filesText(ignored)} left out, by .gitignore or because the build makes them anew.`}
+        <strong>{name}</strong>: {filesText(files.length)}. {leftOut.count > 0 && leftOutText(leftOut)}
       </p>
       {secrets.map((secret) => (
         <p key={secret.name} class="drop-secret">
@@ -118,6 +117,12 @@ function Contents({ chosen, useSecrets }: { chosen: Chosen; useSecrets: DropProp
       ))}
     </>
   );
+}
+
+/** Such as `3 files left out, by .gitignore and .dockerignore, or because the build makes them anew.` */
+function leftOutText({ count, by }: { count: number; by: readonly string[] }): string {
+  const files = by.length ? `, by ${new Intl.ListFormat('en-GB').format(by)}, or` : '';
+  return `${filesText(count)} left out${files} because the build makes them anew.`;
 }
 
 const filesText = (count: number): string => `${count.toLocaleString('en')} ${count === 1 ? 'file' : 'files'}`;
