@@ -109,7 +109,18 @@ function Lazy({ load, given }: { load: Load; given: Record<string, string> }) {
   );
 }
 
+/** The script of the page is on its way while the session is asked for. */
+function preloadPage(): void {
+  const [, load] = pages.find(([pattern]) => matchPath(pattern, location.pathname)) ?? [];
+  load?.().then(
+    (found) => loaded.set(load, found),
+    // Asked for again when the page is shown, which says so.
+    () => undefined,
+  );
+}
+
 startTheme();
+preloadPage();
 startRouter();
 startKeyboard();
 startFocus();

@@ -12,7 +12,7 @@ export interface Locator {
   inputValue(): Promise<string>;
   innerText(): Promise<string>;
   allInnerTexts(): Promise<string[]>;
-  boundingBox(): Promise<{ height: number } | null>;
+  boundingBox(): Promise<{ x: number; y: number; width: number; height: number } | null>;
   textContent(): Promise<string | null>;
   getAttribute(name: string): Promise<string | null>;
   evaluate<Result>(work: (element: Element) => Result): Promise<Result>;
@@ -35,7 +35,10 @@ interface Element {
 export interface Page extends Pick<Locator, 'locator' | 'getByLabel' | 'getByText' | 'getByRole'> {
   goto(url: string): Promise<unknown>;
   reload(): Promise<unknown>;
-  context(): { cookies(): Promise<{ name: string; secure: boolean }[]> };
+  context(): {
+    cookies(): Promise<{ name: string; secure: boolean }[]>;
+    newCDPSession(page: Page): Promise<{ send(method: string, params: object): Promise<unknown> }>;
+  };
   url(): string;
   title(): Promise<string>;
   keyboard: { press(key: string): Promise<void>; type(text: string): Promise<void> };

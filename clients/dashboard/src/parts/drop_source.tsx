@@ -1,6 +1,7 @@
 // Takes a folder or an archive, dropped or chosen, and says what of it will be sent.
 import { useRef, useState } from 'preact/hooks';
 import { ChoiceProblem, chosenOf, droppedOf, type Chosen } from '../source/files';
+import type { SourceFile } from '../source/tar';
 
 interface DropProps {
   chosen: Chosen | null;
@@ -102,19 +103,26 @@ function Contents({ chosen, useSecrets }: { chosen: Chosen; useSecrets: DropProp
       {secrets.map((secret) => (
         <p key={secret.name} class="drop-secret">
           <code>{secret.name}</code> is not sent: it has secrets.{' '}
-          {useSecrets ? (
-            <button
-              type="button"
-              class="quiet small"
-              onClick={() => void secret.file.text().then((text) => useSecrets(text))}
-            >
-              Add its variables<span class="off-screen"> of {secret.name}</span>
-            </button>
-          ) : (
-            'Set its variables on the page Environment.'
-          )}
+          {useSecrets ? <AddSecrets secret={secret} add={useSecrets} /> : 'Set its variables on the page Environment.'}
         </p>
       ))}
+    </>
+  );
+}
+
+/** Takes the variables over, and says so: their rows are further down. */
+function AddSecrets({ secret: { name, file }, add }: { secret: SourceFile; add(text: string): void }) {
+  const [isAdded, setAdded] = useState(false);
+  const take = async (): Promise<void> => {
+    add(await file.text());
+    setAdded(true);
+  };
+  return (
+    <>
+      <button type="button" class="quiet small" onClick={() => void take()}>
+        Add its variables<span class="off-screen"> of {name}</span>
+      </button>
+      {isAdded && <span class="faint"> Added below.</span>}
     </>
   );
 }

@@ -3,15 +3,13 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { asApiError } from '../../api/use_query';
 import { CopyButton } from '../../parts/copy';
 import { LogLines, LogView } from '../../parts/log_view';
-import { WrapSwitch } from './log_filters';
+import { WrapSwitch, type Wrapping } from '../../parts/log_wrap';
 import { addressOf, nameOf, readAround } from './log_lines';
 
-interface ContextProps {
+interface ContextProps extends Wrapping {
   id: string;
   /** `<time>_<number>`, as `nameOf` makes it. */
   line: string;
-  wraps: boolean;
-  wrap(yes: boolean): void;
 }
 
 export function LogContext({ id, line, wraps, wrap }: ContextProps) {
