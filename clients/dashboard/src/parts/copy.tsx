@@ -25,8 +25,10 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
     setTimeout(() => setState('idle'), 2_000);
   };
   const words = { idle: 'Copy', copied: 'Copied', failed: 'Press Ctrl+C' };
+  // What is seen is part of what is read out (WCAG 2.5.3).
+  const named = { idle: words.idle, copied: words.copied, failed: `${words.failed} to copy` };
   return (
-    <button type="button" class="quiet small copy" aria-label={`Copy ${label}`} onClick={() => void copy()}>
+    <button type="button" class="quiet small copy" aria-label={`${named[state]} ${label}`} onClick={() => void copy()}>
       <span aria-live="polite">{words[state]}</span>
     </button>
   );

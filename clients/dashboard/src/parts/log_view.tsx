@@ -1,5 +1,6 @@
 // A log of any length: only the lines on the screen are in the document.
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { IS_NARROW } from './log_wrap';
 
 export interface LogLine {
   timestamp: string;
@@ -64,7 +65,7 @@ interface LogViewProps {
 }
 
 /** Where lines are broken their heights differ, so that those off the screen are in the document too. */
-const WRAPPED_MAX = 5_000;
+const WRAPPED_MAX = IS_NARROW ? 1_000 : 5_000;
 
 export function LogView({ label, lines, version, empty, wraps = false, isPicked, addressOf, onTop }: LogViewProps) {
   const box = useRef<HTMLDivElement>(null);

@@ -2,8 +2,8 @@
 import { useState } from 'preact/hooks';
 
 const WRAPS = 'wrap-log-lines';
-/** Where a line has no room, it is broken unless the person has chosen otherwise. */
-const NARROW = matchMedia('(max-width: 40rem)');
+/** Where a line has no room, such as on a phone, it is broken unless the person has chosen otherwise. */
+export const IS_NARROW = matchMedia('(max-width: 40rem)').matches;
 
 export interface Wrapping {
   wraps: boolean;
@@ -12,7 +12,7 @@ export interface Wrapping {
 
 export function useWrapping(): Wrapping {
   const chosen = localStorage.getItem(WRAPS);
-  const [wraps, setWraps] = useState(chosen ? chosen === 'yes' : NARROW.matches);
+  const [wraps, setWraps] = useState(chosen ? chosen === 'yes' : IS_NARROW);
   const wrap = (yes: boolean): void => {
     setWraps(yes);
     localStorage.setItem(WRAPS, yes ? 'yes' : 'no');

@@ -196,15 +196,17 @@ function Records({ domain }: { domain: Domain }) {
             <Cell text={record.value} label={`value of the ${record.purpose} record`} />
           </td>
           <td>
-            <StatusReason
-              value={record.status}
-              reason={record.status === 'failed' ? foundText(record.observed_values) : null}
-            />
+            <StatusReason value={record.status} reason={reasonOf(record, domain.last_checked_at !== null)} />
           </td>
         </tr>
       ))}
     </Table>
   );
+}
+
+function reasonOf({ status, observed_values }: Domain['dns_instructions'][number], isChecked: boolean): string | null {
+  if (status === 'failed') return foundText(observed_values);
+  return status === 'pending' && isChecked ? 'not found' : null;
 }
 
 function Cell({ text, label }: { text: string; label: string }) {
