@@ -1,4 +1,4 @@
-/** @user any @covers clients/cli/src/source clients/dashboard/src/source core/protocols */
+/** @user any */
 // What the dashboard sends of a folder that is dropped into it: the same files as `svc up` sends of it without Git.
 import { createRequire } from 'node:module';
 import * as fs from 'node:fs';

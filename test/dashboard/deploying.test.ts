@@ -114,6 +114,8 @@ test('what was sent by hand breaks with the next folder, and is mended where its
   // It has no other source: its button asks what to deploy.
   await page.getByRole('button', { name: 'Deploy', exact: true }).click();
   await dialog.waitFor();
+  // The button that closes it stands first, and is not where a dialog begins.
+  expect(await page.evaluate(`document.activeElement.getAttribute('aria-label')`)).not.toBe('Close');
   await dropOn(page, dialog.locator('.drop'), needy);
   await dialog.getByText('needy: 2 files.').waitFor();
   await dialog.getByRole('button', { name: 'Deploy', exact: true }).click();

@@ -161,6 +161,7 @@ export async function dropOn(page: Page, target: Locator, place: string): Promis
   const data = { items: [], files: [place], dragOperationsMask: 1 };
   for (const type of ['dragEnter', 'dragOver', 'drop'])
     await session.send('Input.dispatchDragEvent', { type, x: x + width / 2, y: y + height / 2, data });
+  await session.detach();
 }
 
 /** What axe finds wrong with the page as it stands. */

@@ -32,12 +32,18 @@ interface Element {
   getBoundingClientRect(): { height: number; top: number };
 }
 
+/** The DevTools protocol of a page. */
+interface DevTools {
+  send(method: string, params: object): Promise<unknown>;
+  detach(): Promise<void>;
+}
+
 export interface Page extends Pick<Locator, 'locator' | 'getByLabel' | 'getByText' | 'getByRole'> {
   goto(url: string): Promise<unknown>;
   reload(): Promise<unknown>;
   context(): {
     cookies(): Promise<{ name: string; secure: boolean }[]>;
-    newCDPSession(page: Page): Promise<{ send(method: string, params: object): Promise<unknown> }>;
+    newCDPSession(page: Page): Promise<DevTools>;
   };
   url(): string;
   title(): Promise<string>;

@@ -38,7 +38,7 @@ export function LogContext({ id, line, wraps, wrap }: ContextProps) {
           <time dateTime={time}>{Number.isNaN(Date.parse(time)) ? time : new Date(time).toLocaleString('en-GB')}</time>
         </span>
         <div class="log-tools">
-          <CopyButton text={location.href} label="the address of the line" />
+          <CopyButton text={location.href} label="the link to the line" shown="Copy the link" />
           <WrapSwitch {...{ wraps, wrap }} />
           <a role="button" class="quiet small" href={`/applications/${id}/logs?${query}`}>
             Back to the log
