@@ -234,6 +234,15 @@ test('a viewer finds names, and no action that the role may not do', async () =>
   expect(viewer.complaints).toEqual([]);
 });
 
+test('a stranger is led to the sign-in page after one question', async () => {
+  const { page } = await openWindow(service);
+  let asked = 0;
+  page.on('request', (request) => void (asked += request.postData() === null ? 0 : 1));
+  await page.goto('/');
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+  expect(asked).toBe(1);
+});
+
 test('the home of a project says what needs attention, with one query', async () => {
   const { page } = window;
   const schedule = { name: 'nightly', cron: '0 3 * * *', command: 'true' };
