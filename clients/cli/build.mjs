@@ -9,6 +9,7 @@ const HERE = import.meta.dirname;
 const DOCUMENT = path.join(HERE, '../../test/golden/openapi.yaml');
 const OUTPUT = path.join(HERE, 'dist/svc.cjs');
 const TABLE = path.join(HERE, 'dist/operations.json');
+const SHARED = ['docker_rules.ts', 'source_rules.ts'].map((name) => `../../core/protocols/${name}`);
 
 if (!process.argv.includes('--if-stale') || isStale()) await build();
 
@@ -49,6 +50,7 @@ function isStale() {
   const built = fs.statSync(OUTPUT, { throwIfNoEntry: false })?.mtimeMs;
   if (built === undefined) return true;
   const sources = fs.readdirSync(path.join(HERE, 'src'), { recursive: true }).map((name) => `src/${name}`);
-  const files = [...sources, 'package.json', 'build.mjs', 'operation_table.mjs'].map((name) => path.join(HERE, name));
+  const own = ['package.json', 'build.mjs', 'operation_table.mjs'];
+  const files = [...sources, ...own, ...SHARED].map((name) => path.join(HERE, name));
   return [...files, DOCUMENT].some((file) => fs.existsSync(file) && fs.statSync(file).mtimeMs > built);
 }

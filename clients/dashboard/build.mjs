@@ -12,8 +12,9 @@ const DIST = path.join(HERE, 'dist');
 const OPERATIONS = path.join(HERE, '.cache/operations.json');
 const RESOURCES = path.join(HERE, '.cache/resources.json');
 const TABLES = ['operation_table.mjs', 'resource_table.mjs', 'resource_types.mjs'];
-const CRON = ['cron.ts', 'local_clock.ts'].map((name) => `../../core/protocols/${name}`);
-const INPUTS = ['build.mjs', ...TABLES, 'index.html', 'package.json', 'public', 'src', ...CRON];
+const CORE = ['cron.ts', 'docker_rules.ts', 'local_clock.ts', 'source_rules.ts'];
+const SHARED = CORE.map((name) => `../../core/protocols/${name}`);
+const INPUTS = ['build.mjs', ...TABLES, 'index.html', 'package.json', 'public', 'src', ...SHARED];
 
 if (!process.argv.includes('--if-stale') || isStale()) await run();
 

@@ -1,13 +1,14 @@
 /** @user any */
-// .dockerignore by the rules of Docker, for the files that `svc up` sends.
+// .dockerignore by the rules of Docker, for the files that `svc up` and the dashboard send.
+import { DockerPatternError, parseDockerRules } from '../../core/protocols/docker_rules';
 import dockerPatterns from '../support/cli/docker_patterns.json';
 import { openSourceFolders, type SourceFolders } from '../support/cli/source_folders';
 
-let { findSourceFiles, parseDockerRules, namesIn, folderOf, repositoryOf }: SourceFolders = {} as SourceFolders;
+let { findSourceFiles, namesIn, folderOf, repositoryOf }: SourceFolders = {} as SourceFolders;
 let folders: SourceFolders;
 beforeAll(() => {
   folders = openSourceFolders();
-  ({ findSourceFiles, parseDockerRules, namesIn, folderOf, repositoryOf } = folders);
+  ({ findSourceFiles, namesIn, folderOf, repositoryOf } = folders);
 });
 afterAll(() => folders.remove());
 
@@ -18,6 +19,7 @@ describe('.dockerignore', () => {
       try {
         found = parseDockerRules(patterns.join('\n'), '.dockerignore')(text);
       } catch (error) {
+        expect(error).toBeInstanceOf(DockerPatternError);
         expect((error as Error).message).toMatch(/^\.dockerignore: ".+" is no pattern that Docker knows\.$/s);
       }
       return found !== expected;

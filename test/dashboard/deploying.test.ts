@@ -6,6 +6,7 @@ import path from 'node:path';
 import { startDeployService, visitHost, type DeployService, type TestApplication } from '../support/deployments/deploy';
 import {
   dashboardOf,
+  dropOn,
   newPerson,
   screenshot,
   settled,
@@ -38,9 +39,14 @@ dashboardOf(
     service = await startDeployService();
     application = await service.application(nodeApp('one'));
     await newPerson(service, 'owner@example.org', 'owner');
-    for (const name of ['sub', 'node_modules/left']) mkdirSync(path.join(folder, 'app', name), { recursive: true });
+    for (const name of ['app/sub', 'app/node_modules/left', 'docs', 'drafts'])
+      mkdirSync(path.join(folder, name), { recursive: true });
     const files: Record<string, string> = {
       '.gitignore': 'ignored.txt\n',
+      '.dockerignore': 'docs\n',
+      '.svcignore': 'drafts/\n',
+      'docs/guide.md': '',
+      'drafts/shop.psd': '',
       'app/Procfile': 'web: node server.js\n',
       'app/server.js': SERVER,
       'app/.env': 'TOKEN=of-the-env\n',
@@ -60,6 +66,10 @@ afterAll(async () => {
   await peer?.close();
 });
 
+/** Does not start without a variable. */
+const NEEDY = `if (!process.env.PAYMENT_TOKEN) { console.error('PAYMENT_TOKEN is not set'); process.exit(1); }
+${SERVER}`;
+
 const ended = (status: string): Promise<void> =>
   window.page.locator('.headline .status', { hasText: status }).waitFor({ timeout: 50_000 });
 
@@ -68,7 +78,9 @@ test('a folder becomes an application, without its secrets, with its directory, 
   await visit(page, `/projects/${service.project}/new?from=upload`);
   await page.getByLabel('Folder', { exact: true }).setInputFiles(folder);
   await page.getByText('is not sent: it has secrets').waitFor();
-  expect(await page.locator('.drop').innerText()).toMatch(/corner-shop: 5 files\. 3 files left out/);
+  expect(await page.locator('.drop').innerText()).toMatch(
+    /corner-shop: 7 files\. 5 files left out, by \.gitignore, \.dockerignore and \.svcignore, or/,
+  );
   expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe('corner-shop');
   await page.getByRole('button', { name: 'Add its variables of app/.env' }).click();
   await page.getByRole('button', { name: 'Add a variable' }).click();
@@ -91,6 +103,46 @@ test('a folder becomes an application, without its secrets, with its directory, 
   const answer = await visitHost(service.platform.config.ingressPort, data[0].default_hostname);
   expect(answer.body).toBe('green of-the-env own süß.txt');
 });
+
+test('what was sent by hand breaks with the next folder, and is mended where its variable is set', async () => {
+  const { page } = window;
+  const needy = path.join(path.dirname(folder), 'needy');
+  mkdirSync(path.join(needy, 'app'), { recursive: true });
+  writeFileSync(path.join(needy, 'app/server.js'), NEEDY);
+  writeFileSync(path.join(needy, 'app/Procfile'), 'web: node server.js\n');
+  const dialog = page.getByRole('dialog');
+  // It has no other source: its button asks what to deploy.
+  await page.getByRole('button', { name: 'Deploy', exact: true }).click();
+  await dialog.waitFor();
+  // The button that closes it stands first, and is not where a dialog begins.
+  expect(await page.evaluate(`document.activeElement.getAttribute('aria-label')`)).not.toBe('Close');
+  await dropOn(page, dialog.locator('.drop'), needy);
+  await dialog.getByText('needy: 2 files.').waitFor();
+  await dialog.getByRole('button', { name: 'Deploy', exact: true }).click();
+  await page.getByRole('heading', { name: 'Deployment #2' }).waitFor();
+  await ended('failed');
+  await page.locator('.notice', { hasText: 'PAYMENT_TOKEN is not set' }).waitFor();
+  await page.getByRole('link', { name: 'Environment' }).click();
+  await page.getByRole('button', { name: 'Add a variable' }).click();
+  await page.getByLabel('Name of new variable').fill('PAYMENT_TOKEN');
+  await page.getByLabel('Value of PAYMENT_TOKEN').fill('token');
+  await page.getByRole('button', { name: 'Review and save' }).click();
+  await dialog.getByLabel(/Restart the application/).uncheck();
+  await dialog.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByRole('button', { name: 'Deploy #2 again' }).waitFor();
+  expect(await violations(page)).toEqual([]);
+  await page.getByRole('button', { name: 'Deploy #2 again' }).click();
+  await page.getByRole('heading', { name: 'Deployment #3' }).waitFor();
+  await ended('active');
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox').fill('deploy corner-shop');
+  await page.keyboard.press('Enter');
+  await dialog.getByText('The files of #3').click();
+  await dialog.getByRole('button', { name: 'Deploy', exact: true }).click();
+  await page.getByRole('heading', { name: 'Deployment #4' }).waitFor();
+  await ended('active');
+  expect(await page.getByText(/^Upload, \d+ B$|^Upload, [\d.]+ kB$/).count()).toBe(1);
+}, 180_000);
 
 test('a repository of a connected Git host is found by a part of its name, with its branches', async () => {
   const { page } = window;

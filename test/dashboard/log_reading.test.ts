@@ -1,7 +1,7 @@
 /** @tier heavy @quarter 1 @covers clients/dashboard/src/pages/application clients/dashboard/src/parts/log_view.tsx */
 // Reading a log: a range of times, the lines around a match and their address, wrapping, pausing, a file of it.
 import { readFileSync } from 'node:fs';
-import { screenshot, violations, visit, type Window } from '../support/dashboard/chromium';
+import { openWindow, screenshot, signIn, violations, visit, type Window } from '../support/dashboard/chromium';
 import { plantedDashboard, type Plant } from '../support/dashboard/plant';
 import type { TestService } from '../support/service';
 
@@ -102,6 +102,21 @@ test('a long line is wrapped, and the choice stays', async () => {
   await screenshot(page, 'try-log-wrapped');
   await page.getByRole('button', { name: 'Wrap lines' }).click();
   await page.locator('.log-wrapped').waitFor({ state: 'detached' });
+});
+
+test('a line of another day says which, and a phone breaks long lines by itself', async () => {
+  await service.sql(
+    `insert into log_lines (at, resource_id, project_id, application_id, source, level, message, process_type)
+      values (now() - interval '30 hours', $2, $1, $2, 'app', 'info', 'of yesterday', 'web')`,
+    [service.project, planted.application],
+  );
+  const phone = await openWindow(service, { viewport: { width: 390, height: 800 } });
+  await signIn(phone, 'owner@example.org', logs('?search=yesterday'));
+  const found = phone.page.locator('.log-wrapped .log-line', { hasText: 'of yesterday' });
+  await found.waitFor();
+  expect(await found.locator('time').innerText()).toMatch(/^\d\d \w{3,4} \d\d:\d\d:\d\d\.\d{3}$/);
+  expect(await violations(phone.page)).toEqual([]);
+  expect(phone.complaints).toEqual([]);
 });
 
 test('a pause holds the lines back, and says how many', async () => {

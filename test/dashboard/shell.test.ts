@@ -158,6 +158,70 @@ test('the switcher lists applications and projects alone', async () => {
   await page.waitForURL(application());
 });
 
+/** Types a text and presses Enter in one task of the browser: nothing is drawn in between. */
+const TYPED_AND_ENTERED = `(() => {
+  const field = document.activeElement;
+  field.value = 'All projects';
+  field.dispatchEvent(new InputEvent('input', { bubbles: true }));
+  field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true }));
+})()`;
+
+test('Enter means what was typed, even if nothing was drawn since', async () => {
+  const { page } = window;
+  await visit(page, `/projects/${service.project}/members`);
+  await page.getByRole('button', { name: /switch project or application/ }).click();
+  await page.getByRole('option', { name: /^shop/ }).waitFor();
+  // What is drawn and marked is the application.
+  await page.evaluate(TYPED_AND_ENTERED);
+  await page.waitForURL('/');
+});
+
+/** Answers come when `release` is called. */
+const HOLD_ANSWERS = `(() => {
+  const held = new Promise((resolve) => (window.release = resolve));
+  const ask = window.fetch;
+  window.fetch = async (...given) => (await held, ask(...given));
+})()`;
+
+test('Enter waits for the names of the project, and what was done since takes it back', async () => {
+  const { page } = window;
+  await visit(page, `/projects/${service.project}/members`);
+  await page.evaluate(HOLD_ANSWERS);
+  await openPalette(page);
+  await page.keyboard.type('orders');
+  await page.keyboard.press('Enter');
+  await page.keyboard.type(' no');
+  await page.evaluate('window.release()');
+  await page.getByText('No matches.').waitFor();
+  expect(await palette(page).count()).toBe(1);
+  await visit(page, `/projects/${service.project}/members`);
+  await page.evaluate(HOLD_ANSWERS);
+  await openPalette(page);
+  await page.keyboard.type('orders');
+  await page.keyboard.press('Enter');
+  expect(await palette(page).count()).toBe(1);
+  await page.evaluate('window.release()');
+  await page.waitForURL(`/databases/${planted.database}`);
+});
+
+test('what is typed while the palette is loaded is found in it', async () => {
+  const { page } = window;
+  let release = (): void => {};
+  const held = new Promise<void>((resolve) => (release = resolve));
+  await page.route('**/assets/palette-*.js', async (route) => {
+    await held;
+    await route.continue();
+  });
+  await visit(page, `/projects/${service.project}/members`);
+  await page.keyboard.press('Control+k');
+  await palette(page).waitFor();
+  await page.keyboard.type('shop logs');
+  await page.keyboard.press('Enter');
+  release();
+  await page.waitForURL(application('/logs'));
+  await page.unroute('**/assets/palette-*.js');
+});
+
 test('a viewer finds names, and no action that the role may not do', async () => {
   const viewer = await openWindow(service);
   await signIn(viewer, 'viewer@example.org', `/projects/${service.project}`);
@@ -168,6 +232,15 @@ test('a viewer finds names, and no action that the role may not do', async () =>
   await page.getByText(/names read so far/).waitFor({ state: 'detached' });
   expect(await page.getByRole('option', { name: /Deploy|Restart|New / }).count()).toBe(0);
   expect(viewer.complaints).toEqual([]);
+});
+
+test('a stranger is led to the sign-in page after one question', async () => {
+  const { page } = await openWindow(service);
+  let asked = 0;
+  page.on('request', (request) => void (asked += request.postData() === null ? 0 : 1));
+  await page.goto('/');
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+  expect(asked).toBe(1);
 });
 
 test('the home of a project says what needs attention, with one query', async () => {

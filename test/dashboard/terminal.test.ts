@@ -38,6 +38,7 @@ test('a shell opens from the list of runs, echoes what is typed, and has the col
   await page.waitForURL(/\/runs\/run_\w+\/terminal$/);
   await page.locator('.log-head .status', { hasText: 'live' }).waitFor({ timeout: 30_000 });
   await page.locator('.xterm-helper-textarea').waitFor({ state: 'attached' });
+  expect(await page.locator('.log-head code').innerText()).toBe('Shell');
   await type('echo hi-$((40 + 2))');
   await shows('hi-42');
   await type(COLORS);

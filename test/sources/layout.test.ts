@@ -31,7 +31,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   'server/agents': ['core', 'db', 'models', 'engines', 'drivers', 'jobs', 'server/platform'],
   server: [...PLATFORM, 'server/platform', 'server/graphql', 'server/agents'],
   'server/operator': [...PLATFORM, 'server/platform', 'server'],
-  // Packages of their own, which know the server by its API. The dashboard reads cron expressions by the same code.
+  // Packages of their own, which know the server by its API. What they share with it, or with each other, is of core.
   clients: ['core'],
 };
 

@@ -37,6 +37,14 @@ export function LazyPage({ load, given }: { load: Load; given: Record<string, st
   );
 }
 
+/** Begins to load a page that is shown soon. One that cannot be loaded is asked for again then, which says so. */
+export function preloadPage(load: Load): void {
+  load().then(
+    (found) => loaded.set(load, found),
+    () => undefined,
+  );
+}
+
 /** After an upgrade the file has another name, which the document knows. A browser may also keep that it failed. */
 async function reloadDocument(): Promise<boolean> {
   if (performance.now() < RELOAD_AFTER_MS) return false;

@@ -17,7 +17,7 @@ import { useCallback, useEffect, useState } from 'preact/hooks';
 import { asApiError, useAgain } from './api/use_query';
 import type { ApiError } from './api/client';
 import { Keys, startKeyboard } from './keyboard';
-import { LazyPage } from './lazy_page';
+import { LazyPage, preloadPage } from './lazy_page';
 import { startFocus } from './parts/focus';
 import { PaletteHost } from './palette_host';
 import { Notices } from './parts/notices';
@@ -93,7 +93,14 @@ function CurrentPage() {
   );
 }
 
+/** The script of the page is on its way while the session is asked for. */
+function preloadCurrentPage(): void {
+  const [, load] = pages.find(([pattern]) => matchPath(pattern, location.pathname)) ?? [];
+  if (load) preloadPage(load);
+}
+
 startTheme();
+preloadCurrentPage();
 startRouter();
 startKeyboard();
 startFocus();

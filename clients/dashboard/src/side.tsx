@@ -50,14 +50,13 @@ export function Drawer() {
 }
 
 function OpenDrawer() {
-  const element = useModal();
   const close = (): void => void (isDrawerOpen.value = false);
+  const element = useModal(close);
   return (
     <dialog
       ref={element}
       class="drawer"
       aria-label="Menu"
-      onClose={close}
       onClick={({ target }) => (target === element.current || (target as Element).closest('a')) && close()}
     >
       <div class="side">

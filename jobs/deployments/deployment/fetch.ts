@@ -48,10 +48,13 @@ async function fetchFiles(row: DeploymentRow, ctx: StepContext): Promise<Values>
   };
 }
 
+const sizeText = (bytes: number): string =>
+  bytes < 100_000 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+
 /** The files of an upload in the place of a repository's. */
 async function exportUpload(row: DeploymentRow, ctx: StepContext): Promise<Values> {
   const { source_upload_id: id = '', sha256 = '', bytes = 0 } = row.source;
-  await ctx.appendLog(`-----> Upload ${id} (${(bytes / 1e6).toFixed(1)} MB, SHA-256 ${sha256.slice(0, 12)}…)`);
+  await ctx.appendLog(`-----> Upload ${id} (${sizeText(bytes)}, SHA-256 ${sha256.slice(0, 12)}…)`);
   if (await isLocalChange(ctx.sql, row.application_id))
     await ctx.appendLog(
       'Local changes: this deployment is made of an upload and not of the source of the application.',

@@ -5,10 +5,10 @@ import { ROOT } from '../runner/repository';
 
 const CLI = path.join(ROOT, 'clients/cli');
 
-/** Bundles a module of `clients/cli/src` into a CommonJS file. */
-export function bundlePart(source: string, output: string): void {
+/** Bundles a module of `clients/cli/src`, or of another client, into a CommonJS file. */
+export function bundlePart(source: string, output: string, client = CLI): void {
   const options = {
-    entryPoints: [path.join(CLI, 'src', source)],
+    entryPoints: [path.join(client, 'src', source)],
     outfile: output,
     bundle: true,
     platform: 'node',

@@ -15,7 +15,6 @@ export interface SourceFolders {
   /** Also the home of Git. */
   directory: string;
   findSourceFiles(folder: string): Found;
-  parseDockerRules(text: string, file: string): (name: string) => boolean;
   namesIn(folder: string): string[];
   /** A folder of these files, outside of any repository. */
   folderOf(files: Record<string, string>): string;
@@ -52,14 +51,13 @@ export function openSourceFolders(): SourceFolders {
     return createRequire(__filename)(output) as Part;
   };
   const { findSourceFiles } = load<Pick<SourceFolders, 'findSourceFiles'>>('source/files.ts');
-  const { parseDockerRules } = load<Pick<SourceFolders, 'parseDockerRules'>>('source/docker_rules.ts');
   const folderOf = (files: Record<string, string>): string => {
     const folder = fs.mkdtempSync(path.join(directory, 'folder-'));
     write(folder, files);
     return folder;
   };
   return {
-    ...{ directory, findSourceFiles, parseDockerRules, folderOf },
+    ...{ directory, findSourceFiles, folderOf },
     namesIn: (folder) => findSourceFiles(folder).files.map(({ name }) => name),
     repositoryOf(files, ...tracked) {
       const folder = folderOf(files);

@@ -8,7 +8,7 @@ import { hasProgram } from '../runner/has_program';
 import { named } from '../runner/programs';
 import { ROOT } from '../runner/repository';
 import type { TestService } from '../service';
-import type { Browser, Page, Playwright } from './playwright';
+import type { Browser, Locator, Page, Playwright } from './playwright';
 
 const DASHBOARD = path.join(ROOT, 'clients/dashboard');
 const PLAYWRIGHT = path.join(ROOT, 'node_modules/playwright-core');
@@ -152,6 +152,16 @@ export async function visit(page: Page, to: string): Promise<void> {
 export async function settled(page: Page): Promise<void> {
   await page.locator('h1').first().waitFor();
   await page.locator('.skeleton').first().waitFor({ state: 'detached' });
+}
+
+/** Drags a file or a folder of this computer onto an element, and drops it there, as a person does. */
+export async function dropOn(page: Page, target: Locator, place: string): Promise<void> {
+  const { x = 0, y = 0, width = 0, height = 0 } = (await target.boundingBox()) ?? {};
+  const session = await page.context().newCDPSession(page);
+  const data = { items: [], files: [place], dragOperationsMask: 1 };
+  for (const type of ['dragEnter', 'dragOver', 'drop'])
+    await session.send('Input.dispatchDragEvent', { type, x: x + width / 2, y: y + height / 2, data });
+  await session.detach();
 }
 
 /** What axe finds wrong with the page as it stands. */

@@ -12,7 +12,7 @@ export interface Locator {
   inputValue(): Promise<string>;
   innerText(): Promise<string>;
   allInnerTexts(): Promise<string[]>;
-  boundingBox(): Promise<{ height: number } | null>;
+  boundingBox(): Promise<{ x: number; y: number; width: number; height: number } | null>;
   textContent(): Promise<string | null>;
   getAttribute(name: string): Promise<string | null>;
   evaluate<Result>(work: (element: Element) => Result): Promise<Result>;
@@ -32,10 +32,19 @@ interface Element {
   getBoundingClientRect(): { height: number; top: number };
 }
 
+/** The DevTools protocol of a page. */
+interface DevTools {
+  send(method: string, params: object): Promise<unknown>;
+  detach(): Promise<void>;
+}
+
 export interface Page extends Pick<Locator, 'locator' | 'getByLabel' | 'getByText' | 'getByRole'> {
   goto(url: string): Promise<unknown>;
   reload(): Promise<unknown>;
-  context(): { cookies(): Promise<{ name: string; secure: boolean }[]> };
+  context(): {
+    cookies(): Promise<{ name: string; secure: boolean }[]>;
+    newCDPSession(page: Page): Promise<DevTools>;
+  };
   url(): string;
   title(): Promise<string>;
   keyboard: { press(key: string): Promise<void>; type(text: string): Promise<void> };
@@ -47,6 +56,8 @@ export interface Page extends Pick<Locator, 'locator' | 'getByLabel' | 'getByTex
   waitForURL(url: string | RegExp): Promise<void>;
   evaluate(expression: string): Promise<unknown>;
   addInitScript(script: string): Promise<void>;
+  route(url: string, handle: (route: { continue(): Promise<void> }) => Promise<void>): Promise<void>;
+  unroute(url: string): Promise<void>;
   screenshot(options: { path: string; fullPage?: boolean }): Promise<unknown>;
   viewportSize(): { width: number; height: number } | null;
   route(pattern: string, handle: (route: Route) => Promise<void>): Promise<void>;

@@ -3,10 +3,18 @@
 import ignore, { type Ignore } from 'ignore';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
+import { DockerPatternError, parseDockerRules } from '../../../../core/protocols/docker_rules';
+import {
+  DOCKER_READS,
+  DOCKER_RULES,
+  foldersOf,
+  NEVER_SENT,
+  SECRET_FILES,
+  verdictOf,
+} from '../../../../core/protocols/source_rules';
 import { readFileIfThere } from '../config/files';
 import { usageFailure } from '../failure';
 import { isExecutableFile } from '../system';
-import { parseDockerRules } from './docker_rules';
 import { findGitFiles, type GitFiles } from './git_files';
 
 export interface SourceFile {
@@ -24,14 +32,7 @@ interface FoundFiles {
   notices: string[];
 }
 
-/** What the server has no use for, or makes itself, unless it is tracked. */
-const NEVER = /(?:^|\/)(?:\.git|\.svc|\.hg|\.svn|node_modules|\.DS_Store)(?:\/|$)/;
 const NEVER_EVEN_TRACKED = /(?:^|\/)(?:\.git|\.svc)(?:\/|$)/;
-/** Settings of this computer. What a repository has, or shows as an example, is no secret. */
-const SECRETS = /(?:^|\/)\.env(?:\.(?!example$|sample$|template$|dist$)[^/]*)?$/;
-/** Docker reads them whatever .dockerignore says. */
-const DOCKER_READS = /(?:^|\/)(?:\.dockerignore|[^/]*Dockerfile[^/]*)$/;
-const DOCKER_RULES = ['Dockerfile.dockerignore', '.dockerignore'];
 
 interface Listed {
   names: { name: string; isTracked: boolean }[];
@@ -48,11 +49,11 @@ export function findSourceFiles(given: string): FoundFiles {
   const withoutDocker: string[] = [];
   const areParents = parentsIn(folder);
   for (const { name, isTracked } of names.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-    if ((isTracked ? NEVER_EVEN_TRACKED : NEVER).test(name)) continue;
+    if ((isTracked ? NEVER_EVEN_TRACKED : NEVER_SENT).test(name)) continue;
     const file = areParents(name) ? describeFile(folder, name) : undefined;
     if (!file) continue;
     if (docker?.leavesOut(name)) withoutDocker.push(...(isTracked ? [name] : []));
-    else if (!isTracked && SECRETS.test(name)) secrets.push(name);
+    else if (!isTracked && SECRET_FILES.test(name)) secrets.push(name);
     else files.push(file);
   }
   if (secrets.length) notices.push(`Not sent: ${secrets.join(', ')}. Their variables are set with \`svc env push\`.`);
@@ -69,10 +70,19 @@ function dockerRulesIn(folder: string): { file: string; leavesOut(name: string):
   for (const file of DOCKER_RULES) {
     const text = readFileIfThere(path.join(folder, file));
     if (text === undefined) continue;
-    const matches = parseDockerRules(text, file);
+    const matches = dockerRulesOf(text, file);
     return { file, leavesOut: (name) => matches(name) && !DOCKER_READS.test(name) };
   }
   return undefined;
+}
+
+/** @throws Failure */
+function dockerRulesOf(text: string, file: string): (name: string) => boolean {
+  try {
+    return parseDockerRules(text, file);
+  } catch (error) {
+    throw error instanceof DockerPatternError ? usageFailure(error.message) : error;
+  }
 }
 
 function listFiles(folder: string): Listed {
@@ -113,7 +123,7 @@ function walk(folder: string, top = folder): Listed['names'] {
       const shown = entry.isDirectory() ? `${name}/` : name;
       const [mine, theirs] = [own.of(prefix + shown), git.of(prefix + shown)];
       const verdict = mine ?? (isTakenBack ? 'in' : theirs);
-      if (NEVER.test(name) || verdict === 'out') continue;
+      if (NEVER_SENT.test(name) || verdict === 'out') continue;
       if (!entry.isDirectory()) names.push({ name, isTracked: false });
       else if (isNamed(path.join(folder, name), name)) enter(shown, isTakenBack || mine === 'in');
     }
@@ -128,7 +138,7 @@ const excludesOf = (top: string): string | undefined =>
     ? readFileIfThere(path.join(top, '.git/info/exclude'))
     : undefined;
 
-type Verdict = 'out' | 'in' | undefined;
+type Verdict = ReturnType<typeof verdictOf>;
 
 interface Rules {
   /** The deepest file that has a rule for it decides, as in Git. Folders have a slash at their end. */
@@ -150,16 +160,11 @@ function rulesOf(top: string, file: string, before = ''): Rules {
     hasException ||= /^!/m.test(text);
     return ignore({ ignorecase: ['darwin', 'win32'].includes(process.platform) }).add(text);
   };
-  const of = (name: string): Verdict => {
-    let verdict: Verdict;
-    for (const base of ['', ...foldersOf(name)]) {
-      if (base === name) break;
-      if (!known.has(base)) known.set(base, read(base));
-      const { ignored, unignored } = known.get(base)?.test(name.slice(base.length)) ?? {};
-      if (ignored || unignored) verdict = ignored ? 'out' : 'in';
-    }
-    return verdict;
+  const patternsIn = (base: string): Ignore | undefined => {
+    if (!known.has(base)) known.set(base, read(base));
+    return known.get(base);
   };
+  const of = (name: string): Verdict => verdictOf(name, patternsIn);
   const ofPath = (name: string): Verdict => {
     let verdict: Verdict;
     for (const one of [...foldersOf(name), name]) {
@@ -169,11 +174,6 @@ function rulesOf(top: string, file: string, before = ''): Rules {
     return verdict;
   };
   return { of, ofPath, hasException: () => hasException };
-}
-
-/** `a/` and `a/b/` of `a/b/c`. */
-function foldersOf(name: string): string[] {
-  return [...name.matchAll(/\//g)].map(({ index }) => name.slice(0, index + 1));
 }
 
 /** Whether all folders of a path are folders: what Git has below one that became a link is not there any more. */

@@ -64,19 +64,24 @@ export async function requestWith<Data, Variables>(
   const { data, errors, etag = null } = await post(text, variables, sent);
   if (!errors?.[0]) return { data: data as Data, etag };
   const error = toApiError(errors[0]);
-  await noteRefusal(error);
+  await noteRefusal(error, text);
   throw error;
 }
 
-/** Calls back those of `onSignedOut` where an error says that the session is over. */
-export async function noteRefusal({ code }: ApiError): Promise<void> {
-  if (REFUSED.includes(code) && (await isSignedOut(code))) for (const listener of signedOut) listener();
+/**
+ * Calls back those of `onSignedOut` where an error says that the session is over.
+ * @param query that was refused, where it is known
+ */
+export async function noteRefusal({ code }: ApiError, query = ''): Promise<void> {
+  if (REFUSED.includes(code) && (await isSignedOut(code, query))) for (const listener of signedOut) listener();
 }
 
-/** `getMe` describes a key, and refuses a session that is still there. */
-async function isSignedOut(code: string): Promise<boolean> {
-  if (code === 'session_required') return true;
-  const { errors } = await post('{ viewer { user { id } } }', {}, {});
+const WHO = '{ viewer { user { id } } }';
+
+/** `getMe` describes a key, and refuses a session that is still there. What asks who is signed in has asked already. */
+async function isSignedOut(code: string, query: string): Promise<boolean> {
+  if (code === 'session_required' || /\bviewer\s*\{/.test(query)) return true;
+  const { errors } = await post(WHO, {}, {});
   return toApiError(errors?.[0] ?? { message: '' }).code === 'session_required';
 }
 

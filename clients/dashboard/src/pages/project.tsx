@@ -148,7 +148,8 @@ function Applications({ data, id }: { data: Home; id: string }) {
             )
           }
         >
-          Deploy from a Git address, from an image or from a preset. It gets an address of its own at once.
+          Deploy a folder of this computer, a Git repository, an image or a preset. It gets an address of its own at
+          once.
         </Empty>
       ) : (
         <Table label="Applications" head={['Name', 'Status', 'Requests, last hour', 'Slowest p95', 'Last deployment']}>

@@ -1,5 +1,5 @@
 // A combobox of commands (ARIA 1.2): the focus stays in the field, arrows move through the list, Enter does it.
-import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { asApiError } from '../api/use_query';
 import { useAutoFocus } from '../parts/focus';
 import { Icon } from '../parts/icon';
@@ -9,7 +9,7 @@ import { address, navigate } from '../router';
 import type { PaletteMode } from '../keyboard';
 import { commandsOf, commandsOfThings, switchesOf } from './commands';
 import { theme } from '../theme';
-import { useNames } from './names';
+import { useNames, type Names } from './names';
 import { ranked, type Command } from './rank';
 
 const SHOWN_MAX = 50;
@@ -24,26 +24,34 @@ interface BoxProps {
   mode: PaletteMode;
   /** What is typed at first. */
   text?: string;
+  /** Enter was pressed behind it. */
+  isEntered?: boolean;
   onText?(text: string): void;
   /** Something was chosen. */
   onDone(): void;
 }
 
-export function CommandBox({ mode, text: first = '', onText, onDone }: BoxProps) {
+export function CommandBox({ mode, text: first = '', isEntered: enteredFirst = false, onText, onDone }: BoxProps) {
   const [text, setText] = useState(first);
-  const [active, setActive] = useState(0);
+  // By its id: names that are read later stand before it.
+  const [active, setActive] = useState('');
   const field = useAutoFocus();
   const id = useId();
-  const { found, total, state } = useFound(mode, text);
+  const { found, total, state, isReady, isComplete } = useFound(mode, text);
   const { failure, choose } = useChosen(onDone);
-  const index = Math.min(active, found.length - 1);
+  const index = Math.max(
+    found.findIndex((command) => command.id === active),
+    0,
+  );
+  const best = found[index];
+  const isPointed = best?.id === active;
+  const enter = useEnter({ isEntered: enteredFirst, best, isReady: isReady || isPointed, isComplete, choose });
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.isComposing) return;
     const to = stepOf(event.key, index, found.length);
-    if (to !== null) setActive(to);
-    else if (event.key === 'Enter' && found[index]) choose(found[index]);
-    else return;
-    event.preventDefault();
+    if (to !== null) setActive(found[to]?.id ?? '');
+    if (to !== null || event.key === 'Enter') event.preventDefault();
+    enter(event.key === 'Enter');
   };
   return (
     <div class="command-box">
@@ -62,7 +70,8 @@ export function CommandBox({ mode, text: first = '', onText, onDone }: BoxProps)
         value={text}
         onInput={({ currentTarget: { value } }) => {
           setText(value);
-          setActive(0);
+          setActive('');
+          enter(false);
           onText?.(value);
         }}
         onKeyDown={onKeyDown}
@@ -86,7 +95,7 @@ interface OptionsProps {
   id: string;
   found: readonly Command[];
   index: number;
-  point(index: number): void;
+  point(id: string): void;
   choose(command: Command): void;
 }
 
@@ -103,7 +112,7 @@ function Options({ id, found, index, point, choose }: OptionsProps) {
           id={`${id}-${at}`}
           role="option"
           aria-selected={at === index}
-          onPointerMove={() => point(at)}
+          onPointerMove={() => point(command.id)}
           onClick={() => choose(command)}
         >
           <Icon name={command.icon} />
@@ -124,15 +133,19 @@ function stepOf(key: string, index: number, count: number): number | null {
   return key === 'PageUp' ? Math.max(index - 8, 0) : null;
 }
 
-function useFound(mode: PaletteMode, text: string): { found: Command[]; total: number; state: string } {
+interface Found extends Pick<Names, 'isReady' | 'isComplete'> {
+  found: Command[];
+  total: number;
+  state: string;
+}
+
+function useFound(mode: PaletteMode, text: string): Found {
   const projectId = currentProject();
   const { path } = address.value;
   // All names are read once something is typed: opening the palette alone costs one request.
-  const [wantsAll, setWantsAll] = useState(false);
-  useEffect(() => {
-    if (text.trim()) setWantsAll(true);
-  }, [text]);
-  const names = useNames(projectId, wantsAll);
+  const wantsAll = useRef(false);
+  wantsAll.current ||= text.trim() !== '';
+  const names = useNames(projectId, wantsAll.current);
   const commands = useMemo(
     () => unique(mode === 'all' ? commandsOf(names, path, projectId) : switchesOf(names, projectId)),
     [names, path, projectId, mode, theme.value],
@@ -142,7 +155,33 @@ function useFound(mode: PaletteMode, text: string): { found: Command[]; total: n
     return ranked([...ofThings, ...commands], text);
   }, [commands, text]);
   const reading = names.isComplete ? '' : `${names.named.length.toLocaleString('en')} names read so far.`;
-  return { found: all.slice(0, SHOWN_MAX), total: all.length, state: names.error?.message ?? reading };
+  return {
+    ...{ found: all.slice(0, SHOWN_MAX), total: all.length, state: names.error?.message ?? reading },
+    // What cannot be read is waited for by nobody.
+    ...{ isReady: names.isReady || names.error !== null, isComplete: names.isComplete || names.error !== null },
+  };
+}
+
+interface Entering extends Pick<Names, 'isReady' | 'isComplete'> {
+  isEntered: boolean;
+  best: Command | undefined;
+  choose(command: Command): void;
+}
+
+/**
+ * Enter means what is typed, not what happens to be read and drawn by then: the same keys lead to the same place. It
+ * waits for the names of the project, and for the others where those have nothing.
+ * @returns takes it down that Enter was pressed, or that something else was done since
+ */
+function useEnter({ isEntered, best, isReady, isComplete, choose }: Entering): (isEntered: boolean) => void {
+  // A new object for each press.
+  const [entered, setEntered] = useState(isEntered ? {} : null);
+  useLayoutEffect(() => {
+    if (!entered || !isReady || !(best || isComplete)) return;
+    setEntered(null);
+    if (best) choose(best);
+  }, [entered, best, isReady, isComplete]);
+  return (isPressed) => setEntered(isPressed ? {} : null);
 }
 
 const unique = (commands: readonly Command[]): Command[] =>

@@ -1,8 +1,8 @@
 // Everything that the palette finds and does: pages, things, what an application can be told, and the page itself.
-import { request } from '../api/client';
+import { ApiError, request } from '../api/client';
 import { openKeys } from '../keyboard';
 import { leaveBy } from '../parts/unsaved';
-import { applicationSections, DEPLOY, RESTART, START } from '../pages/application/frame';
+import { applicationSections, DEPLOY, deployFilesHref, RESTART, START } from '../pages/application/frame';
 import { databaseSections } from '../pages/database/frame';
 import { subject, type Tab } from '../place';
 import { projectGroups } from '../project_pages';
@@ -128,8 +128,14 @@ function orders(id: string, name: string, isShown: boolean): Command[] {
   });
   return [
     order('Deploy', 'deploy', async () => {
-      const { createDeployment } = await request(DEPLOY, { id, input: {} });
-      navigate(`${to}/deployments/${createDeployment.id}`);
+      try {
+        const { createDeployment } = await request(DEPLOY, { id, input: {} });
+        navigate(`${to}/deployments/${createDeployment.id}`);
+      } catch (error) {
+        // What was sent by hand has to be chosen.
+        if (!isOfField(error, 'source_upload_id')) throw error;
+        navigate(deployFilesHref(id));
+      }
     }),
     order('Restart', 'restart', async () => {
       await request(RESTART, { id });
@@ -141,6 +147,9 @@ function orders(id: string, name: string, isShown: boolean): Command[] {
     }),
   ];
 }
+
+const isOfField = (error: unknown, field: string): boolean =>
+  error instanceof ApiError && error.errors.some((one) => one.field === field);
 
 const partCommand = ({ icon, word, name, application, href }: Part): Command => ({
   id: `${word} ${application.id} ${name}`,

@@ -1,5 +1,5 @@
 // Names of everything that the projects of the person have, read page by page while the palette is open.
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import { request, type ApiError } from '../api/client';
 import type { Query } from '../api/graphql';
 import { asApiError } from '../api/use_query';
@@ -48,39 +48,53 @@ export interface Part {
 export interface Names {
   named: readonly Named[];
   parts: readonly Part[];
+  /** Those of the first project have been read. */
+  isReady: boolean;
+  /** All that is wanted has been read. */
   isComplete: boolean;
   error: ApiError | null;
 }
 
-const NOTHING: Names = { named: [], parts: [], isComplete: false, error: null };
+const NOTHING: Names = { named: [], parts: [], isReady: false, isComplete: false, error: null };
 
 /**
  * The names of the projects, first those of one. Filters of the API are exact: it cannot look for a part of a name.
- * @param wantsAll false reads only those of the first project, and no variables
+ * @param wantsAll false reads only those of the first project, and no variables; what was read stays when it turns true
  */
 export function useNames(first: string, wantsAll: boolean): Names {
   const [names, setNames] = useState<Names>(NOTHING);
-  useEffect(() => {
+  const read = (work: (add: Add, signal: AbortSignal) => Promise<void>, done: Partial<Names>): (() => void) => {
     const stop = new AbortController();
     const add = ({ named = [], parts = [] }: Partial<Names>): void =>
       setNames((before) => ({ ...before, named: [...before.named, ...named], parts: [...before.parts, ...parts] }));
-    setNames(NOTHING);
-    readAll(first, wantsAll, add, stop.signal).then(
-      () => stop.signal.aborted || setNames((before) => ({ ...before, isComplete: true })),
+    work(add, stop.signal).then(
+      () => stop.signal.aborted || setNames((before) => ({ ...before, ...done })),
       (problem: unknown) => stop.signal.aborted || setNames((before) => ({ ...before, error: asApiError(problem) })),
     );
     return () => stop.abort();
-  }, [first, wantsAll]);
-  return names;
+  };
+  useEffect(() => {
+    setNames(NOTHING);
+    return read((add, signal) => readOwn(first, add, signal), { isReady: true });
+  }, [first]);
+  const { isReady } = names;
+  useEffect(() => {
+    if (!isReady || !wantsAll) return undefined;
+    return read((add, signal) => readOthers(first, add, signal), { isComplete: true });
+  }, [first, isReady, wantsAll]);
+  return useMemo(() => (wantsAll ? names : { ...names, isComplete: isReady }), [names, wantsAll]);
 }
 
 type Add = (more: Partial<Names>) => void;
 
-async function readAll(first: string, wantsAll: boolean, add: Add, signal: AbortSignal): Promise<void> {
-  const own = projects.peek().filter(({ id }) => id === first);
-  await Promise.all(own.map((project) => readNames(project, add, signal)));
-  if (!wantsAll) return;
-  await Promise.all(own.map((project) => readParts(project, add, signal)));
+const ownOf = (first: string): readonly Project[] => projects.peek().filter(({ id }) => id === first);
+
+async function readOwn(first: string, add: Add, signal: AbortSignal): Promise<void> {
+  await Promise.all(ownOf(first).map((project) => readNames(project, add, signal)));
+}
+
+async function readOthers(first: string, add: Add, signal: AbortSignal): Promise<void> {
+  await Promise.all(ownOf(first).map((project) => readParts(project, add, signal)));
   // One after the other: an account with a hundred projects is no reason for a hundred requests at once.
   for (const project of projects.peek()) if (project.id !== first) await readNames(project, add, signal);
 }

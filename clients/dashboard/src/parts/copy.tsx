@@ -12,7 +12,15 @@ export function Copyable({ text, label, shown = text }: { text: string; label: s
   );
 }
 
-export function CopyButton({ text, label }: { text: string; label: string }) {
+interface CopyButtonProps {
+  text: string;
+  /** What is copied. */
+  label: string;
+  /** Where nothing beside the button says what it copies. */
+  shown?: string;
+}
+
+export function CopyButton({ text, label, shown = 'Copy' }: CopyButtonProps) {
   const [state, setState] = useState<'idle' | 'copied' | 'failed'>('idle');
   const copy = async (): Promise<void> => {
     try {
@@ -24,9 +32,11 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
     }
     setTimeout(() => setState('idle'), 2_000);
   };
-  const words = { idle: 'Copy', copied: 'Copied', failed: 'Press Ctrl+C' };
+  const words = { idle: shown, copied: 'Copied', failed: 'Press Ctrl+C' };
+  // What is seen is part of what is read out (WCAG 2.5.3).
+  const named = { idle: 'Copy', copied: words.copied, failed: `${words.failed} to copy` };
   return (
-    <button type="button" class="quiet small copy" aria-label={`Copy ${label}`} onClick={() => void copy()}>
+    <button type="button" class="quiet small copy" aria-label={`${named[state]} ${label}`} onClick={() => void copy()}>
       <span aria-live="polite">{words[state]}</span>
     </button>
   );

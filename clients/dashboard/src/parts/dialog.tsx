@@ -6,6 +6,8 @@ import { Problem } from './form';
 import { showNotice } from './notices';
 import { leaveBy } from './unsaved';
 
+const FOCUSABLE = 'input:enabled, select:enabled, textarea:enabled, button:enabled, a[href]';
+
 interface DialogProps {
   title: string;
   children: ComponentChildren;
@@ -21,6 +23,9 @@ export function Dialog({ title, children, onClose }: DialogProps) {
     const dialog = element.current;
     const opener = document.activeElement;
     dialog?.showModal();
+    // The button that closes it stands first, and is not what anybody has come for.
+    if (document.activeElement?.matches('dialog header button'))
+      dialog?.querySelector<HTMLElement>(`article > :not(header) :is(${FOCUSABLE}), h2`)?.focus();
     return () => {
       isShown.current = false;
       dialog?.close();
@@ -46,7 +51,9 @@ export function Dialog({ title, children, onClose }: DialogProps) {
     <dialog ref={element} aria-labelledby={id} onClose={close} onCancel={onCancel} onKeyDown={onKeyDown}>
       <article>
         <header>
-          <h2 id={id}>{title}</h2>
+          <h2 id={id} tabIndex={-1}>
+            {title}
+          </h2>
           <button type="button" class="quiet small" aria-label="Close" onClick={ask}>
             ×
           </button>

@@ -1,6 +1,7 @@
 // Takes a folder or an archive, dropped or chosen, and says what of it will be sent.
 import { useRef, useState } from 'preact/hooks';
 import { ChoiceProblem, chosenOf, droppedOf, type Chosen } from '../source/files';
+import type { SourceFile } from '../source/tar';
 
 interface DropProps {
   chosen: Chosen | null;
@@ -93,31 +94,43 @@ function Contents({ chosen, useSecrets }: { chosen: Chosen; useSecrets: DropProp
         <strong>{chosen.name}</strong> is sent as it is: also what is secret in it.
       </p>
     );
-  const { name, files, secrets, ignored } = chosen;
+  const { name, files, secrets, leftOut } = chosen;
   return (
     <>
       <p>
-        <strong>{name}</strong>: {filesText(files.length)}.{' '}
-        {ignored > 0 && `${filesText(ignored)} left out, by .gitignore or because the build makes them anew.`}
+        <strong>{name}</strong>: {filesText(files.length)}. {leftOut.count > 0 && leftOutText(leftOut)}
       </p>
       {secrets.map((secret) => (
         <p key={secret.name} class="drop-secret">
           <code>{secret.name}</code> is not sent: it has secrets.{' '}
-          {useSecrets ? (
-            <button
-              type="button"
-              class="quiet small"
-              onClick={() => void secret.file.text().then((text) => useSecrets(text))}
-            >
-              Add its variables<span class="off-screen"> of {secret.name}</span>
-            </button>
-          ) : (
-            'Set its variables on the page Environment.'
-          )}
+          {useSecrets ? <AddSecrets secret={secret} add={useSecrets} /> : 'Set its variables on the page Environment.'}
         </p>
       ))}
     </>
   );
+}
+
+/** Takes the variables over, and says so: their rows are further down. */
+function AddSecrets({ secret: { name, file }, add }: { secret: SourceFile; add(text: string): void }) {
+  const [isAdded, setAdded] = useState(false);
+  const take = async (): Promise<void> => {
+    add(await file.text());
+    setAdded(true);
+  };
+  return (
+    <>
+      <button type="button" class="quiet small" onClick={() => void take()}>
+        Add its variables<span class="off-screen"> of {name}</span>
+      </button>
+      {isAdded && <span class="faint"> Added below.</span>}
+    </>
+  );
+}
+
+/** Such as `3 files left out, by .gitignore and .dockerignore, or because the build makes them anew.` */
+function leftOutText({ count, by }: { count: number; by: readonly string[] }): string {
+  const files = by.length ? `, by ${new Intl.ListFormat('en-GB').format(by)}, or` : '';
+  return `${filesText(count)} left out${files} because the build makes them anew.`;
 }
 
 const filesText = (count: number): string => `${count.toLocaleString('en')} ${count === 1 ? 'file' : 'files'}`;

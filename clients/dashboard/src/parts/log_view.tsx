@@ -1,5 +1,6 @@
 // A log of any length: only the lines on the screen are in the document.
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { IS_NARROW } from './log_wrap';
 
 export interface LogLine {
   timestamp: string;
@@ -64,7 +65,7 @@ interface LogViewProps {
 }
 
 /** Where lines are broken their heights differ, so that those off the screen are in the document too. */
-const WRAPPED_MAX = 5_000;
+const WRAPPED_MAX = IS_NARROW ? 1_000 : 5_000;
 
 export function LogView({ label, lines, version, empty, wraps = false, isPicked, addressOf, onTop }: LogViewProps) {
   const box = useRef<HTMLDivElement>(null);
@@ -143,6 +144,8 @@ function Wrapped({ lines, ...looks }: LineLooks) {
   );
 }
 
+const DAY = new Intl.DateTimeFormat('en-GB', { day: '2-digit', month: 'short' });
+
 function Line({ line, isPicked, addressOf }: Omit<LineLooks, 'lines'> & { line: LogLine }) {
   const time = <time dateTime={line.timestamp}>{clock(line.timestamp)}</time>;
   return (
@@ -160,11 +163,13 @@ function Line({ line, isPicked, addressOf }: Omit<LineLooks, 'lines'> & { line: 
   );
 }
 
+/** With its day, unless that is today: of yesterday's lines the clock alone says the wrong thing. */
 function clock(timestamp: string): string {
   const time = new Date(timestamp);
+  const day = time.toDateString() === new Date().toDateString() ? '' : `${DAY.format(time)} `;
   const pad = (value: number, digits = 2): string => String(value).padStart(digits, '0');
   const parts = [time.getHours(), time.getMinutes(), time.getSeconds()].map((part) => pad(part));
-  return `${parts.join(':')}.${pad(time.getMilliseconds(), 3)}`;
+  return `${day}${parts.join(':')}.${pad(time.getMilliseconds(), 3)}`;
 }
 
 /** Without the colours and movements that programs write for terminals (ECMA-48). */

@@ -41,8 +41,11 @@ export function fullTime(time: string): string {
 export function agoText(time: string, now = Date.now()): string {
   const seconds = (Date.parse(time) - now) / 1_000;
   const unit = UNITS.find(([, length]) => Math.abs(seconds) >= length);
-  return unit ? relative.format(Math.trunc(seconds / unit[1]), unit[0]) : 'just now';
+  return unit ? relative.format(wholeOf(seconds / unit[1]), unit[0]) : 'just now';
 }
+
+/** What is to come in 6 days and 23 hours, comes in 7 days. */
+const wholeOf = (count: number): number => (count > 0 ? Math.round(count) : Math.trunc(count));
 
 /** `1 min 12 s` between two times. */
 export function durationText(from: string | null, to: string | null): string {

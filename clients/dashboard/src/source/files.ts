@@ -1,17 +1,28 @@
-// Which files of a dropped folder are sent: all but those that .gitignore leaves out, and no secrets of this computer.
+// Which files of a dropped folder are sent: as `svc up` sends those of one without Git, and no secrets of this computer.
 import ignore, { type Ignore } from 'ignore';
+import { DockerPatternError, parseDockerRules } from '../../../../core/protocols/docker_rules';
+import {
+  DOCKER_READS,
+  DOCKER_RULES,
+  foldersOf,
+  NEVER_SENT,
+  SECRET_FILES,
+  verdictOf,
+} from '../../../../core/protocols/source_rules';
 import type { SourceFile } from './tar';
 
-/** What the server has no use for, or makes itself. */
-const NEVER = /(?:^|\/)(?:\.git|\.svc|\.hg|\.svn|node_modules|\.DS_Store)(?:\/|$)/;
-/** Settings of this computer. What is an example is no secret. */
-const SECRETS = /(?:^|\/)\.env(?:\.(?!example$|sample$|template$|dist$)[^/]*)?$/;
 const ARCHIVE = /\.(?:zip|tgz|tar\.gz)$/i;
 
 /** What a person has chosen: an archive as it is, or the files of a folder. */
 export type Chosen =
   | { kind: 'archive'; name: string; file: File }
-  | { kind: 'folder'; name: string; files: SourceFile[]; secrets: SourceFile[]; ignored: number };
+  | { kind: 'folder'; name: string; files: SourceFile[]; secrets: SourceFile[]; leftOut: LeftOut };
+
+interface LeftOut {
+  count: number;
+  /** Files with patterns that the folder has. */
+  by: string[];
+}
 
 /** A sentence for the person. */
 export class ChoiceProblem extends Error {}
@@ -34,7 +45,7 @@ export async function droppedOf({ items }: DataTransfer): Promise<Chosen> {
 
 async function walk(entry: FileSystemEntry, found: SourceFile[]): Promise<void> {
   const name = entry.fullPath.replace(/^\//, '');
-  if (NEVER.test(name)) return;
+  if (NEVER_SENT.test(name)) return;
   if (entry.isFile) {
     const file = await new Promise<File>((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject));
     found.push({ name, file });
@@ -54,35 +65,59 @@ async function choose(found: readonly SourceFile[]): Promise<Chosen> {
   if (!only?.name.includes('/') || found.some(({ name }) => !name.startsWith(`${folder}/`)))
     throw new ChoiceProblem('Choose one folder, or one archive: .zip, .tar.gz or .tgz.');
   const files = found.map(({ name, file }) => ({ name: name.slice(folder.length + 1), file }));
-  const isIgnored = await rulesOf(files);
-  const kept = files.filter(({ name }) => !NEVER.test(name));
-  const secrets = kept.filter(({ name }) => SECRETS.test(name));
-  const sent = kept.filter(({ name }) => !SECRETS.test(name) && !isIgnored(name));
+  const { by, isOut } = await rulesOf(files);
+  const kept = files.filter(({ name }) => !NEVER_SENT.test(name));
+  const secrets = kept.filter(({ name }) => SECRET_FILES.test(name));
+  const sent = kept.filter(({ name }) => !SECRET_FILES.test(name) && !isOut(name));
   if (!sent.length) throw new ChoiceProblem(`The folder ${folder} has no files to deploy.`);
   sent.sort((a, b) => (a.name < b.name ? -1 : 1));
-  return { kind: 'folder', name: folder, files: sent, secrets, ignored: found.length - sent.length - secrets.length };
+  const leftOut = { count: found.length - sent.length - secrets.length, by };
+  return { kind: 'folder', name: folder, files: sent, secrets, leftOut };
 }
 
-/** As Git: the deepest .gitignore with a rule decides, and what is in a folder that is left out is left out. */
-async function rulesOf(files: readonly SourceFile[]): Promise<(name: string) => boolean> {
-  const rules = new Map<string, Ignore>();
-  for (const { name, file } of files) {
-    if (!/(?:^|\/)\.gitignore$/.test(name)) continue;
-    rules.set(name.slice(0, -'.gitignore'.length), ignore({ ignorecase: false }).add(await file.text()));
-  }
-  const isOut = (name: string): boolean => {
-    let verdict = false;
-    for (const base of ['', ...foldersOf(name)]) {
-      if (base === name) break;
-      const { ignored, unignored } = rules.get(base)?.test(name.slice(base.length)) ?? {};
-      if (ignored || unignored) verdict = ignored === true;
+interface Rules {
+  by: string[];
+  isOut(name: string): boolean;
+}
+
+/** .svcignore may also take back what .gitignore leaves out, and .dockerignore neither. */
+async function rulesOf(files: readonly SourceFile[]): Promise<Rules> {
+  const [git, own] = [await patternsOf(files, '.gitignore'), await patternsOf(files, '.svcignore')];
+  const docker = await dockerRulesOf(files);
+  const isOutByName = (name: string): boolean => {
+    let isTakenBack = false;
+    for (const one of [...foldersOf(name), name]) {
+      const mine = verdictOf(one, (base) => own.get(base));
+      const verdict = mine ?? (isTakenBack ? 'in' : verdictOf(one, (base) => git.get(base)));
+      if (verdict === 'out') return true;
+      isTakenBack ||= mine === 'in';
     }
-    return verdict;
+    return false;
   };
-  return (name) => [...foldersOf(name), name].some(isOut);
+  const by = [git.size && '.gitignore', docker?.file, own.size && '.svcignore'].filter(
+    (one) => typeof one === 'string',
+  );
+  return { by, isOut: (name) => isOutByName(name) || docker?.leavesOut(name) === true };
 }
 
-/** `a/`, `a/b/` of `a/b/c`. */
-function foldersOf(name: string): string[] {
-  return [...name.matchAll(/\//g)].map(({ index }) => name.slice(0, index + 1));
+/** Of each folder that has a file of this name; that of the top is the empty one. */
+async function patternsOf(files: readonly SourceFile[], named: string): Promise<Map<string, Ignore>> {
+  const found = new Map<string, Ignore>();
+  for (const { name, file } of files) {
+    if (name !== named && !name.endsWith(`/${named}`)) continue;
+    found.set(name.slice(0, -named.length), ignore({ ignorecase: false }).add(await file.text()));
+  }
+  return found;
+}
+
+/** @throws ChoiceProblem */
+async function dockerRulesOf(files: readonly SourceFile[]) {
+  const given = DOCKER_RULES.flatMap((one) => files.find(({ name }) => name === one) ?? [])[0];
+  if (!given) return undefined;
+  try {
+    const matches = parseDockerRules(await given.file.text(), given.name);
+    return { file: given.name, leavesOut: (name: string) => matches(name) && !DOCKER_READS.test(name) };
+  } catch (error) {
+    throw error instanceof DockerPatternError ? new ChoiceProblem(error.message) : error;
+  }
 }

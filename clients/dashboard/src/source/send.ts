@@ -1,6 +1,7 @@
 // Sends a folder or an archive as the source of a deployment.
 import { ApiError, request, UNREACHABLE } from '../api/client';
 import { graphql } from '../api/graphql';
+import { bytesText } from '../parts/time';
 import { packFiles } from './tar';
 import type { Chosen } from './files';
 
@@ -23,7 +24,7 @@ export async function sendSource(id: string, chosen: Chosen, progress: (text: st
     throw new ApiError(
       'page_error',
       0,
-      `The archive has ${megabytes(archive.size)}, at most ${megabytes(upload.bytes_max)} are taken.`,
+      `The archive has ${bytesText(archive.size)}, at most ${bytesText(upload.bytes_max)} are taken.`,
     );
   // The address names the platform as the world sees it. This page may have come from another address of it.
   const { pathname, search } = new URL(upload.upload_url ?? '', location.href);
@@ -41,7 +42,7 @@ function put(address: string, archive: Blob, progress: (text: string) => void): 
     const sent = new XMLHttpRequest();
     sent.open('PUT', address);
     sent.upload.addEventListener('progress', ({ loaded }) =>
-      progress(`Sending ${megabytes(archive.size)}: ${Math.floor((100 * loaded) / archive.size)} %`),
+      progress(`Sending ${bytesText(archive.size)}: ${Math.floor((100 * loaded) / archive.size)} %`),
     );
     sent.upload.addEventListener('load', () => progress('The server checks the archive …'));
     sent.addEventListener('error', () => reject(new ApiError('unreachable', 0, UNREACHABLE)));
@@ -58,5 +59,3 @@ function refusalOf({ status, responseText }: XMLHttpRequest): ApiError {
     return new ApiError('internal_error', status, `The server refused the archive (HTTP status ${status}).`);
   }
 }
-
-const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;

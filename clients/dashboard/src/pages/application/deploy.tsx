@@ -42,10 +42,37 @@ function inputOf({ branch, commit_sha, image, source }: Earlier): Input {
   return source?.type === 'git' ? { branch, commit_sha } : {};
 }
 
-export function DeployAgain({ application, deployment }: { application: ApplicationData; deployment: Earlier }) {
-  const again = useAction((clear_cache: boolean) =>
+interface AgainProps {
+  application: ApplicationData;
+  deployment: Earlier;
+}
+
+const useAgain = ({ application, deployment }: AgainProps): Action<boolean> =>
+  useAction((clear_cache: boolean) =>
     deploy(application.id, { ...inputOf(deployment), ...(clear_cache && { clear_cache }) }),
   );
+
+/** What has failed, once more, where what it lacked has just been set. */
+export function TryAgain(props: AgainProps & { deployment: { number: number } }) {
+  const again = useAgain(props);
+  return (
+    <>
+      <button
+        type="button"
+        class="small"
+        aria-busy={again.isRunning || undefined}
+        onClick={() => void again.run(false)}
+      >
+        Deploy #{props.deployment.number} again
+      </button>
+      <Problem error={again.error} />
+    </>
+  );
+}
+
+export function DeployAgain(props: AgainProps) {
+  const { deployment } = props;
+  const again = useAgain(props);
   const isBuilt = deployment.source?.type !== 'image';
   const busy = again.isRunning ? true : undefined;
   return (
@@ -63,14 +90,16 @@ export function DeployAgain({ application, deployment }: { application: Applicat
   );
 }
 
+/** `source`: the repository, the image, or the files that were sent last. */
 type From = 'source' | 'files';
 
 const EMPTY = { branch: '', commit_sha: '', image: '' };
 type Texts = typeof EMPTY;
 
 export function DeployDialog({ application, onClose }: { application: ApplicationData; onClose(): void }) {
-  const { id, source } = application;
+  const { id, source, latest_deployment: last } = application;
   const type = source?.type ?? 'upload';
+  const again = type === 'upload' && last?.source?.type === 'upload' ? last : null;
   const [from, setFrom] = useState<From>(type === 'upload' ? 'files' : 'source');
   const [chosen, setChosen] = useState<Chosen | null>(null);
   const [clears, setClears] = useState(false);
@@ -84,13 +113,14 @@ export function DeployDialog({ application, onClose }: { application: Applicatio
       const source_upload_id = await sendSource(id, chosen, setProgress).finally(() => setProgress(''));
       return deploy(id, { source_upload_id, ...cache });
     }
+    if (again) return deploy(id, { ...inputOf(again), ...cache });
     if (type === 'image') return deploy(id, image ? { image } : {});
     return deploy(id, { ...(branch && { branch }), ...(commit_sha && { commit_sha }), ...cache });
   });
   return (
     <Dialog title={`Deploy ${application.name}`} onClose={onClose}>
       <Form action={action}>
-        {type !== 'upload' && <FromChoice type={type} from={from} choose={setFrom} />}
+        {(type !== 'upload' || again) && <FromChoice {...{ type, again, from }} choose={setFrom} />}
         {from === 'files' && <DropSource chosen={chosen} choose={setChosen} />}
         {from === 'source' && <SourceFields {...{ fields, action }} source={source} />}
         {(from === 'files' || type !== 'image') && (
@@ -145,9 +175,16 @@ function SourceFields({ source, fields, action }: SourceFieldsProps) {
 
 const SOURCE_NAMES: Record<string, string> = { git: 'The Git repository', image: 'The image', preset: 'The preset' };
 
-function FromChoice({ type, from, choose }: { type: string; from: From; choose(from: From): void }) {
+interface FromChoiceProps {
+  type: string;
+  again: { number: number } | null;
+  from: From;
+  choose(from: From): void;
+}
+
+function FromChoice({ type, again, from, choose }: FromChoiceProps) {
   const options: [From, string][] = [
-    ['source', SOURCE_NAMES[type] ?? 'The source'],
+    ['source', again ? `The files of #${again.number}` : (SOURCE_NAMES[type] ?? 'The source')],
     ['files', 'A folder or an archive'],
   ];
   return (

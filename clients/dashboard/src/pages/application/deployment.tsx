@@ -7,7 +7,9 @@ import { useMoving } from '../../api/use_moving';
 import { useAction, useQuery } from '../../api/use_query';
 import { Problem } from '../../parts/form';
 import { LogLines, LogView } from '../../parts/log_view';
+import { useWrapping, WrapSwitch } from '../../parts/log_wrap';
 import { Facts, Section, Waiting } from '../../parts/page';
+import { ResourceLink } from '../../parts/resource_name';
 import { isUnsettled, Status, StatusReason } from '../../parts/status';
 import { Ago, durationText } from '../../parts/time';
 import { DeployAgain } from './deploy';
@@ -20,6 +22,7 @@ const DEPLOYMENT = graphql(
       getDeployment(id: $id, deployment_id: $deployment_id) {
         ...DeploymentFields
         commit_author
+        source_deployment_id
         clear_cache
         preview_id
         steps {
@@ -96,6 +99,9 @@ function One({ shown, deploymentId }: { shown: Shown; deploymentId: string }) {
           ['What', whatOf(deployment)],
           ...(deployment.commit_author ? ([['Author', deployment.commit_author]] as const) : []),
           ['Trigger', deployment.trigger.replace('_', ' ')],
+          ...(deployment.source_deployment_id
+            ? ([['Returns to', <ReturnsTo key="to" shown={shown} id={deployment.source_deployment_id} />]] as const)
+            : []),
           ['Started by', deployment.created_by.name],
           ['Created', <Ago time={deployment.created_at} />],
           ...(deployment.clear_cache ? ([['Build cache', 'cleared']] as const) : []),
@@ -106,6 +112,10 @@ function One({ shown, deploymentId }: { shown: Shown; deploymentId: string }) {
     </Section>
   );
 }
+
+const ReturnsTo = ({ shown, id }: { shown: Shown; id: string }) => (
+  <ResourceLink projectId={shown.application.project_id} id={id} kind="deployment" />
+);
 
 interface ActionsProps {
   shown: Shown;
@@ -122,11 +132,6 @@ function Actions({ shown, deployment, isMoving, cancel }: ActionsProps) {
         <button type="button" class="quiet" onClick={cancel}>
           Cancel
         </button>
-      )}
-      {deployment.status === 'active' && application.url && (
-        <a role="button" href={application.url} target="_blank" rel="noreferrer">
-          Open the application
-        </a>
       )}
       {mayChange && <Rollback deployment={deployment} shown={shown} />}
       {/* Of a preview, its branch deploys again. */}
@@ -195,6 +200,7 @@ function secondsText(from: string, to: string | null): string {
 function BuildLog({ id, deploymentId, isOver }: { id: string; deploymentId: string; isOver: boolean }) {
   const lines = useRef(new LogLines()).current;
   const [version, setVersion] = useState(0);
+  const { wraps, wrap } = useWrapping();
   const state = useStream(LOG, { id, deployment_id: deploymentId }, (rows) => {
     lines.append(rows.map(({ step, ...line }) => ({ ...line, origin: step })));
     setVersion((before) => before + 1);
@@ -204,8 +210,11 @@ function BuildLog({ id, deploymentId, isOver }: { id: string; deploymentId: stri
       <header class="log-head">
         <h3>Log</h3>
         {isOver ? <span class="faint">The deployment has finished.</span> : <Status value={state} />}
+        <div class="log-tools">
+          <WrapSwitch {...{ wraps, wrap }} />
+        </div>
       </header>
-      <LogView label="Log of the deployment" lines={lines} version={version} empty="No lines yet." />
+      <LogView label="Log of the deployment" {...{ lines, version, wraps }} empty="No lines yet." />
     </>
   );
 }

@@ -8,8 +8,8 @@ import { Confirm } from '../../parts/dialog';
 import { Empty, Section, Table, Waiting } from '../../parts/page';
 import { Paging } from '../../parts/paging';
 import { isUnsettled, Status } from '../../parts/status';
-import { Ago, durationText } from '../../parts/time';
-import { navigate } from '../../router';
+import { Ago, bytesText, durationText } from '../../parts/time';
+import { address, navigate, setQuery } from '../../router';
 import { Clip } from '../../parts/table';
 import { DeployDialog } from './deploy';
 import { ApplicationFrame, type Shown } from './frame';
@@ -73,12 +73,12 @@ export function Deployments({ id }: { id: string }) {
 function List({ shown }: { shown: Shown }) {
   const { id } = shown.application;
   const [cursor, setCursor] = useState<string | null>(null);
-  const [asks, setAsks] = useState(false);
+  const asks = address.value.query.has('deploy');
   const { data, error, reload } = useQuery(DEPLOYMENTS, { id, cursor });
   const list = data?.listDeployments;
   useMoving(Boolean(list?.data.some(({ status }) => isUnsettled(status))), reload);
   const actions = shown.mayChange && (
-    <button type="button" class="quiet" onClick={() => setAsks(true)}>
+    <button type="button" class="quiet" onClick={() => setQuery({ deploy: 'files' })}>
       Deploy something else …
     </button>
   );
@@ -98,7 +98,9 @@ function List({ shown }: { shown: Shown }) {
         </Table>
       )}
       {list && <Paging cursor={cursor} next={list.next_cursor} go={setCursor} />}
-      {asks && <DeployDialog application={shown.application} onClose={() => setAsks(false)} />}
+      {asks && shown.mayChange && (
+        <DeployDialog application={shown.application} onClose={() => setQuery({ deploy: '' })} />
+      )}
     </Section>
   );
 }
@@ -158,7 +160,7 @@ export function Rollback({ deployment, shown }: { deployment: Deployed; shown: S
 /** Such as `main @ 3f2a1bc: Show prices with tax`. */
 export function whatOf({ branch, commit_sha, commit_message, image, source }: Omit<Listed, keyof Deployed>): string {
   if (image) return image;
-  if (source?.type === 'upload') return `Upload${source.bytes ? `, ${(source.bytes / 1e6).toFixed(1)} MB` : ''}`;
+  if (source?.type === 'upload') return `Upload${source.bytes ? `, ${bytesText(source.bytes)}` : ''}`;
   const commit = [branch, commit_sha?.slice(0, 7)].filter(Boolean).join(' @ ');
   return [commit, commit_message].filter(Boolean).join(': ') || (source?.type ?? '–');
 }

@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import { request } from '../../api/client';
 import { graphql, type ResultOf } from '../../api/graphql';
+import { useMoving } from '../../api/use_moving';
 import { useAction, useQuery } from '../../api/use_query';
 import { Confirm } from '../../parts/dialog';
 import { CopyButton } from '../../parts/copy';
@@ -71,6 +72,8 @@ function List({ shown }: { shown: Shown }) {
   const { id, default_hostname } = shown.application;
   const { data, error, reload } = useQuery(DOMAINS, { id });
   const list = data?.listApplicationDomains.data;
+  // The first check comes by itself, and a certificate after the records.
+  useMoving(Boolean(list?.some(isMoving)), reload);
   return (
     <>
       {shown.mayChange && <Add id={id} reload={reload} />}
@@ -87,6 +90,9 @@ function List({ shown }: { shown: Shown }) {
     </>
   );
 }
+
+const isMoving = ({ status, last_checked_at, certificate }: Domain): boolean =>
+  last_checked_at === null || (status === 'active' && certificate.status === 'pending');
 
 function Add({ id, reload }: { id: string; reload(): Promise<void> }) {
   const [hostname, setHostname] = useState('');
@@ -149,7 +155,13 @@ function One({ id, domain, mayChange, reload }: OneProps) {
       <p>
         <Status value={domain.status} /> <span class="faint">·</span> certificate{' '}
         <StatusReason value={domain.certificate.status} reason={domain.certificate.error}>
-          checked <Ago time={domain.last_checked_at} />
+          {domain.last_checked_at ? (
+            <>
+              checked <Ago time={domain.last_checked_at} />
+            </>
+          ) : (
+            'not checked yet'
+          )}
         </StatusReason>
       </p>
       {domain.status_reason && <p class="notice">{domain.status_reason}</p>}
@@ -184,15 +196,17 @@ function Records({ domain }: { domain: Domain }) {
             <Cell text={record.value} label={`value of the ${record.purpose} record`} />
           </td>
           <td>
-            <StatusReason
-              value={record.status}
-              reason={record.status === 'failed' ? foundText(record.observed_values) : null}
-            />
+            <StatusReason value={record.status} reason={reasonOf(record, domain.last_checked_at !== null)} />
           </td>
         </tr>
       ))}
     </Table>
   );
+}
+
+function reasonOf({ status, observed_values }: Domain['dns_instructions'][number], isChecked: boolean): string | null {
+  if (status === 'failed') return foundText(observed_values);
+  return status === 'pending' && isChecked ? 'not found' : null;
 }
 
 function Cell({ text, label }: { text: string; label: string }) {

@@ -1,4 +1,5 @@
 // The environment of an application: edited as a whole, compared before it is saved.
+import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { request, type ApiError } from '../../api/client';
 import { graphql } from '../../api/graphql';
@@ -9,6 +10,7 @@ import { Empty, Waiting } from '../../parts/page';
 import { useUnsaved } from '../../parts/unsaved';
 import { DatabasesOfApplication } from '../attachments/list';
 import { PendingVariables } from '../attachments/pending';
+import { TryAgain } from './deploy';
 import { ApplicationFrame, type Shown } from './frame';
 import {
   changesOf,
@@ -106,7 +108,7 @@ interface EditorProps {
 }
 
 function Editor({ shown, stored, setStored }: EditorProps) {
-  const { id, status } = shown.application;
+  const { id, status, latest_deployment: last } = shown.application;
   const [drafts, setDrafts] = useState<Draft[]>(() => stored.map(draftOf));
   const [isReviewing, setReviewing] = useState(false);
   const [conflicts, setConflicts] = useState<Conflict[]>([]);
@@ -140,7 +142,10 @@ function Editor({ shown, stored, setStored }: EditorProps) {
   };
   return (
     <>
-      <Saved text={saved} />
+      <Saved text={saved}>
+        {/* Whatever failed for want of a variable is tried again from here. */}
+        {saved && last?.status === 'failed' && <TryAgain application={shown.application} deployment={last} />}
+      </Saved>
       <PendingVariables shown={shown} version={stored} />
       <ConflictList conflicts={conflicts} settle={settle} />
       {drafts.length === 0 && <NoVariables application={id} />}
@@ -189,11 +194,12 @@ function withManaged(drafts: readonly Draft[], now: readonly Variable[]): Draft[
   return [...own, ...managed].sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
-function Saved({ text }: { text: string }) {
+function Saved({ text, children }: { text: string; children: ComponentChildren }) {
   return (
-    <p aria-live="polite" class={text ? 'notice good' : 'off-screen'}>
-      {text}
-    </p>
+    <div aria-live="polite" class={text ? 'notice good saved' : 'off-screen'}>
+      <span>{text}</span>
+      {children}
+    </div>
   );
 }
 

@@ -43,6 +43,13 @@ const APPLICATION = graphql(`
         status
         status_reason
         created_at
+        branch
+        commit_sha
+        image
+        source {
+          type
+          source_upload_id
+        }
       }
       processes(limit: 20) {
         id
@@ -123,6 +130,9 @@ export function ApplicationFrame({ id, section, command, children }: FrameProps)
   );
 }
 
+/** Where a folder or an archive is chosen: what has no other source is deployed from nothing else. */
+export const deployFilesHref = (id: string): string => `/applications/${id}/deployments?deploy=files`;
+
 export function applicationSections(id: string): Tab[] {
   const runs = ['Processes', 'Runs', 'Schedules'];
   const pages = ['Overview', 'Deployments', 'Logs', 'Metrics', 'Environment', ...runs, 'Domains', 'Settings'];
@@ -165,7 +175,12 @@ function Actions({ application, mayChange, reload }: Shown) {
           </button>
         </>
       )}
-      {mayChange && application.source && (
+      {mayChange && application.source?.type === 'upload' && (
+        <a role="button" href={deployFilesHref(id)}>
+          Deploy
+        </a>
+      )}
+      {mayChange && application.source && application.source.type !== 'upload' && (
         <button type="button" aria-busy={deploy.isRunning ? true : undefined} onClick={() => void deploy.run()}>
           Deploy
         </button>

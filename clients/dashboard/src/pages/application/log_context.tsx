@@ -3,15 +3,13 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { asApiError } from '../../api/use_query';
 import { CopyButton } from '../../parts/copy';
 import { LogLines, LogView } from '../../parts/log_view';
-import { WrapSwitch } from './log_filters';
+import { WrapSwitch, type Wrapping } from '../../parts/log_wrap';
 import { addressOf, nameOf, readAround } from './log_lines';
 
-interface ContextProps {
+interface ContextProps extends Wrapping {
   id: string;
   /** `<time>_<number>`, as `nameOf` makes it. */
   line: string;
-  wraps: boolean;
-  wrap(yes: boolean): void;
 }
 
 export function LogContext({ id, line, wraps, wrap }: ContextProps) {
@@ -40,7 +38,7 @@ export function LogContext({ id, line, wraps, wrap }: ContextProps) {
           <time dateTime={time}>{Number.isNaN(Date.parse(time)) ? time : new Date(time).toLocaleString('en-GB')}</time>
         </span>
         <div class="log-tools">
-          <CopyButton text={location.href} label="the address of the line" />
+          <CopyButton text={location.href} label="the link to the line" shown="Copy the link" />
           <WrapSwitch {...{ wraps, wrap }} />
           <a role="button" class="quiet small" href={`/applications/${id}/logs?${query}`}>
             Back to the log

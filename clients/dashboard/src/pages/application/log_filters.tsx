@@ -112,16 +112,3 @@ function Choice({ label, name, value, options }: ChoiceProps) {
     </label>
   );
 }
-
-interface WrapProps {
-  wraps: boolean;
-  wrap(yes: boolean): void;
-}
-
-export function WrapSwitch({ wraps, wrap }: WrapProps) {
-  return (
-    <button type="button" class="quiet small" aria-pressed={wraps} onClick={() => wrap(!wraps)}>
-      Wrap lines
-    </button>
-  );
-}

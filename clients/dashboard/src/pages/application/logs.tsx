@@ -6,11 +6,12 @@ import { useStream } from '../../api/follow';
 import { asApiError, useAction } from '../../api/use_query';
 import { Problem } from '../../parts/form';
 import { LogLines, LogView, type LogLine } from '../../parts/log_view';
+import { useWrapping, WrapSwitch, type Wrapping } from '../../parts/log_wrap';
 import { Status } from '../../parts/status';
 import { address } from '../../router';
 import { ApplicationFrame, type ApplicationData } from './frame';
 import { LogContext } from './log_context';
-import { FilterBar, RANGES, WrapSwitch } from './log_filters';
+import { FilterBar, RANGES } from './log_filters';
 import { addressOf, DOWNLOAD_MAX, lineOf, readAll, readLines, type Filters, type Range, type Row } from './log_lines';
 
 const FOLLOW = graphql(`
@@ -52,7 +53,7 @@ export function ApplicationLogs({ id }: { id: string }) {
 
 function Logs({ application }: { application: ApplicationData }) {
   const { query } = address.value;
-  const [wraps, setWraps] = useState(localStorage.getItem(WRAPS) === 'yes');
+  const { wraps, wrap } = useWrapping();
   const line = query.get('line');
   const filters: Filters = {
     search: query.get('search') || null,
@@ -62,10 +63,6 @@ function Logs({ application }: { application: ApplicationData }) {
   };
   const range = query.get('range') ?? '';
   const given: Range = { since: query.get('since'), until: query.get('until') };
-  const wrap = (yes: boolean): void => {
-    setWraps(yes);
-    localStorage.setItem(WRAPS, yes ? 'yes' : 'no');
-  };
   if (line) return <LogContext key={line} id={application.id} line={line} {...{ wraps, wrap }} />;
   return (
     <>
@@ -79,16 +76,11 @@ function Logs({ application }: { application: ApplicationData }) {
   );
 }
 
-/** The choice stays in the browser. */
-const WRAPS = 'wrap-log-lines';
-
-interface TailProps {
+interface TailProps extends Wrapping {
   id: string;
   filters: Filters;
   range: string;
   given: Range;
-  wraps: boolean;
-  wrap(yes: boolean): void;
 }
 
 function Tail({ id, filters, range, given, wraps, wrap }: TailProps) {

@@ -123,6 +123,11 @@ function commitText(last: State['latest_deployment'] | undefined): string | null
   return parts.filter(Boolean).join(' · ') || null;
 }
 
+function sourceText(source: ApplicationData['source']): string | null {
+  if (source?.type === 'upload') return 'Folder or archive, sent by hand';
+  return source ? (source.repository_url ?? source.image ?? source.template ?? source.type) : null;
+}
+
 interface SummaryProps {
   application: ApplicationData;
   last: State['latest_deployment'] | undefined;
@@ -143,10 +148,16 @@ function Summary({ application, last: deployed }: SummaryProps) {
               </a>
             ),
           ],
-          ['Commit', commitText(deployed)],
-          ['Source', source ? (source.repository_url ?? source.image ?? source.template ?? source.type) : null],
-          ...(source?.type === 'git' ? ([['Branch', source.branch ?? 'default branch']] as const) : []),
-          ['Deploys on push', application.auto_deploy_enabled ? 'yes' : 'no'],
+          deployed && !deployed.commit_sha
+            ? ['Deployed by', deployed.created_by.name]
+            : ['Commit', commitText(deployed)],
+          ['Source', sourceText(source)],
+          ...(source?.type === 'git'
+            ? ([
+                ['Branch', source.branch ?? 'default branch'],
+                ['Deploys on push', application.auto_deploy_enabled ? 'yes' : 'no'],
+              ] as const)
+            : []),
           ['Size', application.application_type],
           ['Region', application.region],
           ['Created', <Ago time={application.created_at} />],

@@ -6,9 +6,11 @@ import { DangerZone } from '../../parts/danger_zone';
 import { Confirm } from '../../parts/dialog';
 import { Problem } from '../../parts/form';
 import { Facts, Section } from '../../parts/page';
+import { ResourceLink } from '../../parts/resource_name';
 import { Ago } from '../../parts/time';
 import { navigate } from '../../router';
-import { DatabaseFrame, type ShownDatabase } from './frame';
+import { ApplicationsOfDatabase } from '../attachments/list';
+import { DatabaseFrame, type DatabaseData, type ShownDatabase } from './frame';
 
 const RESTART = graphql(`
   mutation RestartDatabase($id: ID!) {
@@ -39,6 +41,7 @@ export function DatabaseOverview({ id }: { id: string }) {
           <Section title="Overview" actions={shown.mayChange && <Restart shown={shown} />}>
             <Facts facts={factsOf(shown)} />
           </Section>
+          <ApplicationsOfDatabase id={id} projectId={shown.database.project_id} mayChange={shown.mayChange} />
           {shown.mayChange && <Danger shown={shown} />}
         </>
       )}
@@ -46,8 +49,26 @@ export function DatabaseOverview({ id }: { id: string }) {
   );
 }
 
+interface CopyOfProps extends NonNullable<DatabaseData['restore_from']> {
+  projectId: string;
+}
+
+function CopyOf({ projectId, database_id, point_in_time }: CopyOfProps) {
+  return (
+    <>
+      <ResourceLink projectId={projectId} id={database_id} kind="a database" />
+      {point_in_time && (
+        <>
+          {' '}
+          of <Ago time={point_in_time} />
+        </>
+      )}
+    </>
+  );
+}
+
 function factsOf({ database }: ShownDatabase) {
-  const { backup_schedule: backups, maintenance_window: window } = database;
+  const { backup_schedule: backups, maintenance_window: window, restore_from: copied } = database;
   const hour = (value: number): string => `${String(value).padStart(2, '0')}:00 UTC`;
   return [
     ['Engine', `${database.engine} ${database.engine_version}`],
@@ -58,6 +79,7 @@ function factsOf({ database }: ShownDatabase) {
     ['Maintenance', `${window.weekday} at ${hour(window.hour_utc)}`],
     ['Deletion protection', database.deletion_protection ? 'on' : 'off'],
     ['Created', <Ago time={database.created_at} />],
+    ...(copied ? ([['Copy of', <CopyOf key="copy" projectId={database.project_id} {...copied} />]] as const) : []),
   ] as const;
 }
 

@@ -36,6 +36,10 @@ const DATABASE = graphql(`
         earliest
         latest
       }
+      restore_from {
+        database_id
+        point_in_time
+      }
       status
       status_reason
       created_at

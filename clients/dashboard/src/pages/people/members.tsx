@@ -170,7 +170,9 @@ function Invitations({ id }: { id: string }) {
           secret={`${location.origin}/account/invitation?token=${made.token}`}
           label={`link for ${made.email}`}
           onClose={() => setMade(null)}
-        />
+        >
+          Send it to the person, unless the platform has mailed it: whoever opens it joins the project, once.
+        </SecretOnce>
       )}
       <Invite
         id={id}

@@ -13,7 +13,7 @@ import { address, setQuery } from '../../router';
 import { Clip, RowsTable } from '../../parts/table';
 import { ApplicationFrame, type Shown } from '../application/frame';
 import { PendingVariables } from '../attachments/pending';
-import { OpenShell } from './shell';
+import { commandText, OpenShell } from './shell';
 
 const RUNS = graphql(`
   query Runs($id: ID!, $cursor: String, $status: RunStatus) {
@@ -106,7 +106,7 @@ function RunTable({ shown, runs }: { shown: Shown; runs: readonly RunRow[] }) {
       columns={{
         Command: (run) => (
           <a href={`/applications/${id}/runs/${run.id}`}>
-            <Clip code text={run.command} />
+            <Clip code text={commandText(run.command)} />
           </a>
         ),
         Status: ({ status, status_reason }) => <Status value={status} title={status_reason} />,

@@ -7,11 +7,13 @@ import { useMoving } from '../../api/use_moving';
 import { useAction, useQuery } from '../../api/use_query';
 import { Problem } from '../../parts/form';
 import { LogLines, LogView } from '../../parts/log_view';
+import { useWrapping, WrapSwitch } from '../../parts/log_wrap';
 import { Facts, Section, Waiting } from '../../parts/page';
 import { Status, StatusReason } from '../../parts/status';
 import { Ago, durationText } from '../../parts/time';
 import { ApplicationFrame, type Shown } from '../application/frame';
 import { isUnfinished, StartedBy } from './list';
+import { commandText } from './shell';
 
 export const RUN = graphql(`
   query Run($id: ID!, $run_id: ID!) {
@@ -112,7 +114,7 @@ function factsOf(
 ): [string, preact.ComponentChildren][] {
   const exit = run.exit_code === null ? null : `${run.exit_code}${run.signal ? ` (${run.signal})` : ''}`;
   return [
-    ['Command', <code>{run.command}</code>],
+    ['Command', <code>{commandText(run.command)}</code>],
     ['Exit code', exit],
     ['Size', `${run.application_type}, process type ${run.process_type}`],
     ['Time limit', `${run.timeout_seconds} s`],
@@ -131,6 +133,7 @@ function factsOf(
 function Log({ id, runId, isOver }: { id: string; runId: string; isOver: boolean }) {
   const lines = useRef(new LogLines()).current;
   const [version, setVersion] = useState(0);
+  const { wraps, wrap } = useWrapping();
   const state = useStream(LOG, { id, run_id: runId }, (rows) => {
     lines.append(rows.map(({ source, ...line }) => ({ ...line, origin: source })));
     setVersion((before) => before + 1);
@@ -140,8 +143,11 @@ function Log({ id, runId, isOver }: { id: string; runId: string; isOver: boolean
       <header class="log-head">
         <h3>Log</h3>
         {isOver ? <span class="faint">The run has finished.</span> : <Status value={state} />}
+        <div class="log-tools">
+          <WrapSwitch {...{ wraps, wrap }} />
+        </div>
       </header>
-      <LogView label="Log of the run" lines={lines} version={version} empty="No lines yet." />
+      <LogView label="Log of the run" {...{ lines, version, wraps }} empty="No lines yet." />
     </>
   );
 }

@@ -17,6 +17,9 @@ const SHELL_RUN = graphql(`
 /** The best shell that the application has, as `svc ssh` starts it. */
 const SHELL = 'if command -v bash >/dev/null 2>&1; then exec bash -i; else exec sh -i; fi';
 
+/** What the command of a run is called: nobody has typed that of a shell. */
+export const commandText = (command: string): string => (command === SHELL ? 'Shell' : command);
+
 export function OpenShell({ shown }: { shown: Shown }) {
   const { id } = shown.application;
   const shell = useAction(async () => {

@@ -11,6 +11,7 @@ import { ApplicationFrame, type Shown } from '../application/frame';
 import { PendingVariables } from '../attachments/pending';
 import { Attachment, encode, type Exit } from './attachment';
 import { RUN } from './run';
+import { commandText } from './shell';
 
 export function TerminalPage({ id, run_id }: { id: string; run_id: string }) {
   return (
@@ -66,7 +67,7 @@ function Screen({ id, runId, command }: ScreenProps) {
       }
     >
       <header class="log-head">
-        <code class="clip">{command}</code>
+        <code class="clip">{commandText(command)}</code>
         <Status value={seen.state} />
       </header>
       <div ref={place} class="terminal-place" role="group" aria-label="Terminal" />

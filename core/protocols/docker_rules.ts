@@ -1,15 +1,20 @@
 // Patterns of .dockerignore, by the rules of Docker (moby/patternmatcher, whose tables are a test). They differ from
 // those of Git: a pattern begins at the folder, the last one that matches decides, and `!` also takes back what lies
 // below a folder that was left out.
-import * as path from 'node:path';
-import { usageFailure } from '../failure';
 
-/** Whether a path below the folder is left out. @throws Failure for what Docker refuses too */
+/** A pattern that Docker refuses too. Its message is a sentence. */
+export class DockerPatternError extends Error {}
+
+/**
+ * Whether a path below the folder is left out.
+ * @param file name of the file, for the error
+ * @throws DockerPatternError
+ */
 export function parseDockerRules(text: string, file: string): (name: string) => boolean {
   const rules = patternsOf(text).map((line) => {
     const isException = line.startsWith('!');
     const pattern = toExpression(isException ? line.slice(1) : line);
-    if (pattern === undefined) throw usageFailure(`${file}: "${line}" is no pattern that Docker knows.`);
+    if (pattern === undefined) throw new DockerPatternError(`${file}: "${line}" is no pattern that Docker knows.`);
     return { isException, pattern };
   });
   return (name) => {
@@ -32,8 +37,14 @@ function patternsOf(text: string): string[] {
 
 /** As filepath.Clean of Go, and without a slash in front. */
 function cleanPath(given: string): string {
-  const clean = path.posix.normalize(given);
-  return clean === '/' ? clean : clean.replace(/^\/|\/$/g, '');
+  const isAbsolute = given.startsWith('/');
+  const parts: string[] = [];
+  for (const part of given.split('/')) {
+    if (part !== '..') parts.push(...(part && part !== '.' ? [part] : []));
+    else if (parts.length && parts.at(-1) !== '..') parts.pop();
+    else if (!isAbsolute) parts.push(part);
+  }
+  return parts.join('/') || (isAbsolute ? '/' : '.');
 }
 
 const ITEM = String.raw`(?:\\.|[^\]\\-])`;
