@@ -2,8 +2,10 @@ import { useState } from 'preact/hooks';
 import { request } from '../../api/client';
 import { graphql } from '../../api/graphql';
 import { useAction } from '../../api/use_query';
+import { Attention, troublesOfDatabase } from '../../parts/attention';
 import { DangerZone } from '../../parts/danger_zone';
 import { Confirm } from '../../parts/dialog';
+import { DiskUsed } from '../../parts/disk';
 import { Problem } from '../../parts/form';
 import { Facts, Section } from '../../parts/page';
 import { Ago } from '../../parts/time';
@@ -36,6 +38,7 @@ export function DatabaseOverview({ id }: { id: string }) {
       {(shown) => (
         <>
           {shown.database.status_reason && <p class="notice bad">{shown.database.status_reason}</p>}
+          <Wellness database={shown.database} />
           <Section title="Overview" actions={shown.mayChange && <Restart shown={shown} />}>
             <Facts facts={factsOf(shown)} />
           </Section>
@@ -46,13 +49,23 @@ export function DatabaseOverview({ id }: { id: string }) {
   );
 }
 
+/** A reason of the platform says more than that nothing is wrong, and so does a state that ends by itself. */
+function Wellness({ database }: Pick<ShownDatabase, 'database'>) {
+  const troubles = troublesOfDatabase(database);
+  const isWell = database.status === 'available' && !database.status_reason;
+  return troubles.length || isWell ? <Attention troubles={troubles} well="Nothing needs attention." /> : null;
+}
+
 function factsOf({ database }: ShownDatabase) {
   const { backup_schedule: backups, maintenance_window: window } = database;
   const hour = (value: number): string => `${String(value).padStart(2, '0')}:00 UTC`;
   return [
     ['Engine', `${database.engine} ${database.engine_version}`],
     ['Size', database.database_package],
-    ['Storage', `${database.storage_gb} GB`],
+    [
+      'Storage',
+      <DiskUsed name={database.name} usedBytes={database.storage_used_bytes} sizeGb={database.storage_gb} />,
+    ],
     ['Region', database.region],
     ['Backups', backups.enabled ? `daily at ${hour(backups.hour_utc)}, kept ${backups.retention_days} days` : 'off'],
     ['Maintenance', `${window.weekday} at ${hour(window.hour_utc)}`],

@@ -1,6 +1,7 @@
 import { request } from '../../api/client';
 import { graphql, type ResultOf } from '../../api/graphql';
 import { useAction, useQuery } from '../../api/use_query';
+import { DiskUsed } from '../../parts/disk';
 import { Field, Select, useFields } from '../../parts/form';
 import { Section, Waiting } from '../../parts/page';
 import { isUnsettled, Status } from '../../parts/status';
@@ -85,7 +86,9 @@ export function Databases({ id }: { id: string }) {
       columns={() => ({
         Status: ({ status, status_reason }) => <Status value={status} title={status_reason} />,
         Engine: ({ engine, engine_version }) => `${engine} ${engine_version}`,
-        Storage: ({ storage_gb }) => `${storage_gb} GB`,
+        Storage: ({ name, storage_gb, storage_used_bytes }) => (
+          <DiskUsed name={name} usedBytes={storage_used_bytes} sizeGb={storage_gb} />
+        ),
       })}
       deletion={{
         kind: 'database',
