@@ -153,7 +153,9 @@ test('is for keys of the project that may read', async () => {
 
 test('in GraphQL, databases say how full their disks are, once that was measured', async () => {
   const [measured, fresh] = [await database(service), await database(service)];
-  await service.sql(`update databases set observed = '{"storage_used_bytes": 5000000000}' where id = $1`, [measured.id]);
+  await service.sql(`update databases set observed = '{"storage_used_bytes": 5000000000}' where id = $1`, [
+    measured.id,
+  ]);
   const query = `query ($project: ID!) {
     listDatabases(project_id: $project, limit: 100) { data { id storage_used_bytes } }
   }`;

@@ -3,9 +3,7 @@ import type { Context } from '../../../core/context';
 import { named } from '../../../db/statement';
 import { loaderOf } from '../../base/load';
 
-const USED = named(
-  `select id, (observed ->> 'storage_used_bytes')::float8 as bytes from databases where id = any($1)`,
-);
+const USED = named(`select id, (observed ->> 'storage_used_bytes')::float8 as bytes from databases where id = any($1)`);
 
 /** Of the primary; null until it was measured. Those of one query are read together. */
 export function storageUsedBytes(ctx: Context, databaseId: string): Promise<number | null> {

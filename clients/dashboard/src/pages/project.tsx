@@ -13,6 +13,7 @@ import {
   troublesOfVolume,
   VOLUME_FACTS,
 } from '../parts/attention';
+import { CatalogName } from '../parts/catalog_name';
 import { DiskUsed } from '../parts/disk';
 import { HOUR_FIELDS, HourRequests, HourTime } from '../parts/last_hour';
 import { Empty, Page, Section, Table, Waiting } from '../parts/page';
@@ -237,6 +238,14 @@ function Databases({ data, id }: { data: Home; id: string }) {
   );
 }
 
+export function Engine({ engine, engine_version }: { engine: string; engine_version: string }) {
+  return (
+    <>
+      <CatalogName of="engine" id={engine} /> {engine_version}
+    </>
+  );
+}
+
 export function DatabaseTable({ databases }: { databases: readonly ResultOf<typeof DATABASE_FIELDS>[] }) {
   return (
     <Table label="Databases" head={['Name', 'Status', 'Engine', 'Storage']}>
@@ -249,7 +258,7 @@ export function DatabaseTable({ databases }: { databases: readonly ResultOf<type
             <Status value={database.status} title={database.status_reason} />
           </td>
           <td>
-            {database.engine} {database.engine_version}
+            <Engine {...database} />
           </td>
           <td>
             <DiskUsed name={database.name} usedBytes={database.storage_used_bytes} sizeGb={database.storage_gb} />

@@ -65,10 +65,11 @@ export interface Trouble {
 const EXPIRES_MS = 7 * 86_400_000;
 
 export function troublesOfApplication(application: ApplicationFacts): Trouble[] {
-  const { id, name, status, latest_deployment: last, domains, schedules } = application;
+  const { id, name, status, status_reason: reason, latest_deployment: last, domains, schedules } = application;
   const href = `/applications/${id}`;
   const found: Trouble[] = [];
-  if (status === 'crashed') found.push({ text: `${name} has crashed.`, href: `${href}/logs` });
+  if (status === 'crashed') found.push({ text: `${name} has crashed. ${reason ?? ''}`.trim(), href: `${href}/logs` });
+  else if (reason) found.push({ text: `${name}: ${reason}`, href: `${href}/logs` });
   if (last?.status === 'failed')
     found.push({ text: `Deployment #${last.number} of ${name} failed.`, href: `${href}/deployments/${last.id}` });
   for (const domain of domains)

@@ -93,7 +93,7 @@ function One({ shown, deploymentId }: { shown: Shown; deploymentId: string }) {
       {deployment.status_reason && <p class="notice bad">{deployment.status_reason}</p>}
       <Facts
         facts={[
-          ['What', whatOf(deployment)],
+          ['What', whatOf(deployment), 'double'],
           ...(deployment.commit_author ? ([['Author', deployment.commit_author]] as const) : []),
           ['Trigger', deployment.trigger.replace('_', ' ')],
           ['Started by', deployment.created_by.name],
@@ -124,7 +124,7 @@ function Actions({ shown, deployment, isMoving, cancel }: ActionsProps) {
         </button>
       )}
       {deployment.status === 'active' && application.url && (
-        <a role="button" href={application.url} target="_blank" rel="noreferrer">
+        <a role="button" class="quiet" href={application.url} target="_blank" rel="noreferrer">
           Open the application
         </a>
       )}

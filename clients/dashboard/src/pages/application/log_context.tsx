@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { asApiError } from '../../api/use_query';
 import { CopyButton } from '../../parts/copy';
 import { LogLines, LogView } from '../../parts/log_view';
+import { momentText } from '../../parts/time';
 import { WrapSwitch } from './log_filters';
 import { addressOf, nameOf, readAround } from './log_lines';
 
@@ -36,8 +37,7 @@ export function LogContext({ id, line, wraps, wrap }: ContextProps) {
     <>
       <header class="log-head">
         <span>
-          Lines around{' '}
-          <time dateTime={time}>{Number.isNaN(Date.parse(time)) ? time : new Date(time).toLocaleString('en-GB')}</time>
+          Lines around <time dateTime={time}>{Number.isNaN(Date.parse(time)) ? time : momentText(new Date(time))}</time>
         </span>
         <div class="log-tools">
           <CopyButton text={location.href} label="the address of the line" />

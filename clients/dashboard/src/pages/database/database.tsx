@@ -3,13 +3,16 @@ import { request } from '../../api/client';
 import { graphql } from '../../api/graphql';
 import { useAction } from '../../api/use_query';
 import { Attention, troublesOfDatabase } from '../../parts/attention';
+import { CatalogName } from '../../parts/catalog_name';
 import { DangerZone } from '../../parts/danger_zone';
 import { Confirm } from '../../parts/dialog';
 import { DiskUsed } from '../../parts/disk';
 import { Problem } from '../../parts/form';
 import { Facts, Section } from '../../parts/page';
 import { Ago } from '../../parts/time';
+import { words } from '../../parts/words';
 import { navigate } from '../../router';
+import { Engine } from '../project';
 import { DatabaseFrame, type ShownDatabase } from './frame';
 
 const RESTART = graphql(`
@@ -60,15 +63,12 @@ function factsOf({ database }: ShownDatabase) {
   const { backup_schedule: backups, maintenance_window: window } = database;
   const hour = (value: number): string => `${String(value).padStart(2, '0')}:00 UTC`;
   return [
-    ['Engine', `${database.engine} ${database.engine_version}`],
-    ['Size', database.database_package],
-    [
-      'Storage',
-      <DiskUsed name={database.name} usedBytes={database.storage_used_bytes} sizeGb={database.storage_gb} />,
-    ],
-    ['Region', database.region],
+    ['Engine', <Engine {...database} />],
+    ['Size', <CatalogName of="package" id={database.database_package} />],
+    ['Storage', <DiskUsed name={database.name} usedBytes={database.storage_used_bytes} sizeGb={database.storage_gb} />],
+    ['Region', <CatalogName of="region" id={database.region} />],
     ['Backups', backups.enabled ? `daily at ${hour(backups.hour_utc)}, kept ${backups.retention_days} days` : 'off'],
-    ['Maintenance', `${window.weekday} at ${hour(window.hour_utc)}`],
+    ['Maintenance', `${words(window.weekday)} at ${hour(window.hour_utc)}`],
     ['Deletion protection', database.deletion_protection ? 'on' : 'off'],
     ['Created', <Ago time={database.created_at} />],
   ] as const;

@@ -6,7 +6,7 @@ import { Field, Select, useFields } from '../../parts/form';
 import { Section, Waiting } from '../../parts/page';
 import { isUnsettled, Status } from '../../parts/status';
 import { navigate } from '../../router';
-import { DATABASE_FIELDS } from '../project';
+import { DATABASE_FIELDS, Engine } from '../project';
 import { NewSection, ProjectList } from '../project_list';
 
 const DATABASES = graphql(
@@ -85,7 +85,7 @@ export function Databases({ id }: { id: string }) {
       hrefOf={({ id: one }) => `/databases/${one}`}
       columns={() => ({
         Status: ({ status, status_reason }) => <Status value={status} title={status_reason} />,
-        Engine: ({ engine, engine_version }) => `${engine} ${engine_version}`,
+        Engine: (database) => <Engine {...database} />,
         Storage: ({ name, storage_gb, storage_used_bytes }) => (
           <DiskUsed name={name} usedBytes={storage_used_bytes} sizeGb={storage_gb} />
         ),
