@@ -62,19 +62,20 @@ function Summary({ type, row, around }: { type: string; row: Row; around: Around
   );
 }
 
-/** Numbers that are amounts, not ports, codes or serials. */
+/** Numbers that are amounts, not ports, codes or serials; `ByteCount` is also the type of those that are large. */
 const COUNTS = /(tokens|requests|errors|hits|messages|objects|count|limit|_mb|_ms)$/;
 
 function Scalar({ field, value, row, around }: ValueProps) {
   if (typeof value === 'boolean') return <>{value ? 'yes' : 'no'}</>;
   if (field.type === 'DateTime') return <Ago time={String(value)} />;
-  if (field.type === 'ByteCount') return <span title={`${String(value)} bytes`}>{bytesText(Number(value))}</span>;
+  if (field.type === 'ByteCount' && !COUNTS.test(field.name))
+    return <span title={`${String(value)} bytes`}>{bytesText(Number(value))}</span>;
   if (field.kind === 'enum' && /^(status|state|outcome)$|_(status|state)$/.test(field.name))
     return <Status value={String(value)} title={row[`${field.name}_reason`] as string | null} />;
   if (field.kind === 'enum') return <>{String(value).replace(/_/g, ' ')}</>;
   if (field.type === 'ID') return <Link field={field.name} id={String(value)} row={row} around={around} />;
   if (isUrl(value)) return <Address url={value} />;
-  if (typeof value === 'number' && COUNTS.test(field.name)) return <>{value.toLocaleString('en')}</>;
+  if (COUNTS.test(field.name) && !Number.isNaN(Number(value))) return <>{Number(value).toLocaleString('en')}</>;
   return <>{String(value)}</>;
 }
 

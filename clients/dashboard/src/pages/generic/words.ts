@@ -21,7 +21,7 @@ export function pageTitle(key: string): string {
 
 const NAMES = [
   ...['full_name', 'name', 'hostname', 'title', 'username', 'key', 'email', 'number', 'repository', 'message'],
-  ...['branch', 'cause'],
+  ...['branch', 'cause', 'action'],
 ];
 
 /** The field by which people know a row of a type. */
