@@ -5,6 +5,7 @@ import type { Row } from '../../api/resources/query';
 import type { ResourceTable, Shown } from '../../api/resources/table';
 import { Copyable } from '../../parts/copy';
 import { Table } from '../../parts/page';
+import { ResourceLink } from '../../parts/resource_name';
 import { Status } from '../../parts/status';
 import { Ago, bytesText } from '../../parts/time';
 import { Link, type Around } from './links';
@@ -55,7 +56,11 @@ function Summary({ type, row, around }: { type: string; row: Row; around: Around
     <>
       {fields.slice(0, SUMMARY_MAX).map((field) => (
         <Fragment key={field.name}>
-          <ShortValue field={field} value={row[field.name]} row={row} around={around} />{' '}
+          {field.name === 'id' ? (
+            <ResourceLink projectId={around.place.projectId} id={String(row.id)} name={row.name as string | null} />
+          ) : (
+            <ShortValue field={field} value={row[field.name]} row={row} around={around} />
+          )}{' '}
         </Fragment>
       ))}
     </>
