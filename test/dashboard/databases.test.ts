@@ -88,24 +88,6 @@ test('a time that the API refuses is said in its words', async () => {
     .waitFor();
 });
 
-test('a disk that is nearly full needs attention, on the home of the project and on the page of the database', async () => {
-  const { page } = window;
-  const fill = (share: number): Promise<unknown> =>
-    service.sql(`update databases set observed = jsonb_build_object('storage_used_bytes', $2::float8) where id = $1`, [
-      ...[planted.database, Math.round(share * 2 ** 30)],
-    ]);
-  const trouble = page.getByRole('link', { name: 'The storage of the database orders is 85 % full.' });
-  for (const place of [`/projects/${service.project}`, database()]) {
-    await fill(0.5);
-    await keepsTheRules(page, place);
-    await page.getByText('512 MB of 1 GB').first().waitFor();
-    expect(await trouble.count()).toBe(0);
-    await fill(0.855);
-    await visit(page, place);
-    await trouble.waitFor();
-  }
-});
-
 test('metrics have a chart for each group', async () => {
   const { page } = window;
   await keepsTheRules(page, database('/metrics'));
