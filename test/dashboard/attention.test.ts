@@ -14,7 +14,7 @@ const project = (page = ''): string => `/projects/${service.project}${page}`;
 const application = (page = ''): string => `/applications/${planted.application}${page}`;
 const database = (page = ''): string => `/databases/${planted.database}${page}`;
 
-test('a disk that is nearly full needs attention, on the home of the project and on the page of the database', async () => {
+test('a disk that is nearly full needs attention, on the homes of the project and of the database', async () => {
   const { page } = window;
   await service.sql(`update databases set status = 'available' where id = $1`, [planted.database]);
   const fill = (share: number): Promise<unknown> =>
