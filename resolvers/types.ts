@@ -1822,6 +1822,7 @@ export type DatabaseResolvers<ContextType = Context, ParentType extends Resolver
   status_reason?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  storage_used_bytes?: Resolver<Schema.Maybe<ResolversTypes['ByteCount']>, ParentType, ContextType>;
 };
 
 export type DatabaseListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseList'] = ResolversParentTypes['DatabaseList']> = {

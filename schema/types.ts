@@ -5265,6 +5265,8 @@ export type Database = {
   status_reason?: Maybe<Scalars['String']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
+  /** Bytes in use on the primary, measured about once a minute, or `null` until they have been measured. */
+  storage_used_bytes?: Maybe<Scalars['ByteCount']['output']>;
 };
 
 /** A page of databases. */

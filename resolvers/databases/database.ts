@@ -1,4 +1,5 @@
 import { ManagedDatabase } from '../../models/databases/database';
+import { storageUsedBytes } from '../../models/databases/database/storage_used';
 import { page } from '../../models/base/page';
 import type { Resolvers } from '../types';
 
@@ -14,5 +15,8 @@ export const resolvers: Resolvers = {
       await (await ManagedDatabase.forUpdate(ctx, id)).destroy(ctx);
       return true;
     },
+  },
+  Database: {
+    storage_used_bytes: ({ id }, _, ctx) => storageUsedBytes(ctx, id),
   },
 };

@@ -150,3 +150,17 @@ test('is for keys of the project that may read', async () => {
     body: { code: 'insufficient_scope' },
   });
 });
+
+test('in GraphQL, databases say how full their disks are, once that was measured', async () => {
+  const [measured, fresh] = [await database(service), await database(service)];
+  await service.sql(`update databases set observed = '{"storage_used_bytes": 5000000000}' where id = $1`, [
+    measured.id,
+  ]);
+  const query = `query ($project: ID!) {
+    listDatabases(project_id: $project, limit: 100) { data { id storage_used_bytes } }
+  }`;
+  const { data, errors } = await service.graphql(query, { project: service.project });
+  expect(errors).toBeUndefined();
+  const used = (id: string) => data.listDatabases.data.find((one: { id: string }) => one.id === id)?.storage_used_bytes;
+  expect([used(measured.id), used(fresh.id)]).toEqual([5_000_000_000, null]);
+});

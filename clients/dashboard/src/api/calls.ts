@@ -8,8 +8,8 @@ export interface Call {
 
 export const calls = signal<readonly Call[]>([]);
 
-/** Mutations, what names a password, and what the palette reads for any page are not shown. */
-const HIDDEN = /^\s*mutation|^query Palette|\bviewer\b|loginMethods|setupProgress/;
+/** Mutations, what names a password, and what is read once for all pages are not shown. */
+const HIDDEN = /^\s*(mutation|query Palette|query CatalogNames\b)|\bviewer\b|loginMethods|setupProgress/;
 
 export function noteCall(query: string, variables: unknown): void {
   if (HIDDEN.test(query)) return;

@@ -6,8 +6,8 @@ import { useAction, useQuery } from '../api/use_query';
 import { Copyable } from '../parts/copy';
 import { Field, Form, Problem, Submit, useFields } from '../parts/form';
 import { Page, Section, Table, Waiting } from '../parts/page';
+import { browserText } from '../parts/browser_name';
 import { Ago } from '../parts/time';
-import { Clip } from '../parts/table';
 import { loadSession, viewer } from '../session';
 
 const SESSIONS = graphql(`
@@ -189,7 +189,7 @@ function Sessions() {
         {data.listSessions.data.map((session) => (
           <tr key={session.id}>
             <td>
-              <Clip text={session.user_agent || 'unknown'} />
+              <span title={session.user_agent ?? undefined}>{browserText(session.user_agent)}</span>
             </td>
             <td>{session.address}</td>
             <td>

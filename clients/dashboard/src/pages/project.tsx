@@ -7,29 +7,34 @@ import { ActivityTable, useActivity } from '../parts/activity';
 import {
   APPLICATION_FACTS,
   Attention,
+  DATABASE_FACTS,
   troublesOfApplication,
+  troublesOfDatabase,
   troublesOfVolume,
   VOLUME_FACTS,
 } from '../parts/attention';
+import { CatalogName } from '../parts/catalog_name';
+import { DiskUsed } from '../parts/disk';
 import { HOUR_FIELDS, HourRequests, HourTime } from '../parts/last_hour';
 import { Empty, Page, Section, Table, Waiting } from '../parts/page';
 import { Paging } from '../parts/paging';
 import { isUnsettled, Status } from '../parts/status';
+import { Address } from '../parts/table';
 import { Ago } from '../parts/time';
 import { mayActAs } from '../session';
 
 /** What the table of databases shows. */
-export const DATABASE_FIELDS = graphql(`
-  fragment DatabaseFields on Database {
-    id
-    name
-    engine
-    engine_version
-    status
-    status_reason
-    storage_gb
-  }
-`);
+export const DATABASE_FIELDS = graphql(
+  `
+    fragment DatabaseFields on Database {
+      ...DatabaseFacts
+      engine
+      engine_version
+      status_reason
+    }
+  `,
+  [DATABASE_FACTS],
+);
 const HOME = graphql(
   `
     query ProjectHome($id: ID!, $applications: String, $databases: String, $parts: Int!) {
@@ -120,13 +125,9 @@ export function ProjectHome({ id }: { id: string }) {
 function Wellness({ data, id }: { data: Home; id: string }) {
   const { listApplications: applications, listDatabases: databases, listVolumes: volumes } = data;
   if (!applications.data.length && !databases.data.length) return null;
-  const stopped = databases.data.filter(({ status }) => ['failed', 'unhealthy', 'suspended'].includes(status));
   const troubles = [
     ...applications.data.flatMap(troublesOfApplication),
-    ...stopped.map(({ id: one, name, status }) => ({
-      text: `The database ${name} is ${status}.`,
-      href: `/databases/${one}`,
-    })),
+    ...databases.data.flatMap(troublesOfDatabase),
     ...volumes.data.flatMap((volume) => troublesOfVolume(volume, id)),
   ];
   return <Attention troubles={troubles} well="Nothing needs attention." />;
@@ -159,7 +160,10 @@ function Applications({ data, id }: { data: Home; id: string }) {
                 <a href={`/applications/${application.id}`}>{application.name}</a>
                 <br />
                 <small>
-                  <Address application={application} />
+                  <Address
+                    url={application.status === 'running' ? application.url : null}
+                    shown={hostOf(application)}
+                  />
                 </small>
               </th>
               <td>
@@ -186,14 +190,8 @@ function Applications({ data, id }: { data: Home; id: string }) {
 
 type ListedApplication = Home['listApplications']['data'][number];
 
-function Address({ application: { url, default_hostname: name, status } }: { application: ListedApplication }) {
-  if (!url || status !== 'running') return <span class="clip faint">{name}</span>;
-  return (
-    <a class="clip" href={url} target="_blank" rel="noreferrer">
-      {new URL(url).host}
-      <span class="off-screen"> (in a new tab)</span>
-    </a>
-  );
+function hostOf({ url, status, default_hostname }: ListedApplication): string {
+  return url && status === 'running' ? new URL(url).host : default_hostname;
 }
 
 export function instancesText(processes: ListedApplication['processes']): string {
@@ -241,6 +239,14 @@ function Databases({ data, id }: { data: Home; id: string }) {
   );
 }
 
+export function Engine({ engine, engine_version }: { engine: string; engine_version: string }) {
+  return (
+    <>
+      <CatalogName of="engine" id={engine} /> {engine_version}
+    </>
+  );
+}
+
 export function DatabaseTable({ databases }: { databases: readonly ResultOf<typeof DATABASE_FIELDS>[] }) {
   return (
     <Table label="Databases" head={['Name', 'Status', 'Engine', 'Storage']}>
@@ -253,9 +259,11 @@ export function DatabaseTable({ databases }: { databases: readonly ResultOf<type
             <Status value={database.status} title={database.status_reason} />
           </td>
           <td>
-            {database.engine} {database.engine_version}
+            <Engine {...database} />
           </td>
-          <td>{database.storage_gb} GB</td>
+          <td>
+            <DiskUsed name={database.name} usedBytes={database.storage_used_bytes} sizeGb={database.storage_gb} />
+          </td>
         </tr>
       ))}
     </Table>

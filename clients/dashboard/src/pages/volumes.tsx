@@ -4,10 +4,10 @@ import { request } from '../api/client';
 import { graphql, type ResultOf } from '../api/graphql';
 import { useAction, useQuery } from '../api/use_query';
 import { Confirm, Dialog } from '../parts/dialog';
+import { DiskUsed } from '../parts/disk';
 import { Field, Form, Problem, Select, Submit, useFields } from '../parts/form';
 import { showNotice } from '../parts/notices';
 import { isUnsettled, StatusReason } from '../parts/status';
-import { bytesText } from '../parts/time';
 import { mayActAs } from '../session';
 import { NewSection, ProjectList } from './project_list';
 
@@ -66,9 +66,6 @@ const DELETE = graphql(`
 
 type Volume = ResultOf<typeof VOLUMES>['listVolumes']['data'][number];
 
-/** Bytes of a gigabyte of a volume. */
-const GIGABYTE = 2 ** 30;
-
 export function Volumes({ id }: { id: string }) {
   return (
     <ProjectList
@@ -86,7 +83,9 @@ export function Volumes({ id }: { id: string }) {
       hrefOf={(volume) => `/projects/${id}/resources/volumes/${volume.id}`}
       columns={(reload) => ({
         Status: ({ status, status_reason }) => <StatusReason value={status} reason={status_reason} />,
-        Used: (volume) => <Used volume={volume} />,
+        Used: ({ name, used_bytes, size_gb, over_quota }) => (
+          <DiskUsed name={name} usedBytes={used_bytes} sizeGb={size_gb} isOver={over_quota} />
+        ),
         Application: (volume) => <Attached projectId={id} volume={volume} reload={reload} />,
       })}
       deletion={{
@@ -98,18 +97,6 @@ export function Volumes({ id }: { id: string }) {
     >
       {(reload) => <Create projectId={id} reload={reload} />}
     </ProjectList>
-  );
-}
-
-function Used({ volume: { name, used_bytes, size_gb, over_quota } }: { volume: Volume }) {
-  if (used_bytes === null) return <>{size_gb} GB</>;
-  const max = size_gb * GIGABYTE;
-  return (
-    <>
-      {bytesText(used_bytes)} of {size_gb} GB{over_quota && <strong> (over its size)</strong>}
-      <br />
-      <meter min={0} max={max} high={max * 0.8} value={used_bytes} aria-label={`Used of ${name}`} />
-    </>
   );
 }
 

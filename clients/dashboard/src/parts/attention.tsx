@@ -1,5 +1,6 @@
 // What a person has to do something about, in one list: "is it well?" is answered without a click.
 import { graphql, type ResultOf } from '../api/graphql';
+import { FULL_SHARE, shareUsed } from './disk';
 import { Icon } from './icon';
 
 /** What is asked of an application for it; `$parts` of its domains and schedules. */
@@ -41,23 +42,34 @@ export const VOLUME_FACTS = graphql(`
   }
 `);
 
+/** What is asked of a database. */
+export const DATABASE_FACTS = graphql(`
+  fragment DatabaseFacts on Database {
+    id
+    name
+    status
+    storage_gb
+    storage_used_bytes
+  }
+`);
+
 type ApplicationFacts = ResultOf<typeof APPLICATION_FACTS>;
 type VolumeFacts = ResultOf<typeof VOLUME_FACTS>;
+type DatabaseFacts = ResultOf<typeof DATABASE_FACTS>;
 
 export interface Trouble {
   text: string;
   href: string;
 }
 
-/** From here on a disk is said to be nearly full. */
-const FULL_SHARE = 0.8;
 const EXPIRES_MS = 7 * 86_400_000;
 
 export function troublesOfApplication(application: ApplicationFacts): Trouble[] {
-  const { id, name, status, latest_deployment: last, domains, schedules } = application;
+  const { id, name, status, status_reason: reason, latest_deployment: last, domains, schedules } = application;
   const href = `/applications/${id}`;
   const found: Trouble[] = [];
-  if (status === 'crashed') found.push({ text: `${name} has crashed.`, href: `${href}/logs` });
+  if (status === 'crashed') found.push({ text: `${name} has crashed. ${reason ?? ''}`.trim(), href: `${href}/logs` });
+  else if (reason) found.push({ text: `${name}: ${reason}`, href: `${href}/logs` });
   if (last?.status === 'failed')
     found.push({ text: `Deployment #${last.number} of ${name} failed.`, href: `${href}/deployments/${last.id}` });
   for (const domain of domains)
@@ -78,10 +90,22 @@ function domainTroubles({ hostname, status, certificate }: ApplicationFacts['dom
 }
 
 export function troublesOfVolume({ id, name, size_gb, used_bytes }: VolumeFacts, projectId: string): Trouble[] {
-  const share = (used_bytes ?? 0) / (size_gb * 1024 ** 3);
-  if (share < FULL_SHARE) return [];
-  const text = `The volume ${name} is ${Math.floor(share * 100)} % full.`;
-  return [{ text, href: `/projects/${projectId}/resources/volumes/${id}` }];
+  const href = `/projects/${projectId}/resources/volumes/${id}`;
+  return fullTexts(`The volume ${name}`, used_bytes, size_gb).map((text) => ({ text, href }));
+}
+
+export function troublesOfDatabase({ id, name, status, storage_gb, storage_used_bytes }: DatabaseFacts): Trouble[] {
+  const href = `/databases/${id}`;
+  const texts = [
+    ...(status === 'failed' ? [`The database ${name} has failed.`] : []),
+    ...fullTexts(`The storage of the database ${name}`, storage_used_bytes, storage_gb),
+  ];
+  return texts.map((text) => ({ text, href }));
+}
+
+function fullTexts(disk: string, usedBytes: number | null, sizeGb: number): string[] {
+  const share = shareUsed(usedBytes, sizeGb);
+  return share < FULL_SHARE ? [] : [`${disk} is ${Math.floor(share * 100)} % full.`];
 }
 
 /** @param well what is said where nothing is wrong */

@@ -20,6 +20,7 @@ interface ChartProps {
 const COLORS = ['--chart-1', '--chart-2', '--chart-3', '--chart-4'];
 const HEIGHT_PX = 180;
 const DAY_SECONDS = 86_400;
+const FEW_MINUTES_SECONDS = 600;
 
 export function Chart({ title, unit, series, from, to }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
@@ -127,8 +128,9 @@ function optionsOf(element: HTMLElement, { series, from, to }: Pick<ChartProps, 
   };
 }
 
-/** `14:05`; over more than a day with the date at midnight. */
+/** `14:05`; over more than a day with the date at midnight, over a few minutes with seconds. */
 function tickText(tick: number, seconds: number): string {
+  if (seconds < FEW_MINUTES_SECONDS) return new Date(tick * 1_000).toLocaleTimeString('en-GB');
   const [date = '', clock = ''] = shortTime(new Date(tick * 1_000).toISOString()).split(', ');
   return seconds > DAY_SECONDS && clock === '00:00' ? date : clock;
 }

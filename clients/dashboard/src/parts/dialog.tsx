@@ -105,7 +105,7 @@ export function Confirm({ title, children, verb, typed, work, done, onClose }: C
           </button>
           <button
             type="submit"
-            class={typed === undefined ? '' : 'danger'}
+            class={typed !== undefined || /^(Delete|Revoke)/.test(verb) ? 'danger' : ''}
             disabled={!isReady}
             aria-disabled={action.isRunning}
           >

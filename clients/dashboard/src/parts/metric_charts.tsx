@@ -99,11 +99,13 @@ function Charts({ metrics, charts, label }: ChartsProps) {
 
 /** One series for each metric and value of the label. */
 function seriesOf(metrics: Metrics, { metrics: names, divisor = 1 }: ChartSpec, label: string): ChartSeries[] {
-  return metrics.series
-    .filter(({ metric }) => metric in names)
-    .map(({ metric, labels, points }) => {
-      const of = labels.find(({ name }) => name === label)?.value;
-      const shown = divisor === 1 ? points : points.map((point) => ({ ...point, value: point.value / divisor }));
-      return { label: [of, names[metric]].filter(Boolean).join(' ') || 'all', points: shown };
-    });
+  const found = metrics.series.filter(({ metric }) => metric in names);
+  const isAlone = (metric: string): boolean => found.filter((one) => one.metric === metric).length === 1;
+  return found.map(({ metric, labels, points }) => {
+    const named = (wanted: string): string | undefined => labels.find(({ name }) => name === wanted)?.value;
+    // The primary of replicas has no name of its own.
+    const of = named(label) ?? (isAlone(metric) ? undefined : named('role'));
+    const shown = divisor === 1 ? points : points.map((point) => ({ ...point, value: point.value / divisor }));
+    return { label: [of, names[metric]].filter(Boolean).join(' ') || 'all', points: shown };
+  });
 }

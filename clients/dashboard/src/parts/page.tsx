@@ -5,6 +5,7 @@ import { ApiError } from '../api/client';
 import { pageProject, subject, type Tab } from '../place';
 import { projectOf } from '../session';
 import { ApiCalls } from './api_calls';
+import { ResourceName } from './resource_name';
 import { RoleNote } from './role_note';
 
 export { Table } from './table';
@@ -63,6 +64,9 @@ export function Page({ title, beside, trail = [], tabs = [], actions, projectId,
   );
 }
 
+/** What a page is called that knows no name of what it is below. */
+const ID = /^[a-z]+_[0-9a-z]{26}$/;
+
 function Trail({ trail, projectId }: { trail: readonly Tab[]; projectId: string | undefined }) {
   const project = projectOf(projectId);
   const steps = [
@@ -75,7 +79,7 @@ function Trail({ trail, projectId }: { trail: readonly Tab[]; projectId: string 
       <ol>
         {steps.map(({ href, label }) => (
           <li key={href}>
-            <a href={href}>{label}</a>
+            <a href={href}>{ID.test(label) ? <ResourceName projectId={projectId} id={label} /> : label}</a>
           </li>
         ))}
       </ol>
@@ -155,11 +159,14 @@ export function Section({
   );
 }
 
-export function Facts({ facts }: { facts: readonly (readonly [name: string, value: ComponentChildren])[] }) {
+/** A value that may be long has the room of two. */
+export type Fact = readonly [name: string, value: ComponentChildren, room?: 'double'];
+
+export function Facts({ facts }: { facts: readonly Fact[] }) {
   return (
     <dl class="facts">
-      {facts.map(([name, value]) => (
-        <div key={name}>
+      {facts.map(([name, value, room]) => (
+        <div key={name} class={room}>
           <dt>{name}</dt>
           <dd>{value ?? '–'}</dd>
         </div>

@@ -3,6 +3,7 @@ import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { request } from '../api/client';
 import { graphql, type ResultOf } from '../api/graphql';
+import { kindWords } from './words';
 
 const NAMES = graphql(`
   query ResourceNames($id: ID!, $ids: [ID!]!) {
@@ -43,7 +44,7 @@ interface ResourceLinkProps {
 export function ResourceLink({ projectId, id, name, kind, ...given }: ResourceLinkProps) {
   useEffect(() => want(projectId, id), [projectId, id]);
   const found = known.value[id];
-  const text = textOf(found) ?? name ?? kind?.replace(/_/g, ' ') ?? id;
+  const text = textOf(found) ?? name ?? (kind && kindWords(kind)) ?? id;
   const href = (found && hrefOf(found, projectId)) ?? given.href;
   if (href) {
     return (
@@ -53,6 +54,12 @@ export function ResourceLink({ projectId, id, name, kind, ...given }: ResourceLi
     );
   }
   return text === id ? <code>{id}</code> : <span title={id}>{text}</span>;
+}
+
+/** The name of what an id is of, without a link; the id until it is known. */
+export function ResourceName({ projectId, id }: Pick<ResourceLinkProps, 'projectId' | 'id'>) {
+  useEffect(() => want(projectId, id), [projectId, id]);
+  return <>{textOf(known.value[id]) ?? id}</>;
 }
 
 function textOf(found: Named | null | undefined): string | undefined {

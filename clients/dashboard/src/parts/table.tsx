@@ -68,13 +68,14 @@ export function Clip({ text, code = false }: { text: string | null | undefined; 
   );
 }
 
-/** An address of a service that the platform runs or watches, in a window of its own. */
+/** An address of a service that the platform runs or watches, in a window of its own; without one, what it is called. */
 export function Address({ url, shown = url }: { url: string | null | undefined; shown?: string | null | undefined }) {
-  if (!url) return <span class="faint">–</span>;
+  if (!url) return <span class="clip faint">{shown ?? '–'}</span>;
   if (!/^https?:\/\//.test(url)) return <Clip text={shown} />;
   return (
     <a class="clip" href={url} title={url} target="_blank" rel="noreferrer">
       {shown}
+      <span class="off-screen"> (in a new tab)</span>
     </a>
   );
 }

@@ -33,6 +33,12 @@ export function shortTime(time: string, now = new Date()): string {
   return (at.getFullYear() === now.getFullYear() ? short : shortWithYear).format(at);
 }
 
+/** `29 Nov 2026, 14:05:09`, of 24 hours. @param timeZone default: that of the person */
+export function momentText(time: Date, timeZone?: string): string {
+  const date = { day: 'numeric', month: 'short', year: 'numeric' } as const;
+  return new Intl.DateTimeFormat('en-GB', { ...date, ...CLOCK, second: '2-digit', timeZone }).format(time);
+}
+
 /** With seconds and the zone: `Sunday, 29 November 2026 at 14:05:09 CET (Europe/Berlin)`. */
 export function fullTime(time: string): string {
   return `${full.format(new Date(time))} (${full.resolvedOptions().timeZone})`;
@@ -50,8 +56,25 @@ const wholeOf = (count: number): number => (count > 0 ? Math.round(count) : Math
 /** `1 min 12 s` between two times. */
 export function durationText(from: string | null, to: string | null): string {
   if (!from) return '–';
-  const seconds = Math.max(0, Math.round(((to ? Date.parse(to) : Date.now()) - Date.parse(from)) / 1_000));
-  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  return secondsText(Math.max(0, Math.round(((to ? Date.parse(to) : Date.now()) - Date.parse(from)) / 1_000)));
+}
+
+const LENGTHS = [
+  ['d', 86_400],
+  ['h', 3_600],
+  ['min', 60],
+  ['s', 1],
+] as const;
+
+/** `1 min 12 s`, `2 h` and `3 d 4 h`: the two largest units of a number of seconds. */
+export function secondsText(seconds: number): string {
+  const first = LENGTHS.findIndex(([, length]) => seconds >= length);
+  if (first < 0) return '0 s';
+  const parts = LENGTHS.slice(first, first + 2).map(([unit, length], index) => {
+    const rest = index ? seconds % (LENGTHS[first]?.[1] ?? 1) : seconds;
+    return [Math.floor(rest / length), unit] as const;
+  });
+  return parts.flatMap(([count, unit]) => (count ? [`${count} ${unit}`] : [])).join(' ');
 }
 
 export function bytesText(bytes: number | null): string {

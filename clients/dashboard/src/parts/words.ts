@@ -3,7 +3,7 @@
 const ABBREVIATIONS = new Set(
   (
     'ai api cdn cors cpu dkim dns dnssec git http https id ids ip mb gb mx s3 smtp soa spf sql ssh ttl url urls utc ' +
-    'uri ca sha hsts tls caa dmarc fqdn'
+    'uri ca sha hsts tls caa dmarc fqdn vcpu'
   ).split(' '),
 );
 
@@ -19,8 +19,15 @@ export function words(name: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
+/** `DNS zone` of `DnsZone` or `dns_zone`, as in the middle of a sentence. */
+export function kindWords(type: string): string {
+  const text = words(type);
+  return /^[A-Z][a-z]/.test(text) && !text.startsWith('Git ') ? text.charAt(0).toLowerCase() + text.slice(1) : text;
+}
+
 function abbreviation(part: string): string {
   if (part === 'git') return 'Git';
+  if (part === 'vcpu') return 'vCPU';
   return part.endsWith('s') &&
     part !== 'dns' &&
     part !== 'cors' &&

@@ -96,7 +96,7 @@ function One({ shown, deploymentId }: { shown: Shown; deploymentId: string }) {
       {deployment.status_reason && <p class="notice bad">{deployment.status_reason}</p>}
       <Facts
         facts={[
-          ['What', whatOf(deployment)],
+          ['What', whatOf(deployment), 'double'],
           ...(deployment.commit_author ? ([['Author', deployment.commit_author]] as const) : []),
           ['Trigger', deployment.trigger.replace('_', ' ')],
           ...(deployment.source_deployment_id

@@ -4,6 +4,7 @@ import { asApiError } from '../../api/use_query';
 import { CopyButton } from '../../parts/copy';
 import { LogLines, LogView } from '../../parts/log_view';
 import { WrapSwitch, type Wrapping } from '../../parts/log_wrap';
+import { momentText } from '../../parts/time';
 import { addressOf, nameOf, readAround } from './log_lines';
 
 interface ContextProps extends Wrapping {
@@ -34,8 +35,7 @@ export function LogContext({ id, line, wraps, wrap }: ContextProps) {
     <>
       <header class="log-head">
         <span>
-          Lines around{' '}
-          <time dateTime={time}>{Number.isNaN(Date.parse(time)) ? time : new Date(time).toLocaleString('en-GB')}</time>
+          Lines around <time dateTime={time}>{Number.isNaN(Date.parse(time)) ? time : momentText(new Date(time))}</time>
         </span>
         <div class="log-tools">
           <CopyButton text={location.href} label="the link to the line" shown="Copy the link" />

@@ -8,13 +8,14 @@ import {
   troublesOfVolume,
   VOLUME_FACTS,
 } from '../../parts/attention';
+import { CatalogName } from '../../parts/catalog_name';
 import { Copyable } from '../../parts/copy';
 import { HOUR_FIELDS, LastHour } from '../../parts/last_hour';
 import { Empty, Facts, Section, Table, Waiting } from '../../parts/page';
 import { Status } from '../../parts/status';
 import { Ago } from '../../parts/time';
 import { address } from '../../router';
-import { Clip } from '../../parts/table';
+import { Address, Clip } from '../../parts/table';
 import { ApplicationFrame, type ApplicationData } from './frame';
 
 const STATE = graphql(
@@ -61,7 +62,6 @@ export function ApplicationOverview({ id }: { id: string }) {
                 The first deployment could not be started. {problem}
               </p>
             )}
-            {application.status_reason && <p class="notice bad">{application.status_reason}</p>}
             {application.latest_deployment ? (
               <>
                 {data && <StateNow state={data.getApplication} projectId={application.project_id} />}
@@ -116,16 +116,16 @@ function StateNow({ state, projectId }: { state: State; projectId: string }) {
 }
 
 /** What was deployed, and by whom: the first line of the commit, its id and its author. */
-function commitText(last: State['latest_deployment'] | undefined): string | null {
-  if (!last) return null;
+function commitText(last: NonNullable<State['latest_deployment']>): string | null {
   const author = last.commit_author?.replace(/\s*<.*>$/, '') || last.created_by.name;
   const parts = [last.commit_message?.split('\n')[0], last.commit_sha?.slice(0, 7), author && `by ${author}`];
   return parts.filter(Boolean).join(' · ') || null;
 }
 
-function sourceText(source: ApplicationData['source']): string | null {
-  if (source?.type === 'upload') return 'Folder or archive, sent by hand';
-  return source ? (source.repository_url ?? source.image ?? source.template ?? source.type) : null;
+function Source({ type, repository_url, image, template }: NonNullable<ApplicationData['source']>) {
+  if (type === 'upload') return <>Folder or archive, sent by hand</>;
+  if (repository_url) return <Address url={repository_url} />;
+  return <>{image ?? template ?? type}</>;
 }
 
 interface SummaryProps {
@@ -150,16 +150,16 @@ function Summary({ application, last: deployed }: SummaryProps) {
           ],
           deployed && !deployed.commit_sha
             ? ['Deployed by', deployed.created_by.name]
-            : ['Commit', commitText(deployed)],
-          ['Source', sourceText(source)],
+            : ['Commit', deployed ? commitText(deployed) : null, 'double'],
+          ['Source', source && <Source {...source} />, 'double'],
           ...(source?.type === 'git'
             ? ([
                 ['Branch', source.branch ?? 'default branch'],
                 ['Deploys on push', application.auto_deploy_enabled ? 'yes' : 'no'],
               ] as const)
             : []),
-          ['Size', application.application_type],
-          ['Region', application.region],
+          ['Size', <CatalogName of="size" id={application.application_type} />],
+          ['Region', <CatalogName of="region" id={application.region} />],
           ['Created', <Ago time={application.created_at} />],
         ]}
       />

@@ -2,14 +2,19 @@ import { useState } from 'preact/hooks';
 import { request } from '../../api/client';
 import { graphql } from '../../api/graphql';
 import { useAction } from '../../api/use_query';
+import { Attention, troublesOfDatabase } from '../../parts/attention';
+import { CatalogName } from '../../parts/catalog_name';
 import { DangerZone } from '../../parts/danger_zone';
 import { Confirm } from '../../parts/dialog';
+import { DiskUsed } from '../../parts/disk';
 import { Problem } from '../../parts/form';
 import { Facts, Section } from '../../parts/page';
 import { ResourceLink } from '../../parts/resource_name';
 import { Ago } from '../../parts/time';
+import { words } from '../../parts/words';
 import { navigate } from '../../router';
 import { ApplicationsOfDatabase } from '../attachments/list';
+import { Engine } from '../project';
 import { DatabaseFrame, type DatabaseData, type ShownDatabase } from './frame';
 
 const RESTART = graphql(`
@@ -38,6 +43,7 @@ export function DatabaseOverview({ id }: { id: string }) {
       {(shown) => (
         <>
           {shown.database.status_reason && <p class="notice bad">{shown.database.status_reason}</p>}
+          <Wellness database={shown.database} />
           <Section title="Overview" actions={shown.mayChange && <Restart shown={shown} />}>
             <Facts facts={factsOf(shown)} />
           </Section>
@@ -67,16 +73,23 @@ function CopyOf({ projectId, database_id, point_in_time }: CopyOfProps) {
   );
 }
 
+/** A reason of the platform says more than that nothing is wrong, and so does a state that ends by itself. */
+function Wellness({ database }: Pick<ShownDatabase, 'database'>) {
+  const troubles = troublesOfDatabase(database);
+  const isWell = database.status === 'available' && !database.status_reason;
+  return troubles.length || isWell ? <Attention troubles={troubles} well="Nothing needs attention." /> : null;
+}
+
 function factsOf({ database }: ShownDatabase) {
   const { backup_schedule: backups, maintenance_window: window, restore_from: copied } = database;
   const hour = (value: number): string => `${String(value).padStart(2, '0')}:00 UTC`;
   return [
-    ['Engine', `${database.engine} ${database.engine_version}`],
-    ['Size', database.database_package],
-    ['Storage', `${database.storage_gb} GB`],
-    ['Region', database.region],
+    ['Engine', <Engine {...database} />],
+    ['Size', <CatalogName of="package" id={database.database_package} />],
+    ['Storage', <DiskUsed name={database.name} usedBytes={database.storage_used_bytes} sizeGb={database.storage_gb} />],
+    ['Region', <CatalogName of="region" id={database.region} />],
     ['Backups', backups.enabled ? `daily at ${hour(backups.hour_utc)}, kept ${backups.retention_days} days` : 'off'],
-    ['Maintenance', `${window.weekday} at ${hour(window.hour_utc)}`],
+    ['Maintenance', `${words(window.weekday)} at ${hour(window.hour_utc)}`],
     ['Deletion protection', database.deletion_protection ? 'on' : 'off'],
     ['Created', <Ago time={database.created_at} />],
     ...(copied ? ([['Copy of', <CopyOf key="copy" projectId={database.project_id} {...copied} />]] as const) : []),

@@ -18,6 +18,7 @@ const DATABASE = graphql(`
       engine_version
       database_package
       storage_gb
+      storage_used_bytes
       region
       nodes
       database_name

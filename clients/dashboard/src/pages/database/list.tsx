@@ -1,11 +1,12 @@
 import { request } from '../../api/client';
 import { graphql, type ResultOf } from '../../api/graphql';
 import { useAction, useQuery } from '../../api/use_query';
+import { DiskUsed } from '../../parts/disk';
 import { Field, Select, useFields } from '../../parts/form';
 import { Section, Waiting } from '../../parts/page';
 import { isUnsettled, Status } from '../../parts/status';
 import { navigate } from '../../router';
-import { DATABASE_FIELDS } from '../project';
+import { DATABASE_FIELDS, Engine } from '../project';
 import { NewSection, ProjectList } from '../project_list';
 
 const DATABASES = graphql(
@@ -84,8 +85,10 @@ export function Databases({ id }: { id: string }) {
       hrefOf={({ id: one }) => `/databases/${one}`}
       columns={() => ({
         Status: ({ status, status_reason }) => <Status value={status} title={status_reason} />,
-        Engine: ({ engine, engine_version }) => `${engine} ${engine_version}`,
-        Storage: ({ storage_gb }) => `${storage_gb} GB`,
+        Engine: (database) => <Engine {...database} />,
+        Storage: ({ name, storage_gb, storage_used_bytes }) => (
+          <DiskUsed name={name} usedBytes={storage_used_bytes} sizeGb={storage_gb} />
+        ),
       })}
       deletion={{
         kind: 'database',

@@ -37,7 +37,7 @@ export function DatabaseMetrics({ id }: { id: string }) {
           query={METRICS}
           metricsOf={(data) => data.getDatabaseMetrics}
           charts={CHARTS}
-          label="replica_id"
+          label="replica_name"
         />
       )}
     </DatabaseFrame>

@@ -5,7 +5,7 @@ import { graphql, type ResultOf } from '../../api/graphql';
 import { useQuery } from '../../api/use_query';
 import { Confirm } from '../../parts/dialog';
 import { Facts, Section } from '../../parts/page';
-import { agoText } from '../../parts/time';
+import { agoText, momentText } from '../../parts/time';
 import { navigate } from '../../router';
 import { DatabaseFrame, type DatabaseData, type ShownDatabase } from './frame';
 
@@ -90,7 +90,7 @@ function Slider({ database, least, most, marks }: SliderProps) {
           step={step}
           value={at}
           list="moments"
-          aria-valuetext={`${time.toLocaleString()}, ${agoText(time.toISOString())}`}
+          aria-valuetext={`${momentText(time)}, ${agoText(time.toISOString())}`}
           onInput={(event) => go(Number(event.currentTarget.value))}
         />
         <datalist id="moments">
@@ -99,16 +99,16 @@ function Slider({ database, least, most, marks }: SliderProps) {
           ))}
         </datalist>
         <div class="ends faint">
-          <span>{new Date(least * 1_000).toLocaleString()}</span>
-          <span>{new Date(most * 1_000).toLocaleString()}</span>
+          <span>{momentText(new Date(least * 1_000))}</span>
+          <span>{momentText(new Date(most * 1_000))}</span>
         </div>
       </div>
       <Steps at={at} go={go} most={most} least={least} />
       <Facts
         facts={[
-          ['Data as of', <strong aria-live="polite">{time.toLocaleString()}</strong>],
+          ['Data as of', <strong aria-live="polite">{momentText(time)}</strong>],
           ['That was', agoText(time.toISOString())],
-          ['In UTC', time.toISOString().replace('.000', '')],
+          ['In UTC', momentText(time, 'UTC')],
         ]}
       />
       <p class="actions">
@@ -193,7 +193,7 @@ function Question({ kind, database, time, onClose }: QuestionProps) {
   if (kind === 'copy')
     return (
       <Confirm title="Restore into a new database?" verb="Restore" work={copy} onClose={onClose}>
-        A copy is created beside this database, with the data of {time.toLocaleString()}. This database stays as it is.
+        A copy is created beside this database, with the data of {momentText(time)}. This database stays as it is.
       </Confirm>
     );
   return (
@@ -204,8 +204,8 @@ function Question({ kind, database, time, onClose }: QuestionProps) {
       work={replace}
       onClose={onClose}
     >
-      Everything that was written after {time.toLocaleString()} is lost, and programs cannot connect until it is done. A
-      copy is the safer way.
+      Everything that was written after {momentText(time)} is lost, and programs cannot connect until it is done. A copy
+      is the safer way.
     </Confirm>
   );
 }

@@ -9,6 +9,7 @@ import { Section, Table, Waiting } from '../../parts/page';
 import { Paging } from '../../parts/paging';
 import { RecordForm, TYPES, type DnsType } from './record_form';
 import { Clip } from '../../parts/table';
+import { kindWords } from '../../parts/words';
 import type { ZoneData } from './zone';
 
 const RECORDS = graphql(`
@@ -117,7 +118,7 @@ function RecordTable({ zone, records, mayChange, edit, done }: TableProps) {
             <Clip code text={valueOf(record)} />
           </td>
           <td>{record.ttl ?? <span class="faint">{zone.default_ttl}</span>}</td>
-          <td>{record.comment ?? (record.managed_by ? `kept by ${record.managed_by.type.replace('_', ' ')}` : '–')}</td>
+          <td>{record.comment ?? (record.managed_by ? `of the ${kindWords(record.managed_by.type)}` : '–')}</td>
           <td>{mayChange && <Actions zone={zone} record={record} edit={edit} done={done} />}</td>
         </tr>
       ))}

@@ -120,7 +120,11 @@ function Nothing({ around, isFiltered }: { around: Around; isFiltered: boolean }
   );
 }
 
-function RowsTable({ around, fields, rows }: { around: Around; fields: readonly Shown[]; rows: readonly Row[] }) {
+const isThere = (value: unknown): boolean => value !== null && value !== undefined && value !== '';
+
+function RowsTable({ around, fields: all, rows }: { around: Around; fields: readonly Shown[]; rows: readonly Row[] }) {
+  // A column that no row fills is room for the others.
+  const fields = all.filter(({ name }, column) => column === 0 || rows.some((row) => isThere(row[name])));
   return (
     <Table
       label={pageTitle(around.place.key)}

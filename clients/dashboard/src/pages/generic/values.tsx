@@ -1,10 +1,11 @@
 // Any value of an answer, by its type.
-import type { ComponentChildren } from 'preact';
+import { Fragment, type ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Row } from '../../api/resources/query';
 import type { ResourceTable, Shown } from '../../api/resources/table';
 import { Copyable } from '../../parts/copy';
 import { Table } from '../../parts/page';
+import { ResourceLink } from '../../parts/resource_name';
 import { Status } from '../../parts/status';
 import { Ago, bytesText } from '../../parts/time';
 import { Link, type Around } from './links';
@@ -29,9 +30,10 @@ export function ShortValue({ field, value, row, around }: ValueProps) {
   if (field.list) {
     const list = value as unknown[];
     if (field.kind === 'object') return <>{list.length}</>;
+    if (field.type === 'ID') return <ListValue field={field} value={list} row={row} around={around} />;
     return <Clip text={list.join(', ')} />;
   }
-  if (field.kind === 'object') return <Clip text={summary(value as Row)} />;
+  if (field.kind === 'object') return <Summary type={field.type} row={value as Row} around={around} />;
   if (field.secret) return <span class="faint">secret</span>;
   if (field.type === 'String' && !isUrl(value) && String(value).length > CELL_LENGTH_MAX)
     return <Clip text={String(value)} />;
@@ -42,20 +44,43 @@ function isUrl(value: unknown): value is string {
   return typeof value === 'string' && /^https?:\/\/\S+$/.test(value);
 }
 
-function summary(value: Row): string {
-  const texts = Object.values(value).filter((one) => typeof one === 'string' || typeof one === 'number');
-  return texts.slice(0, 2).join(' ');
+/** So many values stand for an object. */
+const SUMMARY_MAX = 2;
+
+function Summary({ type, row, around }: { type: string; row: Row; around: Around }) {
+  const fields = (around.table.types[type] ?? []).filter(
+    ({ name, kind, list, secret }) => kind !== 'object' && !list && !secret && !isEmpty(row[name]),
+  );
+  if (!fields.length) return <span class="faint">–</span>;
+  return (
+    <>
+      {fields.slice(0, SUMMARY_MAX).map((field) => (
+        <Fragment key={field.name}>
+          {field.name === 'id' ? (
+            <ResourceLink projectId={around.place.projectId} id={String(row.id)} name={row.name as string | null} />
+          ) : (
+            <ShortValue field={field} value={row[field.name]} row={row} around={around} />
+          )}{' '}
+        </Fragment>
+      ))}
+    </>
+  );
 }
+
+/** Numbers that are amounts, not ports, codes or serials; `ByteCount` is also the type of those that are large. */
+const COUNTS = /(tokens|requests|errors|hits|messages|objects|count|limit|_mb|_ms)$/;
 
 function Scalar({ field, value, row, around }: ValueProps) {
   if (typeof value === 'boolean') return <>{value ? 'yes' : 'no'}</>;
   if (field.type === 'DateTime') return <Ago time={String(value)} />;
-  if (field.type === 'ByteCount') return <span title={`${String(value)} bytes`}>{bytesText(Number(value))}</span>;
+  if (field.type === 'ByteCount' && !COUNTS.test(field.name))
+    return <span title={`${String(value)} bytes`}>{bytesText(Number(value))}</span>;
   if (field.kind === 'enum' && /^(status|state|outcome)$|_(status|state)$/.test(field.name))
     return <Status value={String(value)} title={row[`${field.name}_reason`] as string | null} />;
   if (field.kind === 'enum') return <>{String(value).replace(/_/g, ' ')}</>;
   if (field.type === 'ID') return <Link field={field.name} id={String(value)} row={row} around={around} />;
   if (isUrl(value)) return <Address url={value} />;
+  if (COUNTS.test(field.name) && !Number.isNaN(Number(value))) return <>{Number(value).toLocaleString('en')}</>;
   return <>{String(value)}</>;
 }
 

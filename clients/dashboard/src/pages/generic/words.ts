@@ -1,23 +1,28 @@
 // Names of the API as people read them.
 import type { Row } from '../../api/resources/query';
 import { parametersOf, type Operation, type Place, type ResourcePage, type Shown } from '../../api/resources/table';
-import { words } from '../../parts/words';
+import { kindWords, words } from '../../parts/words';
 
-export { words };
+export { kindWords, words };
 
-/** `DNS zone` of the type `DnsZone`, as in the middle of a sentence. */
-export function kindWords(type: string): string {
-  const text = words(type);
-  return /^[A-Z][a-z]/.test(text) && !text.startsWith('Git ') ? text.charAt(0).toLowerCase() + text.slice(1) : text;
-}
+/** Last words of addresses that say too little by themselves. */
+const TITLES: Record<string, string> = {
+  'databases/engines': 'Database engines',
+  'database_packages/availability': 'Availability of database packages',
+};
 
 /** Title of the page of a list or of a document without a name. */
 export function pageTitle(key: string): string {
+  const given = TITLES[key];
+  if (given) return given;
   const parts = key.split('/').filter((part) => part !== '{}');
   return words(parts.at(-1) ?? '');
 }
 
-const NAMES = ['full_name', 'name', 'hostname', 'title', 'username', 'key', 'email', 'number', 'repository', 'message'];
+const NAMES = [
+  ...['full_name', 'name', 'hostname', 'title', 'username', 'key', 'email', 'number', 'repository', 'message'],
+  ...['branch', 'cause', 'action'],
+];
 
 /** The field by which people know a row of a type. */
 export function nameField(fields: readonly Shown[]): string | undefined {

@@ -3,12 +3,13 @@ import { useMemo, useState } from 'preact/hooks';
 import { request } from '../../api/client';
 import { graphql, type ResultOf } from '../../api/graphql';
 import { useAction, useQuery } from '../../api/use_query';
+import { CatalogName } from '../../parts/catalog_name';
 import { Chart } from '../../parts/chart';
 import { Confirm } from '../../parts/dialog';
 import { Problem } from '../../parts/form';
-import { Facts, Page, Section, Waiting } from '../../parts/page';
+import { type Fact, Facts, Page, Section, Waiting } from '../../parts/page';
 import { Status, StatusReason } from '../../parts/status';
-import { Ago, durationText } from '../../parts/time';
+import { Ago, durationText, secondsText } from '../../parts/time';
 import { MetricRule } from './metric_rule';
 import { navigate } from '../../router';
 import { mayActAs } from '../../session';
@@ -124,7 +125,7 @@ export function ObserverPage({ id }: { id: string }) {
   );
 }
 
-function factsOf({ uptime, metric, ...observer }: Observer): [string, preact.ComponentChildren][] {
+function factsOf({ uptime, metric, ...observer }: Observer): Fact[] {
   return [
     [
       'What',
@@ -135,9 +136,10 @@ function factsOf({ uptime, metric, ...observer }: Observer): [string, preact.Com
       ) : (
         metric && <MetricRule projectId={observer.project_id} {...metric} />
       ),
+      'double',
     ],
     ['Uptime in 30 days', percentText(observer.uptime_percent_30d)],
-    ['Interval', `${observer.interval_seconds} s`],
+    ['Interval', secondsText(observer.interval_seconds)],
     ['An incident opens after', inARow(observer.failure_threshold, 'failure', 'failures')],
     ['It is resolved after', inARow(observer.recovery_threshold, 'success', 'successes')],
   ];
@@ -167,7 +169,7 @@ function Checks({ results, isMetric }: { results: readonly Result[]; isMetric: b
       <Chart title={title} unit={isMetric ? '' : 'ms'} series={series} from={first.checked_at} to={last.checked_at} />
       <p>
         <StatusReason value={last.status} reason={last.error}>
-          checked <Ago time={last.checked_at} /> from {last.region}
+          checked <Ago time={last.checked_at} /> from <CatalogName of="region" id={last.region} />
           {last.status_code !== null && `, HTTP ${last.status_code}`}
         </StatusReason>
       </p>

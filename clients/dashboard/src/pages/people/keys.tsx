@@ -206,7 +206,7 @@ function NewPersonal({ projectId, create }: { projectId: string; create(input: P
         <Field label="New personal key" {...fields.of('name', action)} required placeholder="laptop" />
         <Field label="Expires in days" {...fields.of('days', action)} type="number" min={0} hint="Empty or 0: never." />
       </div>
-      <fieldset class="filters">
+      <fieldset class="checks">
         <legend>Scopes</legend>
         {SCOPES.map((scope) => (
           <label key={scope} class="check">

@@ -1,6 +1,7 @@
 // What a project uses of its quotas, and what the account is charged.
 import { graphql, type ResultOf } from '../../api/graphql';
 import { useQuery } from '../../api/use_query';
+import { CatalogName } from '../../parts/catalog_name';
 import { Page, Section, Table, Waiting } from '../../parts/page';
 import { Ago, bytesText } from '../../parts/time';
 import { words } from '../../parts/words';
@@ -109,7 +110,13 @@ function Charges({ billing: { currency, current_month, last_month } }: { billing
             <tr key={`${line.project_id} ${line.kind} ${line.price_id}`}>
               <th scope="row">{line.project_name}</th>
               <td>
-                <span title={line.price_id}>{words(line.kind)}</span>
+                {words(line.kind)}
+                {line.kind !== 'volume' && (
+                  <small class="faint">
+                    {' '}
+                    <CatalogName of="package" id={line.price_id} />
+                  </small>
+                )}
               </td>
               <td>{line.hours}</td>
               <td>{line.price_hourly}</td>

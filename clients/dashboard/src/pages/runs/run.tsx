@@ -5,12 +5,14 @@ import { graphql, type ResultOf } from '../../api/graphql';
 import { useStream } from '../../api/follow';
 import { useMoving } from '../../api/use_moving';
 import { useAction, useQuery } from '../../api/use_query';
+import { CatalogName } from '../../parts/catalog_name';
 import { Problem } from '../../parts/form';
 import { LogLines, LogView } from '../../parts/log_view';
 import { useWrapping, WrapSwitch } from '../../parts/log_wrap';
-import { Facts, Section, Waiting } from '../../parts/page';
+import { type Fact, Facts, Section, Waiting } from '../../parts/page';
+import { ResourceLink } from '../../parts/resource_name';
 import { Status, StatusReason } from '../../parts/status';
-import { Ago, durationText } from '../../parts/time';
+import { Ago, durationText, secondsText } from '../../parts/time';
 import { ApplicationFrame, type Shown } from '../application/frame';
 import { isUnfinished, StartedBy } from './list';
 import { commandText } from './shell';
@@ -108,22 +110,23 @@ function One({ shown, runId }: { shown: Shown; runId: string }) {
   );
 }
 
-function factsOf(
-  { id, project_id: projectId }: Shown['application'],
-  run: RunData,
-): [string, preact.ComponentChildren][] {
+function factsOf({ id, project_id: projectId }: Shown['application'], run: RunData): Fact[] {
   const exit = run.exit_code === null ? null : `${run.exit_code}${run.signal ? ` (${run.signal})` : ''}`;
   return [
-    ['Command', <code>{commandText(run.command)}</code>],
+    ['Command', <code>{commandText(run.command)}</code>, 'double'],
     ['Exit code', exit],
-    ['Size', `${run.application_type}, process type ${run.process_type}`],
-    ['Time limit', `${run.timeout_seconds} s`],
-    ...(run.env.length ? [['Additional variables', run.env.join(', ')] as [string, string]] : []),
+    ['Size', <CatalogName of="size" id={run.application_type} />],
+    ['Process type', run.process_type],
+    ['Time limit', secondsText(run.timeout_seconds)],
+    ...(run.env.length ? [['Additional variables', run.env.join(', ')] as const] : []),
     [
       'Release',
-      <a class="plain-link" href={`/applications/${id}/deployments/${run.deployment_id}`}>
-        Release of the deployment
-      </a>,
+      <ResourceLink
+        projectId={projectId}
+        id={run.deployment_id}
+        name="Release of the deployment"
+        href={`/applications/${id}/deployments/${run.deployment_id}`}
+      />,
     ],
     ['Started by', <StartedBy projectId={projectId} run={run} />],
     ['Created', <Ago time={run.created_at} />],

@@ -86,7 +86,7 @@ function List({ shown }: { shown: Shown }) {
           A schedule starts a run of a command, such as a report each night or a clean-up each hour.
         </Empty>
       )}
-      <ul class="rows">
+      <ul class="rows schedules">
         {list?.data.map((schedule) => (
           <Row key={schedule.id} schedule={schedule} shown={shown} reload={reload} />
         ))}
