@@ -1,5 +1,6 @@
 // Calls that destroy and need a second person: who asks, who decides, and that an approved call passes exactly once.
-import { newBrowser, type Browser } from '../support/identity/browser';
+import { Secret, TOTP } from 'otpauth';
+import { newBrowser, PASSWORD, type Browser } from '../support/identity/browser';
 import { startService, type Answer, type CallOptions, type TestService } from '../support/service';
 
 let service: TestService;
@@ -135,9 +136,7 @@ describe('a call of a key', () => {
     const volume = await newVolume();
     const approval = await ask(volume);
     await second.data(APPROVE, { id: approval });
-    const { body: application } = await service.call('POST', '/v2/applications', {
-      body: { name: 'keeper', source: { type: 'image', image_ref: 'docker.io/library/nginx:1' } },
-    });
+    const { body: application } = await service.call('POST', '/v2/applications', { body: { name: 'keeper' } });
     const attached = await service.call('PATCH', `/v2/volumes/${volume}`, {
       body: { application_id: application.id, mount_path: '/data' },
     });
@@ -166,6 +165,43 @@ describe('who decides', () => {
     expect(personal.body.code).toBe('dashboard_only');
     await second.data(APPROVE, { id });
     expect(await owner.data(DELETE, { id: volume })).toEqual({ deleteVolume: true });
+  });
+
+  test('who has two-factor shows it once more, and then may do it with a program too', async () => {
+    const careful = await newBrowser(service, 'careful@example.com', 'owner');
+    const { enrolTwoFactor: enrolled } = await careful.data(
+      'mutation ($p: String!) { enrolTwoFactor(password: $p) { secret } }',
+      { p: PASSWORD },
+    );
+    const totp = new TOTP({ secret: Secret.fromBase32(enrolled.secret) });
+    // Each code counts once, and time passes slowly in a test.
+    const newCode = async (): Promise<string> => {
+      await service.sql('update users set totp_last_step = 0 where id = $1', [careful.user.id]);
+      return totp.generate();
+    };
+    const { confirmTwoFactor: recovery } = await careful.data(
+      'mutation ($c: String!) { confirmTwoFactor(code: $c) { codes } }',
+      { c: await newCode() },
+    );
+    expect(recovery.codes).toHaveLength(10);
+    const [first, next] = [await ask(await newVolume()), await ask(await newVolume())];
+    for (const code of [null, '000000', '']) {
+      const refused = await careful.refused(APPROVE, { id: first, code });
+      expect([refused.code, refused.extensions.errors]).toEqual([
+        'validation_failed',
+        [expect.objectContaining({ field: 'code' })],
+      ]);
+    }
+    await service.sql('update users set code_failures = 0, code_retry_at = null, known_code_failures = 0, ' +
+      'known_code_retry_at = null where id = $1', [careful.user.id]);
+    await careful.data(APPROVE, { id: first, code: await newCode() });
+    const { createPersonalKey: made } = await careful.data(
+      'mutation { createPersonalKey(input: { name: "cli", scopes: ["read", "write"] }) { token } }',
+    );
+    const path = `/v2/approvals/${next}/approve`;
+    expect((await service.call('POST', path, { key: made.token })).body.errors[0].field).toBe('code');
+    const approved = await service.call('POST', path, { key: made.token, body: { code: await newCode() } });
+    expect([approved.status, approved.body.status]).toEqual([200, 'approved']);
   });
 
   test('the only owner of a project decides about their own call, since nobody else can', async () => {

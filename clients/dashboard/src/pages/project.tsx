@@ -61,6 +61,11 @@ const HOME = graphql(
         }
         next_cursor
       }
+      listApprovals(project_id: $id, status: pending, limit: 50) {
+        data {
+          id
+        }
+      }
       listVolumes(project_id: $id, limit: 50) {
         data {
           ...VolumeFacts
@@ -119,9 +124,11 @@ export function ProjectHome({ id }: { id: string }) {
 
 function Wellness({ data, id }: { data: Home; id: string }) {
   const { listApplications: applications, listDatabases: databases, listVolumes: volumes } = data;
-  if (!applications.data.length && !databases.data.length) return null;
+  const waiting = data.listApprovals.data.length;
+  if (!applications.data.length && !databases.data.length && !waiting) return null;
   const stopped = databases.data.filter(({ status }) => ['failed', 'unhealthy', 'suspended'].includes(status));
   const troubles = [
+    ...(waiting ? [{ text: waitingText(waiting), href: `/projects/${id}/approvals` }] : []),
     ...applications.data.flatMap(troublesOfApplication),
     ...stopped.map(({ id: one, name, status }) => ({
       text: `The database ${name} is ${status}.`,
@@ -130,6 +137,10 @@ function Wellness({ data, id }: { data: Home; id: string }) {
     ...volumes.data.flatMap((volume) => troublesOfVolume(volume, id)),
   ];
   return <Attention troubles={troubles} well="Nothing needs attention." />;
+}
+
+function waitingText(count: number): string {
+  return count === 1 ? 'A call waits for an approval.' : `${count} calls wait for an approval.`;
 }
 
 function Applications({ data, id }: { data: Home; id: string }) {
