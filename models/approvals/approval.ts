@@ -42,10 +42,15 @@ export class Approval extends Resource {
 
   /** @throws invalid_state, role_not_permitted for who has asked, unless nobody else can approve it */
   async approve(ctx: Context): Promise<this> {
+    await this.requireApprovable(ctx);
+    return this.decide(ctx, 'approved');
+  }
+
+  /** @throws as `approve` */
+  async requireApprovable(ctx: Context): Promise<void> {
     this.requireCurrent(['pending']);
     await this.requireSecondPerson(ctx);
     await this.requireLivingKey(ctx);
-    return this.decide(ctx, 'approved');
   }
 
   /** @throws invalid_state */
@@ -92,10 +97,19 @@ const LIVING = named(
 );
 
 /**
+ * Before the transaction: that the call can be approved by the person, before a code of theirs is spent.
+ * @throws not_found, and what `approve` throws, and requireApprover
+ */
+export async function prepareApproval(ctx: Context, id: string, code: string | null | undefined): Promise<void> {
+  await (await Approval.get(ctx, id)).requireApprovable(ctx);
+  await requireApprover(ctx, code);
+}
+
+/**
  * That the person is there, outside of the transaction: a current code where two-factor is on, else a session.
  * @throws validation_failed on `code`, dashboard_only, rate_limited
  */
-export async function requireApprover(ctx: Context, code: string | null | undefined): Promise<void> {
+async function requireApprover(ctx: Context, code: string | null | undefined): Promise<void> {
   const { totp_confirmed_at } = await currentUser(ctx);
   if (!totp_confirmed_at && ctx.identity?.kind === 'session') return;
   if (!totp_confirmed_at)

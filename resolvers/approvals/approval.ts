@@ -1,4 +1,4 @@
-import { Approval, requireApprover } from '../../models/approvals/approval';
+import { Approval, prepareApproval } from '../../models/approvals/approval';
 import { shownInput } from '../../models/approvals/approval/shown_input';
 import { page } from '../../models/base/page';
 import type { ApproveCallInput } from '../../schema/types';
@@ -23,5 +23,6 @@ export const resolvers: Resolvers = {
 
 // A refused code must stay counted, so it is checked outside of the transaction.
 export const prepare: Record<string, Prepare> = {
-  approveCall: ({ input }, ctx) => requireApprover(ctx, (input as ApproveCallInput | null | undefined)?.code),
+  approveCall: ({ id, input }, ctx) =>
+    prepareApproval(ctx, id as string, (input as ApproveCallInput | null | undefined)?.code),
 };

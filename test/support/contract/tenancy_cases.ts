@@ -51,7 +51,8 @@ export function expectSilence(answer: { text: string }, other: World, named: rea
 export function rowParams(operation: Operation): string[] {
   return operation.params
     .map(({ name }) => kindOfParam(operation, name))
-    .filter((kind) => !['project', 'error', 'environment_variable', 'git_repository'].includes(kind));
+    // Keys are of persons, and of projects that they own.
+    .filter((kind) => !['project', 'error', 'environment_variable', 'git_repository', 'api_key'].includes(kind));
 }
 
 /** To be called where tests are declared. */
