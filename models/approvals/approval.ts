@@ -2,6 +2,7 @@
 import type { Context, Identity } from '../../core/context';
 import { problem, validationFailed } from '../../core/errors';
 import { limits } from '../../core/limits';
+import { defineStates } from '../../core/states';
 import { named } from '../../db/statement';
 import type { ApprovalStatus, Approval as Shown } from '../../schema/types';
 import { Resource } from '../base/resource';
@@ -17,6 +18,10 @@ export class Approval extends Resource {
   static readonly kind = 'approval';
   static readonly idPrefix = 'apr';
   static override readonly filters = { status: `${STATUS} = ?` };
+  static override readonly states = defineStates({
+    initial: ['pending'],
+    moves: { pending: ['approved', 'refused', 'expired'], approved: ['used', 'refused', 'expired'] },
+  });
 
   declare status: ApprovalStatus;
   declare operation: string;
@@ -48,14 +53,14 @@ export class Approval extends Resource {
 
   /** @throws as `approve` */
   async requireApprovable(ctx: Context): Promise<void> {
-    this.requireCurrent(['pending']);
+    this.requireCurrent(Approval.states.predecessors('approved'));
     await this.requireSecondPerson(ctx);
     await this.requireLivingKey(ctx);
   }
 
   /** @throws invalid_state */
   async refuse(ctx: Context): Promise<this> {
-    this.requireCurrent(['pending', 'approved']);
+    this.requireCurrent(Approval.states.predecessors('refused'));
     return this.decide(ctx, 'refused');
   }
 

@@ -58,10 +58,10 @@ export function listPausedKeys(ctx: Context, args: NewestArguments): Promise<Pag
 
 /** Lets a key go on, unwatched for an hour. @throws not_found, destroy_not_allowed */
 export async function resumeKey(ctx: Context, id: string): Promise<PausedKey> {
-  // Else a key that was leaked with less would open the way for one with more.
-  if (!ctx.identity?.may_destroy) throw problem('destroy_not_allowed');
   const [key] = await ctx.sql.query<PausedKey>(RESUME, [sessionUser(ctx).id, id]);
   if (!key) throw problem('not_found', 'There is no such key that is paused.');
+  // Else a key that was leaked with less would open the way for one with more.
+  if (!ctx.identity?.may_destroy) throw problem('destroy_not_allowed');
   await ctx.forget({ key_id: id });
   ctx.activity.resource = { type: 'api_key', id, name: key.name, project_id: key.project_id ?? null };
   return key;
