@@ -192,8 +192,11 @@ describe('who decides', () => {
         [expect.objectContaining({ field: 'code' })],
       ]);
     }
-    await service.sql('update users set code_failures = 0, code_retry_at = null, known_code_failures = 0, ' +
-      'known_code_retry_at = null where id = $1', [careful.user.id]);
+    await service.sql(
+      'update users set code_failures = 0, code_retry_at = null, known_code_failures = 0, ' +
+        'known_code_retry_at = null where id = $1',
+      [careful.user.id],
+    );
     await careful.data(APPROVE, { id: first, code: await newCode() });
     const { createPersonalKey: made } = await careful.data(
       'mutation { createPersonalKey(input: { name: "cli", scopes: ["read", "write"] }) { token } }',
@@ -206,9 +209,7 @@ describe('who decides', () => {
 
   test('the only owner of a project decides about their own call, since nobody else can', async () => {
     const alone = await newBrowser(service, 'alone@example.com');
-    const { createProject: project } = await alone.data(
-      'mutation { createProject(input: { name: "Alone" }) { id } }',
-    );
+    const { createProject: project } = await alone.data('mutation { createProject(input: { name: "Alone" }) { id } }');
     const CHANGE = `mutation ($id: ID!, $to: ApprovalRequirement!) {
       updateProject(id: $id, input: { approval_required_for: $to }) { approval_required_for } }`;
     await alone.data(CHANGE, { id: project.id, to: 'keys' });
@@ -243,10 +244,13 @@ describe('who decides', () => {
     expect((await second.data(GET, { id: lateId })).getApproval.status).toBe('expired');
     expect(await ask(late)).not.toBe(lateId);
     await passing.data(APPROVE, { id: orphanedId });
-    await owner.data(`mutation ($p: ID!, $u: ID!) { changeMemberRole(project_id: $p, user_id: $u, role: developer) { role } }`, {
-      p: service.project,
-      u: passing.user.id,
-    });
+    await owner.data(
+      `mutation ($p: ID!, $u: ID!) { changeMemberRole(project_id: $p, user_id: $u, role: developer) { role } }`,
+      {
+        p: service.project,
+        u: passing.user.id,
+      },
+    );
     expect(await ask(orphaned)).not.toBe(orphanedId);
     expect([await isThere(late), await isThere(orphaned)]).toEqual([true, true]);
   });
@@ -255,9 +259,10 @@ describe('who decides', () => {
     const lost = await service.mintKey({ role: 'developer' });
     const volume = await newVolume();
     const id = await ask(volume, { key: lost });
-    await service.sql('update api_keys set revoked_at = now() where id = (select key_id from approvals where id = $1)', [
-      id,
-    ]);
+    await service.sql(
+      'update api_keys set revoked_at = now() where id = (select key_id from approvals where id = $1)',
+      [id],
+    );
     expect((await second.refused(APPROVE, { id })).message).toContain('revoked');
   });
 

@@ -41,8 +41,11 @@ test('dry runs and calls that do not destroy are not counted, and another minute
   const key = await service.mintKey();
   for (let i = 0; i < 15; i++) await remove(key, { 'Dry-Run': 'true' });
   for (let i = 0; i < 10; i++) await remove(key);
-  await service.sql(`update api_keys set destroyed_at =
-    array(select t - interval '61 seconds' from unnest(destroyed_at) t) where id = $1`, [await idOf(key)]);
+  await service.sql(
+    `update api_keys set destroyed_at =
+    array(select t - interval '61 seconds' from unnest(destroyed_at) t) where id = $1`,
+    [await idOf(key)],
+  );
   expect((await remove(key)).body.code).toBe('not_found');
   const [row] = await service.sql('select cardinality(destroyed_at) as count from api_keys where id = $1', [
     await idOf(key),
@@ -52,7 +55,9 @@ test('dry runs and calls that do not destroy are not counted, and another minute
 
 test('thirty at once pause it after ten, once', async () => {
   const key = await service.mintKey({ kind: 'project' });
-  const codes = (await Promise.all(Array.from({ length: 30 }, () => remove(key)))).map(({ body }) => body.code as string);
+  const codes = (await Promise.all(Array.from({ length: 30 }, () => remove(key)))).map(
+    ({ body }) => body.code as string,
+  );
   expect(codes.filter((code) => code === 'not_found')).toHaveLength(10);
   expect(codes.filter((code) => code === 'key_paused')).toHaveLength(20);
   const events = await service.sql(`select 1 from activity where action = 'api_key.paused' and key_id = $1`, [
@@ -65,10 +70,9 @@ test('the owners are told, and one of them lets it go on, for an hour', async ()
   const key = await service.mintKey({ kind: 'project' });
   const before = await service.sql('select id from email_outbox');
   await pause(key);
-  const mails = await service.sql<{ recipients: string[] }>(
-    'select recipients from email_outbox where id <> all($1)',
-    [before.map(({ id }) => id)],
-  );
+  const mails = await service.sql<{ recipients: string[] }>('select recipients from email_outbox where id <> all($1)', [
+    before.map(({ id }) => id),
+  ]);
   expect(mails.map(({ recipients }) => recipients)).toContainEqual([owner.user.email]);
   const id = await idOf(key);
   const { listPausedKeys } = await owner.data('{ listPausedKeys { data { id name project_id } } }');

@@ -78,7 +78,10 @@ function lowers({ operation, input }: DestroyingCall, mode: ApprovalRequirement)
 }
 
 /** Names a call by who makes it and all that it says. Keyed, since what it says may be a secret that can be guessed. */
-function fingerprintOf({ identity, project, secrets, if_match }: Context, { operation, input }: DestroyingCall): string {
+function fingerprintOf(
+  { identity, project, secrets, if_match }: Context,
+  { operation, input }: DestroyingCall,
+): string {
   const { kind, id, user } = identity as Identity;
   // A person may log in once more before they repeat a call.
   const caller = kind === 'session' ? (user?.id ?? id) : id;
@@ -103,7 +106,8 @@ async function requestApproval(ctx: Context, call: DestroyingCall, consequences:
     ...[identity.user?.id ?? null, key_id, limits.approvalWaitHours],
   ]);
   // The same call has asked at the same time.
-  if (!made) return (await ctx.sql.query<OpenRow>(OPEN, [fingerprint]))[0] ?? { id, status: 'pending', decided_by: null };
+  if (!made)
+    return (await ctx.sql.query<OpenRow>(OPEN, [fingerprint]))[0] ?? { id, status: 'pending', decided_by: null };
   const name = resource ? `${operation} ${resource.name ?? resource.id}` : operation;
   await recordProjectEvent(ctx.sql, {
     ...{ project_id: project.id, action: 'approval.requested', actor, key_id },

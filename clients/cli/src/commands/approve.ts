@@ -14,7 +14,7 @@ const SHOWN = {
   status: 'status',
   call: 'summary',
   resource: 'resource.name',
-  'with': (row: Row) => pairsOf(row.input, 'name', 'value', ' = '),
+  with: (row: Row) => pairsOf(row.input, 'name', 'value', ' = '),
   changes: (row: Row) => pairsOf(row.affects, 'type', 'count', ': '),
   'asked by': 'requested_by.name',
   key: 'key_id',

@@ -3,7 +3,7 @@ import { request } from '../../api/client';
 import { graphql, type ResultOf } from '../../api/graphql';
 import { useAction, useQuery, type Action } from '../../api/use_query';
 import { Field, Form, Problem, Submit, useFields } from '../../parts/form';
-import { Page, Section, Waiting } from '../../parts/page';
+import { Facts, Page, Section, Waiting } from '../../parts/page';
 import { Status } from '../../parts/status';
 import { Ago } from '../../parts/time';
 import { mayActAs, viewer } from '../../session';
@@ -82,68 +82,33 @@ export function ApprovalPage({ id, approval_id }: { id: string; approval_id: str
 }
 
 function Call({ approval }: { approval: Approval }) {
-  const { resource, input, affects, if_match } = approval;
+  const { operation, resource, input, affects, if_match, requested_by, key_id, created_at } = approval;
   return (
     <>
       <Section title="The call">
-        <dl>
-          <dt>Operation</dt>
-          <dd>
-            <code>{approval.operation}</code>
-          </dd>
-          {resource && (
-            <>
-              <dt>Concerns</dt>
-              <dd>
-                {resource.type.replace(/_/g, ' ')} <strong>{resource.name ?? resource.id}</strong>
-              </dd>
-            </>
-          )}
-          {input.map(({ name, value }) => (
-            <Fact key={name} name={name} value={value} />
-          ))}
-          {if_match && <Fact name="If-Match" value={if_match} />}
-          <dt>Asked by</dt>
-          <dd>
-            {approval.requested_by.name}
-            {approval.key_id && (
-              <>
-                , with the key <code>{approval.key_id}</code>
-              </>
-            )}{' '}
-            <Ago time={approval.created_at} />
-          </dd>
-        </dl>
+        <Facts
+          facts={[
+            ['Operation', <code>{operation}</code>],
+            ...(resource ? ([[resource.type.replace(/_/g, ' '), resource.name ?? resource.id]] as const) : []),
+            ...input.map(({ name, value }) => [name, <code>{value}</code>] as const),
+            ...(if_match ? ([['If-Match', <code>{if_match}</code>]] as const) : []),
+            ['Asked by', requested_by.name],
+            ['With the key', key_id && <code>{key_id}</code>],
+            ['Asked', <Ago time={created_at} />],
+          ]}
+        />
       </Section>
       <Section title="What it would do">
-        {affects.length === 0 && <p>A rehearsal changed no resource.</p>}
-        {affects.length > 0 && (
-          <>
-            <p>A rehearsal changed or removed:</p>
-            <ul>
-              {affects.map(({ type, count }) => (
-                <li key={type}>
-                  {count} {type.replace(/_/g, ' ')}
-                  {count === 1 ? '' : 's'}
-                </li>
-              ))}
-            </ul>
-          </>
-        )}
+        <p>{affects.length ? 'A rehearsal changed or removed:' : 'A rehearsal changed no resource.'}</p>
+        <ul>
+          {affects.map(({ type, count }) => (
+            <li key={type}>
+              {count} {type.replace(/_/g, ' ')}
+              {count === 1 ? '' : 's'}
+            </li>
+          ))}
+        </ul>
       </Section>
-    </>
-  );
-}
-
-function Fact({ name, value }: { name: string; value: string }) {
-  return (
-    <>
-      <dt>
-        <code>{name}</code>
-      </dt>
-      <dd>
-        <code>{value}</code>
-      </dd>
     </>
   );
 }

@@ -72,7 +72,7 @@ function Actions({ one, revoke, resume, renew, keep }: Omit<KeyTableProps, 'keys
     <>
       {resume && one.paused_at && (
         <button type="button" class="small" onClick={() => setAsks('resume')}>
-          Let it go on<span class="off-screen">: {one.name}</span>
+          Let it go on<span class="off-screen"> {one.name}</span>
         </button>
       )}{' '}
       {renew && one.kind !== 'oauth' && (
