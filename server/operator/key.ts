@@ -7,7 +7,7 @@ import { UsageError, type Command, type Input, type Output } from './command';
 import { actAs, inDatabase } from './open';
 
 const LIST = named(`select k.id, k.kind, k.name, k.prefix, u.email as user, k.project_id as project, k.scopes,
-    k.project_ids as projects, k.may_destroy, k.created_at, k.expires_at, k.last_used_at
+    k.project_ids as projects, k.may_destroy, k.paused_at, k.created_at, k.expires_at, k.last_used_at
   from api_keys k left join users u on u.id = k.user_id where k.revoked_at is null
     and ($1::text is null or u.email = lower($1)) and ($2::text is null or k.project_id = $2) order by k.id`);
 const PROJECT = named('select id from projects where id = $1 and deleted_at is null');
