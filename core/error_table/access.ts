@@ -63,7 +63,8 @@ export const accessErrors = {
     title: 'Approval required',
     meaning: 'The project requires that a second person approves this call.',
     remedy:
-      'An owner approves or refuses it at `approval_url`. Then repeat exactly this call within an hour; it passes once.',
+      'An owner approves or refuses it at `approval_url`. Then repeat exactly this call within an hour: it passes ' +
+      'once.',
     retryable: false,
   },
   key_paused: {

@@ -121,7 +121,8 @@ export function pausedKeyMail(parts: {
     lines: [
       `The API key ${name} (${prefix}…) made more than ${max} calls that destroy within a minute${where}, so the ` +
         'platform refuses it now.',
-      'If that is right, let it go on in the list of keys. If not, revoke it there, and see in the activity what it did.',
+      'If that is right, let it go on in the list of keys. If not, revoke it there, and see in the activity what it ' +
+        'did.',
     ],
     link,
   };

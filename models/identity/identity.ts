@@ -50,7 +50,8 @@ export async function keyIdentity(sql: Sql, hash: string): Promise<Identity | nu
 }
 
 const ACCESS_TOKEN = named(`select k.id, k.kind, k.name, k.prefix, t.scopes, k.project_ids, k.project_id, k.may_destroy,
-    k.paused_at, k.created_at, t.expires_at, k.last_used_at, k.revoked_at, u.id as user_id, u.name as user_name, u.email,
+    k.paused_at, k.created_at, t.expires_at, k.last_used_at, k.revoked_at, u.id as user_id, u.name as user_name,
+    u.email,
     a.id as account_id, a.status as account_status
   from oauth_records t join api_keys k on k.id = t.grant_id join users u on u.id = k.user_id
     join accounts a on a.id = u.account_id

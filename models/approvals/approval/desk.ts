@@ -123,9 +123,10 @@ async function requestApproval(ctx: Context, call: DestroyingCall, consequences:
 
 /** A program that asks for everything must not bury what people would look at. */
 async function requireRoom(ctx: Context, projectId: string): Promise<void> {
+  const { pendingApprovalsPerProject: max } = limits;
   const [row] = await ctx.sql.query<{ used: number }>(COUNT, [projectId]);
-  if ((row?.used ?? 0) < limits.pendingApprovalsPerProject) return;
-  const detail = `${limits.pendingApprovalsPerProject} calls wait for an approval in this project. Decide about them first.`;
+  if ((row?.used ?? 0) < max) return;
+  const detail = `${max} calls of this project wait for an approval. Decide about them first.`;
   throw problem('rate_limited', detail, {}, { 'Retry-After': '60' });
 }
 
