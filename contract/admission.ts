@@ -2,6 +2,8 @@
 // functions, so no face can forget a check or change their order (docs/decisions/rules.md §6). A face itself only finds
 // out which operation is called and who calls.
 import type { Context } from '../core/context';
+import type { ApprovalDesk } from '../core/destroying_call';
+import { destroyingCallOf, requestApproval } from './approvals';
 import type { FieldValidator } from './field_validator';
 import { readDryRun, rehearse } from './dry_run';
 import { requireAllowed, requireStillAllowed, type ProjectPlace } from './guard';
@@ -30,6 +32,8 @@ export interface RootOperation {
   validate: FieldValidator;
   prepare?: Prepare;
   confirm?: Confirm;
+  /** Of mutations that keys may call. */
+  desk?: ApprovalDesk;
 }
 
 interface CallRequest extends ProjectPlace {
@@ -69,23 +73,27 @@ export function readmission(ctx: Context, { field }: RootOperation): () => Promi
 
 /**
  * Runs an admitted operation: a query at once, a mutation between its hooks and in one transaction, which a dry run
- * rolls back.
+ * rolls back. A call that destroys may need an approval first.
  * @param run replays, or finds the resource and checks If-Match, references, state, uniqueness and quotas
  * @param replay the stored response of a repeated request, null for a new one. Runs before `prepare`, which may have
  * side effects
  */
 export async function execute<Result>(
   ctx: Context,
-  { field, prepare, confirm }: RootOperation,
+  { field, prepare, confirm, desk }: RootOperation,
   args: Arguments,
   run: (inner: Context) => Promise<Result>,
   replay: () => Promise<Result | null> = () => Promise.resolve(null),
 ): Promise<Result> {
   if (field.kind === 'query') return run(ctx);
-  const repeated = prepare ? await replay() : null;
+  const destroying = desk && !ctx.dry_run ? destroyingCallOf(field, args) : null;
+  const repeated = prepare || destroying ? await replay() : null;
   if (repeated) return repeated;
+  const verdict = destroying && (await desk?.judge(ctx, destroying));
   ctx.probed = await prepare?.(args, ctx);
   if (ctx.dry_run) return rehearse(ctx, run);
+  if (desk && destroying && verdict?.needs === 'approval') return requestApproval(ctx, desk, destroying, run);
+  ctx.approved = verdict?.needs === 'spending' ? verdict.approved : null;
   const result = await ctx.transact(run);
   await confirm?.(args, ctx);
   return result;

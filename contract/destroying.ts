@@ -4,6 +4,7 @@ import { getNamedType, isInputObjectType, type GraphQLInputObjectType, type Grap
 import type { Identity } from '../core/context';
 import { problem } from '../core/errors';
 import { directiveOf } from './directives';
+import type { RootField } from './operations';
 import { valueAt, type InputPath } from './running_inputs';
 
 /** An input that destroys where it is given, or where it has this value. */
@@ -21,6 +22,14 @@ export function readDestroyingInputs(schema: GraphQLSchema, type: GraphQLInputOb
     if (!isInputObjectType(inner)) return [];
     return readDestroyingInputs(schema, inner).map(({ path, value }) => ({ path: [field.name, ...path], value }));
   });
+}
+
+/** Whether a call destroys: by its operation, or by one of its inputs. */
+export function destroysWith(
+  { destroys, destroyingInputs, body }: Pick<RootField, 'destroys' | 'destroyingInputs' | 'body'>,
+  args: Record<string, unknown>,
+): boolean {
+  return destroys || (body !== null && destroyingInputs.some((one) => isGiven(one, args[body.argument])));
 }
 
 /** @throws destroy_not_allowed */

@@ -46,6 +46,8 @@ export async function requireStillAllowed(
 }
 
 async function requireRights(ctx: Context, identity: Identity, field: RootField, place: ProjectPlace): Promise<void> {
+  // What it says of itself a paused key may still read.
+  if (identity.paused_at && field.scope !== 'any') throw problem('key_paused');
   for (const scope of [field.scope, ...field.alsoScopes]) requireScope(identity, scope);
   if (field.destroys) requireDestroying(identity);
   // Before the last check: a call refused there is counted in the project's activity.

@@ -35,6 +35,8 @@ export interface Identity {
   project_ids: string[] | null;
   /** Whether it may do what `@destroys` marks. */
   may_destroy: boolean;
+  /** Since when the key is paused, for it has destroyed too much; null for a key that works, and for a session. */
+  paused_at: string | null;
   created_at: string;
   expires_at: string | null;
   last_used_at: string | null;
@@ -212,6 +214,8 @@ export interface Context {
   cookie_header: string | undefined;
   /** The write is rolled back; set by contract/admission.ts. */
   dry_run: boolean;
+  /** The approval that the call spends, in its transaction; null where it needs none. */
+  approved: string | null;
   /** If-Match as sent; checked by Resource.forUpdate. */
   if_match: string | undefined;
   /** Shared by all requests of one Idempotency-Key: a `prepare` hook performs its external work once for them. */

@@ -13,6 +13,12 @@ export interface Group {
 export const groups = [
   { name: 'Identity', operations: 4, description: 'The identity of the caller, its projects, and the error codes.' },
   { name: 'Projects', operations: 7, description: 'Projects, which contain all other resources.' },
+  {
+    name: 'Approvals',
+    operations: 0,
+    description: 'Calls that destroy and wait for a second person, and keys that are paused.',
+    extension: true,
+  },
   { name: 'Applications', operations: 16, description: 'Applications with their settings, logs and metrics.' },
   { name: 'Previews', operations: 5, description: 'Previews of a branch or a pull request.' },
   { name: 'Environment', operations: 3, description: 'Environment variables of an application.' },

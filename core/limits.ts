@@ -99,6 +99,13 @@ export const limits = {
   membersPerProject: 200,
   projectsPerAccount: 100,
   activityRetentionDays: 90,
+  /** How long a call waits for its approval. */
+  approvalWaitHours: 24,
+  /** How long an approval can be used, and how long a refusal holds. */
+  approvalUseMinutes: 60,
+  pendingApprovalsPerProject: 100,
+  /** How long a key that was let go on is not paused again. */
+  resumedKeyMinutes: 60,
 
   // Dynamic client registration
   registrationBodyBytesMax: 16 * 1024,

@@ -29,6 +29,7 @@ import { problem } from '../core/errors';
 import { layerFiles } from '../core/layer_files';
 import { memoize } from '../core/memoize';
 import { isScopeRule, revealsSecrets } from '../core/accounts/scopes';
+import { approvalDesk } from '../models/approvals/approval/desk';
 import { recordActivity } from '../models/projects/activity';
 import { Resource } from '../models/base/resource';
 import { transitionalStates } from '../models/base/kinds';
@@ -130,6 +131,7 @@ function rootOperations(
         validate: compileField(schema, field),
         prepare: prepare.get(field.name),
         confirm: confirm.get(field.name),
+        ...(field.kind === 'mutation' && !field.session && { desk: approvalDesk }),
       },
     ]),
   );
@@ -168,6 +170,8 @@ function runRoot(definition: Field, field: RootField): void {
       const sent = field.body ? args[field.body.argument] : undefined;
       ctx.activity = { resource: null, changed_fields: Object.keys(sent ?? {}) };
     }
+    // Here, since the repetition of a request that is finished comes no further than its stored response.
+    if (ctx.approved) await approvalDesk.spend(ctx, ctx.approved);
     const result = (await resolve(source, args, ctx, info)) as unknown;
     if (field.kind === 'mutation') recordActivity(ctx, field.action as string);
     if (result instanceof Resource) ctx.reply.etag = result.etag;

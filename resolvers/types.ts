@@ -4,6 +4,7 @@ import type * as Schema from '../schema/types';
 import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } from 'graphql';
 import type { Activity as ActivityModel } from '../models/projects/activity';
 import type { Application as ApplicationModel } from '../models/applications/application';
+import type { Approval as ApprovalModel } from '../models/approvals/approval';
 import type { Bucket as BucketModel } from '../models/object_storage/bucket';
 import type { BucketAccessKey as BucketAccessKeyModel } from '../models/object_storage/bucket_access_key';
 import type { CdnDomain as CdnDomainModel } from '../models/cdn/cdn_domain';
@@ -172,6 +173,12 @@ export type ResolversTypes = {
   ApplicationHttpSettingsInput: Schema.ApplicationHttpSettingsInput;
   ApplicationHealthCheckSettingsInput: Schema.ApplicationHealthCheckSettingsInput;
   ApplicationPreviewSettingsInput: Schema.ApplicationPreviewSettingsInput;
+  Approval: ResolverTypeWrapper<ApprovalModel>;
+  ApprovalList: ResolverTypeWrapper<Omit<Schema.ApprovalList, 'data'> & { data: Array<ResolversTypes['Approval']> }>;
+  ApprovalStatus: Schema.ApprovalStatus;
+  ApprovalInput: ResolverTypeWrapper<Schema.ApprovalInput>;
+  ApprovalEffect: ResolverTypeWrapper<Schema.ApprovalEffect>;
+  ApproveCallInput: Schema.ApproveCallInput;
   AutoDeploy: ResolverTypeWrapper<Schema.AutoDeploy>;
   UpdateAutoDeployInput: Schema.UpdateAutoDeployInput;
   BillingSummary: ResolverTypeWrapper<Schema.BillingSummary>;
@@ -492,6 +499,8 @@ export type ResolversTypes = {
   ObserverHeaderInput: Schema.ObserverHeaderInput;
   CreateObserverMetricInput: Schema.CreateObserverMetricInput;
   UpdateObserverMetricInput: Schema.UpdateObserverMetricInput;
+  PausedKey: ResolverTypeWrapper<Schema.PausedKey>;
+  PausedKeyList: ResolverTypeWrapper<Schema.PausedKeyList>;
   Preview: ResolverTypeWrapper<PreviewModel>;
   PreviewList: ResolverTypeWrapper<Omit<Schema.PreviewList, 'data'> & { data: Array<ResolversTypes['Preview']> }>;
   PreviewStatus: Schema.PreviewStatus;
@@ -507,6 +516,7 @@ export type ResolversTypes = {
   ProcessAutoscalingInput: Schema.ProcessAutoscalingInput;
   Project: ResolverTypeWrapper<ProjectModel>;
   ProjectList: ResolverTypeWrapper<Omit<Schema.ProjectList, 'data'> & { data: Array<ResolversTypes['Project']> }>;
+  ApprovalRequirement: Schema.ApprovalRequirement;
   ResourceName: ResolverTypeWrapper<Schema.ResourceName>;
   Role: Schema.Role;
   ProjectUsage: ResolverTypeWrapper<Schema.ProjectUsage>;
@@ -624,6 +634,11 @@ export type ResolversParentTypes = {
   ApplicationHttpSettingsInput: Schema.ApplicationHttpSettingsInput;
   ApplicationHealthCheckSettingsInput: Schema.ApplicationHealthCheckSettingsInput;
   ApplicationPreviewSettingsInput: Schema.ApplicationPreviewSettingsInput;
+  Approval: ApprovalModel;
+  ApprovalList: Omit<Schema.ApprovalList, 'data'> & { data: Array<ResolversParentTypes['Approval']> };
+  ApprovalInput: Schema.ApprovalInput;
+  ApprovalEffect: Schema.ApprovalEffect;
+  ApproveCallInput: Schema.ApproveCallInput;
   AutoDeploy: Schema.AutoDeploy;
   UpdateAutoDeployInput: Schema.UpdateAutoDeployInput;
   BillingSummary: Schema.BillingSummary;
@@ -863,6 +878,8 @@ export type ResolversParentTypes = {
   ObserverHeaderInput: Schema.ObserverHeaderInput;
   CreateObserverMetricInput: Schema.CreateObserverMetricInput;
   UpdateObserverMetricInput: Schema.UpdateObserverMetricInput;
+  PausedKey: Schema.PausedKey;
+  PausedKeyList: Schema.PausedKeyList;
   Preview: PreviewModel;
   PreviewList: Omit<Schema.PreviewList, 'data'> & { data: Array<ResolversParentTypes['Preview']> };
   CreatePreviewInput: Schema.CreatePreviewInput;
@@ -943,6 +960,8 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   listApplications?: Resolver<ResolversTypes['ApplicationList'], ParentType, ContextType, RequireFields<Schema.QueryListApplicationsArgs, 'limit'>>;
   getApplication?: Resolver<ResolversTypes['Application'], ParentType, ContextType, RequireFields<Schema.QueryGetApplicationArgs, 'id'>>;
   getApplicationSettings?: Resolver<ResolversTypes['ApplicationSettings'], ParentType, ContextType, RequireFields<Schema.QueryGetApplicationSettingsArgs, 'id'>>;
+  listApprovals?: Resolver<ResolversTypes['ApprovalList'], ParentType, ContextType, RequireFields<Schema.QueryListApprovalsArgs, 'limit'>>;
+  getApproval?: Resolver<ResolversTypes['Approval'], ParentType, ContextType, RequireFields<Schema.QueryGetApprovalArgs, 'id'>>;
   getAutoDeploy?: Resolver<ResolversTypes['AutoDeploy'], ParentType, ContextType, RequireFields<Schema.QueryGetAutoDeployArgs, 'id'>>;
   billingSummary?: Resolver<ResolversTypes['BillingSummary'], ParentType, ContextType>;
   listBuckets?: Resolver<ResolversTypes['BucketList'], ParentType, ContextType, RequireFields<Schema.QueryListBucketsArgs, 'limit'>>;
@@ -1031,6 +1050,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   getNotifier?: Resolver<ResolversTypes['Notifier'], ParentType, ContextType, RequireFields<Schema.QueryGetNotifierArgs, 'id'>>;
   listObservers?: Resolver<ResolversTypes['ObserverList'], ParentType, ContextType, RequireFields<Schema.QueryListObserversArgs, 'limit'>>;
   getObserver?: Resolver<ResolversTypes['Observer'], ParentType, ContextType, RequireFields<Schema.QueryGetObserverArgs, 'id'>>;
+  listPausedKeys?: Resolver<ResolversTypes['PausedKeyList'], ParentType, ContextType, RequireFields<Schema.QueryListPausedKeysArgs, 'limit'>>;
   listPreviews?: Resolver<ResolversTypes['PreviewList'], ParentType, ContextType, RequireFields<Schema.QueryListPreviewsArgs, 'id' | 'limit'>>;
   getPreview?: Resolver<ResolversTypes['Preview'], ParentType, ContextType, RequireFields<Schema.QueryGetPreviewArgs, 'id' | 'preview_id'>>;
   listProcesses?: Resolver<ResolversTypes['ProcessList'], ParentType, ContextType, RequireFields<Schema.QueryListProcessesArgs, 'id' | 'limit'>>;
@@ -1086,6 +1106,8 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   stopApplication?: Resolver<ResolversTypes['Application'], ParentType, ContextType, RequireFields<Schema.MutationStopApplicationArgs, 'id'>>;
   restartApplication?: Resolver<ResolversTypes['Application'], ParentType, ContextType, RequireFields<Schema.MutationRestartApplicationArgs, 'id'>>;
   updateApplicationSettings?: Resolver<ResolversTypes['ApplicationSettings'], ParentType, ContextType, RequireFields<Schema.MutationUpdateApplicationSettingsArgs, 'id' | 'input'>>;
+  approveCall?: Resolver<ResolversTypes['Approval'], ParentType, ContextType, RequireFields<Schema.MutationApproveCallArgs, 'id'>>;
+  refuseCall?: Resolver<ResolversTypes['Approval'], ParentType, ContextType, RequireFields<Schema.MutationRefuseCallArgs, 'id'>>;
   updateAutoDeploy?: Resolver<ResolversTypes['AutoDeploy'], ParentType, ContextType, RequireFields<Schema.MutationUpdateAutoDeployArgs, 'id' | 'input'>>;
   createBucket?: Resolver<ResolversTypes['Bucket'], ParentType, ContextType, RequireFields<Schema.MutationCreateBucketArgs, 'input'>>;
   updateBucket?: Resolver<ResolversTypes['Bucket'], ParentType, ContextType, RequireFields<Schema.MutationUpdateBucketArgs, 'id' | 'input'>>;
@@ -1187,6 +1209,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   createObserver?: Resolver<ResolversTypes['Observer'], ParentType, ContextType, RequireFields<Schema.MutationCreateObserverArgs, 'input'>>;
   updateObserver?: Resolver<ResolversTypes['Observer'], ParentType, ContextType, RequireFields<Schema.MutationUpdateObserverArgs, 'id' | 'input'>>;
   deleteObserver?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteObserverArgs, 'id'>>;
+  resumeKey?: Resolver<ResolversTypes['PausedKey'], ParentType, ContextType, RequireFields<Schema.MutationResumeKeyArgs, 'id'>>;
   createPreview?: Resolver<ResolversTypes['Preview'], ParentType, ContextType, RequireFields<Schema.MutationCreatePreviewArgs, 'id' | 'input'>>;
   deletePreview?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeletePreviewArgs, 'id' | 'preview_id'>>;
   redeployPreview?: Resolver<ResolversTypes['Preview'], ParentType, ContextType, RequireFields<Schema.MutationRedeployPreviewArgs, 'id' | 'preview_id'>>;
@@ -1311,6 +1334,7 @@ export type ApiKeyResolvers<ContextType = Context, ParentType extends ResolversP
   created_by?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   may_destroy?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  paused_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   expires_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   last_used_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
 };
@@ -1423,6 +1447,42 @@ export type ApplicationHealthCheckSettingsResolvers<ContextType = Context, Paren
 export type ApplicationPreviewSettingsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationPreviewSettings'] = ResolversParentTypes['ApplicationPreviewSettings']> = {
   auto_create?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   expire_after_days?: Resolver<Schema.Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+};
+
+export type ApprovalResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Approval'] = ResolversParentTypes['Approval']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['ApprovalStatus'], ParentType, ContextType>;
+  operation?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  summary?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  input?: Resolver<Array<ResolversTypes['ApprovalInput']>, ParentType, ContextType>;
+  if_match?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  resource?: Resolver<Schema.Maybe<ResolversTypes['ActivityResource']>, ParentType, ContextType>;
+  affects?: Resolver<Array<ResolversTypes['ApprovalEffect']>, ParentType, ContextType>;
+  requested_by?: Resolver<ResolversTypes['Actor'], ParentType, ContextType>;
+  key_id?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  decided_by?: Resolver<Schema.Maybe<ResolversTypes['Actor']>, ParentType, ContextType>;
+  url?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  expires_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  decided_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  used_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type ApprovalListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApprovalList'] = ResolversParentTypes['ApprovalList']> = {
+  data?: Resolver<Array<ResolversTypes['Approval']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type ApprovalInputResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApprovalInput'] = ResolversParentTypes['ApprovalInput']> = {
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  value?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type ApprovalEffectResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApprovalEffect'] = ResolversParentTypes['ApprovalEffect']> = {
+  type?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  count?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };
 
 export type AutoDeployResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AutoDeploy'] = ResolversParentTypes['AutoDeploy']> = {
@@ -2395,6 +2455,8 @@ export type TokenResolvers<ContextType = Context, ParentType extends ResolversPa
   prefix?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   scopes?: Resolver<Schema.Maybe<Array<ResolversTypes['String']>>, ParentType, ContextType>;
   project_ids?: Resolver<Schema.Maybe<Array<ResolversTypes['ID']>>, ParentType, ContextType>;
+  may_destroy?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  paused_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   expires_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   last_used_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
@@ -2766,6 +2828,20 @@ export type ObserverMetricResolvers<ContextType = Context, ParentType extends Re
   window_seconds?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };
 
+export type PausedKeyResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PausedKey'] = ResolversParentTypes['PausedKey']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  kind?: Resolver<ResolversTypes['TokenKind'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  prefix?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  project_id?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  paused_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+};
+
+export type PausedKeyListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PausedKeyList'] = ResolversParentTypes['PausedKeyList']> = {
+  data?: Resolver<Array<ResolversTypes['PausedKey']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type PreviewResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Preview'] = ResolversParentTypes['Preview']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -2825,6 +2901,7 @@ export type ProjectResolvers<ContextType = Context, ParentType extends Resolvers
   description?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   default_region?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   role?: Resolver<Schema.Maybe<ResolversTypes['Role']>, ParentType, ContextType>;
+  approval_required_for?: Resolver<ResolversTypes['ApprovalRequirement'], ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   names?: Resolver<Array<ResolversTypes['ResourceName']>, ParentType, ContextType, RequireFields<Schema.ProjectNamesArgs, 'ids'>>;
@@ -3156,6 +3233,10 @@ export type Resolvers<ContextType = Context> = {
   ApplicationHttpSettings?: ApplicationHttpSettingsResolvers<ContextType>;
   ApplicationHealthCheckSettings?: ApplicationHealthCheckSettingsResolvers<ContextType>;
   ApplicationPreviewSettings?: ApplicationPreviewSettingsResolvers<ContextType>;
+  Approval?: ApprovalResolvers<ContextType>;
+  ApprovalList?: ApprovalListResolvers<ContextType>;
+  ApprovalInput?: ApprovalInputResolvers<ContextType>;
+  ApprovalEffect?: ApprovalEffectResolvers<ContextType>;
   AutoDeploy?: AutoDeployResolvers<ContextType>;
   BillingSummary?: BillingSummaryResolvers<ContextType>;
   BillingMonth?: BillingMonthResolvers<ContextType>;
@@ -3320,6 +3401,8 @@ export type Resolvers<ContextType = Context> = {
   ObserverUptime?: ObserverUptimeResolvers<ContextType>;
   ObserverHeader?: ObserverHeaderResolvers<ContextType>;
   ObserverMetric?: ObserverMetricResolvers<ContextType>;
+  PausedKey?: PausedKeyResolvers<ContextType>;
+  PausedKeyList?: PausedKeyListResolvers<ContextType>;
   Preview?: PreviewResolvers<ContextType>;
   PreviewList?: PreviewListResolvers<ContextType>;
   Process?: ProcessResolvers<ContextType>;

@@ -1,6 +1,7 @@
 // Idempotency-Key (draft-ietf-httpapi-idempotency-key-header): a POST that is sent again is answered again, not done
 // again.
 import { createHash } from 'node:crypto';
+import { canonicalJson } from '../core/canonical_json';
 import type { Context } from '../core/context';
 import { problem } from '../core/errors';
 import type { Operation } from '../contract/operations';
@@ -87,12 +88,4 @@ function digestsOf(ctx: Context, request: RepeatableRequest): { scope: string; f
 
 function digest(parts: unknown[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
-}
-
-// The order of keys and white space do not make another request.
-function canonicalJson(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(canonicalJson);
-  if (typeof value !== 'object' || value === null) return value;
-  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return entries.map(([key, entry]) => [key, canonicalJson(entry)]);
 }

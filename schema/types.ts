@@ -45,6 +45,10 @@ export type Query = {
    * else than a fixed default decides. Sending back what was read changes nothing.
    */
   getApplicationSettings: ApplicationSettings;
+  /** Lists the calls of a project that wait for an approval or have waited for one in the last 90 days, newest first. */
+  listApprovals: ApprovalList;
+  /** Gets an approval: the call, who asks, and what the call would do. */
+  getApproval: Approval;
   /** Gets the auto-deploy configuration of an application. */
   getAutoDeploy: AutoDeploy;
   /**
@@ -244,6 +248,8 @@ export type Query = {
   listObservers: ObserverList;
   /** Gets an observer with its last result and its uptime. */
   getObserver: Observer;
+  /** Lists the keys that are paused: those of the caller, and those of projects that they own. */
+  listPausedKeys: PausedKeyList;
   /** Lists the previews of an application, newest first. */
   listPreviews: PreviewList;
   /** Gets a preview with its URL and its status. */
@@ -378,6 +384,20 @@ export type QueryGetApplicationArgs = {
 
 
 export type QueryGetApplicationSettingsArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryListApprovalsArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  status?: InputMaybe<ApprovalStatus>;
+};
+
+
+export type QueryGetApprovalArgs = {
   id: Scalars['ID']['input'];
 };
 
@@ -1053,6 +1073,12 @@ export type QueryGetObserverArgs = {
 };
 
 
+export type QueryListPausedKeysArgs = {
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+};
+
+
 export type QueryListPreviewsArgs = {
   id: Scalars['ID']['input'];
   limit?: InputMaybe<Scalars['Int']['input']>;
@@ -1388,6 +1414,14 @@ export type Mutation = {
    * the next deployment or restart.
    */
   updateApplicationSettings: ApplicationSettings;
+  /**
+   * Approves a call. The caller then repeats exactly this call within an hour, and it passes once. An owner who has not
+   * asked for the call approves it; the only owner of a project may approve their own. Where the owner has two-factor, a
+   * current code is needed. Outside of the dashboard, two-factor must be on.
+   */
+  approveCall: Approval;
+  /** Refuses a call, also one that was approved and has not been made yet. Its repetitions are refused for an hour. */
+  refuseCall: Approval;
   /**
    * Updates the auto-deploy configuration. While auto-deploy is on, the platform checks the head of the branch regularly
    * (every minute, unless the operator has set another interval) and deploys it when it has changed. When auto-deploy is
@@ -1769,6 +1803,11 @@ export type Mutation = {
   /** Deletes an observer with its results and incidents. */
   deleteObserver: Scalars['Boolean']['output'];
   /**
+   * Lets a paused key go on, and does not pause it again within an hour. Available to the person whose key it is, for the
+   * key of a project to its owners. It needs a key that may destroy.
+   */
+  resumeKey: PausedKey;
+  /**
    * Creates a preview of a branch or a pull request and deploys it. The preview has the environment variables of the
    * application, one instance of each process type and no volumes. Fails with `reference_not_found` if the repository has
    * no such branch or pull request, and with `provider_error` if it does not respond.
@@ -1799,8 +1838,8 @@ export type Mutation = {
   /** Creates a project. The caller becomes its owner. Requires a personal key that is not restricted to projects. */
   createProject: Project;
   /**
-   * Updates the name, the description or the default region of a project. Available to owners and to the keys of the
-   * project.
+   * Updates the name, the description, the default region or the required approvals of a project. Available to owners and
+   * to the keys of the project.
    */
   updateProject: Project;
   /** Deletes an empty project. Its project keys stop working. */
@@ -2117,6 +2156,27 @@ export type MutationRestartApplicationArgs = {
 export type MutationUpdateApplicationSettingsArgs = {
   id: Scalars['ID']['input'];
   input: UpdateApplicationSettingsInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationApproveCallArgs = {
+  id: Scalars['ID']['input'];
+  input?: InputMaybe<ApproveCallInput>;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationRefuseCallArgs = {
+  id: Scalars['ID']['input'];
 };
 
 
@@ -3213,6 +3273,16 @@ export type MutationDeleteObserverArgs = {
  * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
+export type MutationResumeKeyArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
 export type MutationCreatePreviewArgs = {
   id: Scalars['ID']['input'];
   input: CreatePreviewInput;
@@ -3754,6 +3824,8 @@ export type ApiKey = {
   created_at: Scalars['DateTime']['output'];
   /** Whether the key may delete and overwrite what cannot be made again. */
   may_destroy: Scalars['Boolean']['output'];
+  /** Since when the key is paused, because it destroyed too much in a minute, or `null` if it works. */
+  paused_at?: Maybe<Scalars['DateTime']['output']>;
   /** Time at which the key expires, or `null` if it never does. */
   expires_at?: Maybe<Scalars['DateTime']['output']>;
   /** Last use, recorded every few seconds, or `null` if the key has never been used. */
@@ -4258,6 +4330,79 @@ export type ApplicationPreviewSettingsInput = {
   auto_create?: InputMaybe<Scalars['Boolean']['input']>;
   /** Number of days after which a preview is deleted, or `null` to keep it. */
   expire_after_days?: InputMaybe<Scalars['Int']['input']>;
+};
+
+/** A call that destroys and needs the approval of a second person. */
+export type Approval = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  status: ApprovalStatus;
+  /** Operation that is called. */
+  operation: Scalars['String']['output'];
+  /** What the operation does. */
+  summary: Scalars['String']['output'];
+  /** What it is called with. Values that look like secrets are masked. */
+  input: Array<ApprovalInput>;
+  /** `If-Match` of the call, or `null` if it had none. */
+  if_match?: Maybe<Scalars['String']['output']>;
+  /** The resource that the call concerns, or `null` if there is no single one. */
+  resource?: Maybe<ActivityResource>;
+  /** What a rehearsal of the call changed and removed. */
+  affects: Array<ApprovalEffect>;
+  /** Who asks. */
+  requested_by: Actor;
+  /** Id of the API key that asks, or `null` for the dashboard. */
+  key_id?: Maybe<Scalars['ID']['output']>;
+  /** Who approved or refused it, or `null` if nobody did. */
+  decided_by?: Maybe<Actor>;
+  /** Page of the dashboard that shows it. */
+  url: Scalars['String']['output'];
+  /** End of the wait, then of the approval or refusal. */
+  expires_at: Scalars['DateTime']['output'];
+  decided_at?: Maybe<Scalars['DateTime']['output']>;
+  /** Time of the call, or `null` if it was not made. */
+  used_at?: Maybe<Scalars['DateTime']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+};
+
+/** A page of approvals. */
+export type ApprovalList = {
+  data: Array<Approval>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type ApprovalStatus =
+  /** Waits for an owner. */
+  | 'pending'
+  /** The call can be made once, until `expires_at`. */
+  | 'approved'
+  /** An owner has refused the call. */
+  | 'refused'
+  /** The call was made. */
+  | 'used'
+  /** Nobody has decided in time, or the call was not made in time. */
+  | 'expired';
+
+/** An argument of a call. */
+export type ApprovalInput = {
+  /** Path of the argument. */
+  name: Scalars['String']['output'];
+  /** Its value as JSON, at most 500 characters of it. */
+  value: Scalars['String']['output'];
+};
+
+/** Rows of one kind that a call changes or removes. */
+export type ApprovalEffect = {
+  /** Kind of the resources. */
+  type: Scalars['String']['output'];
+  count: Scalars['Int']['output'];
+};
+
+export type ApproveCallInput = {
+  /** Current two-factor code, needed where it is on. */
+  code?: InputMaybe<Scalars['String']['input']>;
 };
 
 /** Auto-deploy: whether and when a push starts a deployment. The first part of the ETag is that of the application. */
@@ -6886,6 +7031,10 @@ export type Token = {
   scopes?: Maybe<Array<Scalars['String']['output']>>;
   /** Projects to which a personal key is restricted, or `null` if it is not restricted. */
   project_ids?: Maybe<Array<Scalars['ID']['output']>>;
+  /** Whether the key may delete and overwrite what cannot be made again. */
+  may_destroy: Scalars['Boolean']['output'];
+  /** Since when the key is paused, or `null` if it works. */
+  paused_at?: Maybe<Scalars['DateTime']['output']>;
   created_at: Scalars['DateTime']['output'];
   expires_at?: Maybe<Scalars['DateTime']['output']>;
   last_used_at?: Maybe<Scalars['DateTime']['output']>;
@@ -7769,6 +7918,26 @@ export type UpdateObserverMetricInput = {
   window_seconds?: InputMaybe<Scalars['Int']['input']>;
 };
 
+/** A key that destroyed too much within a minute and is paused. */
+export type PausedKey = {
+  id: Scalars['ID']['output'];
+  kind: TokenKind;
+  name: Scalars['String']['output'];
+  /** The first 12 characters of the token. */
+  prefix: Scalars['String']['output'];
+  /** Project of a project key, or `null` for the key of a person. */
+  project_id?: Maybe<Scalars['ID']['output']>;
+  /** Since when it is paused, or `null` once it works again. */
+  paused_at?: Maybe<Scalars['DateTime']['output']>;
+};
+
+/** A page of paused keys. */
+export type PausedKeyList = {
+  data: Array<PausedKey>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
 /** A preview: a copy of an application that is built from a branch or a pull request. */
 export type Preview = {
   id: Scalars['ID']['output'];
@@ -7947,6 +8116,8 @@ export type Project = {
   default_region: Scalars['String']['output'];
   /** Role of the caller, or `null` for a project key. */
   role?: Maybe<Role>;
+  /** Whose calls that destroy need the approval of a second person. */
+  approval_required_for: ApprovalRequirement;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
   /**
@@ -7968,6 +8139,15 @@ export type ProjectList = {
   /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
+
+/** Whose calls that destroy need the approval of a second person. */
+export type ApprovalRequirement =
+  /** Nobody's. */
+  | 'none'
+  /** Those of API keys and of programs that act for people. */
+  | 'keys'
+  /** Those of people in the dashboard too. */
+  | 'all';
 
 /** What people call a resource. */
 export type ResourceName = {
@@ -8075,6 +8255,8 @@ export type UpdateProjectInput = {
   /** Description. `null` removes it. */
   description?: InputMaybe<Scalars['String']['input']>;
   default_region?: InputMaybe<Scalars['String']['input']>;
+  /** Whose calls that destroy need the approval of a second person. Lowering it needs an approval itself, whoever asks. */
+  approval_required_for?: InputMaybe<ApprovalRequirement>;
 };
 
 /** A container registry: repositories of images below one name, served over the OCI Distribution API. */

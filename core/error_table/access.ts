@@ -55,7 +55,25 @@ export const accessErrors = {
     status: 403,
     title: 'Key may not delete',
     meaning: 'The API key may not delete or overwrite what cannot be made again.',
-    remedy: 'Use a key that may delete, or do it in the dashboard.',
+    remedy: 'Use a key that may delete, allow it on the page where the program logs in, or do it in the dashboard.',
+    retryable: false,
+  },
+  approval_required: {
+    status: 403,
+    title: 'Approval required',
+    meaning: 'The project requires that a second person approves this call.',
+    remedy:
+      'An owner approves or refuses it at `approval_url`. Then repeat exactly this call within an hour: it passes ' +
+      'once.',
+    retryable: false,
+  },
+  key_paused: {
+    status: 403,
+    title: 'Key paused',
+    meaning: 'The API key destroyed too much within a minute and is paused.',
+    remedy:
+      'Find out who used it. Then let it go on in the list of keys of the dashboard or with `svc approve resume`, or ' +
+      'revoke it.',
     retryable: false,
   },
   project_not_allowed: {

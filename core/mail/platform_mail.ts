@@ -84,6 +84,50 @@ export function emailConfirmationMail(parts: {
   };
 }
 
+/** @param parts.key name of the key; null for a person in the dashboard. `name`: what the call is about */
+export function approvalMail(parts: {
+  who: string;
+  key: string | null;
+  project: string;
+  summary: string;
+  name: string | null;
+  hours: number;
+  link: string;
+}): PlatformMail {
+  const { who, key, project, summary, name, hours, link } = parts;
+  const what = name === null ? summary : `${summary}: ${name}`;
+  const whose = key === null ? who : `${who}, with the key ${key},`;
+  return {
+    subject: `A call in the project ${project} waits for your approval`,
+    lines: [
+      `${whose} wants to make a call that destroys in the project ${project}. ${what}.`,
+      `The page shows the call and what it would do; opening it decides nothing. It waits for ${hours} hours.`,
+    ],
+    link,
+  };
+}
+
+export function pausedKeyMail(parts: {
+  name: string;
+  prefix: string;
+  project: string | null;
+  max: number;
+  link: string;
+}): PlatformMail {
+  const { name, prefix, project, max, link } = parts;
+  const where = project === null ? '' : ` in the project ${project}`;
+  return {
+    subject: `The API key ${name} was paused`,
+    lines: [
+      `The API key ${name} (${prefix}…) made more than ${max} calls that destroy within a minute${where}, so the ` +
+        'platform refuses it now.',
+      'If that is right, let it go on in the list of keys. If not, revoke it there, and see in the activity what it ' +
+        'did.',
+    ],
+    link,
+  };
+}
+
 export function plainTextOf({ lines, code, link }: PlatformMail): string {
   return `${[...lines, ...(code ? [`    ${code}`] : []), ...(link ? [link] : [])].join('\n\n')}\n`;
 }

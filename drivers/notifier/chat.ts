@@ -54,7 +54,7 @@ export function pagerdutyRequest(url: string, routing_key: string, message: Outg
     custom_details: Object.fromEntries(lines),
   };
   const links = message.link
-    ? [{ href: message.link, text: incident ? 'Incidents of the observer' : 'The observer' }]
+    ? [{ href: message.link, text: incident ? 'Incidents of the observer' : observer ? 'The observer' : 'Details' }]
     : [];
   const body = { routing_key, event_action: action, dedup_key: incident?.id ?? message.id, payload, links };
   return { url, headers: [], body: JSON.stringify(body), isFinal: isRefusal };

@@ -31,15 +31,16 @@ export function messageTextOf(message: Outgoing): MessageText {
   return { title: titleOf(message.event, observer.name, incident.duration_seconds), lines, isAlert };
 }
 
-const BAD_ENDS = /\.(?:failed|missed|timed_out|crashed)$/;
+const BAD_ENDS = /\.(?:failed|missed|timed_out|crashed|paused)$/;
 
-function activityText({ data, project, at }: Outgoing): MessageText {
+function activityText({ data, project, at, link }: Outgoing): MessageText {
   const { action, resource, actor } = data as ActivityMessage;
   const lines: [string, string][] = [
     [resource.type, resource.name === null ? resource.id : `${resource.name} (${resource.id})`],
     ['By', actor.name],
     ['At', at],
     ['Project', project.name],
+    ...(link ? [['Details', link] as [string, string]] : []),
   ];
   return { title: `${action}: ${resource.name ?? resource.id}`, lines, isAlert: BAD_ENDS.test(action) };
 }

@@ -95,8 +95,15 @@ function outgoing(message: ClaimedMessage, name: string, baseUrl: string): Outgo
     ...{ id: message_id, event, at: created_at, data },
     project: { id: project_id, name: project_name },
     notifier: { id: notifier_id, name },
-    link: event.startsWith('observer.') ? `${baseUrl}/v2/observers/${data.observer.id}${placeOf(event)}` : null,
+    link: linkOf(message, baseUrl),
   };
+}
+
+function linkOf({ event, data, project_id }: ClaimedMessage, baseUrl: string): string | null {
+  if (event.startsWith('observer.')) return `${baseUrl}/v2/observers/${data.observer.id}${placeOf(event)}`;
+  // They lead to pages for people: nothing is decided by opening them.
+  if (data.action === 'approval.requested') return `${baseUrl}/projects/${project_id}/approvals/${data.resource.id}`;
+  return data.action === 'api_key.paused' ? `${baseUrl}/projects/${project_id}/keys` : null;
 }
 
 /** Below the observer: a certificate that expires soon is no incident. */

@@ -56,6 +56,7 @@ export const sealedColumns = {
   },
   deployKey: inTable('shared_repositories', 'sealed_key', (id: string) => `shared_repositories:${id}:key`),
   notifierConfig: inTable('notifiers', 'sealed_config', (id: string) => `notifiers:${id}:config`),
+  approvalInput: inTable('approvals', 'sealed_input', (id: string) => `approvals:${id}:input`),
   observerHeaders: inTable('observers', 'sealed_headers', (id: string) => `observers:${id}:headers`),
 } satisfies Record<string, SealedColumn>;
 

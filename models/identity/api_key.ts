@@ -24,6 +24,7 @@ interface ApiKeyRow {
   project_ids: string[] | null;
   project_id: string | null;
   may_destroy: boolean;
+  paused_at: string | null;
   created_by: string | null;
   client_id: string | null;
   created_at: string;
@@ -38,8 +39,8 @@ export interface CreatedKey {
 }
 
 const COLUMNS =
-  'id, kind, name, prefix, scopes, project_ids, project_id, may_destroy, created_by, client_id, created_at, ' +
-  'expires_at, last_used_at';
+  'id, kind, name, prefix, scopes, project_ids, project_id, may_destroy, paused_at, created_by, client_id, ' +
+  'created_at, expires_at, last_used_at';
 // A connection of an OAuth client expires when it has not been used for long.
 const OF_USER = `select ${COLUMNS} from api_keys where user_id = $1 and revoked_at is null
   and (kind <> 'oauth' or expires_at > now())`;

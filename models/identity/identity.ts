@@ -15,6 +15,7 @@ interface KeyRow {
   project_ids: string[] | null;
   project_id: string | null;
   may_destroy: boolean;
+  paused_at: string | null;
   created_at: string;
   expires_at: string | null;
   last_used_at: string | null;
@@ -26,8 +27,8 @@ interface KeyRow {
   account_status: AccountStatus;
 }
 
-const KEYS = `select k.id, k.kind, k.name, k.prefix, k.scopes, k.project_ids, k.project_id, k.may_destroy, k.created_at,
-    k.expires_at, k.last_used_at, k.revoked_at,
+const KEYS = `select k.id, k.kind, k.name, k.prefix, k.scopes, k.project_ids, k.project_id, k.may_destroy, k.paused_at,
+    k.created_at, k.expires_at, k.last_used_at, k.revoked_at,
   u.id as user_id, u.name as user_name, u.email, a.id as account_id, a.status as account_status
   from api_keys k left join users u on u.id = k.user_id left join projects p on p.id = k.project_id
   join accounts a on a.id = coalesce(u.account_id, p.account_id)
@@ -49,7 +50,8 @@ export async function keyIdentity(sql: Sql, hash: string): Promise<Identity | nu
 }
 
 const ACCESS_TOKEN = named(`select k.id, k.kind, k.name, k.prefix, t.scopes, k.project_ids, k.project_id, k.may_destroy,
-    k.created_at, t.expires_at, k.last_used_at, k.revoked_at, u.id as user_id, u.name as user_name, u.email,
+    k.paused_at, k.created_at, t.expires_at, k.last_used_at, k.revoked_at, u.id as user_id, u.name as user_name,
+    u.email,
     a.id as account_id, a.status as account_status
   from oauth_records t join api_keys k on k.id = t.grant_id join users u on u.id = k.user_id
     join accounts a on a.id = u.account_id
@@ -83,6 +85,7 @@ function toIdentity(row: KeyRow): Identity {
     project_id,
     project_ids,
     may_destroy,
+    paused_at,
     created_at,
     expires_at,
     last_used_at,
@@ -101,6 +104,7 @@ function toIdentity(row: KeyRow): Identity {
     scopes,
     project_ids,
     may_destroy,
+    paused_at,
     created_at,
     expires_at,
     last_used_at,
@@ -144,7 +148,7 @@ export async function sessionIdentityById(sql: Sql, id: string, idleHours: numbe
 function toSessionIdentity(row: SessionRow): Identity {
   const { id, account_id, account_status, created_at, expires_at, last_seen_at } = row;
   const user = { id: row.user_id, name: row.user_name, email: row.email };
-  const noKey = { prefix: '', project_id: null, scopes: null, project_ids: null, may_destroy: true };
+  const noKey = { prefix: '', project_id: null, scopes: null, project_ids: null, may_destroy: true, paused_at: null };
   return {
     kind: 'session',
     id,

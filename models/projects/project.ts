@@ -1,7 +1,7 @@
 import type { Context, ProjectAccess, Role } from '../../core/context';
 import { problem } from '../../core/errors';
 import { limits } from '../../core/limits';
-import type { CreateProjectInput, UpdateProjectInput } from '../../schema/types';
+import type { ApprovalRequirement, CreateProjectInput, UpdateProjectInput } from '../../schema/types';
 import { Resource } from '../base/resource';
 import { usedOf } from '../base/quota';
 import { requireRegion } from '../reference/region';
@@ -28,6 +28,7 @@ export class Project extends Resource {
   declare name: string;
   declare description: string | null;
   declare default_region: string;
+  declare approval_required_for: ApprovalRequirement;
   /** Role of the caller, null for a project key. */
   declare role: Role | null;
 
@@ -81,8 +82,8 @@ export class Project extends Resource {
 }
 
 const GET = named(
-  `select id, account_id, name, description, default_region, version, created_at, updated_at from projects
-    where id = $1 and deleted_at is null`,
+  `select id, account_id, name, description, default_region, approval_required_for, version, created_at, updated_at
+    from projects where id = $1 and deleted_at is null`,
 );
 const LOCK = named('select 1 from projects where id = $1 for update');
 const JOIN = named('insert into members (project_id, user_id, role) values ($1, $2, $3)');

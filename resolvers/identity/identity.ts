@@ -28,11 +28,15 @@ function throwUnknownCode(): never {
 }
 
 async function describe(ctx: Context, identity: Identity): Promise<Me> {
-  const { id, kind, name, prefix, scopes, project_ids, created_at, expires_at, last_used_at, user } = identity;
+  const { id, kind, name, prefix, scopes, project_ids, may_destroy, paused_at, user } = identity;
+  const { created_at, expires_at, last_used_at } = identity;
   if (kind === 'session') throw problem('token_missing', 'getMe describes an API key.');
   const project = identity.project_id ? await projectAccess(ctx.sql, identity, identity.project_id) : null;
   return {
-    token: { id, kind, name, prefix, scopes, project_ids, created_at, expires_at, last_used_at },
+    token: {
+      ...{ id, kind, name, prefix, scopes, project_ids, may_destroy, paused_at },
+      ...{ created_at, expires_at, last_used_at },
+    },
     user,
     project: project && { id: project.id, name: project.name },
   };

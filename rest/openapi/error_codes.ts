@@ -52,8 +52,8 @@ function hasBoundedParam(builder: DocumentBuilder, { field, params }: Operation)
 function callerCodes({ field }: Operation): ErrorCode[] {
   if (field.scope === 'none') return [];
   const codes: ErrorCode[] = ['token_missing', 'token_invalid', 'token_expired', 'account_suspended', 'rate_limited'];
-  if (field.scope !== 'any') codes.push('insufficient_scope');
-  if (field.destroys || field.destroyingInputs.length) codes.push('destroy_not_allowed');
+  if (field.scope !== 'any') codes.push('insufficient_scope', 'key_paused');
+  if (field.destroys || field.destroyingInputs.length) codes.push('destroy_not_allowed', 'approval_required');
   if (isClosedToViewers(field)) codes.push('role_not_permitted');
   if (field.access.personalKey) codes.push('personal_key_required');
   if (field.access.unrestricted) codes.push('project_not_allowed');

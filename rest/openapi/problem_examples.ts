@@ -9,6 +9,10 @@ const MEMBERS: Partial<Record<ErrorCode, Record<string, unknown>>> = {
   invalid_query_parameter: { parameter: 'limit' },
   insufficient_scope: { required_scope: 'applications:write', token_scopes: ['applications:read'] },
   role_not_permitted: { required_role: 'admin' },
+  approval_required: {
+    approval_id: `apr_${ID}`,
+    approval_url: `https://platform.example.com/projects/prj_${ID}/approvals/apr_${ID}`,
+  },
   quota_exceeded: { resource: 'applications', used: 50, limit: 50 },
   name_taken: { field: 'name' },
   reference_not_found: { field: 'registry_id' },

@@ -43,6 +43,8 @@ function accessMembers(): Members {
     required_scope: member(['insufficient_scope'], textSchema('Scope that the operation requires.')),
     token_scopes: member(['insufficient_scope'], texts('Scopes of the key.')),
     required_role: member(['role_not_permitted'], textSchema('Lowest role that may call the operation.')),
+    approval_id: member(['approval_required'], textSchema('Id of the approval.')),
+    approval_url: member(['approval_required'], textSchema('Page on which an owner decides.')),
     resource: member(['quota_exceeded'], textSchema('Name of the quota.')),
     used: member(['quota_exceeded'], integerSchema('Current usage.')),
     limit: member(['quota_exceeded'], integerSchema('Limit.')),

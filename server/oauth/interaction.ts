@@ -146,7 +146,8 @@ async function allow(asking: Asking, form: Form): Promise<void> {
   const { client_id, resource } = interaction.params as { client_id: string; resource?: string | string[] };
   const { id: accountId } = (ctx.identity as Identity).user as { id: string };
   const grantId = await ctx.transact(async (inner) => {
-    const id = await createConnection(inner, { client_id, name, scopes, project_ids: projects });
+    const may_destroy = textOf(form.may_destroy) !== '';
+    const id = await createConnection(inner, { client_id, name, scopes, project_ids: projects, may_destroy });
     recordActivity(inner, 'api_key.created');
     return id;
   });

@@ -76,6 +76,9 @@ export function loginPage(
   return formPage('Log in', `${who} asks to act for you.`, forms);
 }
 
+const CHANGING: readonly Scope[] = ['write', 'deploy', 'env:write'];
+const MAY_DESTROY = 'Delete, and overwrite what cannot be made again';
+
 interface Consent {
   client: string;
   /** The client has registered itself, so its name is unverified. */
@@ -93,6 +96,8 @@ export function consentPage(consent: Consent): Answer {
   const { client, redirect, email, name, scopes, projects, failure } = consent;
   const said = failure ? `<p class="problem" role="alert">${escapeHtml(failure)}</p>` : '';
   const rights = scopes.map((scope) => checkbox('scope', scope, knownScopes[scope].description));
+  // Off: what a program asks for is given at a glance, and most of them never delete.
+  if (scopes.some((scope) => CHANGING.includes(scope))) rights.push(checkbox('may_destroy', 'yes', MAY_DESTROY, ''));
   const list = projects.map(({ id, name: title }) => checkbox('project', id, title, ''));
   const body = [
     `<p>You are logged in as ${escapeHtml(email)}.</p>${said}<form method="post">`,

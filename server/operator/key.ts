@@ -7,7 +7,7 @@ import { UsageError, type Command, type Input, type Output } from './command';
 import { actAs, inDatabase } from './open';
 
 const LIST = named(`select k.id, k.kind, k.name, k.prefix, u.email as user, k.project_id as project, k.scopes,
-    k.project_ids as projects, k.created_at, k.expires_at, k.last_used_at
+    k.project_ids as projects, k.may_destroy, k.paused_at, k.created_at, k.expires_at, k.last_used_at
   from api_keys k left join users u on u.id = k.user_id where k.revoked_at is null
     and ($1::text is null or u.email = lower($1)) and ($2::text is null or k.project_id = $2) order by k.id`);
 const PROJECT = named('select id from projects where id = $1 and deleted_at is null');
@@ -29,6 +29,7 @@ export const commands: Command[] = [
         value: 'time',
         description: 'With --user: end of the key, as 2030-01-31T00:00:00Z or a number of days, 90d.',
       },
+      'no-delete': { value: null, description: 'The key may not delete, or overwrite what cannot be made again.' },
     },
     run: create,
   },
@@ -64,8 +65,9 @@ async function create(input: Input): Promise<Output> {
     throw new UsageError('key create needs either --user or --project');
   const { key, token } =
     user === undefined ? await createForProject(input, project as string) : await createForUser(input, user);
-  const { id, kind, name, prefix, scopes, project_id, project_ids, expires_at } = key;
-  return { rows: [{ id, kind, name, prefix, scopes, project_id, project_ids, expires_at }], secrets: { token } };
+  const { id, kind, name, prefix, scopes, project_id, project_ids, may_destroy, expires_at } = key;
+  const row = { id, kind, name, prefix, scopes, project_id, project_ids, may_destroy, expires_at };
+  return { rows: [row], secrets: { token } };
 }
 
 function createForProject(input: Input, project: string): Promise<keys.CreatedKey> {
@@ -73,7 +75,7 @@ function createForProject(input: Input, project: string): Promise<keys.CreatedKe
     if (input.text(option) !== undefined) throw new UsageError(`--${option} is for keys of users`);
   return inDatabase(async (ctx) => {
     if (!(await ctx.sql.query(PROJECT, [project])).length) throw new CommandError(`there is no project ${project}`);
-    return keys.mintProjectKey(ctx, project, { name: nameOf(input) });
+    return keys.mintProjectKey(ctx, project, { name: nameOf(input), may_destroy: mayDestroy(input) });
   });
 }
 
@@ -83,6 +85,7 @@ function createForUser(input: Input, email: string): Promise<keys.CreatedKey> {
     name: nameOf(input),
     scopes,
     project_ids: listOf(input.text('projects')),
+    may_destroy: mayDestroy(input),
     expires_at: endOf(input.text('expires')),
   };
   return inDatabase(async (ctx) => {
@@ -90,6 +93,8 @@ function createForUser(input: Input, email: string): Promise<keys.CreatedKey> {
     return keys.createPersonalKey(ctx, values);
   });
 }
+
+const mayDestroy = (input: Input): boolean => !input.has('no-delete');
 
 function nameOf(input: Input): string {
   const name = formats.label(input.text('name') ?? 'Operator');

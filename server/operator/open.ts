@@ -65,6 +65,7 @@ const OPERATOR = {
   scopes: null,
   project_ids: null,
   may_destroy: true,
+  paused_at: null,
   expires_at: null,
   last_used_at: null,
 } as const;

@@ -43,6 +43,7 @@ export function makeContext(platform: Platform, origin: Origin): Context {
     dry_run_header: origin.dry_run_header,
     cookie_header: origin.cookie_header,
     dry_run: false,
+    approved: null,
     config: platform.config,
     secrets: platform.secrets,
     limiter: platform.limiter,

@@ -105,6 +105,9 @@ create table api_keys (
   revoked_at timestamp(3) with time zone,
   client_id text,
   may_destroy boolean not null default true,
+  paused_at timestamp(3) with time zone,
+  resumed_at timestamp(3) with time zone,
+  destroyed_at timestamp with time zone[] not null default '{}'::timestamp with time zone[],
   constraint api_keys_client CHECK (((kind = 'oauth'::text) = (client_id IS NOT NULL))),
   constraint api_keys_hash UNIQUE (hash),
   constraint api_keys_kind CHECK ((kind = ANY (ARRAY['personal'::text, 'project'::text, 'oauth'::text]))),
@@ -164,6 +167,38 @@ CREATE INDEX applications_by_type ON public.applications USING btree (project_id
 CREATE INDEX applications_by_update ON public.applications USING btree (project_id, updated_at, id) WHERE (deleted_at IS NULL);
 CREATE INDEX applications_due ON public.applications USING btree (next_at) WHERE (next_at IS NOT NULL);
 CREATE UNIQUE INDEX applications_tenant ON public.applications USING btree (tenant);
+
+create table approvals (
+  id text collate "C" not null,
+  version bigint not null default 1,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  status text collate "C" not null default 'pending'::text,
+  fingerprint text collate "C" not null,
+  is_open boolean not null default true,
+  operation text not null,
+  summary text not null,
+  sealed_input text not null,
+  if_match text,
+  resource jsonb,
+  affects jsonb not null,
+  requested_by jsonb not null,
+  requester_id text collate "C",
+  key_id text collate "C",
+  decided_by jsonb,
+  decider_id text collate "C",
+  expires_at timestamp(3) with time zone not null,
+  decided_at timestamp(3) with time zone,
+  used_at timestamp(3) with time zone,
+  constraint approvals_pkey PRIMARY KEY (id),
+  constraint approvals_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
+  constraint approvals_status CHECK ((status = ANY (ARRAY['pending'::text, 'approved'::text, 'refused'::text, 'used'::text, 'expired'::text])))
+);
+CREATE INDEX approvals_by_age ON public.approvals USING btree (created_at);
+CREATE INDEX approvals_by_id ON public.approvals USING btree (project_id, id);
+CREATE INDEX approvals_by_status ON public.approvals USING btree (project_id, status, id);
+CREATE UNIQUE INDEX approvals_open ON public.approvals USING btree (fingerprint) WHERE is_open;
 
 create table authorities (
   id text collate "C" not null,
@@ -1769,7 +1804,9 @@ create table projects (
   description text,
   default_region text not null,
   deleted_at timestamp(3) with time zone,
+  approval_required_for text collate "C" not null default 'none'::text,
   constraint projects_account FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint projects_approval_required_for CHECK ((approval_required_for = ANY (ARRAY['none'::text, 'keys'::text, 'all'::text]))),
   constraint projects_pkey PRIMARY KEY (id)
 );
 CREATE INDEX projects_by_account ON public.projects USING btree (account_id);

@@ -67,3 +67,23 @@ test('failed runs and missed times of schedules reach chats and mail', async () 
   await until(() => receiver.at('/slack/runs').some(({ body }) => body.text === `run.failed: ${run.id}`));
   await until(() => mail.mails.filter(({ to }) => to.includes('night@example.com')).length === 2);
 });
+
+test('a call that waits for an approval is sent with a link to its page, which decides nothing', async () => {
+  const events = ['approval.*'];
+  await Promise.all([
+    observers.notifier({ type: 'slack', config: { webhook_url: `${base}/slack/approvals`, events } }),
+    observers.notifier({ type: 'webhook', config: { url: `${base}/hooks/approvals`, events } }),
+  ]);
+  const { body: volume } = await service.call('POST', '/v2/volumes', { body: { name: 'ledger', size_gb: 1 } });
+  await service.sql(`update projects set approval_required_for = 'keys' where id = $1`, [service.project]);
+  const { body: refused } = await service.call('DELETE', `/v2/volumes/${volume.id}`);
+  await service.sql(`update projects set approval_required_for = 'none' where id = $1`, [service.project]);
+  expect(refused.code).toBe('approval_required');
+  await until(() => receiver.at('/slack/approvals').length > 0 && receiver.at('/hooks/approvals').length > 0);
+  expect(receiver.at('/slack/approvals')[0]?.text).toContain(refused.approval_url);
+  expect(receiver.at('/hooks/approvals')[0]?.body.data).toMatchObject({
+    action: 'approval.requested',
+    link: refused.approval_url,
+    resource: { type: 'approval', id: refused.approval_id, name: 'deleteVolume ledger' },
+  });
+});

@@ -94,7 +94,11 @@ test('keys of projects too, and the list shows no values', async () => {
     data: [key],
     token,
   } = await json(['key', 'create', '--project', first.project_id, '--name', 'CI']);
-  expect(key).toMatchObject({ kind: 'project', name: 'CI', project_id: first.project_id });
+  expect(key).toMatchObject({ kind: 'project', name: 'CI', project_id: first.project_id, may_destroy: true });
+  const {
+    data: [careful],
+  } = await json(['key', 'create', '--project', first.project_id, '--name', 'Backups', '--no-delete']);
+  expect(careful).toMatchObject({ name: 'Backups', may_destroy: false });
   expect(await get('/v2/volumes', token)).toBe(200);
   const { out } = await run(['key', 'list', '--project', first.project_id]);
   expect(out).toContain(key.id);

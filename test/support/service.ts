@@ -124,6 +124,8 @@ export async function startService(
     ...{ ingressProcess: 'in_process', dnsProcess: 'in_process' },
     // Nobody does what an answer would wait for.
     operationWaitSeconds: options.worker ? set.operationWaitSeconds : 0,
+    // Tests clean up as fast as they can, all with one key.
+    destroyingCallsPerMinute: 1_000_000,
     ...configIn(options.settings ?? {}),
   };
   const opened: (() => Promise<void>)[] = [

@@ -97,6 +97,7 @@ const COLLECTIONS: Record<string, string> = {
   ai_models: 'ai_model',
   env: 'environment_variable',
   errors: 'error',
+  paused_keys: 'api_key',
   repositories: 'git_repository',
   schedules: 'schedule',
   records: 'dns_record',

@@ -1,5 +1,6 @@
 // Rows that stand below others, or that something else than a POST of their own makes.
 import { mintId } from '../../core/ids';
+import { sealedColumns } from '../../models/base/sealed_columns';
 import { insertRegistryImage } from './registries/registry_rows';
 import type { World } from './world';
 
@@ -15,6 +16,26 @@ export function childMakers(create: Make): Record<string, Make> {
     },
     /** Pushed with an OCI client. */
     registry_image: async (world) => insertRegistryImage(world, await world.id('registry')),
+    /** Made by calls that destroy, in projects that want a second person. */
+    async approval(world) {
+      const id = mintId('apr');
+      const input = world.service.platform.secrets.seal('{}', sealedColumns.approvalInput.contextOf(id));
+      await world.service.sql(
+        `insert into approvals (id, created_at, updated_at, project_id, fingerprint, operation, summary, sealed_input,
+          affects, requested_by, expires_at)
+        values ($1, now(), now(), $2, $1, 'deleteVolume', 'Delete a volume', $3, '[]',
+          '{"type": "system", "id": null, "name": "Platform"}', now() + interval '1 day')`,
+        [id, world.project, input],
+      );
+      return id;
+    },
+    /** A key of the project that has destroyed too much. */
+    async api_key(world) {
+      const key = await world.service.mintKey({ kind: 'project', project_id: world.project });
+      const { body } = await world.service.call('GET', '/v2/me', { key, project: null });
+      await world.service.sql('update api_keys set paused_at = now() where id = $1', [body.token.id]);
+      return body.token.id as string;
+    },
     /** Made by the checks of an observer. */
     async check_result(world) {
       const answer = await world.call('POST', `/v2/observers/${await world.id('observer')}/check`);

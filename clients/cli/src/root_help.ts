@@ -45,6 +45,7 @@ const GROUPS: Record<string, Record<string, string>> = {
     keys: 'Access keys of buckets',
   },
   More: {
+    approve: 'Calls that wait for a second person, and keys that are paused',
     api: 'Call any operation of the API',
     completion: 'Completion for bash, zsh or fish',
   },

@@ -19,11 +19,12 @@ interface Agreement {
   scopes: readonly Scope[];
   /** null = all projects of the person. */
   project_ids: readonly string[] | null;
+  may_destroy: boolean;
 }
 
 const INSERT = named(`insert into api_keys (id, kind, name, prefix, hash, user_id, scopes, project_ids, created_by,
-    client_id, expires_at)
-  values ($1, 'oauth', $2, $3, $4, $5, $6, $7, $5, $8, now() + interval '15 minutes')`);
+    client_id, may_destroy, expires_at)
+  values ($1, 'oauth', $2, $3, $4, $5, $6, $7, $5, $8, $9, now() + interval '15 minutes')`);
 // A client that has registered itself lasts as long as what people have allowed it.
 const EXTEND = named(`with used as (update api_keys set expires_at = now() + make_interval(days => $2)
     where id = $1 and revoked_at is null returning client_id)
@@ -44,7 +45,7 @@ const PERSON = named(`select u.id from users u join accounts a on a.id = u.accou
  */
 export async function createConnection(ctx: Context, agreed: Agreement): Promise<string> {
   const { id: user } = sessionUser(ctx);
-  const { client_id, name, scopes, project_ids } = agreed;
+  const { client_id, name, scopes, project_ids, may_destroy } = agreed;
   for (const [index, project] of (project_ids ?? []).entries())
     if (!(await projectAccess(ctx.sql, ctx.identity as Identity, project)))
       throw problem('reference_not_found', 'You are not a member of this project.', { field: `project_ids.${index}` });
@@ -53,8 +54,8 @@ export async function createConnection(ctx: Context, agreed: Agreement): Promise
   const id = mintId('key');
   // A random hash that matches no token: the tokens of a connection are separate records.
   const hash = sha256(randomBytes(32).toString('hex'));
-  await ctx.sql.query(INSERT, [id, name, OAUTH_PREFIX, hash, user, scopes, project_ids, client_id]);
-  noteChange(ctx, { type: 'api_key', id, name }, ['name', 'scopes', 'project_ids']);
+  await ctx.sql.query(INSERT, [id, name, OAUTH_PREFIX, hash, user, scopes, project_ids, client_id, may_destroy]);
+  noteChange(ctx, { type: 'api_key', id, name }, ['name', 'scopes', 'project_ids', 'may_destroy']);
   return id;
 }
 

@@ -12,7 +12,7 @@ export interface ClaimedMessage {
   attempts: number;
   message_id: string;
   event: NotificationEvent;
-  data: IncidentMessage & { id: string; action: string };
+  data: IncidentMessage & { id: string; action: string; resource: { id: string } };
   created_at: string;
   project_id: string;
   project_name: string;

@@ -163,3 +163,27 @@ describe('two processes at once', () => {
     }
   });
 });
+
+it('may not delete unless the person says so, which is off on the page', async () => {
+  const kept = await client.connect(person, { scope: 'read write' });
+  const asked = await client.ask({ scope: 'read write' });
+  const page = await person.open(asked.url);
+  expect(page.html).toMatch(/name="may_destroy" value="yes" >Delete, and overwrite what cannot be made again/);
+  const allowed = await client.redeem(asked, await person.submit(page, { action: 'allow', may_destroy: 'yes' }));
+  const answers = [];
+  for (const { access_token: key } of [kept, allowed]) {
+    const { body: volume } = await service.call('POST', '/v2/volumes', {
+      key,
+      body: { name: `of-${answers.length}`, size_gb: 1 },
+    });
+    const { body: me } = await service.call('GET', '/v2/me', { key, project: null });
+    const gone = await service.call('DELETE', `/v2/volumes/${volume.id}`, { key });
+    answers.push([me.token.may_destroy, gone.status, gone.body?.code ?? null]);
+  }
+  expect(answers).toEqual([
+    [false, 403, 'destroy_not_allowed'],
+    [true, 204, null],
+  ]);
+  // Of a program that only reads it is not asked.
+  expect((await person.open((await client.ask({ scope: 'read' })).url)).html).not.toContain('may_destroy');
+});

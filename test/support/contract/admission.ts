@@ -57,18 +57,24 @@ function refusedProject(project: string | null, { kind, projects, member = [] }:
   return member.includes(project) ? null : 'project_not_found';
 }
 
-const PERSONS_ONLY = ['createProject', 'deleteProject', 'addSharedRepositoryProject'];
+const PERSONS_ONLY = [
+  ...['createProject', 'deleteProject', 'addSharedRepositoryProject'],
+  ...['approveCall', 'refuseCall', 'listPausedKeys', 'resumeKey'],
+];
+/** Of keys that reach all projects. */
+const UNRESTRICTED = ['createProject', 'listPausedKeys', 'resumeKey'];
 
 /** Projects are made and deleted by persons, and made only by keys that reach all projects. */
 function refusedEverywhere({ id }: PublishedOperation, { kind, projects }: Actor): string | null {
   if (PERSONS_ONLY.includes(id) && kind === 'project') return 'personal_key_required';
-  return id === 'createProject' && projects ? 'project_not_allowed' : null;
+  return UNRESTRICTED.includes(id) && projects ? 'project_not_allowed' : null;
 }
 
 function refusedRole({ id, kind, scope }: PublishedOperation, actor: Actor): string | null {
   // Viewers read no secrets, and attach to nothing that they could write to.
   if (kind === 'query' && scope !== 'env:read' && scope !== 'deploy') return null;
   if (actor.role === 'viewer') return 'role_not_permitted';
-  const owners = id === 'deleteProject' || (id === 'updateProject' && actor.kind !== 'project');
+  const owners =
+    ['deleteProject', 'approveCall', 'refuseCall'].includes(id) || (id === 'updateProject' && actor.kind !== 'project');
   return owners && actor.role !== 'owner' ? 'role_not_permitted' : null;
 }

@@ -49,9 +49,12 @@ export function expectSilence(answer: { text: string }, other: World, named: rea
 
 /** Parameters of the path that name rows inside a project. */
 export function rowParams(operation: Operation): string[] {
-  return operation.params
-    .map(({ name }) => kindOfParam(operation, name))
-    .filter((kind) => !['project', 'error', 'environment_variable', 'git_repository'].includes(kind));
+  return (
+    operation.params
+      .map(({ name }) => kindOfParam(operation, name))
+      // Keys are of persons, and of projects that they own.
+      .filter((kind) => !['project', 'error', 'environment_variable', 'git_repository', 'api_key'].includes(kind))
+  );
 }
 
 /** To be called where tests are declared. */

@@ -17,12 +17,15 @@ const READS: [prefix: string, operation: string][] = [
   ['/dns/', 'getDnsZone'],
   ['/email_domains/', 'getEmailDomain'],
   ['/observers/', 'getObserver'],
+  ['/projects/:id/approvals/:', 'getApproval'],
   ['/projects/', 'getProject'],
 ];
 /** The address of a route, with ids of rows that are there. */
 export async function pageAddress(world: World, pattern: string): Promise<string> {
   const name = READS.find(([prefix]) => pattern.startsWith(prefix))?.[1];
   const operation = operations.find(({ id }) => id === name);
-  const ids = operation ? (await world.path(operation)).match(/\w+_\w{10,}/g) : [];
-  return pattern.replace(/:\w+/g, () => ids?.shift() ?? '').replace(/\/\*$/, '');
+  const ids = operation ? [...(await world.path(operation)).matchAll(/\w+_\w{10,}/g)].map(([id]) => id) : [];
+  // The API finds the project of an approval by itself.
+  if (name === 'getApproval') ids.unshift(world.project);
+  return pattern.replace(/:\w+/g, () => ids.shift() ?? '').replace(/\/\*$/, '');
 }

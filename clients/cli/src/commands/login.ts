@@ -25,8 +25,11 @@ type LoginFlags = {
   readonly scope?: readonly (typeof ALL_SCOPES)[number][] | undefined;
 };
 
+const MAY_NOT_DELETE =
+  'This login may not delete. To delete with svc, log in again and tick “Delete” on the page that asks.';
+
 interface Me {
-  token: { kind: string; scopes: string[] | null; expires_at: string | null; name: string };
+  token: { kind: string; scopes: string[] | null; may_destroy?: boolean; expires_at: string | null; name: string };
   user: { name: string; email: string } | null;
   project: { id: string; name: string } | null;
 }
@@ -106,6 +109,7 @@ async function keepLogin(server: string, found: Login): Promise<void> {
     saveLogin(server, { ...found, user, ...(before && { project_id: before }) });
   });
   notice(`Logged in at ${server} as ${user}.`);
+  if (me.token.may_destroy === false) notice(found.kind === 'oauth' ? MAY_NOT_DELETE : 'This key may not delete.');
   if (process.env.SVC_TOKEN) notice('SVC_TOKEN is set and wins over this login.');
 }
 
@@ -168,6 +172,7 @@ export const whoami = sessionCommand({
       project: 'project.name',
       token: 'token.kind',
       scopes: () => me.token.scopes?.join(' ') ?? 'all of its project',
+      'may delete': () => (me.token.may_destroy === false ? 'no' : 'yes'),
       'valid until': () => describeEnd(me, login_expires_at),
       server: () => session.server,
     });

@@ -66,6 +66,11 @@ const HOME = graphql(
         }
         next_cursor
       }
+      listApprovals(project_id: $id, status: pending, limit: 50) {
+        data {
+          id
+        }
+      }
       listVolumes(project_id: $id, limit: 50) {
         data {
           ...VolumeFacts
@@ -124,13 +129,19 @@ export function ProjectHome({ id }: { id: string }) {
 
 function Wellness({ data, id }: { data: Home; id: string }) {
   const { listApplications: applications, listDatabases: databases, listVolumes: volumes } = data;
-  if (!applications.data.length && !databases.data.length) return null;
+  const waiting = data.listApprovals.data.length;
+  if (!applications.data.length && !databases.data.length && !waiting) return null;
   const troubles = [
+    ...(waiting ? [{ text: waitingText(waiting), href: `/projects/${id}/approvals` }] : []),
     ...applications.data.flatMap(troublesOfApplication),
     ...databases.data.flatMap(troublesOfDatabase),
     ...volumes.data.flatMap((volume) => troublesOfVolume(volume, id)),
   ];
   return <Attention troubles={troubles} well="Nothing needs attention." />;
+}
+
+function waitingText(count: number): string {
+  return count === 1 ? 'A call waits for an approval.' : `${count} calls wait for an approval.`;
 }
 
 function Applications({ data, id }: { data: Home; id: string }) {

@@ -226,7 +226,17 @@ export function Problem({ error, fields = [] }: { error: ApiError | null; fields
           ))}
         </ul>
       )}
+      {error.code === 'approval_required' && <Approval members={error.members} />}
     </div>
+  );
+}
+
+function Approval({ members: { approval_url: url } }: Pick<ApiError, 'members'>) {
+  if (typeof url !== 'string' || !URL.canParse(url)) return null;
+  return (
+    <p>
+      <a href={new URL(url).pathname}>See the approval</a>. Once it is approved, do this again.
+    </p>
   );
 }
 

@@ -7,10 +7,10 @@ const TONES: Record<string, Tone> = {
   ...tones('good', 'running', 'active', 'available', 'verified', 'issued', 'completed', 'ready', 'healthy', 'live'),
   ...tones('good', 'succeeded', 'ok', 'pass', 'delegated', 'resolved', 'delivered', 'in_use', 'supported'),
   ...tones('busy', 'deploying', 'building', 'queued', 'starting', 'stopping', 'restarting', 'scaling', 'provisioning'),
-  ...tones('good', 'done'),
+  ...tones('good', 'done', 'approved'),
   ...tones('busy', 'under_way'),
   ...tones('busy', 'updating', 'upgrading', 'restoring', 'pending', 'connecting', 'waiting', 'resizing', 'promoting'),
-  ...tones('bad', 'crashed', 'failed', 'unhealthy', 'suspended', 'timed_out', 'alerting', 'error', 'refused'),
+  ...tones('bad', 'crashed', 'failed', 'unhealthy', 'suspended', 'timed_out', 'alerting', 'error', 'refused', 'paused'),
   ...tones('bad', 'open', 'fail', 'not_delegated', 'elsewhere', 'partial', 'moved'),
 };
 const WORDS: Record<string, string> = { new: 'not deployed' };

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import { graphql, type ResultOf } from '../../api/graphql';
 import { Confirm } from '../../parts/dialog';
 import { Table } from '../../parts/page';
+import { Status } from '../../parts/status';
 import { Ago } from '../../parts/time';
 import { Rotation } from './rotation';
 
@@ -14,6 +15,7 @@ export const KEY_FIELDS = graphql(`
     scopes
     project_ids
     may_destroy
+    paused_at
     created_at
     expires_at
     last_used_at
@@ -25,6 +27,8 @@ interface KeyTableProps {
   keys: readonly Key[];
   mayChange: boolean;
   revoke(key: Key): Promise<unknown>;
+  /** Lets a paused key go on; null where the person may not. */
+  resume: ((key: Key) => Promise<unknown>) | null;
   /** Makes a key with the same name and rights, and answers its token; null where the person may not. */
   renew: ((key: Key) => Promise<string>) | null;
   /** The dialog was left while both keys work: the token is shown for as long as it is needed. */
@@ -37,7 +41,9 @@ export function KeyTable({ keys, ...rest }: KeyTableProps) {
     <Table label="Keys" head={['Name', 'Prefix', 'Scopes', 'Last used', 'Expires', '']}>
       {keys.map((key) => (
         <tr key={key.id}>
-          <th scope="row">{key.name}</th>
+          <th scope="row">
+            {key.name} {key.paused_at && <Status value="paused" />}
+          </th>
           <td>
             <code>{key.prefix}…</code>
           </td>
@@ -59,11 +65,16 @@ function rightsOf({ scopes, project_ids, may_destroy }: Key): string {
   return project_ids ? `${what}; in ${project_ids.length} project${project_ids.length === 1 ? '' : 's'}` : what;
 }
 
-function Actions({ one, revoke, renew, keep }: Omit<KeyTableProps, 'keys' | 'mayChange'> & { one: Key }) {
-  const [asks, setAsks] = useState<'revoke' | 'rotate' | null>(null);
+function Actions({ one, revoke, resume, renew, keep }: Omit<KeyTableProps, 'keys' | 'mayChange'> & { one: Key }) {
+  const [asks, setAsks] = useState<'revoke' | 'rotate' | 'resume' | null>(null);
   const close = (): void => setAsks(null);
   return (
     <>
+      {resume && one.paused_at && (
+        <button type="button" class="small" onClick={() => setAsks('resume')}>
+          Let it go on<span class="off-screen"> {one.name}</span>
+        </button>
+      )}{' '}
       {renew && one.kind !== 'oauth' && (
         <button type="button" class="quiet small" onClick={() => setAsks('rotate')}>
           Rotate<span class="off-screen"> {one.name}</span>
@@ -81,6 +92,18 @@ function Actions({ one, revoke, renew, keep }: Omit<KeyTableProps, 'keys' | 'may
           onClose={close}
         >
           Programs that use it are refused at once.
+        </Confirm>
+      )}
+      {asks === 'resume' && resume && (
+        <Confirm
+          title={`Let ${one.name} go on?`}
+          verb="Let it go on"
+          work={() => resume(one)}
+          done={`The key ${one.name} works again.`}
+          onClose={close}
+        >
+          It made many calls that delete or overwrite within a minute and was paused. If that was not you, revoke it. It
+          is not paused again within an hour.
         </Confirm>
       )}
       {asks === 'rotate' && renew && (

@@ -58,6 +58,14 @@ const REVOKE_PERSONAL_KEY = graphql(`
   }
 `);
 
+const RESUME = graphql(`
+  mutation ResumeKey($id: ID!) {
+    resumeKey(id: $id) {
+      id
+    }
+  }
+`);
+
 const SCOPES = ['read', 'write', 'deploy', 'env:read', 'env:write', 'logs:read'];
 interface Made {
   name: string;
@@ -117,6 +125,7 @@ function ProjectKeys({ id }: { id: string }) {
           keys={data.listProjectKeys.data}
           mayChange={mayActAs('developer', id)}
           revoke={revoke}
+          resume={mayActAs('owner', id) ? async (key) => (await request(RESUME, { id: key.id }), reload()) : null}
           renew={mayActAs('owner', id) ? ({ name, may_destroy: may }) => create({ name, may_destroy: may }) : null}
           keep={(key, token) => void keep(key, token)}
         />
@@ -156,6 +165,7 @@ function PersonalKeys({ projectId }: { projectId: string }) {
           keys={data.listPersonalKeys.data}
           mayChange
           revoke={revoke}
+          resume={async (key) => (await request(RESUME, { id: key.id }), reload())}
           renew={renew}
           keep={({ name }, token) => void keep(name, token)}
         />
