@@ -1,11 +1,10 @@
 import { useState } from 'preact/hooks';
 import { request } from '../../api/client';
 import { graphql } from '../../api/graphql';
-import { useAction } from '../../api/use_query';
 import { DangerZone } from '../../parts/danger_zone';
 import { Confirm } from '../../parts/dialog';
-import { Problem } from '../../parts/form';
 import { Facts, Section } from '../../parts/page';
+import { Protection } from '../../parts/protection';
 import { Ago } from '../../parts/time';
 import { navigate } from '../../router';
 import { DatabaseFrame, type ShownDatabase } from './frame';
@@ -84,10 +83,6 @@ function Restart({ shown: { database, reload } }: { shown: ShownDatabase }) {
 
 function Danger({ shown: { database, reload } }: { shown: ShownDatabase }) {
   const { id, name, project_id, deletion_protection } = database;
-  const protect = useAction(async () => {
-    await request(UPDATE, { id, input: { deletion_protection: !deletion_protection } });
-    await reload();
-  });
   return (
     <DangerZone
       kind="database"
@@ -99,16 +94,15 @@ function Danger({ shown: { database, reload } }: { shown: ShownDatabase }) {
         navigate(`/projects/${project_id}`);
       }}
     >
-      <div class="danger-zone">
-        <p>
-          <strong>Deletion protection is {deletion_protection ? 'on' : 'off'}.</strong> With it, the database cannot be
-          deleted.
-        </p>
-        <button type="button" class="quiet" onClick={() => void protect.run()}>
-          Turn it {deletion_protection ? 'off' : 'on'}
-        </button>
-      </div>
-      <Problem error={protect.error} />
+      <Protection
+        kind="database"
+        isOn={deletion_protection}
+        also="its backups"
+        set={async (on) => {
+          await request(UPDATE, { id, input: { deletion_protection: on } });
+          await reload();
+        }}
+      />
     </DangerZone>
   );
 }
