@@ -45,6 +45,12 @@ export async function requireStillAllowed(
   if (!field.session) await requireRights(ctx, identity, field, { projectId });
 }
 
+/** Checks the rights for an operation that another one runs in the selected project, for the same caller. */
+export async function requireRightsOfNested(ctx: Context, field: RootField): Promise<void> {
+  if (!ctx.identity) throw problem('token_missing');
+  await requireRights(ctx, ctx.identity, field, { projectId: ctx.project?.id });
+}
+
 async function requireRights(ctx: Context, identity: Identity, field: RootField, place: ProjectPlace): Promise<void> {
   for (const scope of [field.scope, ...field.alsoScopes]) requireScope(identity, scope);
   if (field.destroys) requireDestroying(identity);

@@ -99,6 +99,10 @@ export const limits = {
   membersPerProject: 200,
   projectsPerAccount: 100,
   activityRetentionDays: 90,
+  /** How long the values from before a change are kept, and how many bytes of them for an entry and for a project. */
+  activityUndoDays: 7,
+  activityUndoBytesMax: 512 * 1024,
+  activityUndoBytesPerProject: 32 * 1024 * 1024,
 
   // Dynamic client registration
   registrationBodyBytesMax: 16 * 1024,

@@ -57,6 +57,8 @@ export const sealedColumns = {
   deployKey: inTable('shared_repositories', 'sealed_key', (id: string) => `shared_repositories:${id}:key`),
   notifierConfig: inTable('notifiers', 'sealed_config', (id: string) => `notifiers:${id}:config`),
   observerHeaders: inTable('observers', 'sealed_headers', (id: string) => `observers:${id}:headers`),
+  // Changes copy values of the others to it.
+  activityUndo: inTable('activity_undos', 'undo', (id: string) => `activity_undos:${id}`),
 } satisfies Record<string, SealedColumn>;
 
 function inTable<Key extends string[]>(

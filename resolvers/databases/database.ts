@@ -1,3 +1,4 @@
+import { fieldsBack, type Revert } from '../../contract/revert';
 import { ManagedDatabase } from '../../models/databases/database';
 import { page } from '../../models/base/page';
 import type { Resolvers } from '../types';
@@ -15,4 +16,8 @@ export const resolvers: Resolvers = {
       return true;
     },
   },
+};
+
+export const revert: Record<string, Revert> = {
+  updateDatabase: fieldsBack({ growing: ['storage_gb'] }),
 };
