@@ -6,7 +6,7 @@ import type { ApprovalDesk } from '../core/destroying_call';
 import { destroyingCallOf, requestApproval } from './approvals';
 import type { FieldValidator } from './field_validator';
 import { readDryRun, rehearse } from './dry_run';
-import { requireAllowed, requireStillAllowed, type ProjectPlace } from './guard';
+import { requireAllowed, requireRightsOfNested, requireStillAllowed, type ProjectPlace } from './guard';
 import type { RootField } from './operations';
 import { requireDestroyingInputs } from './destroying';
 import { requireRunningInputs } from './running_inputs';
@@ -53,11 +53,26 @@ export async function admit(
 ): Promise<Arguments> {
   await requireAllowed(ctx, field, request);
   ctx.dry_run = field.kind === 'mutation' && readDryRun(ctx, field);
-  const args = validate(await request.readArguments());
-  if (field.body && ctx.identity) {
-    requireRunningInputs(ctx.identity, field.runs, args[field.body.argument]);
-    requireDestroyingInputs(ctx.identity, field.destroyingInputs, args[field.body.argument]);
-  }
+  return requireInputs(ctx, field, validate(await request.readArguments()));
+}
+
+/**
+ * The same for an operation that another one runs in its transaction: it needs all rights of its own, but is no further
+ * call.
+ */
+export async function admitNested(
+  ctx: Context,
+  { field, validate }: RootOperation,
+  args: Arguments,
+): Promise<Arguments> {
+  await requireRightsOfNested(ctx, field);
+  return requireInputs(ctx, field, validate(args));
+}
+
+function requireInputs({ identity }: Context, field: RootField, args: Arguments): Arguments {
+  if (!field.body || !identity) return args;
+  requireRunningInputs(identity, field.runs, args[field.body.argument]);
+  requireDestroyingInputs(identity, field.destroyingInputs, args[field.body.argument]);
   return args;
 }
 

@@ -45,6 +45,12 @@ export async function requireStillAllowed(
   if (!field.session) await requireRights(ctx, identity, field, { projectId });
 }
 
+/** Checks the rights for an operation that another one runs in the selected project, for the same caller. */
+export async function requireRightsOfNested(ctx: Context, field: RootField): Promise<void> {
+  if (!ctx.identity) throw problem('token_missing');
+  await requireRights(ctx, ctx.identity, field, { projectId: ctx.project?.id });
+}
+
 async function requireRights(ctx: Context, identity: Identity, field: RootField, place: ProjectPlace): Promise<void> {
   // What it says of itself a paused key may still read.
   if (identity.paused_at && field.scope !== 'any') throw problem('key_paused');

@@ -12,6 +12,7 @@ import type { ListedObject, ObjectsQuestion } from './protocols/objects';
 import type { Scope } from './accounts/scopes';
 import type { SecretBox } from './secrets';
 import type { Credentials } from './protocols/sigv4';
+import type { RevertObstacle, RowChange, Undo } from './undo';
 import type { AccountStatus } from '../schema/types';
 
 export type Role = 'owner' | 'developer' | 'viewer';
@@ -185,6 +186,14 @@ export type SourceFailure =
 interface ActivityDraft {
   resource: { type: string; id: string; name: string | null; project_id: string | null } | null;
   changed_fields: string[];
+  /** Rows that the mutation has changed, where they are kept for a revert. */
+  changes?: RowChange[];
+  /** What takes the mutation back, or why nothing does. */
+  undo?: Undo | RevertObstacle;
+  /** Of a revert: the id of its own entry, the entry that it takes back, and ids that rows get again. */
+  id?: string;
+  reverts?: string;
+  revive?: string[];
   /** The person, where a link from a mail authenticates the request instead of a session. */
   person?: { id: string; name: string; account_id: string };
 }

@@ -106,6 +106,10 @@ export const limits = {
   pendingApprovalsPerProject: 100,
   /** How long a key that was let go on is not paused again. */
   resumedKeyMinutes: 60,
+  /** How long the values from before a change are kept, and how many bytes of them for an entry and for a project. */
+  activityUndoDays: 7,
+  activityUndoBytesMax: 512 * 1024,
+  activityUndoBytesPerProject: 32 * 1024 * 1024,
 
   // Dynamic client registration
   registrationBodyBytesMax: 16 * 1024,

@@ -5,6 +5,7 @@ import { warnOfCertificates } from '../models/domains/certificate/expiry_warning
 import { sweepIncidents } from '../models/observers/notification/delivery';
 import { remindOfIncidents } from '../models/observers/observer/incident_moves';
 import { watchRegions } from '../models/observers/observer/region_watch';
+import { trimUndos } from '../models/projects/activity/keep_undo';
 import { ensureSchedules, RETENTIONS, sweep, type Swept } from '../models/periodic_task';
 import { sweepRuns } from '../models/runs/run/job_queries';
 import { sweepScheduleFirings } from '../models/runs/schedule/sweep';
@@ -43,6 +44,7 @@ const retentions = RETENTIONS.map((retention): [string, Task] => [
 const tasks: Record<string, Task> = {
   ...Object.fromEntries(retentions),
   sweep_source_uploads: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepSourceUploads) },
+  trim_activity_undos: { everyMs: 10 * MINUTE_MS, run: trimAllUndos },
   sweep_runs: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepRuns) },
   sweep_schedule_firings: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepScheduleFirings) },
   turn_observation_days: { everyMs: HOUR_MS, run: rotateObservationDays },
@@ -94,6 +96,11 @@ async function rotateObservationDays(ctx: JobContext): Promise<{ more: boolean; 
   const { dropped, kept } = await rotateDays(ctx.sql);
   if (dropped) ctx.log.info({ partitions: dropped }, 'old logs and metrics dropped');
   return { more: false, report: { dropped, busy: kept } };
+}
+
+/** The values from before changes, where a project has too many of them. */
+async function trimAllUndos(ctx: JobContext): Promise<{ more: boolean; report: Values }> {
+  return { more: false, report: { projects: await trimUndos(ctx.sql) } };
 }
 
 /** The reminder of an incident and its messages are written together. */

@@ -25,6 +25,7 @@ export interface Retention {
 
 export const RETENTIONS: readonly Retention[] = [
   { table: 'activity', column: 'created_at', end: days(limits.activityRetentionDays), everyMs: HOUR_MS },
+  { table: 'activity_undos', column: 'created_at', end: days(limits.activityUndoDays), everyMs: HOUR_MS },
   // Older ids would be refused for their age.
   { table: 'ai_usage_events', column: 'received_at', end: days(limits.aiUsageEventDays + 2), everyMs: HOUR_MS },
   { table: 'approvals', column: 'created_at', end: days(limits.activityRetentionDays), everyMs: HOUR_MS },

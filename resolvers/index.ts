@@ -20,14 +20,18 @@ import type { Context } from '../core/context';
 import { admit, execute, projectPlaceOf, type Confirm, type Prepare, type RootOperation } from '../contract/admission';
 import { directiveOf } from '../contract/directives';
 import { compileField } from '../contract/field_validator';
+import { IRREVERSIBLE } from '../contract/irreversible';
 import { requireScope } from '../contract/guard';
 import type { LiveReader } from '../contract/live';
+import { inputOf, nestedCalls, type NestedOperation } from '../contract/nested';
 import { readOperations, takesIfMatch, type OperationTable, type RootField } from '../contract/operations';
+import type { Revert } from '../contract/revert';
 import { readSdl } from '../contract/sdl';
 import { withSubscriptions, type Combination } from '../contract/subscriptions';
 import { problem } from '../core/errors';
 import { layerFiles } from '../core/layer_files';
 import { memoize } from '../core/memoize';
+import type { RevertObstacle, Undo } from '../core/undo';
 import { isScopeRule, revealsSecrets } from '../core/accounts/scopes';
 import { approvalDesk } from '../models/approvals/approval/desk';
 import { recordActivity } from '../models/projects/activity';
@@ -77,7 +81,9 @@ export function buildCore(): Core {
   for (const { field, confirm } of operations.values())
     if (confirm && !field.errors.includes('dry_run_unsupported'))
       throw new Error(`schema: ${field.name}: it acts before it answers, so its @errors must name dry_run_unsupported`);
-  for (const field of table.fields.values()) runRoot(field.definition as Field, field);
+  const reverts = exported(modules, 'revert');
+  bindNested(table, operations, modules, reverts);
+  for (const field of table.fields.values()) runRoot(field, undoOf(field, operations, reverts.get(field.name)));
   for (const [type, field] of relationCandidates(schema)) guardRelation(schema, field, type);
   // Most starts are not for GraphQL.
   const admitting = memoize(() =>
@@ -107,9 +113,11 @@ interface ResolverModule {
   confirm?: Record<string, Confirm>;
   live?: Record<string, LiveReader>;
   combined?: Record<string, Combination>;
+  revert?: Record<string, Revert>;
+  nested?: Record<string, NestedOperation>;
 }
 
-function exported<Name extends 'prepare' | 'confirm' | 'live' | 'combined'>(
+function exported<Name extends 'prepare' | 'confirm' | 'live' | 'combined' | 'revert' | 'nested'>(
   modules: ResolverModule[],
   name: Name,
 ): Map<string, NonNullable<ResolverModule[Name]>[string]> {
@@ -161,19 +169,57 @@ function admitRoot(config: FieldConfig, operation: RootOperation): FieldConfig {
   };
 }
 
+/** Gives operations that run others what they need for it. */
+function bindNested(
+  { fields }: OperationTable,
+  operations: Map<string, RootOperation>,
+  modules: ResolverModule[],
+  reverts: ReadonlyMap<string, Revert>,
+): void {
+  const resolvers = new Map(
+    [...fields.values()].map(({ name, definition }) => [name, (definition as Field).resolve as Resolve]),
+  );
+  const calls = nestedCalls({ operations, resolvers, reverts });
+  for (const [name, { prepare, resolve }] of exported(modules, 'nested')) {
+    (operations.get(name) as RootOperation).prepare = (args, ctx) => prepare(args, ctx, calls);
+    const { definition } = fields.get(name) as RootField;
+    (definition as Field).resolve = (_, args, ctx) => resolve(args, ctx, calls);
+  }
+}
+
+type UndoOf = { notes: boolean; of(ctx: Context, args: Record<string, unknown>): Undo | RevertObstacle };
+
+/** What takes a mutation back once it has succeeded, or why nothing does. */
+function undoOf(
+  { name: operation }: RootField,
+  operations: ReadonlyMap<string, RootOperation>,
+  revert: Revert | undefined,
+): UndoOf {
+  if (!revert) return { notes: false, of: () => IRREVERSIBLE[operation] ?? 'not_kept' };
+  const inputs = inputOf(operations);
+  return {
+    notes: true,
+    of: ({ activity }, args) => revert({ operation, args, changes: activity.changes ?? [], inputOf: inputs }),
+  };
+}
+
 /** A query leaves its ETag; a mutation, which is in its transaction already, also writes its activity entry. */
-function runRoot(definition: Field, field: RootField): void {
+function runRoot(field: RootField, undo: UndoOf): void {
+  const definition = field.definition as Field;
   const resolve = definition.resolve;
   if (!resolve) throw new Error(`schema: ${field.name}: no resolver`);
   definition.resolve = async (source, args, ctx, info) => {
     if (field.kind === 'mutation') {
       const sent = field.body ? args[field.body.argument] : undefined;
-      ctx.activity = { resource: null, changed_fields: Object.keys(sent ?? {}) };
+      ctx.activity = { resource: null, changed_fields: Object.keys(sent ?? {}), ...(undo.notes && { changes: [] }) };
     }
     // Here, since the repetition of a request that is finished comes no further than its stored response.
     if (ctx.approved) await approvalDesk.spend(ctx, ctx.approved);
     const result = (await resolve(source, args, ctx, info)) as unknown;
-    if (field.kind === 'mutation') recordActivity(ctx, field.action as string);
+    if (field.kind === 'mutation') {
+      ctx.activity.undo ??= undo.of(ctx, args);
+      recordActivity(ctx, field.action as string);
+    }
     if (result instanceof Resource) ctx.reply.etag = result.etag;
     return result;
   };

@@ -137,6 +137,7 @@ export type ResolversTypes = {
   RequestPasswordResetInput: Schema.RequestPasswordResetInput;
   ResetPasswordInput: Schema.ResetPasswordInput;
   SetUpOwnerInput: Schema.SetUpOwnerInput;
+  RevertObstacle: Schema.RevertObstacle;
   AiModel: ResolverTypeWrapper<Schema.AiModel>;
   AiModelList: ResolverTypeWrapper<Schema.AiModelList>;
   AiModelType: Schema.AiModelType;
@@ -535,6 +536,7 @@ export type ResolversTypes = {
   RegistryImage: ResolverTypeWrapper<RegistryImageModel>;
   RegistryImageList: ResolverTypeWrapper<Omit<Schema.RegistryImageList, 'data'> & { data: Array<ResolversTypes['RegistryImage']> }>;
   CreateRegistryInput: Schema.CreateRegistryInput;
+  UpdateRegistryInput: Schema.UpdateRegistryInput;
   RobotAccount: ResolverTypeWrapper<RobotAccountModel>;
   RobotAccountList: ResolverTypeWrapper<Omit<Schema.RobotAccountList, 'data'> & { data: Array<ResolversTypes['RobotAccount']> }>;
   RobotPermission: Schema.RobotPermission;
@@ -906,6 +908,7 @@ export type ResolversParentTypes = {
   RegistryImage: RegistryImageModel;
   RegistryImageList: Omit<Schema.RegistryImageList, 'data'> & { data: Array<ResolversParentTypes['RegistryImage']> };
   CreateRegistryInput: Schema.CreateRegistryInput;
+  UpdateRegistryInput: Schema.UpdateRegistryInput;
   RobotAccount: RobotAccountModel;
   RobotAccountList: Omit<Schema.RobotAccountList, 'data'> & { data: Array<ResolversParentTypes['RobotAccount']> };
   CreateRobotAccountInput: Schema.CreateRobotAccountInput;
@@ -1095,6 +1098,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   requestEmailConfirmation?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   confirmEmail?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationConfirmEmailArgs, 'token'>>;
   setUpOwner?: Resolver<ResolversTypes['Viewer'], ParentType, ContextType, RequireFields<Schema.MutationSetUpOwnerArgs, 'input'>>;
+  revertActivity?: Resolver<ResolversTypes['Activity'], ParentType, ContextType, RequireFields<Schema.MutationRevertActivityArgs, 'id'>>;
   createPersonalKey?: Resolver<ResolversTypes['CreatedApiKey'], ParentType, ContextType, RequireFields<Schema.MutationCreatePersonalKeyArgs, 'input'>>;
   revokePersonalKey?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationRevokePersonalKeyArgs, 'id'>>;
   createProjectKey?: Resolver<ResolversTypes['CreatedApiKey'], ParentType, ContextType, RequireFields<Schema.MutationCreateProjectKeyArgs, 'project_id' | 'input'>>;
@@ -1221,6 +1225,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   updateProject?: Resolver<ResolversTypes['Project'], ParentType, ContextType, RequireFields<Schema.MutationUpdateProjectArgs, 'id' | 'input'>>;
   deleteProject?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteProjectArgs, 'id'>>;
   createRegistry?: Resolver<ResolversTypes['Registry'], ParentType, ContextType, RequireFields<Schema.MutationCreateRegistryArgs, 'input'>>;
+  updateRegistry?: Resolver<ResolversTypes['Registry'], ParentType, ContextType, RequireFields<Schema.MutationUpdateRegistryArgs, 'id' | 'input'>>;
   deleteRegistry?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteRegistryArgs, 'id'>>;
   createRobotAccount?: Resolver<ResolversTypes['RobotAccount'], ParentType, ContextType, RequireFields<Schema.MutationCreateRobotAccountArgs, 'input'>>;
   deleteRobotAccount?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteRobotAccountArgs, 'id'>>;
@@ -1363,6 +1368,7 @@ export type ApplicationResolvers<ContextType = Context, ParentType extends Resol
   status_reason?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   current_deployment_id?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
   auto_deploy_enabled?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  deletion_protection?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   volumes?: Resolver<Array<ResolversTypes['Volume']>, ParentType, ContextType, RequireFields<Schema.ApplicationVolumesArgs, 'limit'>>;
@@ -1536,6 +1542,7 @@ export type BucketResolvers<ContextType = Context, ParentType extends ResolversP
   public_url?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   object_count?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   size_bytes?: Resolver<ResolversTypes['ByteCount'], ParentType, ContextType>;
+  deletion_protection?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 };
@@ -1808,6 +1815,7 @@ export type CdnZoneResolvers<ContextType = Context, ParentType extends Resolvers
   force_https?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   status?: Resolver<ResolversTypes['CdnZoneStatus'], ParentType, ContextType>;
   status_reason?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  deletion_protection?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   certificate?: Resolver<ResolversTypes['Certificate'], ParentType, ContextType>;
@@ -2198,6 +2206,7 @@ export type DnsZoneResolvers<ContextType = Context, ParentType extends Resolvers
   status_reason?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   delegation?: Resolver<ResolversTypes['DnsDelegation'], ParentType, ContextType>;
   last_checked_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  deletion_protection?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 };
@@ -2308,6 +2317,7 @@ export type EmailDomainResolvers<ContextType = Context, ParentType extends Resol
   status_reason?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   last_checked_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   verified_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  deletion_protection?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 };
@@ -2331,6 +2341,7 @@ export type EmailRelayZoneResolvers<ContextType = Context, ParentType extends Re
   smtp_password?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   status?: Resolver<ResolversTypes['EmailRelayZoneStatus'], ParentType, ContextType>;
   status_reason?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  deletion_protection?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 };
@@ -2900,6 +2911,7 @@ export type ProjectResolvers<ContextType = Context, ParentType extends Resolvers
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   description?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   default_region?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  deletion_protection?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   role?: Resolver<Schema.Maybe<ResolversTypes['Role']>, ParentType, ContextType>;
   approval_required_for?: Resolver<ResolversTypes['ApprovalRequirement'], ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
@@ -2940,6 +2952,10 @@ export type ActivityResolvers<ContextType = Context, ParentType extends Resolver
   key_id?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
   resource?: Resolver<ResolversTypes['ActivityResource'], ParentType, ContextType>;
   changed_fields?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  revertible?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  revert_obstacle?: Resolver<Schema.Maybe<ResolversTypes['RevertObstacle']>, ParentType, ContextType>;
+  reverts?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  reverted_by?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
   request_id?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 };
@@ -2971,6 +2987,7 @@ export type RegistryResolvers<ContextType = Context, ParentType extends Resolver
   size_bytes?: Resolver<ResolversTypes['ByteCount'], ParentType, ContextType>;
   status?: Resolver<ResolversTypes['RegistryStatus'], ParentType, ContextType>;
   status_reason?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  deletion_protection?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 };
@@ -3182,6 +3199,7 @@ export type VolumeResolvers<ContextType = Context, ParentType extends ResolversP
   enforcement?: Resolver<Schema.Maybe<ResolversTypes['VolumeEnforcement']>, ParentType, ContextType>;
   used_bytes?: Resolver<Schema.Maybe<ResolversTypes['ByteCount']>, ParentType, ContextType>;
   over_quota?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  deletion_protection?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   application?: Resolver<Schema.Maybe<ResolversTypes['Application']>, ParentType, ContextType>;

@@ -1376,6 +1376,13 @@ export type Mutation = {
    * one.
    */
   setUpOwner: Viewer;
+  /**
+   * Takes back the change of an activity entry: settings, variables, scale, DNS records, domains, process types, schedules
+   * and the documents of buckets return to their values from before it. It needs the same rights as the operations that
+   * make the change by hand. If what the entry changed has changed again since, nothing is done, and
+   * `precondition_failed` has both values in `conflicts`. The revert is an activity entry of its own and can be reverted.
+   */
+  revertActivity: Activity;
   /** Creates a personal key, which acts as the logged-in user. The token is shown only once. */
   createPersonalKey: CreatedApiKey;
   /** Revokes a personal key, or the access of a program. It stops working immediately. */
@@ -1838,14 +1845,16 @@ export type Mutation = {
   /** Creates a project. The caller becomes its owner. Requires a personal key that is not restricted to projects. */
   createProject: Project;
   /**
-   * Updates the name, the description, the default region or the required approvals of a project. Available to owners and
-   * to the keys of the project.
+   * Updates the name, the description, the default region, the protection or the required approvals of a project.
+   * Available to owners and to the keys of the project.
    */
   updateProject: Project;
   /** Deletes an empty project. Its project keys stop working. */
   deleteProject: Scalars['Boolean']['output'];
   /** Creates a container registry. It is `provisioning` until images can be pushed to its `host`. */
   createRegistry: Registry;
+  /** Updates a container registry: whether it is protected from deletion. */
+  updateRegistry: Registry;
   /** Deletes a container registry with its images. A registry that an application runs from cannot be deleted. */
   deleteRegistry: Scalars['Boolean']['output'];
   /**
@@ -2040,6 +2049,16 @@ export type MutationConfirmEmailArgs = {
  */
 export type MutationSetUpOwnerArgs = {
   input: SetUpOwnerInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationRevertActivityArgs = {
+  id: Scalars['ID']['input'];
 };
 
 
@@ -3404,6 +3423,17 @@ export type MutationCreateRegistryArgs = {
  * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
+export type MutationUpdateRegistryArgs = {
+  id: Scalars['ID']['input'];
+  input: UpdateRegistryInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
 export type MutationDeleteRegistryArgs = {
   id: Scalars['ID']['input'];
 };
@@ -3723,6 +3753,29 @@ export type SetUpOwnerInput = {
   name?: InputMaybe<Scalars['String']['input']>;
 };
 
+/** Why the change of an activity entry cannot be reverted. */
+export type RevertObstacle =
+  /** The values from before the entry were not kept. */
+  | 'not_kept'
+  /** What was created is taken back by deleting it. */
+  | 'created'
+  /** A resource that was deleted is not brought back by a revert. */
+  | 'deleted'
+  /** The entry is an action, not a change of settings. */
+  | 'action'
+  /** A size can only increase. */
+  | 'grown'
+  /** The secret from before was not kept. */
+  | 'secret'
+  /** Nothing was changed. */
+  | 'unchanged'
+  /** The values from before were too large to be kept. */
+  | 'too_large'
+  /** Values from before a change are kept for 7 days, and less long in a project with many changes. */
+  | 'expired'
+  /** The change has been reverted. `reverted_by` is the entry of the revert. */
+  | 'reverted';
+
 /** An AI model with its limits and prices. The operator decides which models the catalog contains. */
 export type AiModel = {
   id: Scalars['ID']['output'];
@@ -3890,6 +3943,8 @@ export type Application = {
   current_deployment_id?: Maybe<Scalars['ID']['output']>;
   /** Whether a push to the branch starts a deployment. */
   auto_deploy_enabled: Scalars['Boolean']['output'];
+  /** Whether the application is protected from deletion. */
+  deletion_protection: Scalars['Boolean']['output'];
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
   /**
@@ -4079,6 +4134,8 @@ export type CreateApplicationInput = {
    * with `source`.
    */
   preset?: InputMaybe<Scalars['String']['input']>;
+  /** Whether the application is protected from deletion. */
+  deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 export type UpdateApplicationInput = {
@@ -4089,6 +4146,8 @@ export type UpdateApplicationInput = {
   application_type?: InputMaybe<Scalars['String']['input']>;
   /** Merged into the current source. Another type or repository replaces the source, and `null` removes it. */
   source?: InputMaybe<UpdateApplicationSourceInput>;
+  /** Whether the application is protected from deletion. */
+  deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 /**
@@ -4507,6 +4566,8 @@ export type Bucket = {
   object_count: Scalars['Int']['output'];
   /** Stored bytes of all versions, as of the last minutes. */
   size_bytes: Scalars['ByteCount']['output'];
+  /** Whether the bucket is protected from deletion. */
+  deletion_protection: Scalars['Boolean']['output'];
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
 };
@@ -4564,6 +4625,8 @@ export type CreateBucketInput = {
   website?: InputMaybe<BucketWebsiteInput>;
   /** Maximum of stored data in gigabytes of 2^30 bytes. `null`: no limit but that of the project. */
   quota_gb?: InputMaybe<Scalars['Int']['input']>;
+  /** Whether the bucket is protected from deletion. */
+  deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 export type UpdateBucketInput = {
@@ -4578,6 +4641,8 @@ export type UpdateBucketInput = {
   website?: InputMaybe<BucketWebsiteInput>;
   /** Maximum of stored data in gigabytes of 2^30 bytes. A limit below the current size only prevents new writes. */
   quota_gb?: InputMaybe<Scalars['Int']['input']>;
+  /** Whether the bucket is protected from deletion. */
+  deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 /** Either `days` or `years`. */
@@ -5200,6 +5265,8 @@ export type CdnZone = {
   status: CdnZoneStatus;
   /** Why the zone is not active, or `null`. */
   status_reason?: Maybe<Scalars['String']['output']>;
+  /** Whether the zone is protected from deletion. */
+  deletion_protection: Scalars['Boolean']['output'];
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
   /** The certificate that is served for `hostname`. */
@@ -5291,6 +5358,8 @@ export type CreateCdnZoneInput = {
   compression?: InputMaybe<Scalars['Boolean']['input']>;
   /** Defaults to `true`. */
   force_https?: InputMaybe<Scalars['Boolean']['input']>;
+  /** Whether the zone is protected from deletion. */
+  deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 /** Fields that are left out keep their values, those of `cache` too. `origin` is replaced as a whole. */
@@ -5301,6 +5370,8 @@ export type UpdateCdnZoneInput = {
   cache?: InputMaybe<CdnCacheInput>;
   compression?: InputMaybe<Scalars['Boolean']['input']>;
   force_https?: InputMaybe<Scalars['Boolean']['input']>;
+  /** Whether the zone is protected from deletion. */
+  deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 /** Where a CDN zone fetches objects that are not cached: the type, and the field that it requires. */
@@ -6327,6 +6398,8 @@ export type DnsZone = {
   /** What the parent zone delegates to, as of `last_checked_at`. */
   delegation: DnsDelegation;
   last_checked_at?: Maybe<Scalars['DateTime']['output']>;
+  /** Whether the zone is protected from deletion. */
+  deletion_protection: Scalars['Boolean']['output'];
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
 };
@@ -6422,12 +6495,16 @@ export type CreateDnsZoneInput = {
   name: Scalars['String']['input'];
   default_ttl?: InputMaybe<Scalars['Int']['input']>;
   soa?: InputMaybe<DnsZoneSoaInput>;
+  /** Whether the zone is protected from deletion. */
+  deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 export type UpdateDnsZoneInput = {
   default_ttl?: InputMaybe<Scalars['Int']['input']>;
   /** Only the given values change. */
   soa?: InputMaybe<DnsZoneSoaInput>;
+  /** Whether the zone is protected from deletion. */
+  deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 export type DnsZoneSoaInput = {
@@ -6646,6 +6723,8 @@ export type EmailDomain = {
   last_checked_at?: Maybe<Scalars['DateTime']['output']>;
   /** Time at which the domain last became verified. */
   verified_at?: Maybe<Scalars['DateTime']['output']>;
+  /** Whether the domain is protected from deletion. */
+  deletion_protection: Scalars['Boolean']['output'];
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
 };
@@ -6673,6 +6752,8 @@ export type CreateEmailDomainInput = {
   dns?: InputMaybe<DnsMode>;
   open_tracking?: InputMaybe<Scalars['Boolean']['input']>;
   click_tracking?: InputMaybe<Scalars['Boolean']['input']>;
+  /** Whether the domain is protected from deletion. */
+  deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 export type UpdateEmailDomainInput = {
@@ -6680,6 +6761,8 @@ export type UpdateEmailDomainInput = {
   return_path_subdomain?: InputMaybe<Scalars['String']['input']>;
   open_tracking?: InputMaybe<Scalars['Boolean']['input']>;
   click_tracking?: InputMaybe<Scalars['Boolean']['input']>;
+  /** Whether the domain is protected from deletion. */
+  deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 /** A mail submission endpoint (SMTP) with its own credentials, limits and suppression list. */
@@ -6707,6 +6790,8 @@ export type EmailRelayZone = {
    * Otherwise `null`.
    */
   status_reason?: Maybe<Scalars['String']['output']>;
+  /** Whether the relay zone is protected from deletion. */
+  deletion_protection: Scalars['Boolean']['output'];
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
 };
@@ -6751,6 +6836,8 @@ export type CreateEmailRelayZoneInput = {
   /** Recipients per day (UTC). `null` for the limit of the platform. */
   daily_limit?: InputMaybe<Scalars['Int']['input']>;
   enabled?: InputMaybe<Scalars['Boolean']['input']>;
+  /** Whether the relay zone is protected from deletion. */
+  deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 export type UpdateEmailRelayZoneInput = {
@@ -6762,6 +6849,8 @@ export type UpdateEmailRelayZoneInput = {
   /** Recipients per day (UTC). `null` for the limit of the platform. */
   daily_limit?: InputMaybe<Scalars['Int']['input']>;
   enabled?: InputMaybe<Scalars['Boolean']['input']>;
+  /** Whether the relay zone is protected from deletion. */
+  deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 /** A recipient to whom a relay zone sends nothing. */
@@ -8114,6 +8203,11 @@ export type Project = {
   description?: Maybe<Scalars['String']['output']>;
   /** Default region of new resources. */
   default_region: Scalars['String']['output'];
+  /**
+   * Whether the project is protected from deletion, with all of its applications, databases with their backups, volumes,
+   * buckets, DNS zones, CDN zones, sending domains, relay zones and registries.
+   */
+  deletion_protection: Scalars['Boolean']['output'];
   /** Role of the caller, or `null` for a project key. */
   role?: Maybe<Role>;
   /** Whose calls that destroy need the approval of a second person. */
@@ -8185,7 +8279,10 @@ export type QuotaUsage = {
   limit?: Maybe<Scalars['ByteCount']['output']>;
 };
 
-/** An activity entry of a project. It contains the names of changed fields, never their values. */
+/**
+ * An activity entry of a project. It contains the names of changed fields, never their values: those from before the
+ * change are kept sealed for 7 days, for `revert`.
+ */
 export type Activity = {
   id: Scalars['ID']['output'];
   project_id?: Maybe<Scalars['ID']['output']>;
@@ -8198,6 +8295,14 @@ export type Activity = {
   resource: ActivityResource;
   /** Names of the fields in the request. */
   changed_fields: Array<Scalars['String']['output']>;
+  /** Whether `revert` takes the change back, if what it changed has not changed again since. */
+  revertible: Scalars['Boolean']['output'];
+  /** Why the change cannot be reverted, or `null`. */
+  revert_obstacle?: Maybe<RevertObstacle>;
+  /** The entry that this one reverts, or `null`. */
+  reverts?: Maybe<Scalars['ID']['output']>;
+  /** The entry that reverts this one, or `null`. */
+  reverted_by?: Maybe<Scalars['ID']['output']>;
   request_id?: Maybe<Scalars['ID']['output']>;
   created_at: Scalars['DateTime']['output'];
 };
@@ -8248,6 +8353,8 @@ export type CreateProjectInput = {
   description?: InputMaybe<Scalars['String']['input']>;
   /** Default region of new resources. Defaults to the first available region. */
   default_region?: InputMaybe<Scalars['String']['input']>;
+  /** Whether the project is protected from deletion, with all that holds data in it. */
+  deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 export type UpdateProjectInput = {
@@ -8257,6 +8364,8 @@ export type UpdateProjectInput = {
   default_region?: InputMaybe<Scalars['String']['input']>;
   /** Whose calls that destroy need the approval of a second person. Lowering it needs an approval itself, whoever asks. */
   approval_required_for?: InputMaybe<ApprovalRequirement>;
+  /** Whether the project is protected from deletion, with all that holds data in it. */
+  deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 /** A container registry: repositories of images below one name, served over the OCI Distribution API. */
@@ -8275,6 +8384,8 @@ export type Registry = {
   status: RegistryStatus;
   /** Why the registry is not active, or `null`. */
   status_reason?: Maybe<Scalars['String']['output']>;
+  /** Whether the registry is protected from deletion. */
+  deletion_protection: Scalars['Boolean']['output'];
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
 };
@@ -8322,6 +8433,13 @@ export type CreateRegistryInput = {
   name: Scalars['String']['input'];
   /** Region of the registry. Defaults to the default region of the project. */
   region?: InputMaybe<Scalars['String']['input']>;
+  /** Whether the registry is protected from deletion. */
+  deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+export type UpdateRegistryInput = {
+  /** Whether the registry is protected from deletion. */
+  deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 /** A user of the project's registries that is a program, such as a CI pipeline. */
@@ -8841,6 +8959,8 @@ export type Volume = {
   used_bytes?: Maybe<Scalars['ByteCount']['output']>;
   /** Whether the volume contains more data than its size allows. */
   over_quota: Scalars['Boolean']['output'];
+  /** Whether the volume is protected from deletion. */
+  deletion_protection: Scalars['Boolean']['output'];
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
   /** The application to which the volume is attached. */
@@ -8900,6 +9020,8 @@ export type CreateVolumeInput = {
   application_id?: InputMaybe<Scalars['ID']['input']>;
   /** Absolute path of the directory at which the volume is mounted in the application. */
   mount_path?: InputMaybe<Scalars['String']['input']>;
+  /** Whether the volume is protected from deletion. */
+  deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 export type UpdateVolumeInput = {
@@ -8911,4 +9033,6 @@ export type UpdateVolumeInput = {
   application_id?: InputMaybe<Scalars['ID']['input']>;
   /** Absolute path of the directory at which the volume is mounted in the application. */
   mount_path?: InputMaybe<Scalars['String']['input']>;
+  /** Whether the volume is protected from deletion. */
+  deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
 };

@@ -96,8 +96,8 @@ export const resourceErrors = {
   deletion_protected: {
     status: 409,
     title: 'Deletion protection is on',
-    meaning: 'The database has deletion protection.',
-    remedy: 'Set `deletion_protection` to false first.',
+    meaning: 'The resource, or its whole project, is protected from deletion.',
+    remedy: 'Set `deletion_protection` of the resource in `protected_by` to false first.',
     retryable: false,
   },
   project_not_empty: {
@@ -176,6 +176,13 @@ export const resourceErrors = {
     meaning: 'A request with the same Idempotency-Key is still in progress.',
     remedy: 'Wait a moment, then send it again.',
     retryable: true,
+  },
+  not_revertible: {
+    status: 409,
+    title: 'Cannot be reverted',
+    meaning: 'The change of this activity entry cannot be taken back.',
+    remedy: '`reason` and `detail` say why.',
+    retryable: false,
   },
   precondition_failed: {
     status: 412,

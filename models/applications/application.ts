@@ -5,6 +5,7 @@ import { planApplication, requireType } from './application/plan';
 import { lockVolumes, removeApplicationDependents } from './application/dependents';
 import type { StoredSettings } from './application_settings';
 import { changedSource, type Source } from './application/source';
+import { requireUnprotected } from '../base/deletion_protection';
 import { Resource } from '../base/resource';
 import { requestedChanges } from '../base/requested_changes';
 import { requireNoZoneBefore } from '../base/cdn_origin';
@@ -54,6 +55,7 @@ export class Application extends Resource {
   declare status_reason: string | null;
   declare current_deployment_id: string | null;
   declare auto_deploy_enabled: boolean;
+  declare deletion_protection: boolean;
   /** Only the settings that differ from the defaults; for those see models/applications/application_settings.ts. */
   declare settings: StoredSettings;
 
@@ -101,9 +103,10 @@ export class Application extends Resource {
 
   /**
    * Takes variables, process types and custom domains along, and sets its volumes free.
-   * @throws resource_in_use for the origin of a CDN zone
+   * @throws deletion_protected, resource_in_use for the origin of a CDN zone
    */
   async destroy(ctx: Context): Promise<void> {
+    await requireUnprotected(ctx, this);
     await requireNoZoneBefore(ctx, 'application', this);
     await this.remove(ctx);
     await removeApplicationDependents(ctx, this.id);

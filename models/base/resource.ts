@@ -1,7 +1,7 @@
 // Resource: what every kind inherits. The one tenancy filter, keyset pages, optimistic versions, quotas.
 import { Model, type ModelClass, type QueryBuilder } from 'objection';
 import type { Context } from '../../core/context';
-import { isId, mintId, timeOfId } from '../../core/ids';
+import { isId, timeOfId } from '../../core/ids';
 import { problem } from '../../core/errors';
 import type { StateMachine } from '../../core/states';
 import { meter } from './metering';
@@ -9,6 +9,7 @@ import { compiledQuery, marksOf, bindingsOf, type StatementBuilder } from '../..
 import { columnsOf, tableOf, type Values } from '../../db/table';
 import { insertRow, updateRow } from '../../db/write';
 import { checkQuotas, requireParentRoom, type ParentLimit, type Quota } from './quota';
+import { newRowId, noteRowChange, stateForRevert } from './row_changes';
 
 /** What a kind states about itself; the registry and the loop read it. */
 export interface ResourceClass<R extends Resource = Resource> {
@@ -67,6 +68,8 @@ export abstract class Resource extends UntypedModel {
   declare updated_at: string;
   declare status: string;
   declare observed_generation: number;
+  /** Of kinds that hold data. */
+  declare deletion_protection?: boolean;
 
   /** Strong validator: API version, then what the driver last reported. */
   get etag(): string {
@@ -132,7 +135,7 @@ export abstract class Resource extends UntypedModel {
    */
   static async insert<R extends Resource>(this: ResourceClass<R>, ctx: Context, values: Values): Promise<R> {
     const project_id = (values.project_id as string | undefined) ?? ctx.project?.id;
-    const id = (values.id as string | undefined) ?? mintId(this.idPrefix);
+    const id = (values.id as string | undefined) ?? newRowId(ctx, this.idPrefix);
     const created_at = timeOfId(id).toISOString();
     // Sent together, and a row that passes a quota is rolled back.
     if (!ctx.sql.inTransaction) throw new Error('an insert belongs into a transaction');
@@ -146,6 +149,7 @@ export abstract class Resource extends UntypedModel {
     await allowed;
     const made = hydrate(this, await inserted);
     touch(ctx, this.kind, made);
+    noteRowChange(ctx, this.kind, made, { before: null, after: stateForRevert(ctx, made) });
     meter(ctx, made, values);
     return made;
   }
@@ -153,18 +157,28 @@ export abstract class Resource extends UntypedModel {
   /** Writes desired fields: a new version, and due for the loop where the kind has one. Returns this. */
   async update(ctx: Context, changes: Values): Promise<this> {
     const kind = this.constructor as unknown as ResourceClass;
+    const before = stateForRevert(ctx, this);
     Object.assign(this, await updateRow(ctx, modelOf(kind), this.id, changes));
     touch(ctx, kind.kind, this);
+    noteRowChange(ctx, kind.kind, this, { before, after: stateForRevert(ctx, this) });
     meter(ctx, this, changes);
     return this;
+  }
+
+  /** The row as a revert compares and restores it; kinds with sealed columns open them. */
+  revertState(_ctx: Pick<Context, 'secrets'>): Values {
+    return { ...(this as object) };
   }
 
   /** Takes the row out of all reads. Kinds with a loop are torn down behind it, others are gone. */
   async remove(ctx: Context): Promise<void> {
     const kind = this.constructor as unknown as ResourceClass;
+    // Verbs ask first, and for the project too (deletion_protection.ts). This is for one that has forgotten it.
+    if (this.deletion_protection) throw problem('deletion_protected', undefined, { protected_by: this.id });
     touch(ctx, kind.kind, this);
     meter(ctx, this, null);
     const { id } = this;
+    noteRowChange(ctx, kind.kind, this, { before: stateForRevert(ctx, this), after: null });
     if (tableOf(ctx, kind.table).columns.includes('deleted_at'))
       return void (await updateRow(ctx, modelOf(kind), id, { deleted_at: new Date().toISOString() }));
     const query = compiledQuery(`delete ${kind.table}`, (builder) =>

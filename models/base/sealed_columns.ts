@@ -58,6 +58,8 @@ export const sealedColumns = {
   notifierConfig: inTable('notifiers', 'sealed_config', (id: string) => `notifiers:${id}:config`),
   approvalInput: inTable('approvals', 'sealed_input', (id: string) => `approvals:${id}:input`),
   observerHeaders: inTable('observers', 'sealed_headers', (id: string) => `observers:${id}:headers`),
+  // Changes copy values of the others to it.
+  activityUndo: inTable('activity_undos', 'undo', (id: string) => `activity_undos:${id}`),
 } satisfies Record<string, SealedColumn>;
 
 function inTable<Key extends string[]>(

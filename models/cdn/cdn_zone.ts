@@ -14,6 +14,7 @@ import type {
 } from '../../schema/types';
 import { Application } from '../applications/application';
 import { wantDefaultCertificate } from '../base/default_certificate';
+import { requireUnprotected } from '../base/deletion_protection';
 import { Bucket } from '../object_storage/bucket';
 import { Resource } from '../base/resource';
 import { requestedChanges } from '../base/requested_changes';
@@ -57,6 +58,7 @@ export class CdnZone extends Resource {
   declare cache: CdnCache;
   declare compression: boolean;
   declare force_https: boolean;
+  declare deletion_protection: boolean;
   declare status: CdnZoneStatus;
   declare status_reason: string | null;
 
@@ -70,6 +72,7 @@ export class CdnZone extends Resource {
       cache: { ...CACHE_DEFAULTS, ...given(input.cache) },
       compression: input.compression ?? true,
       force_https: input.force_https ?? true,
+      deletion_protection: input.deletion_protection ?? false,
     });
     await wantDefaultCertificate(ctx, zone.hostname, { cdn_zone_id: zone.id });
     return zone;
@@ -77,11 +80,13 @@ export class CdnZone extends Resource {
 
   /** @throws resource_busy, validation_failed, reference_not_found, name_taken */
   async change(ctx: Context, input: UpdateCdnZoneInput): Promise<this> {
-    const { origin, cache, ...plain } = requestedChanges(input, this);
-    if (!origin && !cache && !Object.keys(plain).length) return this.update(ctx, {});
+    const { origin, cache, deletion_protection, ...plain } = requestedChanges(input, this);
+    const protection = deletion_protection == null ? {} : { deletion_protection };
+    if (!origin && !cache && !Object.keys(plain).length) return this.update(ctx, protection);
     if (this.status !== 'provisioning') this.requireStatus(['active', 'disabled', 'failed']);
     return this.update(ctx, {
       ...plain,
+      ...protection,
       ...(origin && { origin: await checkedOrigin(ctx, origin) }),
       ...(cache && { cache: { ...this.cache, ...given(cache) } }),
       ...(this.status !== 'provisioning' && { status: 'updating' }),
@@ -89,8 +94,9 @@ export class CdnZone extends Resource {
     });
   }
 
-  /** Its purges go with the row, its domains are torn down like any other. */
+  /** Its purges go with the row, its domains are torn down like any other. @throws deletion_protected */
   async destroy(ctx: Context): Promise<void> {
+    await requireUnprotected(ctx, this);
     await tearDownRows(ctx.sql, { table: 'domains', where: 'cdn_zone_id = $1', values: [this.id] });
     await this.remove(ctx);
   }

@@ -12,6 +12,7 @@ import type {
   UpgradeDatabaseInput,
   DatabaseStatus,
 } from '../../schema/types';
+import { requireUnprotected } from '../base/deletion_protection';
 import { Resource } from '../base/resource';
 import { releaseObservers } from '../observers/observer/release';
 import type { Values } from '../../db/table';
@@ -161,7 +162,7 @@ export class ManagedDatabase extends Resource {
 
   /** @throws deletion_protected, resource_in_use while attached */
   async destroy(ctx: Context): Promise<void> {
-    if (this.deletion_protection) throw problem('deletion_protected');
+    await requireUnprotected(ctx, this);
     await requireDetached(ctx, this.id);
     await this.remove(ctx);
     await removeDatabaseDependents(ctx, this.id);

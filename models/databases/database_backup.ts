@@ -10,6 +10,7 @@ import type {
   DatabaseBackupType,
   QueryListDatabaseBackupsArgs,
 } from '../../schema/types';
+import { requireUnprotected } from '../base/deletion_protection';
 import { Resource } from '../base/resource';
 import { downloadAddress } from './database_backup/download';
 import type { ManagedDatabase } from './database';
@@ -86,8 +87,12 @@ export class DatabaseBackup extends Resource {
     });
   }
 
-  /** @throws resource_busy while it is taken */
-  async destroy(ctx: Context): Promise<void> {
+  /**
+   * Who deletes a database deletes its backups first: they are protected with it.
+   * @throws deletion_protected, resource_busy while it is taken
+   */
+  async destroy(ctx: Context, database: ManagedDatabase): Promise<void> {
+    await requireUnprotected(ctx, database);
     this.requireStatus(['completed', 'failed']);
     await this.remove(ctx);
   }

@@ -13,7 +13,9 @@ import { webhookOf } from '../integrations/git_integration/webhook';
 import type { LoopRow } from '../../db/lease';
 import { changeRows } from '../../db/loop_rows';
 import { named } from '../../db/statement';
+import type { Values } from '../../db/table';
 import { requestedChanges } from '../base/requested_changes';
+import { noteRowChange } from '../base/row_changes';
 
 /** The row, as the loop has it. */
 export interface AutoDeployRow extends LoopRow {
@@ -114,7 +116,19 @@ export async function changeAutoDeploy(
   const values = [application.id, enabled, branch, wait_for_checks, JSON.stringify(paths), ...start];
   await changeRows(ctx.sql, { table: 'auto_deploys', set: CONFIGURED, where: 'id = $1', values });
   const [saved] = await ctx.sql.query<Configured>(SELECT, [application.id]);
+  const states = { before: stateOf(row ?? DEFAULTS), after: stateOf(saved as Configured) };
+  noteRowChange(ctx, 'auto_deploy', application, states);
   return viewOf(ctx, changed, saved as Configured);
+}
+
+function stateOf({ enabled, branch, wait_for_checks, paths }: Omit<Configured, 'observed_generation'>): Values {
+  return { enabled, branch, wait_for_checks, paths };
+}
+
+/** The configuration of an application, for a revert. */
+export async function autoDeployState(ctx: Context, { id }: Values): Promise<Values | null> {
+  const [row] = await ctx.sql.query<Configured>(SELECT, [id]);
+  return stateOf(row ?? DEFAULTS);
 }
 
 function merged(

@@ -12,6 +12,7 @@ import type {
   DnsZoneStatus,
   UpdateDnsZoneInput,
 } from '../../schema/types';
+import { requireUnprotected } from '../base/deletion_protection';
 import { Resource } from '../base/resource';
 import { requestedChanges } from '../base/requested_changes';
 import { wakeBlockedOwners, wakeRecordOwners } from './dns_record/owners';
@@ -49,6 +50,7 @@ export class DnsZone extends Resource {
   /** Label of this claim in the names of its name servers. */
   declare label: string;
   declare name_servers: string[];
+  declare deletion_protection: boolean;
   /** Raised with every change; the name server's serial where the engine maintains one. */
   declare serial: number;
   declare record_count: number;
@@ -78,6 +80,7 @@ export class DnsZone extends Resource {
       name_servers: [1, 2].map((number) => `ns${number}.${label}.${ctx.config.dnsDomain}`),
       serial: firstSerial(),
       status: 'pending',
+      deletion_protection: input.deletion_protection ?? false,
     });
     await insertNameServers(ctx, zone);
     // A name that several claim is answered by none of them.
@@ -91,10 +94,14 @@ export class DnsZone extends Resource {
     return { state: delegationState(this.name_servers, observed), observed_name_servers: observed ?? [] };
   }
 
-  async change(ctx: Context, { default_ttl, soa }: UpdateDnsZoneInput): Promise<this> {
+  async change(ctx: Context, { default_ttl, soa, deletion_protection }: UpdateDnsZoneInput): Promise<this> {
     const requested = { default_ttl: default_ttl ?? this.default_ttl, soa: { ...this.soa, ...given(soa) } };
     const changes = requestedChanges(requested, this);
-    return this.update(ctx, { ...changes, ...(Object.keys(changes).length > 0 && { serial: this.nextSerial() }) });
+    return this.update(ctx, {
+      ...changes,
+      ...(Object.keys(changes).length > 0 && { serial: this.nextSerial() }),
+      ...(deletion_protection != null && { deletion_protection }),
+    });
   }
 
   /** Records were written under the lock of the zone. */
@@ -111,8 +118,9 @@ export class DnsZone extends Resource {
     return zone && ctx.probes.zone.delegation(zone.name);
   }
 
-  /** Another claim of the name may be served now. */
+  /** Another claim of the name may be served now. @throws deletion_protected */
   async destroy(ctx: Context): Promise<void> {
+    await requireUnprotected(ctx, this);
     await this.remove(ctx);
     await wakeClaims(ctx.sql, this);
     await wakeRecordOwners(ctx.sql, this);

@@ -8,6 +8,7 @@ import { named } from '../../db/statement';
 import type { Values } from '../../db/table';
 import type { CreateEmailDomainInput, DnsInstruction, DnsMode, UpdateEmailDomainInput } from '../../schema/types';
 import { getPublicSuffix } from 'tldts';
+import { requireUnprotected } from '../base/deletion_protection';
 import { Resource } from '../base/resource';
 import {
   evaluateEmailDomain,
@@ -39,6 +40,7 @@ export class EmailDomain extends Resource implements CheckedDomain {
   declare dns: DnsMode;
   declare open_tracking: boolean;
   declare click_tracking: boolean;
+  declare deletion_protection: boolean;
   declare dkim_selector: string;
   declare dkim_records: readonly DkimRecord[];
   /** Sealed. */
@@ -70,6 +72,7 @@ export class EmailDomain extends Resource implements CheckedDomain {
       dns: input.dns ?? 'automatic',
       open_tracking: input.open_tracking ?? false,
       click_tracking: input.click_tracking ?? false,
+      deletion_protection: input.deletion_protection ?? false,
       ...dkimColumns(ctx.secrets, id, keys),
     });
     return domain.settle(ctx);
@@ -82,8 +85,9 @@ export class EmailDomain extends Resource implements CheckedDomain {
     return moves ? this.settle(ctx) : this;
   }
 
-  /** @throws resource_in_use while a relay zone sends for it */
+  /** @throws deletion_protected, resource_in_use while a relay zone sends for it */
   async destroy(ctx: Context): Promise<void> {
+    await requireUnprotected(ctx, this);
     const zones = await ctx.sql.query<{ id: string }>(ZONES, [this.project_id, this.id]);
     if (zones.length)
       throw problem('resource_in_use', 'A relay zone sends for the domain.', {

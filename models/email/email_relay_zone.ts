@@ -6,6 +6,7 @@ import { mintSecret, sha256 } from '../../core/accounts/tokens';
 import { named } from '../../db/statement';
 import type { Values } from '../../db/table';
 import type { CreateEmailRelayZoneInput, UpdateEmailRelayZoneInput } from '../../schema/types';
+import { requireUnprotected } from '../base/deletion_protection';
 import { Resource } from '../base/resource';
 import { requestedChanges } from '../base/requested_changes';
 import { requireMailEngine, type EmailDomain } from './email_domain';
@@ -29,6 +30,7 @@ export class EmailRelayZone extends Resource {
   declare allowed_sources: string[];
   declare daily_limit: number | null;
   declare enabled: boolean;
+  declare deletion_protection: boolean;
   declare password_hash: string;
   declare status: 'active' | 'disabled' | 'suspended';
   declare status_reason: string | null;
@@ -48,6 +50,7 @@ export class EmailRelayZone extends Resource {
       enabled,
       allowed_sources: input.allowed_sources ?? [],
       daily_limit: input.daily_limit ?? null,
+      deletion_protection: input.deletion_protection ?? false,
       password_hash: sha256(password),
       status: enabled ? 'active' : 'disabled',
     });
@@ -63,6 +66,12 @@ export class EmailRelayZone extends Resource {
     // What the platform has suspended stays so, whatever its owner wants.
     if (!this.suspended_at) changes.status = enabled ? 'active' : 'disabled';
     return this.update(ctx, changes);
+  }
+
+  /** @throws deletion_protected */
+  async destroy(ctx: Context): Promise<void> {
+    await requireUnprotected(ctx, this);
+    await this.remove(ctx);
   }
 
   /** The old password is refused from now on. */

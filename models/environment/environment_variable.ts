@@ -5,6 +5,7 @@ import { environmentBytes } from '../../core/process/variables';
 import type { SecretBox } from '../../core/secrets';
 import { Resource } from '../base/resource';
 import { named } from '../../db/statement';
+import type { Values } from '../../db/table';
 import type { EnvironmentVariableAvailability } from '../../schema/types';
 import { sealedColumns } from '../base/sealed_columns';
 
@@ -91,6 +92,11 @@ export class EnvironmentVariable extends Resource {
   /** The value itself. */
   reveal(ctx: Context): string {
     return ctx.secrets.open(this.value, sealedColumns.variable.contextOf(this.application_id, this.key));
+  }
+
+  override revertState(ctx: Context): Values {
+    const { id, application_id, key, available_at, managed_by } = this;
+    return { id, application_id, key, value: this.reveal(ctx), available_at, managed_by };
   }
 
   private requireUnmanaged(): void {

@@ -15,6 +15,7 @@ import type {
   CreateBucketInput,
   UpdateBucketInput,
 } from '../../schema/types';
+import { requireUnprotected } from '../base/deletion_protection';
 import { Resource } from '../base/resource';
 import { publicUrlOf, requireObjectStorage, requireWebsites } from './bucket/endpoint';
 import { askEngine } from './bucket/engine';
@@ -59,6 +60,7 @@ export class Bucket extends Resource {
   /** Of clients of S3; null where they have set none. */
   declare public_access_block: PublicAccessBlock | null;
   declare object_ownership: ObjectOwnership | null;
+  declare deletion_protection: boolean;
   declare object_count: number;
   declare size_bytes: number;
   declare lifecycle_at: string | null;
@@ -90,6 +92,7 @@ export class Bucket extends Resource {
       quota_gb: input.quota_gb ?? null,
       object_lock,
       default_retention,
+      deletion_protection: input.deletion_protection ?? false,
       ...ofClient,
       cors: [],
       lifecycle: [],
@@ -117,6 +120,7 @@ export class Bucket extends Resource {
       ...(input.versioning != null && { versioning: input.versioning }),
       ...(input.versioning && !this.versioned_at && { versioned_at: new Date().toISOString() }),
       ...(input.quota_gb !== undefined && { quota_gb: input.quota_gb }),
+      ...(input.deletion_protection != null && { deletion_protection: input.deletion_protection }),
     };
     return this.update(ctx, changes);
   }
@@ -129,8 +133,12 @@ export class Bucket extends Resource {
     return (await askEngine(ctx, bucket, first)).length > 0;
   }
 
-  /** Unfinished uploads go with the bucket. @throws bucket_not_empty, resource_in_use for the origin of a CDN zone */
+  /**
+   * Unfinished uploads go with the bucket.
+   * @throws deletion_protected, bucket_not_empty, resource_in_use for the origin of a CDN zone
+   */
   async destroy(ctx: Context): Promise<void> {
+    await requireUnprotected(ctx, this);
     if (ctx.probed) throw problem('bucket_not_empty');
     // The lock that writers take: writes that are rejected or queued behind it no longer find the bucket.
     await ctx.sql.query(LOCK_BUCKET, [this.id]);

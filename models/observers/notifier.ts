@@ -85,6 +85,10 @@ export class Notifier extends Resource {
     }
   }
 
+  override revertState(ctx: Pick<Context, 'secrets'>): Values {
+    return { ...(this as object), config: openConfig(ctx, this) };
+  }
+
   /** @throws invalid_state where it is switched off */
   tested(ctx: Context, test: NotifierTest | null): NotifierTest {
     if (!test)

@@ -179,6 +179,10 @@ export class Observer extends Resource {
     return openUptime(ctx, this);
   }
 
+  override revertState(ctx: Pick<Context, 'secrets'>): Values {
+    return { ...(this as object), uptime: this.uptime && this.withHeaders(ctx) };
+  }
+
   // Changes of `enabled`; no changes where it stays the same.
   private async switched(ctx: Context, enabled: boolean | null | undefined): Promise<Values> {
     if (enabled == null || enabled === this.enabled) return {};

@@ -6,6 +6,9 @@ import { sessionOf, type Values } from '../../db/table';
 import { page, type Page, type PageArguments } from '../base/page';
 import { allKinds } from '../base/kinds';
 import { named } from '../../db/statement';
+import { limits } from '../../core/limits';
+import type { RevertObstacle } from '../../core/undo';
+import { keepUndo } from './activity/keep_undo';
 
 /**
  * What happened in a project: one entry per successful mutation and per platform event. Names of fields, never values.
@@ -32,6 +35,11 @@ export class Activity extends Resource {
   declare resource_name: string | null;
   declare changed_fields: string[];
   declare request_id: string | null;
+  /** The entry that this one takes back, and the one that takes this one back. */
+  declare reverts: string | null;
+  declare reverted_by: string | null;
+  /** As stored; `obstacle` is what holds now. */
+  declare revert_obstacle: RevertObstacle | null;
 
   /** One page of the selected project. Times are bounds of ids, which the index has. */
   static list(ctx: Context, args: QueryListProjectActivityArgs): Promise<Page<Activity>> {
@@ -40,15 +48,33 @@ export class Activity extends Resource {
     return page(Activity, ctx, { ...args, since, until } as PageArguments);
   }
 
+  /** Why the change cannot be taken back now, or null. */
+  get obstacle(): RevertObstacle | null {
+    return obstacleOf(this);
+  }
+
   /** The resource as the answer nests it. */
   get resource(): { type: string; id: string; name: string | null } {
     return { type: this.resource_type, id: this.resource_id, name: this.resource_name };
   }
 }
 
+const DAY_MS = 24 * 3_600_000;
+
+/** Why an entry cannot be reverted now, or null. */
+export function obstacleOf(entry: {
+  id: string;
+  reverted_by?: string | null;
+  revert_obstacle?: RevertObstacle | null;
+}): RevertObstacle | null {
+  if (entry.reverted_by) return 'reverted';
+  if (entry.revert_obstacle) return entry.revert_obstacle;
+  return Date.now() - timeOfId(entry.id).getTime() > limits.activityUndoDays * DAY_MS ? 'expired' : null;
+}
+
 const INSERT = named(`insert into activity (id, project_id, account_id, action, actor, actor_id, key_id, resource_type,
-    resource_id, resource_name, changed_fields, request_id, created_at)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`);
+    resource_id, resource_name, changed_fields, request_id, created_at, reverts, revert_obstacle)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`);
 
 /**
  * Writes the activity entry of a mutation into its transaction; the mutation has stored its changes in `ctx.activity`.
@@ -73,7 +99,13 @@ export function recordActivity(ctx: Context, action: string): void {
 function personEntry(
   { request_id }: Context,
   action: string,
-  { resource, person, changed_fields }: Required<Context['activity']> & { resource: object },
+  {
+    resource,
+    person,
+    changed_fields,
+  }: Pick<Required<Context['activity']>, 'person' | 'changed_fields'> & {
+    resource: { type: string; id: string; name: string | null };
+  },
 ): Parameters<typeof insertEntry>[1] {
   const actor = { type: 'user' as const, id: person.id, name: person.name };
   const { account_id } = person;
@@ -170,7 +202,10 @@ function insertEntry(
   ctx: Context,
   entry: Values & { actor: Activity['actor']; resource: { type: string; id: string; name: string | null } },
 ): void {
-  const id = mintId('act');
+  const { id = mintId('act'), reverts = null, undo } = ctx.activity;
+  const created_at = timeOfId(id).toISOString();
+  const project_id = (entry.project_id ?? null) as string | null;
+  const obstacle = keepUndo(ctx, { id, project_id, created_at }, undo);
   sessionOf(ctx).send(INSERT, [
     id,
     entry.project_id,
@@ -184,6 +219,8 @@ function insertEntry(
     entry.resource.name,
     entry.changed_fields,
     entry.request_id,
-    timeOfId(id).toISOString(),
+    created_at,
+    reverts,
+    obstacle,
   ]);
 }

@@ -8,7 +8,7 @@ import { arrivalsAfter, type Arrivals } from '../base/arrivals';
 
 const COLUMNS = `id, project_id, action, outcome, actor, key_id,
   jsonb_build_object('type', resource_type, 'id', resource_id, 'name', resource_name) as resource, changed_fields,
-  request_id, created_at, seq`;
+  request_id, created_at, reverts, reverted_by, revert_obstacle, seq`;
 
 /**
  * Entries of the selected project that came after a place and pass the filters; null = the newest `limit` ones first of

@@ -2,6 +2,7 @@ import type { Context, ProjectAccess, Role } from '../../core/context';
 import { problem } from '../../core/errors';
 import { limits } from '../../core/limits';
 import type { ApprovalRequirement, CreateProjectInput, UpdateProjectInput } from '../../schema/types';
+import { protectedBy } from '../base/deletion_protection';
 import { Resource } from '../base/resource';
 import { usedOf } from '../base/quota';
 import { requireRegion } from '../reference/region';
@@ -29,6 +30,7 @@ export class Project extends Resource {
   declare description: string | null;
   declare default_region: string;
   declare approval_required_for: ApprovalRequirement;
+  declare deletion_protection: boolean;
   /** Role of the caller, null for a project key. */
   declare role: Role | null;
 
@@ -71,8 +73,9 @@ export class Project extends Resource {
     return this;
   }
 
-  /** Its keys stop working at once. @throws project_not_empty with the counts per kind */
+  /** Its keys stop working at once. @throws deletion_protected, project_not_empty with the counts per kind */
   async destroy(ctx: Context): Promise<void> {
+    if (this.deletion_protection) throw protectedBy(Project.kind, this.id);
     const resources = await contentsOf(ctx, this.id);
     if (resources.length) throw problem('project_not_empty', undefined, { resources });
     await this.remove(ctx);
@@ -82,7 +85,8 @@ export class Project extends Resource {
 }
 
 const GET = named(
-  `select id, account_id, name, description, default_region, approval_required_for, version, created_at, updated_at
+  `select id, account_id, name, description, default_region, deletion_protection, approval_required_for, version,
+      created_at, updated_at
     from projects where id = $1 and deleted_at is null`,
 );
 const LOCK = named('select 1 from projects where id = $1 for update');

@@ -8,8 +8,8 @@ export function reachableProjects(ctx: Context, args: PageArguments): Promise<Pa
   return page(Project, ctx, args, {}, sourceOf(ctx.identity as Identity));
 }
 
-const COLUMNS =
-  'id, account_id, name, description, default_region, role, approval_required_for, version, created_at, updated_at';
+const COLUMNS = `id, account_id, name, description, default_region, deletion_protection, role, approval_required_for,
+  version, created_at, updated_at`;
 
 function sourceOf({ user, project_id, project_ids }: Identity): Source {
   if (!user) {

@@ -2,7 +2,8 @@ import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
 import { defineStates } from '../../core/states';
 import { named } from '../../db/statement';
-import type { CreateRegistryInput, RegistryStatus } from '../../schema/types';
+import type { CreateRegistryInput, RegistryStatus, UpdateRegistryInput } from '../../schema/types';
+import { requireUnprotected } from '../base/deletion_protection';
 import { Resource } from '../base/resource';
 import { requireRegion } from '../reference/region';
 import { PLATFORM_REGISTRY } from './registry/platform_name';
@@ -26,11 +27,13 @@ export class Registry extends Resource {
   declare region: string;
   declare image_count: number;
   declare size_bytes: number;
+  declare deletion_protection: boolean;
   declare status: RegistryStatus;
   declare status_reason: string | null;
 
   /** @throws engine_unavailable, reference_not_found for a region, name_taken, quota_exceeded */
-  static async create(ctx: Context, { name, region: chosen }: CreateRegistryInput): Promise<Registry> {
+  static async create(ctx: Context, input: CreateRegistryInput): Promise<Registry> {
+    const { name, region: chosen, deletion_protection = false } = input;
     if (ctx.config.registryPort === 0) {
       const detail = 'This installation has no container registry: the operator has set `REGISTRY_PORT` to `0`.';
       throw problem('engine_unavailable', detail);
@@ -39,7 +42,11 @@ export class Registry extends Resource {
       throw problem('name_taken', 'The platform keeps images of releases under this name.', { field: 'name' });
     const region = chosen ?? ctx.project?.default_region ?? '';
     requireRegion(ctx, region, 'region');
-    return Registry.insert(ctx, { name, region });
+    return Registry.insert(ctx, { name, region, deletion_protection });
+  }
+
+  change(ctx: Context, input: UpdateRegistryInput): Promise<this> {
+    return this.update(ctx, { ...input });
   }
 
   /** What stands before the repository in the reference of an image. */
@@ -47,8 +54,9 @@ export class Registry extends Resource {
     return `${config.registryHost}/${this.name}`;
   }
 
-  /** @throws resource_in_use while an application runs an image of it, or a preset offers one */
+  /** @throws deletion_protected, resource_in_use while an application runs an image of it, or a preset offers one */
   async destroy(ctx: Context): Promise<void> {
+    await requireUnprotected(ctx, this);
     const dependents = await ctx.sql.query<{ id: string }>(DEPENDENTS, [this.project_id, this.id, this.hostAt(ctx)]);
     if (ctx.catalogs.presets().some(({ image }) => image?.startsWith(`${this.hostAt(ctx)}/`)))
       throw problem('resource_in_use', 'A preset of this installation is an image of this registry.', {

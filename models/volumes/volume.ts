@@ -5,6 +5,7 @@ import { defineStates } from '../../core/states';
 import type { CreateVolumeInput, UpdateVolumeInput, VolumeEnforcement, VolumeStatus } from '../../schema/types';
 import { Application } from '../applications/application';
 import { wakeWorkloads } from '../applications/workload';
+import { requireUnprotected } from '../base/deletion_protection';
 import { Resource } from '../base/resource';
 import type { Values } from '../../db/table';
 import type { Billing } from '../base/metering';
@@ -51,6 +52,7 @@ export class Volume extends Resource {
   declare enforcement: VolumeEnforcement | null;
   declare used_bytes: number | null;
   declare over_quota: boolean;
+  declare deletion_protection: boolean;
 
   /**
    * @throws volume_size_out_of_range, region_mismatch, reference_not_found, name_taken, mount_path_taken,
@@ -69,6 +71,7 @@ export class Volume extends Resource {
       region,
       application_id: application?.id ?? null,
       mount_path: input.mount_path ?? null,
+      deletion_protection: input.deletion_protection ?? false,
     });
   }
 
@@ -76,18 +79,20 @@ export class Volume extends Resource {
    * Name, size and attachment in one step. @throws as create, volume_size_must_increase, resource_busy, invalid_state
    */
   async change(ctx: Context, input: UpdateVolumeInput): Promise<this> {
-    const { name, size_gb, ...place } = requestedChanges(input, this);
+    const { name, size_gb, deletion_protection, ...place } = requestedChanges(input, this);
     const asksToGrow = size_gb != null || (input.size_gb != null && isOnlyField(input, 'size_gb'));
     const changes: Values = {
       ...(name != null && { name }),
+      ...(deletion_protection != null && { deletion_protection }),
       ...(await this.attachment(ctx, place)),
       ...(asksToGrow && (await this.growth(ctx, size_gb ?? this.size_gb))),
     };
     return this.update(ctx, changes);
   }
 
-  /** @throws resource_in_use while attached */
+  /** @throws deletion_protected, resource_in_use while attached */
   async destroy(ctx: Context): Promise<void> {
+    await requireUnprotected(ctx, this);
     if (this.application_id) {
       throw problem('resource_in_use', 'The volume is attached to an application.', {
         dependents: [{ type: 'application', id: this.application_id }],

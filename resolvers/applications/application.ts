@@ -1,3 +1,4 @@
+import { fieldsBack, type Revert } from '../../contract/revert';
 import { Application } from '../../models/applications/application';
 import { childrenOf } from '../../models/applications/application/children';
 import { visitorUrl } from '../../models/applications/application/url';
@@ -51,4 +52,8 @@ export const prepare: Record<string, Prepare> = {
     const application = await Application.get(ctx, id as string).catch(() => null);
     return probeRepository(ctx, source, application?.source);
   },
+};
+
+export const revert: Record<string, Revert> = {
+  updateApplication: fieldsBack(),
 };

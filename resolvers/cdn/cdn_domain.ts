@@ -1,3 +1,4 @@
+import { createdBack, deletedBack, type Revert } from '../../contract/revert';
 import { page } from '../../models/base/page';
 import { CdnDomain } from '../../models/cdn/cdn_domain';
 import { CdnZone } from '../../models/cdn/cdn_zone';
@@ -32,4 +33,17 @@ export const resolvers: Resolvers = {
 
 export const prepare: Record<string, Prepare> = {
   verifyCdnDomain: ({ id, domain_id }, ctx) => CdnDomain.probeOf(ctx, id as string, domain_id as string),
+};
+
+const CHILD = {
+  kind: 'cdn_domain',
+  parent: 'cdn_zone',
+  create: 'addCdnDomain',
+  delete: 'removeCdnDomain',
+  id: 'domain_id',
+} as const;
+
+export const revert: Record<string, Revert> = {
+  addCdnDomain: createdBack(CHILD),
+  removeCdnDomain: deletedBack(CHILD),
 };

@@ -1,3 +1,4 @@
+import { fieldsBack, type Revert } from '../../contract/revert';
 import { certificateOf } from '../../models/base/default_certificate';
 import { page } from '../../models/base/page';
 import { CdnZone } from '../../models/cdn/cdn_zone';
@@ -21,4 +22,8 @@ export const resolvers: Resolvers = {
   CdnZone: {
     certificate: (zone, _, ctx) => certificateOf(ctx, zone.hostname),
   },
+};
+
+export const revert: Record<string, Revert> = {
+  updateCdnZone: fieldsBack(),
 };

@@ -1,3 +1,4 @@
+import { fieldsBack, type Revert } from '../../contract/revert';
 import { ManagedDatabase } from '../../models/databases/database';
 import { storageUsedBytes } from '../../models/databases/database/storage_used';
 import { page } from '../../models/base/page';
@@ -19,4 +20,8 @@ export const resolvers: Resolvers = {
   Database: {
     storage_used_bytes: ({ id }, _, ctx) => storageUsedBytes(ctx, id),
   },
+};
+
+export const revert: Record<string, Revert> = {
+  updateDatabase: fieldsBack({ growing: ['storage_gb'] }),
 };

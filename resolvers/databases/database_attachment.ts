@@ -1,3 +1,4 @@
+import { createdBack, deletedBack, type Revert } from '../../contract/revert';
 import { Application } from '../../models/applications/application';
 import { childrenOf } from '../../models/applications/application/children';
 import { DatabaseAttachment } from '../../models/databases/database_attachment';
@@ -44,4 +45,18 @@ export const resolvers: Resolvers = {
     application: (attachment, _, ctx, info) =>
       loadOne(Application, ctx, attachment.project_id, attachment.application_id, info),
   },
+};
+
+const CHILD = {
+  kind: 'database_attachment',
+  parent: 'database',
+  create: 'createDatabaseAttachment',
+  delete: 'deleteDatabaseAttachment',
+  id: 'attachment_id',
+  revives: true,
+} as const;
+
+export const revert: Record<string, Revert> = {
+  createDatabaseAttachment: createdBack(CHILD),
+  deleteDatabaseAttachment: deletedBack(CHILD),
 };

@@ -22,8 +22,8 @@ export const resolvers: Resolvers = {
     createDatabaseBackup: async (_, { id, input }, ctx) =>
       DatabaseBackup.create(ctx, await ManagedDatabase.ofChild(ctx, id), input),
     deleteDatabaseBackup: async (_, { id, backup_id }, ctx) => {
-      await ManagedDatabase.ofChild(ctx, id);
-      await (await DatabaseBackup.forUpdate(ctx, backup_id, { database_id: id })).destroy(ctx);
+      const database = await ManagedDatabase.ofChild(ctx, id);
+      await (await DatabaseBackup.forUpdate(ctx, backup_id, { database_id: id })).destroy(ctx, database);
       return true;
     },
   },

@@ -1,3 +1,4 @@
+import { fieldsBack, type Revert } from '../../contract/revert';
 import { DatabaseEndpoint } from '../../models/databases/database_endpoint';
 import { loadOne } from '../../models/base/load';
 import { ManagedDatabase } from '../../models/databases/database';
@@ -33,4 +34,8 @@ export const resolvers: Resolvers = {
     database: (endpoint, _, ctx, info) =>
       loadOne(ManagedDatabase, ctx, endpoint.project_id, endpoint.database_id, info),
   },
+};
+
+export const revert: Record<string, Revert> = {
+  updateDatabaseEndpoint: fieldsBack({ id: 'endpoint_id', parents: { id: 'database' } }),
 };

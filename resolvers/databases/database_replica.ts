@@ -1,3 +1,4 @@
+import { fieldsBack, type Revert } from '../../contract/revert';
 import { DatabaseReplica } from '../../models/databases/database_replica';
 import { promoteReplica } from '../../models/databases/database_replica/promote';
 import { loadOne } from '../../models/base/load';
@@ -36,4 +37,8 @@ export const resolvers: Resolvers = {
   DatabaseReplica: {
     database: (replica, _, ctx, info) => loadOne(ManagedDatabase, ctx, replica.project_id, replica.database_id, info),
   },
+};
+
+export const revert: Record<string, Revert> = {
+  updateDatabaseReplica: fieldsBack({ id: 'replica_id', parents: { id: 'database' } }),
 };

@@ -1,3 +1,4 @@
+import { changedFields, leavesOf, type Revert } from '../../contract/revert';
 import { Application } from '../../models/applications/application';
 import {
   autoDeployOf,
@@ -33,4 +34,17 @@ export const resolvers: Resolvers = {
 
 export const prepare: Record<string, Prepare> = {
   updateAutoDeploy: ({ id, input }, ctx) => probeHeadAtStart(ctx, id as string, input as UpdateAutoDeployInput),
+};
+
+export const revert: Record<string, Revert> = {
+  updateAutoDeploy: ({ operation, args, changes, inputOf }) => {
+    const change = changes.find(({ kind }) => kind === 'auto_deploy');
+    const input = change ? changedFields(inputOf(operation), change.before ?? {}, change.after ?? {}) : {};
+    if (!change?.after || !Object.keys(input).length) return 'unchanged';
+    return {
+      calls: [{ operation, args: { id: args.id, input } }],
+      holds: [{ kind: 'application', id: args.id as string }],
+      expected: [{ kind: change.kind, by: { id: change.id }, values: leavesOf(input, change.after) }],
+    };
+  },
 };

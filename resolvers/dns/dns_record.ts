@@ -1,3 +1,5 @@
+import type { Revert } from '../../contract/revert';
+import { recordsBack } from '../../contract/dns_records_back';
 import { page } from '../../models/base/page';
 import { DnsRecord } from '../../models/dns/dns_record';
 import {
@@ -40,4 +42,12 @@ export const resolvers: Resolvers = {
   DnsRecord: {
     fqdn: (record, _, ctx) => record.fqdn(ctx),
   },
+};
+
+export const revert: Record<string, Revert> = {
+  createDnsRecord: recordsBack,
+  replaceDnsRecords: recordsBack,
+  batchDnsRecords: recordsBack,
+  updateDnsRecord: recordsBack,
+  deleteDnsRecord: recordsBack,
 };

@@ -1,3 +1,5 @@
+import { fieldsBack, type Revert } from '../../contract/revert';
+import { recordsBack } from '../../contract/dns_records_back';
 import { DnsZone } from '../../models/dns/dns_zone';
 import { page } from '../../models/base/page';
 import type { DelegationFindings } from '../../models/dns/dns_zone/delegation';
@@ -30,4 +32,10 @@ export const resolvers: Resolvers = {
 export const prepare: Record<string, Prepare> = {
   verifyDnsZone: ({ id }, ctx) => DnsZone.probe(ctx, id as string),
   scanDnsZone: ({ id }, ctx) => scanZone(ctx, id as string),
+};
+
+export const revert: Record<string, Revert> = {
+  updateDnsZone: fieldsBack(),
+  scanDnsZone: recordsBack,
+  importDnsZone: recordsBack,
 };

@@ -1,3 +1,4 @@
+import { createdBack, deletedBack, type Revert } from '../../contract/revert';
 import type { Prepare } from '../index';
 import { Application } from '../../models/applications/application';
 import { Domain } from '../../models/domains/domain';
@@ -32,4 +33,27 @@ export const resolvers: Resolvers = {
 
 export const prepare: Record<string, Prepare> = {
   verifyApplicationDomain: ({ id, domain_id }, ctx) => Domain.probe(ctx, id as string, domain_id as string),
+};
+
+const CHILD = {
+  kind: 'domain',
+  parent: 'application',
+  create: 'addApplicationDomain',
+  delete: 'removeApplicationDomain',
+  id: 'domain_id',
+} as const;
+
+export const revert: Record<string, Revert> = {
+  addApplicationDomain: createdBack(CHILD),
+  moveApplicationDomain: ({ operation, args: { domain_id }, changes }) => {
+    const change = changes.find(({ id }) => id === domain_id);
+    if (!change?.before || !change.after) return 'unchanged';
+    const [from, to] = [change.after.application_id as string, change.before.application_id as string];
+    return {
+      calls: [{ operation, args: { id: from, domain_id, input: { application_id: to } } }],
+      holds: [],
+      expected: [{ kind: 'domain', by: { id: change.id }, values: { application_id: from } }],
+    };
+  },
+  removeApplicationDomain: deletedBack(CHILD),
 };

@@ -1,3 +1,4 @@
+import { fieldsBack, type Revert } from '../../contract/revert';
 import { newDkimKeys, type DkimKey } from '../../core/protocols/dkim';
 import { page } from '../../models/base/page';
 import { EmailDomain } from '../../models/email/email_domain';
@@ -31,4 +32,8 @@ export const prepare: Record<string, Prepare> = {
   createEmailDomain: () => newDkimKeys('current'),
   verifyEmailDomain: ({ id }, ctx) => EmailDomain.probe(ctx, id as string),
   rotateEmailDomainDkim: () => newDkimKeys('next'),
+};
+
+export const revert: Record<string, Revert> = {
+  updateEmailDomain: fieldsBack(),
 };

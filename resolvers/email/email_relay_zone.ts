@@ -1,3 +1,4 @@
+import { fieldsBack, type Revert } from '../../contract/revert';
 import { page } from '../../models/base/page';
 import { EmailRelayZone } from '../../models/email/email_relay_zone';
 import { metricsOfEmailRelayZone } from '../../models/email/email_relay_zone/metrics';
@@ -13,7 +14,7 @@ export const resolvers: Resolvers = {
     createEmailRelayZone: (_, { input }, ctx) => EmailRelayZone.create(ctx, input),
     updateEmailRelayZone: async (_, { id, input }, ctx) => (await EmailRelayZone.forUpdate(ctx, id)).change(ctx, input),
     deleteEmailRelayZone: async (_, { id }, ctx) => {
-      await (await EmailRelayZone.forUpdate(ctx, id)).remove(ctx);
+      await (await EmailRelayZone.forUpdate(ctx, id)).destroy(ctx);
       return true;
     },
     rotateEmailRelayCredentials: async (_, { id }, ctx) => (await EmailRelayZone.forUpdate(ctx, id)).rotate(ctx),
@@ -24,4 +25,8 @@ export const resolvers: Resolvers = {
     smtp_username: (zone) => zone.id,
     smtp_password: (zone) => zone.shown ?? null,
   },
+};
+
+export const revert: Record<string, Revert> = {
+  updateEmailRelayZone: fieldsBack(),
 };

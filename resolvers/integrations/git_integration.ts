@@ -1,3 +1,4 @@
+import { fieldsBack, type Revert } from '../../contract/revert';
 import { page } from '../../models/base/page';
 import { GitIntegration, type TokenAnswer } from '../../models/integrations/git_integration';
 import { authorizationUrlOf } from '../../models/integrations/git_integration/oauth';
@@ -32,4 +33,13 @@ export const prepare: Record<string, Prepare> = {
   updateGitIntegration: ({ id, input }, ctx) =>
     GitIntegration.probeChange(ctx, id as string, input as UpdateGitIntegrationInput),
   verifyGitIntegration: ({ id }, ctx) => GitIntegration.probe(ctx, id as string),
+};
+
+const FIELDS_BACK = fieldsBack();
+
+export const revert: Record<string, Revert> = {
+  updateGitIntegration: (done) => {
+    const { access_token, auth_type } = done.args.input as UpdateGitIntegrationInput;
+    return access_token == null && auth_type == null ? FIELDS_BACK(done) : 'secret';
+  },
 };

@@ -1,3 +1,4 @@
+import { fieldsBack, type Revert } from '../../contract/revert';
 import type { SourceResult } from '../../core/context';
 import { hookUrl, openHook } from '../../models/integrations/git_integration/hook';
 import { SharedRepository } from '../../models/integrations/shared_repository';
@@ -42,4 +43,8 @@ export const resolvers: Resolvers = {
 
 export const prepare: Record<string, Prepare> = {
   verifySharedRepository: ({ id }, ctx) => SharedRepository.probe(ctx, id as string),
+};
+
+export const revert: Record<string, Revert> = {
+  updateSharedRepository: fieldsBack(),
 };

@@ -1,3 +1,4 @@
+import { fieldsBack, type Revert } from '../../contract/revert';
 import { Bucket } from '../../models/object_storage/bucket';
 import { endpointOf } from '../../models/object_storage/bucket/endpoint';
 import { page } from '../../models/base/page';
@@ -25,4 +26,8 @@ export const resolvers: Resolvers = {
 
 export const prepare: Record<string, Prepare> = {
   deleteBucket: ({ id }, ctx) => Bucket.probe(ctx, id as string),
+};
+
+export const revert: Record<string, Revert> = {
+  updateBucket: fieldsBack(),
 };

@@ -1,3 +1,4 @@
+import { fieldsBack, type Revert } from '../../contract/revert';
 import { BucketAccessKey } from '../../models/object_storage/bucket_access_key';
 import { page } from '../../models/base/page';
 import type { Resolvers } from '../types';
@@ -21,4 +22,8 @@ export const resolvers: Resolvers = {
     secret_access_key: (key) => key.shown ?? null,
     status: (key) => key.currentStatus,
   },
+};
+
+export const revert: Record<string, Revert> = {
+  updateBucketAccessKey: fieldsBack(),
 };

@@ -1,3 +1,4 @@
+import { documentBack, type Revert } from '../../contract/revert';
 import { Bucket } from '../../models/object_storage/bucket';
 import { setCors, setLifecycle, setPolicy } from '../../models/object_storage/bucket/documents';
 import type { Context } from '../../core/context';
@@ -43,3 +44,25 @@ function shown(ctx: Context, bucket: Bucket): Bucket {
   ctx.reply.etag = bucket.etag;
   return bucket;
 }
+
+const CORS = documentBack({
+  ...{ kind: 'bucket', column: 'cors', field: 'rules' },
+  ...{ set: 'setBucketCors', delete: 'deleteBucketCors' },
+});
+const LIFECYCLE = documentBack({
+  ...{ kind: 'bucket', column: 'lifecycle', field: 'rules' },
+  ...{ set: 'setBucketLifecycle', delete: 'deleteBucketLifecycle' },
+});
+const POLICY = documentBack({
+  ...{ kind: 'bucket', column: 'policy', field: 'statements' },
+  ...{ set: 'setBucketPolicy', delete: 'deleteBucketPolicy' },
+});
+
+export const revert: Record<string, Revert> = {
+  setBucketCors: CORS,
+  deleteBucketCors: CORS,
+  setBucketLifecycle: LIFECYCLE,
+  deleteBucketLifecycle: LIFECYCLE,
+  setBucketPolicy: POLICY,
+  deleteBucketPolicy: POLICY,
+};

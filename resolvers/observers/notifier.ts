@@ -1,3 +1,4 @@
+import { fieldsBack, type Revert } from '../../contract/revert';
 import { page } from '../../models/base/page';
 import { Notifier } from '../../models/observers/notifier';
 import type { NotifierTest } from '../../schema/types';
@@ -23,4 +24,8 @@ export const resolvers: Resolvers = {
 
 export const prepare: Record<string, Prepare> = {
   testNotifier: ({ id }, ctx) => Notifier.probe(ctx, id as string),
+};
+
+export const revert: Record<string, Revert> = {
+  updateNotifier: fieldsBack({ secrets: ['config'] }),
 };

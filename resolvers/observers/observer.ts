@@ -1,3 +1,4 @@
+import { fieldsBack, type Revert } from '../../contract/revert';
 import { page } from '../../models/base/page';
 import { Observer } from '../../models/observers/observer';
 import { uptimePercent } from '../../models/observers/observer/uptime_percent';
@@ -19,4 +20,8 @@ export const resolvers: Resolvers = {
   Observer: {
     uptime_percent_30d: (observer, _, ctx) => uptimePercent(ctx, observer),
   },
+};
+
+export const revert: Record<string, Revert> = {
+  updateObserver: fieldsBack({ secrets: ['uptime.headers'] }),
 };

@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util';
+import { createdBack, deletedBack, expectedFields, fieldsBack, type Revert } from '../../contract/revert';
 import { Application } from '../../models/applications/application';
 import { childrenOf } from '../../models/applications/application/children';
 import { loadOne } from '../../models/base/load';
@@ -36,5 +38,33 @@ export const resolvers: Resolvers = {
   Process: {
     effective_command: (process, _, ctx) => startCommand(ctx, process),
     application: (process, _, ctx, info) => loadOne(Application, ctx, process.project_id, process.application_id, info),
+  },
+};
+
+const CHILD = {
+  kind: 'process',
+  parent: 'application',
+  create: 'createProcess',
+  delete: 'deleteProcess',
+  id: 'process_id',
+  revives: true,
+} as const;
+
+export const revert: Record<string, Revert> = {
+  createProcess: createdBack(CHILD),
+  deleteProcess: deletedBack(CHILD),
+  updateProcess: fieldsBack({ id: 'process_id', parents: { id: 'application' } }),
+  scaleProcess: ({ operation, args: { id, process_id }, changes }) => {
+    const change = changes.find((one) => one.id === process_id);
+    if (!change?.before || !change.after) return 'unchanged';
+    const { autoscaling, instances } = change.before;
+    const scaled = change.after.autoscaling;
+    if (isDeepStrictEqual([autoscaling, instances], [scaled, change.after.instances])) return 'unchanged';
+    return {
+      calls: [{ operation, args: { id, process_id, input: autoscaling ? { autoscaling } : { instances } } }],
+      holds: [{ kind: 'application', id: id as string }],
+      // Autoscaling moves the count by itself.
+      expected: [expectedFields(change, scaled ? ['autoscaling'] : ['autoscaling', 'instances'])],
+    };
   },
 };

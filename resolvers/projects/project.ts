@@ -1,7 +1,8 @@
+import { fieldsBack, type Revert } from '../../contract/revert';
 import { batchOf, type LiveReader } from '../../contract/live';
 import type { Combination } from '../../contract/subscriptions';
 import { resourceNames } from '../../models/base/resource_name';
-import { Activity } from '../../models/projects/activity';
+import { Activity, obstacleOf } from '../../models/projects/activity';
 import { activityAfter } from '../../models/projects/activity_tail';
 import { Project } from '../../models/projects/project';
 import { reachableProjects } from '../../models/projects/reachable_projects';
@@ -29,11 +30,17 @@ export const resolvers: Resolvers = {
   },
 };
 
+/** A row of the stream, as the type shows it. */
+function shownEntry(row: Parameters<typeof obstacleOf>[0]): object {
+  const revert_obstacle = obstacleOf(row);
+  return { ...row, revertible: revert_obstacle === null, revert_obstacle };
+}
+
 export const live: Record<string, LiveReader> = {
   listProjectActivity: {
     topics: ({ id }) => [{ channel: 'activity', key: String(id) }],
     read: async (args, ctx, after) =>
-      batchOf(await activityAfter(ctx, args as unknown as QueryListProjectActivityArgs, after), (entry) => entry),
+      batchOf(await activityAfter(ctx, args as unknown as QueryListProjectActivityArgs, after), shownEntry),
   },
 };
 
@@ -59,4 +66,8 @@ export const combined: Record<string, Combination> = {
       { list: 'listApplicationLogs', time: 'timestamp', renamed: { id: 'application_id' } },
     ],
   },
+};
+
+export const revert: Record<string, Revert> = {
+  updateProject: fieldsBack(),
 };

@@ -1,3 +1,4 @@
+import { fieldsBack, type Revert } from '../../contract/revert';
 import { page } from '../../models/base/page';
 import { Registry } from '../../models/registries/registry';
 import { RegistryImage } from '../../models/registries/registry_image';
@@ -14,6 +15,7 @@ export const resolvers: Resolvers = {
   },
   Mutation: {
     createRegistry: (_, { input }, ctx) => Registry.create(ctx, input),
+    updateRegistry: async (_, { id, input }, ctx) => (await Registry.forUpdate(ctx, id)).change(ctx, input),
     deleteRegistry: async (_, { id }, ctx) => {
       await (await Registry.forUpdate(ctx, id)).destroy(ctx);
       return true;
@@ -22,4 +24,8 @@ export const resolvers: Resolvers = {
   Registry: {
     host: (registry, _, ctx) => registry.hostAt(ctx),
   },
+};
+
+export const revert: Record<string, Revert> = {
+  updateRegistry: fieldsBack(),
 };

@@ -1,3 +1,4 @@
+import { createdBack, deletedBack, fieldsBack, type Revert } from '../../contract/revert';
 import { Application } from '../../models/applications/application';
 import { childrenOf } from '../../models/applications/application/children';
 import { loadOne } from '../../models/base/load';
@@ -26,4 +27,18 @@ export const resolvers: Resolvers = {
     application: (schedule, _, ctx, info) =>
       loadOne(Application, ctx, schedule.project_id, schedule.application_id, info),
   },
+};
+
+const CHILD = {
+  kind: 'schedule',
+  parent: 'application',
+  create: 'createSchedule',
+  delete: 'deleteSchedule',
+  id: 'schedule_id',
+} as const;
+
+export const revert: Record<string, Revert> = {
+  createSchedule: createdBack(CHILD),
+  updateSchedule: fieldsBack({ id: 'schedule_id', parents: { id: 'application' } }),
+  deleteSchedule: deletedBack(CHILD),
 };

@@ -1,3 +1,4 @@
+import { fieldsBack, type Revert } from '../../contract/revert';
 import { Volume } from '../../models/volumes/volume';
 import { page } from '../../models/base/page';
 import { loadOne } from '../../models/base/load';
@@ -22,4 +23,8 @@ export const resolvers: Resolvers = {
   Volume: {
     application: (volume, _, ctx, info) => loadOne(Application, ctx, volume.project_id, volume.application_id, info),
   },
+};
+
+export const revert: Record<string, Revert> = {
+  updateVolume: fieldsBack({ growing: ['size_gb'] }),
 };

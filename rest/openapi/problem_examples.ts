@@ -20,6 +20,8 @@ const MEMBERS: Partial<Record<ErrorCode, Record<string, unknown>>> = {
   invalid_state: { resource_status: 'stopped', allowed_statuses: ['running'] },
   resource_busy: { resource_status: 'provisioning' },
   resource_in_use: { dependents: [{ type: 'application', id: `app_${ID}`, name: 'shop' }] },
+  deletion_protected: { protected_by: `app_${ID}` },
+  not_revertible: { reason: 'expired' },
   project_not_empty: { resources: [{ resource: 'applications', count: 2 }] },
   env_key_conflict: { keys: ['DATABASE_URL'] },
   env_key_managed: { managed_by: `dba_${ID}` },

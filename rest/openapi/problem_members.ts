@@ -69,6 +69,9 @@ function stateMembers(builder: DocumentBuilder): Members {
     allowed_statuses: member(['invalid_state'], texts('Statuses that allow the operation.')),
     dependents: member(['resource_in_use'], dependents),
     resources: member(['project_not_empty'], resources),
+    reason: member(['not_revertible'], textSchema('Why not, as in `revert_obstacle` of the entry.')),
+    conflicts: member(['precondition_failed'], conflictsSchema(builder)),
+    protected_by: member(['deletion_protected'], textSchema('Id of what is protected: the resource, or its project.')),
     managed_by: member(['env_key_managed'], textSchema('Id of the attachment.')),
     regions: member(['capacity_unavailable'], texts('Regions that have capacity.')),
   };
@@ -91,6 +94,22 @@ function possibleMembers(builder: DocumentBuilder): Members {
     record_errors: member(['record_invalid'], recordErrors(builder)),
     line: member(['zone_file_invalid'], integerSchema('Number of the line that cannot be parsed.')),
   };
+}
+
+function conflictsSchema(builder: DocumentBuilder): Schema {
+  const items = builder.use('schemas', 'RevertConflict', () => ({
+    type: 'object',
+    description: 'What has changed since the change that should be reverted.',
+    properties: {
+      type: textSchema('Kind of the resource.'),
+      id: { type: ['string', 'null'], description: 'Id of the resource.' },
+      field: { type: ['string', 'null'], description: 'Dotted path; `null`: whether the resource exists.' },
+      expected: { description: 'Value that the change left. Absent where the caller may not read it.' },
+      current: { description: 'Value now. Absent where the caller may not read it.' },
+    },
+    required: ['type', 'id', 'field'],
+  }));
+  return { type: 'array', items, description: 'Of a revert: what has changed meanwhile.' };
 }
 
 function recordErrors(builder: DocumentBuilder): Schema {

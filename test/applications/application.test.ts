@@ -22,6 +22,7 @@ describe('creation', () => {
       status_reason: null,
       current_deployment_id: null,
       auto_deploy_enabled: false,
+      deletion_protection: false,
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
       updated_at: answer.body.created_at,
     });

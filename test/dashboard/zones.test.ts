@@ -64,6 +64,15 @@ test('a zone is created, and a record of each shape added, changed and deleted',
   await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
   await page.getByRole('dialog').waitFor({ state: 'detached' });
   expect((await records()).filter(({ type }) => type === 'MX')).toEqual([]);
+  await page
+    .locator('.toast', { hasText: 'The record MX of @ was deleted.' })
+    .getByRole('button', { name: 'Undo' })
+    .click();
+  await page.locator('td', { hasText: '20 mail.shop.example' }).waitFor();
+  expect((await records()).filter(({ type }) => type === 'MX')).toHaveLength(1);
+  await page.getByRole('button', { name: 'Delete MX of @' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
   await page.getByRole('button', { name: 'Add a record' }).click();
   await page.getByLabel('Record type').selectOption('HTTPS');
   await page.getByLabel('Value', { exact: true }).fill('1 . colour=red');

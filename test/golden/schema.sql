@@ -58,6 +58,9 @@ create table activity (
   created_at timestamp(3) with time zone not null,
   tx xid8 not null default pg_current_xact_id(),
   seq bigint not null default nextval('activity_seq'::regclass),
+  reverts text,
+  reverted_by text,
+  revert_obstacle text default 'not_kept'::text,
   constraint activity_pkey PRIMARY KEY (id)
 );
 CREATE INDEX activity_arriving ON public.activity USING btree (project_id, tx, seq);
@@ -67,6 +70,16 @@ CREATE INDEX activity_by_age ON public.activity USING btree (created_at);
 CREATE INDEX activity_by_project ON public.activity USING btree (project_id, id);
 CREATE INDEX activity_by_resource ON public.activity USING btree (project_id, resource_id, id);
 CREATE INDEX activity_by_resource_type ON public.activity USING btree (project_id, resource_type, id);
+
+create table activity_undos (
+  id text collate "C" not null,
+  project_id text collate "C" not null,
+  undo text not null,
+  created_at timestamp(3) with time zone not null,
+  constraint activity_undos_pkey PRIMARY KEY (id)
+);
+CREATE INDEX activity_undos_by_age ON public.activity_undos USING btree (created_at);
+CREATE INDEX activity_undos_by_project ON public.activity_undos USING btree (project_id, id);
 
 create table ai_usage (
   project_id text collate "C" not null,
@@ -152,6 +165,7 @@ create table applications (
   deleted_at timestamp(3) with time zone,
   deployment_count integer not null default 0,
   tenant integer not null,
+  deletion_protection boolean not null default false,
   constraint applications_hostname UNIQUE (default_hostname),
   constraint applications_pkey PRIMARY KEY (id),
   constraint applications_project FOREIGN KEY (project_id) REFERENCES projects(id)
@@ -411,6 +425,7 @@ create table buckets (
   default_retention jsonb,
   public_access_block jsonb,
   object_ownership text,
+  deletion_protection boolean not null default false,
   constraint buckets_lock_versions CHECK ((versioning OR (NOT object_lock))),
   constraint buckets_object_ownership CHECK ((object_ownership = ANY (ARRAY['BucketOwnerEnforced'::text, 'BucketOwnerPreferred'::text, 'ObjectWriter'::text]))),
   constraint buckets_pkey PRIMARY KEY (id),
@@ -505,6 +520,7 @@ create table cdn_zones (
   last_error text,
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
+  deletion_protection boolean not null default false,
   constraint cdn_zones_pkey PRIMARY KEY (id),
   constraint cdn_zones_status CHECK ((status = ANY (ARRAY['provisioning'::text, 'active'::text, 'updating'::text, 'disabled'::text, 'failed'::text])))
 );
@@ -1047,6 +1063,7 @@ create table dns_zones (
   last_error text,
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
+  deletion_protection boolean not null default false,
   constraint dns_zones_dnssec_status CHECK ((dnssec_status = ANY (ARRAY['disabled'::text, 'pending'::text, 'active'::text]))),
   constraint dns_zones_pkey PRIMARY KEY (id),
   constraint dns_zones_status CHECK ((status = ANY (ARRAY['pending'::text, 'active'::text, 'moved'::text])))
@@ -1188,6 +1205,7 @@ create table email_domains (
   last_error text,
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
+  deletion_protection boolean not null default false,
   constraint email_domains_pkey PRIMARY KEY (id),
   constraint email_domains_status CHECK ((status = ANY (ARRAY['pending'::text, 'verified'::text, 'failed'::text])))
 );
@@ -1253,6 +1271,7 @@ create table email_relay_zones (
   last_error text,
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
+  deletion_protection boolean not null default false,
   constraint email_relay_zones_pkey PRIMARY KEY (id),
   constraint email_relay_zones_status CHECK ((status = ANY (ARRAY['active'::text, 'disabled'::text, 'suspended'::text])))
 );
@@ -1805,6 +1824,7 @@ create table projects (
   default_region text not null,
   deleted_at timestamp(3) with time zone,
   approval_required_for text collate "C" not null default 'none'::text,
+  deletion_protection boolean not null default false,
   constraint projects_account FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint projects_approval_required_for CHECK ((approval_required_for = ANY (ARRAY['none'::text, 'keys'::text, 'all'::text]))),
   constraint projects_pkey PRIMARY KEY (id)
@@ -1897,6 +1917,7 @@ create table registries (
   last_error text,
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
+  deletion_protection boolean not null default false,
   constraint registries_pkey PRIMARY KEY (id),
   constraint registries_status CHECK ((status = ANY (ARRAY['provisioning'::text, 'active'::text, 'failed'::text])))
 );
@@ -2286,6 +2307,7 @@ create table volumes (
   last_error text,
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
+  deletion_protection boolean not null default false,
   constraint volumes_application FOREIGN KEY (application_id) REFERENCES applications(id),
   constraint volumes_mount CHECK (((application_id IS NULL) = (mount_path IS NULL))),
   constraint volumes_pkey PRIMARY KEY (id),

@@ -27,7 +27,7 @@ test('a new bucket answers everything that is promised', async () => {
   expect(body).toEqual({
     ...{ id: expect.stringMatching(/^bkt_/), project_id: service.project, name: 'shop-assets' },
     ...{ region: service.platform.config.regionId, access: 'private', versioning: false, website: null },
-    ...{ object_lock: false, default_retention: null },
+    ...{ object_lock: false, default_retention: null, deletion_protection: false },
     ...{ quota_gb: null, endpoint: 'http://127.0.0.1:9000', public_url: null, object_count: 0, size_bytes: 0 },
     ...{ created_at: expect.any(String), updated_at: body.created_at },
   });

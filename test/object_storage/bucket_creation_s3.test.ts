@@ -45,6 +45,19 @@ test('a bucket made over S3 is a bucket of the API, and is used at once', async 
   await remove('made-over-s3', by);
 });
 
+test('a bucket that is protected, or whose whole project is, is not deleted over S3', async () => {
+  await create('kept-over-s3');
+  const { id } = await found('kept-over-s3');
+  const set = (path: string, deletion_protection: boolean): Promise<unknown> =>
+    world.service.call('PATCH', path, { body: { deletion_protection } });
+  for (const path of [`/v2/buckets/${id}`, `/v2/projects/${world.service.project}`]) {
+    await set(path, true);
+    expect([path, await codeOf(remove('kept-over-s3'))]).toEqual([path, 'AccessDenied']);
+    await set(path, false);
+  }
+  await remove('kept-over-s3');
+});
+
 test('names, regions and clashes are answered as AWS answers them', async () => {
   await create('names-own');
   expect(await codeOf(create('names-own'))).toBe('BucketAlreadyOwnedByYou');

@@ -61,3 +61,14 @@ test('a refused call stands in the activity of the project that it was meant for
     resource: { type: 'api_key', name: 'role_not_permitted (2)' },
   });
 });
+
+test('a change is reverted over GraphQL too, and the answer says by which entry', async () => {
+  const { body: volume } = await service.call('POST', '/v2/volumes', { body: { name: 'before', size_gb: 1 } });
+  await service.call('PATCH', `/v2/volumes/${volume.id}`, { body: { name: 'after' } });
+  const [changed] = await entries(`resource_id=${volume.id}&action=volume.updated`);
+  const mutation = 'mutation ($id: ID!) { revertActivity(id: $id) { revertible revert_obstacle reverted_by } }';
+  const { data } = await service.graphql(mutation, { id: changed?.id });
+  const [revert] = await entries(`resource_id=${volume.id}&action=activity.reverted`);
+  expect(data.revertActivity).toEqual({ revertible: false, revert_obstacle: 'reverted', reverted_by: revert?.id });
+  expect((await service.call('GET', `/v2/volumes/${volume.id}`)).body.name).toBe('before');
+});

@@ -26,6 +26,7 @@ describe('projects', () => {
       id: expect.stringMatching(/^prj_/),
       name: 'Web shop',
       description: null,
+      deletion_protection: false,
       default_region: 'local',
       role: 'owner',
       created_at: expect.any(String),
@@ -179,6 +180,10 @@ describe('activity', () => {
       key_id: me.token.id,
       resource: { type: 'volume', id: volume.id, name: 'logged' },
       changed_fields: ['name', 'size_gb'],
+      revertible: false,
+      revert_obstacle: 'created',
+      reverts: null,
+      reverted_by: null,
       request_id: expect.stringMatching(/^req_/),
       created_at: expect.stringMatching(/Z$/),
     });

@@ -148,9 +148,10 @@ const makers: Record<string, (world: World, kind: string) => Promise<string>> = 
     await expectStatus(world, 'PUT', `/v2/applications/${await world.id('application')}/env/${key}`, { value }, 201);
     return key;
   },
-  /** Entries come with every mutation. */
+  /** Entries come with every mutation; this one can be reverted. */
   async activity(world) {
-    await world.fresh('volume');
+    const id = await world.fresh('volume');
+    await expectStatus(world, 'PATCH', `/v2/volumes/${id}`, { name: `renamed-${(serial += 1)}` }, 200);
     const { body } = await world.call('GET', `/v2/projects/${world.project}/activity?limit=1`);
     return body.data[0].id;
   },

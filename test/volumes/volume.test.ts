@@ -31,6 +31,7 @@ describe('creation', () => {
       enforcement: null,
       used_bytes: null,
       over_quota: false,
+      deletion_protection: false,
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
       updated_at: made.body.created_at,
     });

@@ -17,9 +17,11 @@ import { logs } from './commands/logs';
 import { metrics } from './commands/metrics';
 import { previews } from './commands/previews';
 import { members, projects } from './commands/projects';
+import { protect } from './commands/protect';
 import { run, ssh } from './commands/run';
 import { schedules } from './commands/schedules';
 import { buckets, keys } from './commands/storage';
+import { undo } from './commands/undo';
 import { up } from './commands/up';
 import { volumes } from './commands/volumes';
 import { apiRoutes } from './operations/api';
@@ -28,7 +30,7 @@ const ROUTES = {
   ...{ login, logout, whoami, link, init, doctor, apps, projects, members, delete: remove },
   ...{ up, deploy, deployments, cancel, rollback, previews },
   ...{ status, open, logs, metrics, ps, scale, restart, run, ssh, schedules, env, domains },
-  ...{ db, volumes, attach, detach, attachments, buckets, keys, approve, completion },
+  ...{ db, volumes, attach, detach, attachments, buckets, keys, protect, undo, approve, completion },
 };
 
 /** Groups of commands that list where nothing more is said: `svc db` is `svc db ls`. */

@@ -33,6 +33,7 @@ const GROUPS: Record<string, Record<string, string>> = {
     schedules: 'Commands that run at certain times',
     env: 'Environment variables',
     domains: 'Custom domains',
+    undo: 'Take back a change of settings, variables, records or scale',
     delete: 'Delete the application',
   },
   Data: {
@@ -43,6 +44,7 @@ const GROUPS: Record<string, Record<string, string>> = {
     attachments: 'List what is attached',
     buckets: 'Buckets of object storage',
     keys: 'Access keys of buckets',
+    protect: 'Protect something with data from deletion',
   },
   More: {
     approve: 'Calls that wait for a second person, and keys that are paused',

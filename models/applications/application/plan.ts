@@ -33,6 +33,7 @@ export async function planApplication(ctx: Context, input: CreateApplicationInpu
       source: preset ? sourceOfPreset(preset) : source,
       preset: preset?.id ?? null,
       default_hostname: await freeHostname(ctx, input.name),
+      deletion_protection: input.deletion_protection ?? false,
     },
     processes: processesOf(preset),
     variables: (preset?.variables ?? []).flatMap(({ key, default: value }) => (value === null ? [] : [{ key, value }])),

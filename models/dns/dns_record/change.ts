@@ -3,9 +3,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Context } from '../../../core/context';
 import { problem } from '../../../core/errors';
-import { mintId } from '../../../core/ids';
+import { timeOfId } from '../../../core/ids';
 import { limits } from '../../../core/limits';
 import { named } from '../../../db/statement';
+import type { Values } from '../../../db/table';
+import { newRowId, noteRowChange } from '../../base/row_changes';
 import { DnsRecord } from '../dns_record';
 import type { DnsZone } from '../dns_zone';
 import { conflictIn, identityOf, normalizeRecord, type RecordFields, type RecordMistake } from './rules';
@@ -37,11 +39,11 @@ const AFFECTED = named(
 const ALL = named(`select ${COLUMNS} from dns_records where dns_zone_id = $1 order by id`, { makes: DnsRecord });
 const DELETE = named('delete from dns_records where dns_zone_id = $1 and id = any($2)');
 const FIELDS = `id text, name text, type text, value text, ttl int, priority int, weight int, port int, flags int,
-  tag text, comment text`;
+  tag text, comment text, created_at timestamptz`;
 const INSERT = named(
   `insert into dns_records (id, project_id, dns_zone_id, name, type, value, ttl, priority, weight, port, flags, tag,
      comment, created_at, updated_at)
-   select id, $2, $3, name, type, value, ttl, priority, weight, port, flags, tag, comment, now(), now()
+   select id, $2, $3, name, type, value, ttl, priority, weight, port, flags, tag, comment, created_at, now()
    from jsonb_to_recordset($1::jsonb) as r (${FIELDS}) returning ${COLUMNS}`,
   { makes: DnsRecord },
 );
@@ -86,7 +88,7 @@ export async function changeRecords(
     return { id, ...normalize({ ...fieldsOf(before), ...fields }, origin('update', index)) };
   });
   const created = changes.create.map((fields, index) => ({
-    id: mintId(DnsRecord.idPrefix),
+    id: newRowId(ctx, DnsRecord.idPrefix),
     ...normalize(fields, origin('create', index)),
   }));
   if (mistakes.length) throw problem('record_invalid', undefined, { record_errors: mistakes });
@@ -95,7 +97,25 @@ export async function changeRecords(
   const isSame = updated.every((record) =>
     isDeepStrictEqual(fieldsOf(record), fieldsOf(known.get(record.id) as DnsRecord)),
   );
+  noteChanges(ctx, known, { created, updated, deleted: changes.delete });
   return write(ctx, zone, { created, updated, deleted: changes.delete }, isSame);
+}
+
+interface WrittenRecords {
+  created: Written[];
+  updated: Written[];
+  deleted: string[];
+}
+
+function noteChanges(ctx: Context, known: ReadonlyMap<string, DnsRecord>, written: WrittenRecords): void {
+  if (!ctx.activity.changes) return;
+  const { kind } = DnsRecord;
+  const before = (id: string): Values => ({ ...fieldsOf(known.get(id) as DnsRecord) });
+  for (const id of written.deleted) noteRowChange(ctx, kind, { id }, { before: before(id), after: null });
+  for (const { id, ...fields } of written.updated)
+    noteRowChange(ctx, kind, { id }, { before: before(id), after: { ...fields } });
+  for (const { id, ...fields } of written.created)
+    noteRowChange(ctx, kind, { id }, { before: null, after: { ...fields } });
 }
 
 function locate(mistake: RecordMistake, { path, index }: Origin): RecordMistake & { index?: number } {
@@ -145,19 +165,24 @@ function requireRoom(zone: DnsZone, more: number): void {
 async function write(
   ctx: Context,
   zone: DnsZone,
-  { created, updated, deleted }: { created: Written[]; updated: Written[]; deleted: string[] },
+  { created, updated, deleted }: WrittenRecords,
   isSame: boolean,
 ): Promise<ChangedRecords> {
   if (!created.length && !updated.length && !deleted.length) return { created: [], updated: [], deleted: [] };
   if (deleted.length) await ctx.sql.query(DELETE, [zone.id, deleted]);
   const changed = updated.length ? await ctx.sql.query<DnsRecord>(UPDATE, [JSON.stringify(updated), zone.id]) : [];
   const made = created.length
-    ? await ctx.sql.query<DnsRecord>(INSERT, [JSON.stringify(created), zone.project_id, zone.id])
+    ? await ctx.sql.query<DnsRecord>(INSERT, [JSON.stringify(created.map(withTime)), zone.project_id, zone.id])
     : [];
   for (const record of [...changed, ...made]) record.zone_name = zone.name;
   // Secondaries fetch a zone of a new serial.
   if (created.length || deleted.length || !isSame) await zone.recordsChanged(ctx, created.length - deleted.length);
   return { created: inOrder(made, created), updated: inOrder(changed, updated), deleted };
+}
+
+/** One that a revert makes again is as old as its id. */
+function withTime(record: Written): Written & { created_at: string } {
+  return { ...record, created_at: timeOfId(record.id).toISOString() };
 }
 
 function inOrder(rows: DnsRecord[], order: { id: string }[]): DnsRecord[] {

@@ -34,7 +34,8 @@ export async function setVariables(
 ): Promise<EnvironmentVariable[]> {
   const { id, name, project_id } = application;
   const keys = settings.map(({ key }) => key);
-  ctx.activity = { resource: { type: 'application', id, name, project_id }, changed_fields: keys };
+  ctx.activity.resource = { type: 'application', id, name, project_id };
+  ctx.activity.changed_fields = keys;
   const reserved = keys.filter(isReservedVariable);
   if (reserved.length)
     throw problem('env_key_reserved', `Reserved for the platform: ${reserved.join(', ')}.`, membersOf(keys, reserved));

@@ -19,6 +19,7 @@ const REMOVAL_POLL_MS = 200;
 
 const REFUSALS: Partial<Record<string, Refusal>> = {
   bucket_not_empty: 'BucketNotEmpty',
+  deletion_protected: 'AccessDenied',
   resource_in_use: 'InvalidBucketState',
   not_found: 'NoSuchBucket',
   project_not_found: 'AccessDenied',

@@ -56,8 +56,6 @@ export interface Page extends Pick<Locator, 'locator' | 'getByLabel' | 'getByTex
   waitForURL(url: string | RegExp): Promise<void>;
   evaluate(expression: string): Promise<unknown>;
   addInitScript(script: string): Promise<void>;
-  route(url: string, handle: (route: { continue(): Promise<void> }) => Promise<void>): Promise<void>;
-  unroute(url: string): Promise<void>;
   screenshot(options: { path: string; fullPage?: boolean }): Promise<unknown>;
   viewportSize(): { width: number; height: number } | null;
   route(pattern: string, handle: (route: Route) => Promise<void>): Promise<void>;

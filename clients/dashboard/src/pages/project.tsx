@@ -1,5 +1,6 @@
 // The home of a project: its applications and databases, with their states and what was deployed last.
 import { useState } from 'preact/hooks';
+import { request } from '../api/client';
 import { graphql, type ResultOf } from '../api/graphql';
 import { useMoving } from '../api/use_moving';
 import { useQuery } from '../api/use_query';
@@ -18,6 +19,7 @@ import { DiskUsed } from '../parts/disk';
 import { HOUR_FIELDS, HourRequests, HourTime } from '../parts/last_hour';
 import { Empty, Page, Section, Table, Waiting } from '../parts/page';
 import { Paging } from '../parts/paging';
+import { Protection } from '../parts/protection';
 import { isUnsettled, Status } from '../parts/status';
 import { Address } from '../parts/table';
 import { Ago } from '../parts/time';
@@ -42,6 +44,7 @@ const HOME = graphql(
         id
         name
         description
+        deletion_protection
       }
       listApplications(project_id: $id, limit: 50, cursor: $applications, sort: "name") {
         data {
@@ -86,6 +89,15 @@ const HOME = graphql(
   `,
   [DATABASE_FIELDS, APPLICATION_FACTS, VOLUME_FACTS, HOUR_FIELDS],
 );
+const PROTECTED_WITH_IT =
+  'an application, a database, its backups, a volume, a bucket, a zone, a sending domain or a registry in it';
+const PROTECT = graphql(`
+  mutation ProtectProject($id: ID!, $input: UpdateProjectInput!) {
+    updateProject(id: $id, input: $input) {
+      id
+    }
+  }
+`);
 /** So many domains and schedules of each application are looked at here: its overview looks at all. */
 const PARTS = 5;
 
@@ -121,6 +133,19 @@ export function ProjectHome({ id }: { id: string }) {
       {data && (
         <Section title="Recent activity">
           <ActivityTable projectId={id} entries={entries && entries.slice(0, 8)} />
+        </Section>
+      )}
+      {data && mayActAs('owner', id) && (
+        <Section title="Protection">
+          <Protection
+            kind="project"
+            isOn={data.getProject.deletion_protection}
+            also={PROTECTED_WITH_IT}
+            set={async (deletion_protection) => {
+              await request(PROTECT, { id, input: { deletion_protection } });
+              await reload();
+            }}
+          />
         </Section>
       )}
     </Page>

@@ -4,6 +4,7 @@ import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useAction } from '../api/use_query';
 import { Problem } from './form';
 import { showNotice } from './notices';
+import { ProtectionLink } from './protection';
 import { leaveBy } from './unsaved';
 
 const FOCUSABLE = 'input:enabled, select:enabled, textarea:enabled, button:enabled, a[href]';
@@ -75,17 +76,19 @@ interface ConfirmProps {
   work(): Promise<unknown>;
   /** Said once it has been done, where the page does not show it. */
   done?: string;
+  /** Takes it back, from the notice that says it. */
+  undo?(): Promise<unknown>;
   onClose(): void;
 }
 
-export function Confirm({ title, children, verb, typed, work, done, onClose }: ConfirmProps) {
+export function Confirm({ title, children, verb, typed, work, done, undo, onClose }: ConfirmProps) {
   const [text, setText] = useState('');
   const action = useAction(work);
   const isReady = typed === undefined || text === typed;
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     if (!isReady || !(await action.run())) return;
-    if (done) showNotice({ text: done });
+    if (done) showNotice({ text: done, undo });
     onClose();
   };
   return (
@@ -98,7 +101,7 @@ export function Confirm({ title, children, verb, typed, work, done, onClose }: C
             <input autoFocus value={text} autocomplete="off" onInput={(event) => setText(event.currentTarget.value)} />
           </label>
         )}
-        <Problem error={action.error} />
+        <Problem error={action.error} beside={action.error && <ProtectionLink error={action.error} />} />
         <footer class="actions">
           <button type="button" class="quiet" autoFocus={typed === undefined} onClick={onClose}>
             Cancel

@@ -209,14 +209,22 @@ function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 }
 
+interface ProblemProps {
+  error: ApiError | null;
+  fields?: readonly string[];
+  /** Behind the sentence. */
+  beside?: ComponentChildren;
+}
+
 /** An error of a whole form. Fields that are on the page say theirs themselves. */
-export function Problem({ error, fields = [] }: { error: ApiError | null; fields?: readonly string[] }) {
+export function Problem({ error, fields = [], beside }: ProblemProps) {
   if (!error) return null;
   const others = error.errors.filter(({ field }) => !fields.some((one) => field === one || field.endsWith(`.${one}`)));
   const isAtFields = error.errors.length > 0 && !others.length;
   return (
     <div class="notice bad" role="alert">
       {isAtFields ? 'Some fields are invalid.' : error.message}
+      {beside}
       {others.length > 0 && (
         <ul>
           {others.map(({ field, detail }) => (

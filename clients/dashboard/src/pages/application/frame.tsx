@@ -29,6 +29,7 @@ const APPLICATION = graphql(`
       status_reason
       current_deployment_id
       auto_deploy_enabled
+      deletion_protection
       created_at
       source {
         type

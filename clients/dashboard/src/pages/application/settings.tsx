@@ -7,6 +7,7 @@ import { useAction, useQuery } from '../../api/use_query';
 import { DangerZone } from '../../parts/danger_zone';
 import { Check, Field, Form, Problem, Select, Submit, useFields } from '../../parts/form';
 import { Section, Waiting } from '../../parts/page';
+import { Protection } from '../../parts/protection';
 import { navigate } from '../../router';
 import { ApplicationFrame, type Shown } from './frame';
 
@@ -256,11 +257,12 @@ function SavedForm({ action, fields, children }: SavedFormProps) {
 }
 
 function Danger({ shown }: { shown: Shown }) {
-  const { id, name, project_id } = shown.application;
+  const { id, name, project_id, deletion_protection } = shown.application;
   return (
     <DangerZone
       kind="application"
       name={name}
+      isProtected={deletion_protection}
       consequence={
         'Its deployments, previews, environment variables, process types and custom domains are deleted with it. ' +
         'Volumes and databases stay.'
@@ -269,6 +271,15 @@ function Danger({ shown }: { shown: Shown }) {
         await request(DELETE, { id });
         navigate(`/projects/${project_id}`);
       }}
-    />
+    >
+      <Protection
+        kind="application"
+        isOn={deletion_protection}
+        set={async (on) => {
+          await request(UPDATE, { id, input: { deletion_protection: on } });
+          await shown.reload();
+        }}
+      />
+    </DangerZone>
   );
 }

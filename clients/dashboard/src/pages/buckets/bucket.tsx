@@ -6,6 +6,7 @@ import { asApiError, useAction, useQuery } from '../../api/use_query';
 import { DangerZone } from '../../parts/danger_zone';
 import { Confirm } from '../../parts/dialog';
 import { Problem } from '../../parts/form';
+import { Protection } from '../../parts/protection';
 import { Paging } from '../../parts/paging';
 import { Empty, Page, Section, Table, Waiting } from '../../parts/page';
 import { Ago, bytesText } from '../../parts/time';
@@ -24,6 +25,7 @@ const BUCKET = graphql(`
       access
       versioning
       object_lock
+      deletion_protection
       endpoint
       public_url
     }
@@ -42,6 +44,13 @@ const OBJECTS = graphql(`
     }
   }
 `);
+const PROTECT = graphql(`
+  mutation ProtectBucket($id: ID!, $input: UpdateBucketInput!) {
+    updateBucket(id: $id, input: $input) {
+      id
+    }
+  }
+`);
 const DELETE = graphql(`
   mutation DeleteBucket($id: ID!) {
     deleteBucket(id: $id)
@@ -52,7 +61,7 @@ export type BucketData = ResultOf<typeof BUCKET>['getBucket'];
 type StoredObject = ResultOf<typeof OBJECTS>['listBucketObjects']['data'][number];
 
 export function BucketPage({ id }: { id: string }) {
-  const { data, error } = useQuery(BUCKET, { id });
+  const { data, error, reload } = useQuery(BUCKET, { id });
   const bucket = data?.getBucket;
   return (
     <Page
@@ -62,12 +71,12 @@ export function BucketPage({ id }: { id: string }) {
       command={`svc api listBucketObjects ${id}`}
     >
       {!bucket && <Waiting error={error} rows={6} />}
-      {bucket && <Files key={address.value.query.get('prefix') ?? ''} bucket={bucket} />}
+      {bucket && <Files key={address.value.query.get('prefix') ?? ''} bucket={bucket} changed={reload} />}
     </Page>
   );
 }
 
-function Files({ bucket }: { bucket: BucketData }) {
+function Files({ bucket, changed }: { bucket: BucketData; changed(): Promise<void> }) {
   const prefix = address.value.query.get('prefix') ?? '';
   const mayChange = mayActAs('developer', bucket.project_id);
   const [cursor, setCursor] = useState<string | null>(null);
@@ -108,7 +117,7 @@ function Files({ bucket }: { bucket: BucketData }) {
         )}
         {list && <Paging cursor={cursor} next={list.next_cursor} go={setCursor} />}
       </Section>
-      {mayChange && <Danger bucket={bucket} />}
+      {mayChange && <Danger bucket={bucket} reload={changed} />}
     </>
   );
 }
@@ -211,17 +220,28 @@ function openElsewhere(url: string): void {
   link.click();
 }
 
-function Danger({ bucket: { id, name, project_id } }: { bucket: BucketData }) {
+function Danger({ bucket, reload }: { bucket: BucketData; reload(): Promise<void> }) {
+  const { id, name, project_id, deletion_protection } = bucket;
   return (
     <DangerZone
       kind="bucket"
       name={name}
       consequence="A bucket with objects is not deleted."
       warning="Uploads that have not ended are aborted. This cannot be undone."
+      isProtected={deletion_protection}
       remove={async () => {
         await request(DELETE, { id });
         navigate(`/projects/${project_id}/buckets`);
       }}
-    />
+    >
+      <Protection
+        kind="bucket"
+        isOn={deletion_protection}
+        set={async (on) => {
+          await request(PROTECT, { id, input: { deletion_protection: on } });
+          await reload();
+        }}
+      />
+    </DangerZone>
   );
 }

@@ -1,14 +1,13 @@
 import { useState } from 'preact/hooks';
 import { request } from '../../api/client';
 import { graphql } from '../../api/graphql';
-import { useAction } from '../../api/use_query';
 import { Attention, troublesOfDatabase } from '../../parts/attention';
 import { CatalogName } from '../../parts/catalog_name';
 import { DangerZone } from '../../parts/danger_zone';
 import { Confirm } from '../../parts/dialog';
 import { DiskUsed } from '../../parts/disk';
-import { Problem } from '../../parts/form';
 import { Facts, Section } from '../../parts/page';
+import { Protection } from '../../parts/protection';
 import { ResourceLink } from '../../parts/resource_name';
 import { Ago } from '../../parts/time';
 import { words } from '../../parts/words';
@@ -119,10 +118,6 @@ function Restart({ shown: { database, reload } }: { shown: ShownDatabase }) {
 
 function Danger({ shown: { database, reload } }: { shown: ShownDatabase }) {
   const { id, name, project_id, deletion_protection } = database;
-  const protect = useAction(async () => {
-    await request(UPDATE, { id, input: { deletion_protection: !deletion_protection } });
-    await reload();
-  });
   return (
     <DangerZone
       kind="database"
@@ -134,16 +129,15 @@ function Danger({ shown: { database, reload } }: { shown: ShownDatabase }) {
         navigate(`/projects/${project_id}`);
       }}
     >
-      <div class="danger-zone">
-        <p>
-          <strong>Deletion protection is {deletion_protection ? 'on' : 'off'}.</strong> With it, the database cannot be
-          deleted.
-        </p>
-        <button type="button" class="quiet" onClick={() => void protect.run()}>
-          Turn it {deletion_protection ? 'off' : 'on'}
-        </button>
-      </div>
-      <Problem error={protect.error} />
+      <Protection
+        kind="database"
+        isOn={deletion_protection}
+        also="its backups"
+        set={async (on) => {
+          await request(UPDATE, { id, input: { deletion_protection: on } });
+          await reload();
+        }}
+      />
     </DangerZone>
   );
 }

@@ -10,6 +10,7 @@ import { Paging } from '../../parts/paging';
 import { RecordForm, TYPES, type DnsType } from './record_form';
 import { Clip } from '../../parts/table';
 import { kindWords } from '../../parts/words';
+import { revertChange } from '../../parts/undo';
 import type { ZoneData } from './zone';
 
 const RECORDS = graphql(`
@@ -144,6 +145,11 @@ function Actions({ zone, record, edit, done }: ActionsProps) {
     await request(DELETE, { id: zone.id, record_id: record.id });
     await done();
   };
+  const undo = async (): Promise<void> => {
+    const change = { projectId: zone.project_id, resourceId: record.id, action: 'dns_record.deleted' };
+    await revertChange(change);
+    await done();
+  };
   return (
     <>
       <button type="button" class="quiet small" onClick={() => edit(record)}>
@@ -158,6 +164,7 @@ function Actions({ zone, record, edit, done }: ActionsProps) {
           verb="Delete"
           work={remove}
           done={`The record ${what} was deleted.`}
+          undo={undo}
           onClose={() => setAsks(false)}
         >
           {record.fqdn} no longer has the value {valueOf(record)}. Resolvers keep it for up to{' '}

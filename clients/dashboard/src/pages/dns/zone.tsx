@@ -6,6 +6,7 @@ import { useAction, useQuery } from '../../api/use_query';
 import { Copyable } from '../../parts/copy';
 import { Problem } from '../../parts/form';
 import { Facts, Page, Section, Waiting } from '../../parts/page';
+import { Protection } from '../../parts/protection';
 import { Status, StatusReason } from '../../parts/status';
 import { Ago } from '../../parts/time';
 import { mayActAs } from '../../session';
@@ -19,6 +20,7 @@ const ZONE = graphql(`
       project_id
       name
       default_ttl
+      deletion_protection
       name_servers
       serial
       record_count
@@ -36,6 +38,14 @@ const ZONE = graphql(`
 const VERIFY = graphql(`
   mutation VerifyZone($id: ID!) {
     verifyDnsZone(id: $id) {
+      id
+    }
+  }
+`);
+
+const PROTECT = graphql(`
+  mutation ProtectZone($id: ID!, $input: UpdateDnsZoneInput!) {
+    updateDnsZone(id: $id, input: $input) {
       id
     }
   }
@@ -72,6 +82,18 @@ export function DnsZone({ id }: { id: string }) {
       {zone && <Delegation zone={zone} mayChange={mayChange} reload={reload} />}
       {zone && <Records key={imports} zone={zone} mayChange={mayChange} changed={reload} />}
       {zone && <ZoneFile zone={zone} mayChange={mayChange} imported={imported} />}
+      {zone && mayChange && (
+        <Section title="Protection">
+          <Protection
+            kind="zone"
+            isOn={zone.deletion_protection}
+            set={async (deletion_protection) => {
+              await request(PROTECT, { id, input: { deletion_protection } });
+              await reload();
+            }}
+          />
+        </Section>
+      )}
     </Page>
   );
 }

@@ -8,6 +8,7 @@ import { Confirm } from '../../parts/dialog';
 import { DnsInstructions } from '../../parts/dns_instructions';
 import { Check, Problem } from '../../parts/form';
 import { Facts, Page, Section, Waiting } from '../../parts/page';
+import { Protection } from '../../parts/protection';
 import { Status } from '../../parts/status';
 import { Ago } from '../../parts/time';
 import { navigate } from '../../router';
@@ -22,6 +23,7 @@ const DOMAIN = graphql(`
       return_path_subdomain
       open_tracking
       click_tracking
+      deletion_protection
       dkim_selector
       dns
       status
@@ -89,7 +91,7 @@ export function EmailDomain({ id }: { id: string }) {
       {!domain && <Waiting error={error} rows={6} />}
       {domain && <Records domain={domain} mayChange={mayChange} reload={reload} />}
       {domain && <Tracking domain={domain} mayChange={mayChange} reload={reload} />}
-      {domain && mayChange && <Danger domain={domain} />}
+      {domain && mayChange && <Danger domain={domain} reload={reload} />}
     </Page>
   );
 }
@@ -169,17 +171,28 @@ function Tracking({ domain, mayChange, reload }: Shown) {
   );
 }
 
-function Danger({ domain: { id, name, project_id } }: { domain: Domain }) {
+function Danger({ domain, reload }: { domain: Domain; reload(): Promise<void> }) {
+  const { id, name, project_id, deletion_protection } = domain;
   return (
     <DangerZone
       kind="domain"
       name={name}
       consequence="No mail is accepted from its addresses any more."
       warning="Its signing key is deleted with it."
+      isProtected={deletion_protection}
       remove={async () => {
         await request(DELETE, { id });
         navigate(`/projects/${project_id}/email_domains`);
       }}
-    />
+    >
+      <Protection
+        kind="domain"
+        isOn={deletion_protection}
+        set={async (on) => {
+          await request(UPDATE, { id, input: { deletion_protection: on } });
+          await reload();
+        }}
+      />
+    </DangerZone>
   );
 }

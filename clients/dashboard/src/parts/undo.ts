@@ -1,0 +1,41 @@
+// Takes changes back by their entries in the activity.
+import { request } from '../api/client';
+import { graphql } from '../api/graphql';
+
+const REVERT = graphql(`
+  mutation RevertActivity($id: ID!) {
+    revertActivity(id: $id) {
+      id
+      reverted_by
+    }
+  }
+`);
+const ENTRY = graphql(`
+  query EntryToRevert($id: ID!, $resource_id: ID, $action: String) {
+    listProjectActivity(id: $id, resource_id: $resource_id, action: $action, limit: 1) {
+      data {
+        id
+      }
+    }
+  }
+`);
+
+/** @throws ApiError where it has changed again since, or cannot be taken back */
+export async function revertEntry(id: string): Promise<void> {
+  await request(REVERT, { id });
+}
+
+interface Change {
+  projectId: string;
+  resourceId: string;
+  /** As in the activity, such as `dns_record.deleted`. */
+  action: string;
+}
+
+/** For the notice after a change that answers nothing to make it again from. */
+export async function revertChange({ projectId, resourceId, action }: Change): Promise<void> {
+  const { listProjectActivity } = await request(ENTRY, { id: projectId, resource_id: resourceId, action });
+  const [entry] = listProjectActivity.data;
+  if (!entry) throw new Error('The change is not in the activity.');
+  await revertEntry(entry.id);
+}
