@@ -1,5 +1,4 @@
 // The environment of an application: edited as a whole, compared before it is saved.
-import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { request, type ApiError } from '../../api/client';
 import { graphql } from '../../api/graphql';
@@ -108,7 +107,7 @@ interface EditorProps {
 }
 
 function Editor({ shown, stored, setStored }: EditorProps) {
-  const { id, status, latest_deployment: last } = shown.application;
+  const { id, status } = shown.application;
   const [drafts, setDrafts] = useState<Draft[]>(() => stored.map(draftOf));
   const [isReviewing, setReviewing] = useState(false);
   const [conflicts, setConflicts] = useState<Conflict[]>([]);
@@ -142,10 +141,7 @@ function Editor({ shown, stored, setStored }: EditorProps) {
   };
   return (
     <>
-      <Saved text={saved}>
-        {/* Whatever failed for want of a variable is tried again from here. */}
-        {saved && last?.status === 'failed' && <TryAgain application={shown.application} deployment={last} />}
-      </Saved>
+      <Saved text={saved} application={shown.application} />
       <PendingVariables shown={shown} version={stored} />
       <ConflictList conflicts={conflicts} settle={settle} />
       {drafts.length === 0 && <NoVariables application={id} />}
@@ -194,11 +190,13 @@ function withManaged(drafts: readonly Draft[], now: readonly Variable[]): Draft[
   return [...own, ...managed].sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
-function Saved({ text, children }: { text: string; children: ComponentChildren }) {
+/** Whatever failed for want of a variable is tried again from here. */
+function Saved({ text, application }: { text: string; application: Shown['application'] }) {
+  const { latest_deployment: last } = application;
   return (
     <div aria-live="polite" class={text ? 'notice good saved' : 'off-screen'}>
       <span>{text}</span>
-      {children}
+      {text && last?.status === 'failed' && <TryAgain application={application} deployment={last} />}
     </div>
   );
 }
