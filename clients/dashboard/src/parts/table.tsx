@@ -68,7 +68,7 @@ export function Clip({ text, code = false }: { text: string | null | undefined; 
   );
 }
 
-/** An address of a service that the platform runs or watches, in a window of its own; without one, what it is called. */
+/** An address of a service of the platform, or one it watches, in a window of its own; else what it is called. */
 export function Address({ url, shown = url }: { url: string | null | undefined; shown?: string | null | undefined }) {
   if (!url) return <span class="clip faint">{shown ?? '–'}</span>;
   if (!/^https?:\/\//.test(url)) return <Clip text={shown} />;
