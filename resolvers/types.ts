@@ -15,6 +15,7 @@ import type { DatabaseBackup as DatabaseBackupModel } from '../models/databases/
 import type { DatabaseEndpoint as DatabaseEndpointModel } from '../models/databases/database_endpoint';
 import type { DatabaseReplica as DatabaseReplicaModel } from '../models/databases/database_replica';
 import type { DatabaseUser as DatabaseUserModel } from '../models/databases/database_user';
+import type { DeletedResource as DeletedResourceModel } from '../models/bin/deleted_resource';
 import type { Deployment as DeploymentModel } from '../models/deployments/deployment';
 import type { DnsRecord as DnsRecordModel } from '../models/dns/dns_record';
 import type { DnsZone as DnsZoneModel } from '../models/dns/dns_zone';
@@ -317,6 +318,10 @@ export type ResolversTypes = {
   DatabaseCredentialsEndpoint: ResolverTypeWrapper<Schema.DatabaseCredentialsEndpoint>;
   RotateDatabasePasswordInput: Schema.RotateDatabasePasswordInput;
   CreateDatabaseUserInput: Schema.CreateDatabaseUserInput;
+  DeletedResource: ResolverTypeWrapper<DeletedResourceModel>;
+  DeletedResourceList: ResolverTypeWrapper<Omit<Schema.DeletedResourceList, 'data'> & { data: Array<ResolversTypes['DeletedResource']> }>;
+  RestoredResource: ResolverTypeWrapper<Schema.RestoredResource>;
+  RestoreDeletedResourceInput: Schema.RestoreDeletedResourceInput;
   Deployment: ResolverTypeWrapper<DeploymentModel>;
   DeploymentList: ResolverTypeWrapper<Omit<Schema.DeploymentList, 'data'> & { data: Array<ResolversTypes['Deployment']> }>;
   DeploymentStep: ResolverTypeWrapper<Schema.DeploymentStep>;
@@ -736,6 +741,10 @@ export type ResolversParentTypes = {
   DatabaseCredentialsEndpoint: Schema.DatabaseCredentialsEndpoint;
   RotateDatabasePasswordInput: Schema.RotateDatabasePasswordInput;
   CreateDatabaseUserInput: Schema.CreateDatabaseUserInput;
+  DeletedResource: DeletedResourceModel;
+  DeletedResourceList: Omit<Schema.DeletedResourceList, 'data'> & { data: Array<ResolversParentTypes['DeletedResource']> };
+  RestoredResource: Schema.RestoredResource;
+  RestoreDeletedResourceInput: Schema.RestoreDeletedResourceInput;
   Deployment: DeploymentModel;
   DeploymentList: Omit<Schema.DeploymentList, 'data'> & { data: Array<ResolversParentTypes['Deployment']> };
   DeploymentStep: Schema.DeploymentStep;
@@ -987,6 +996,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   listDatabaseUsers?: Resolver<ResolversTypes['DatabaseUserList'], ParentType, ContextType, RequireFields<Schema.QueryListDatabaseUsersArgs, 'id' | 'limit'>>;
   getDatabaseUser?: Resolver<ResolversTypes['DatabaseUser'], ParentType, ContextType, RequireFields<Schema.QueryGetDatabaseUserArgs, 'id' | 'user_id'>>;
   getDatabaseCredentials?: Resolver<ResolversTypes['DatabaseCredentials'], ParentType, ContextType, RequireFields<Schema.QueryGetDatabaseCredentialsArgs, 'id'>>;
+  listDeletedResources?: Resolver<ResolversTypes['DeletedResourceList'], ParentType, ContextType, RequireFields<Schema.QueryListDeletedResourcesArgs, 'id' | 'limit'>>;
   listDeployments?: Resolver<ResolversTypes['DeploymentList'], ParentType, ContextType, RequireFields<Schema.QueryListDeploymentsArgs, 'id' | 'limit'>>;
   getDeployment?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<Schema.QueryGetDeploymentArgs, 'id' | 'deployment_id'>>;
   listDnsRecords?: Resolver<ResolversTypes['DnsRecordList'], ParentType, ContextType, RequireFields<Schema.QueryListDnsRecordsArgs, 'id' | 'limit'>>;
@@ -1132,6 +1142,8 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   deleteDatabaseUser?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteDatabaseUserArgs, 'id' | 'user_id'>>;
   rotateDatabaseUserPassword?: Resolver<ResolversTypes['DatabaseUser'], ParentType, ContextType, RequireFields<Schema.MutationRotateDatabaseUserPasswordArgs, 'id' | 'user_id'>>;
   rotateDatabaseCredentials?: Resolver<ResolversTypes['DatabaseCredentials'], ParentType, ContextType, RequireFields<Schema.MutationRotateDatabaseCredentialsArgs, 'id'>>;
+  restoreDeletedResource?: Resolver<ResolversTypes['RestoredResource'], ParentType, ContextType, RequireFields<Schema.MutationRestoreDeletedResourceArgs, 'id'>>;
+  purgeDeletedResource?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationPurgeDeletedResourceArgs, 'id'>>;
   createDeployment?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<Schema.MutationCreateDeploymentArgs, 'id' | 'input'>>;
   cancelDeployment?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<Schema.MutationCancelDeploymentArgs, 'id' | 'deployment_id'>>;
   rollbackApplication?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<Schema.MutationRollbackApplicationArgs, 'id' | 'input'>>;
@@ -2036,6 +2048,25 @@ export type DatabaseCredentialsEndpointResolvers<ContextType = Context, ParentTy
   host?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   port?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   connection_string?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type DeletedResourceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DeletedResource'] = ResolversParentTypes['DeletedResource']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  resource?: Resolver<ResolversTypes['ActivityResource'], ParentType, ContextType>;
+  deleted_by?: Resolver<Schema.Maybe<ResolversTypes['Actor']>, ParentType, ContextType>;
+  deleted_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  kept_until?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type DeletedResourceListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DeletedResourceList'] = ResolversParentTypes['DeletedResourceList']> = {
+  data?: Resolver<Array<ResolversTypes['DeletedResource']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type RestoredResourceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RestoredResource'] = ResolversParentTypes['RestoredResource']> = {
+  resource?: Resolver<ResolversTypes['ActivityResource'], ParentType, ContextType>;
+  notes?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type DeploymentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Deployment'] = ResolversParentTypes['Deployment']> = {
@@ -3229,6 +3260,9 @@ export type Resolvers<ContextType = Context> = {
   DatabaseUserList?: DatabaseUserListResolvers<ContextType>;
   DatabaseCredentials?: DatabaseCredentialsResolvers<ContextType>;
   DatabaseCredentialsEndpoint?: DatabaseCredentialsEndpointResolvers<ContextType>;
+  DeletedResource?: DeletedResourceResolvers<ContextType>;
+  DeletedResourceList?: DeletedResourceListResolvers<ContextType>;
+  RestoredResource?: RestoredResourceResolvers<ContextType>;
   Deployment?: DeploymentResolvers<ContextType>;
   DeploymentList?: DeploymentListResolvers<ContextType>;
   DeploymentStep?: DeploymentStepResolvers<ContextType>;

@@ -8,7 +8,7 @@ import { changedSource, type Source } from './application/source';
 import { Resource } from '../base/resource';
 import { requestedChanges } from '../base/requested_changes';
 import { requireNoZoneBefore } from '../base/cdn_origin';
-import { releaseObservers } from '../observers/observer/release';
+import { purgeObservers, removeObserversOf } from '../observers/observer/bin';
 import type { Values } from '../../db/table';
 import { EnvironmentVariable } from '../environment/environment_variable';
 import { wantDefaultCertificate } from '../base/default_certificate';
@@ -107,6 +107,6 @@ export class Application extends Resource {
     await requireNoZoneBefore(ctx, 'application', this);
     await this.remove(ctx);
     await removeApplicationDependents(ctx, this.id);
-    await releaseObservers(ctx, this.id);
+    await purgeObservers(ctx, await removeObserversOf(ctx, this));
   }
 }

@@ -13,7 +13,7 @@ import type {
   DatabaseStatus,
 } from '../../schema/types';
 import { Resource } from '../base/resource';
-import { releaseObservers } from '../observers/observer/release';
+import { purgeObservers, removeObserversOf } from '../observers/observer/bin';
 import type { Values } from '../../db/table';
 import type { Billing } from '../base/metering';
 import { DatabaseEndpoint } from './database_endpoint';
@@ -165,7 +165,7 @@ export class ManagedDatabase extends Resource {
     await requireDetached(ctx, this.id);
     await this.remove(ctx);
     await removeDatabaseDependents(ctx, this.id);
-    await releaseObservers(ctx, this.id);
+    await purgeObservers(ctx, await removeObserversOf(ctx, this));
   }
 
   /** @throws invalid_state, resource_busy */

@@ -880,6 +880,27 @@ CREATE INDEX databases_of_project ON public.databases USING btree (project_id);
 CREATE UNIQUE INDEX databases_server ON public.databases USING btree (server_id);
 CREATE UNIQUE INDEX databases_tenant ON public.databases USING btree (tenant);
 
+create table deleted_resources (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  resource_type text not null,
+  resource_id text collate "C" not null,
+  name text collate "C",
+  kept_until timestamp(3) with time zone not null,
+  along text[] collate "C" not null default '{}'::text[],
+  memo jsonb not null default '{}'::jsonb,
+  constraint deleted_resources_pkey PRIMARY KEY (id),
+  constraint deleted_resources_project_id_foreign FOREIGN KEY (project_id) REFERENCES projects(id)
+);
+CREATE INDEX deleted_resources_along ON public.deleted_resources USING gin (along);
+CREATE INDEX deleted_resources_by_id ON public.deleted_resources USING btree (project_id, id);
+CREATE INDEX deleted_resources_by_type ON public.deleted_resources USING btree (project_id, resource_type, id);
+CREATE INDEX deleted_resources_due ON public.deleted_resources USING btree (kept_until);
+CREATE UNIQUE INDEX deleted_resources_resource ON public.deleted_resources USING btree (resource_id);
+
 create table deployments (
   id text collate "C" not null,
   version bigint not null default '1'::bigint,
@@ -1660,6 +1681,7 @@ create table observers (
   observed_generation bigint not null default '0'::bigint,
   warned_certificate timestamp(3) with time zone,
   certificate_warned_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
   constraint observers_of_one_type CHECK (((uptime IS NULL) <> (metric IS NULL))),
   constraint observers_pkey PRIMARY KEY (id),
   constraint observers_project_id_foreign FOREIGN KEY (project_id) REFERENCES projects(id)
