@@ -25,4 +25,6 @@ const STATEMENTS = [
   'create index deleted_resources_along on deleted_resources using gin (along)',
   'create index deleted_resources_due on deleted_resources (kept_until)',
   'alter table observers add column deleted_at timestamptz(3)',
+  // Those of applications in the bin.
+  'alter table database_attachments add column deleted_at timestamptz(3)',
 ];

@@ -25,7 +25,7 @@ export async function purgeResource(
 ): Promise<void> {
   await purgeDependents(ctx, kind, row, along);
   await endCharge(ctx.sql, row.id);
-  if (!kind.bin?.keepsRow) await removeRows(ctx, kind, [row.id]);
+  if (!kind.keepsRow) await removeRows(ctx, kind, [row.id]);
 }
 
 async function purgeDependents(

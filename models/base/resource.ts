@@ -37,6 +37,8 @@ export interface ResourceClass<R extends Resource = Resource> {
   readonly reserves: string | null;
   /** Counted in usage and in project_not_empty; null for children of other kinds. */
   readonly projectChild: string | null;
+  /** Its deleted row stays for good: others refer to it. */
+  readonly keepsRow: boolean;
   /** How it is kept for a time after it was deleted; null where it is removed at once. */
   readonly bin: Bin | null;
 }
@@ -62,6 +64,7 @@ export abstract class Resource extends UntypedModel {
   static readonly parentLimit: ParentLimit | null = null;
   static readonly reserves: string | null = null;
   static readonly projectChild: string | null = null;
+  static readonly keepsRow: boolean = false;
   static readonly bin: Bin | null = null;
 
   declare id: string;
@@ -233,9 +236,8 @@ export abstract class Resource extends UntypedModel {
 }
 
 /** Whether a deleted row is left to a loop, which removes what is behind it first, or stays for good. */
-export function staysDeleted(ctx: Pick<Context, 'sql'>, { table, bin }: ResourceClass): boolean {
-  const { columns } = tableOf(ctx, table);
-  return columns.includes('generation') || (columns.includes('deleted_at') && (bin === null || bin.keepsRow === true));
+export function staysDeleted(ctx: Pick<Context, 'sql'>, { table, keepsRow }: ResourceClass): boolean {
+  return keepsRow || tableOf(ctx, table).columns.includes('generation');
 }
 
 function stateMachine(resource: Resource): StateMachine {

@@ -12,8 +12,9 @@ import type {
   UpgradeDatabaseInput,
   DatabaseStatus,
 } from '../../schema/types';
+import { isKept, type Bin } from '../base/bin';
+import { removeToBin } from '../base/purge';
 import { Resource } from '../base/resource';
-import { purgeObservers, removeObserversOf } from '../observers/observer/bin';
 import type { Values } from '../../db/table';
 import type { Billing } from '../base/metering';
 import { DatabaseEndpoint } from './database_endpoint';
@@ -31,7 +32,8 @@ import {
   type BackupSchedule,
   type MaintenanceWindow,
 } from './database/plan';
-import { removeDatabaseDependents, requireDetached } from './database/dependents';
+import { databaseBin, removeAlongWith } from './database/bin';
+import { requireDetached } from './database/dependents';
 import { checkQuotas, requireRoom } from '../base/quota';
 import { requestedChanges } from '../base/requested_changes';
 import { named } from '../../db/statement';
@@ -45,8 +47,10 @@ export class ManagedDatabase extends Resource {
   static readonly table = 'databases';
   static readonly kind = 'database';
   static readonly idPrefix = 'db';
-  static override readonly reserves =
-    'select database_package, nodes, nodes * storage_gb as storage_gb from databases where deleted_at is null';
+  // In the bin it is on the disk alone.
+  static override readonly reserves = `select case when deleted_at is null then database_package end
+    as database_package, nodes, nodes * storage_gb as storage_gb from databases
+    where deleted_at is null or ${isKept('databases')}`;
   static override readonly projectChild = 'databases';
   static override readonly filters = {
     name: 'name = ?',
@@ -57,6 +61,7 @@ export class ManagedDatabase extends Resource {
   };
   static override readonly sorts = ['name', 'updated_at'];
   static override readonly quotas = [{ resource: 'databases' }, STORAGE];
+  static override readonly bin: Bin<ManagedDatabase> = databaseBin;
   static readonly billing: Billing = { price: { column: 'database_package' }, quantity: 'nodes' };
   static override readonly states = defineStates<DatabaseStatus>({
     initial: ['provisioning'],
@@ -163,9 +168,7 @@ export class ManagedDatabase extends Resource {
   async destroy(ctx: Context): Promise<void> {
     if (this.deletion_protection) throw problem('deletion_protected');
     await requireDetached(ctx, this.id);
-    await this.remove(ctx);
-    await removeDatabaseDependents(ctx, this.id);
-    await purgeObservers(ctx, await removeObserversOf(ctx, this));
+    await removeToBin(ctx, this, { along: await removeAlongWith(ctx, this) });
   }
 
   /** @throws invalid_state, resource_busy */

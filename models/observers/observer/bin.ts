@@ -14,7 +14,6 @@ const NOTIFIERS = named('select id from notifiers where id = any($1) and project
 const WATCHING = named(`select * from observers where resource_id = $1 and project_id = $2 and deleted_at is null
   order by id for update`);
 const REMOVE = named('update observers set deleted_at = now() where id = $1');
-const PURGE = named('delete from observers where id = any($1)');
 const BRING_BACK = named(`update observers set deleted_at = null, open_incident_id = null, data_at = now(),
     status = case when enabled then 'pending' else 'paused' end, version = version + 1,
     updated_at = greatest(now(), updated_at)
@@ -51,11 +50,6 @@ export async function removeObserversOf(ctx: Context, resource: Resource): Promi
     await ctx.sql.query(REMOVE, [observer.id]);
   }
   return watching.map(({ id }) => id);
-}
-
-export async function purgeObservers({ sql }: Context, ids: readonly string[]): Promise<void> {
-  for (const id of ids) await sql.query(RESULTS, [id]);
-  await sql.query(PURGE, [ids]);
 }
 
 /** The observers that went along with a resource which is there again. @throws quota_exceeded */
