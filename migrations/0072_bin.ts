@@ -25,6 +25,10 @@ const STATEMENTS = [
   'create index deleted_resources_along on deleted_resources using gin (along)',
   'create index deleted_resources_due on deleted_resources (kept_until)',
   'alter table observers add column deleted_at timestamptz(3)',
+  // When an engine gave up what is in the bin: its name is free then.
+  'alter table buckets add column parked_at timestamptz(3)',
+  'drop index buckets__name_taken__name',
+  'create unique index buckets__name_taken__name on buckets (name) where parked_at is null',
   // Those of applications in the bin.
   'alter table database_attachments add column deleted_at timestamptz(3)',
 ];

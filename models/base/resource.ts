@@ -199,7 +199,10 @@ export abstract class Resource extends UntypedModel {
     id: string,
     changes: Values,
   ): Promise<R> {
-    const resource = hydrate(this, await updateRow(ctx, modelOf(this), id, { ...changes, deleted_at: null }));
+    const resource = hydrate(
+      this,
+      await updateRow(ctx, modelOf(this), id, { ...changes, deleted_at: null, parked_at: null }),
+    );
     await requireCountWithin(ctx, this, resource.project_id);
     touch(ctx, this.kind, resource);
     if (!this.bin?.isCharged) meter(ctx, resource, resource as unknown as Values);

@@ -9,7 +9,10 @@ let service: TestService;
 beforeAll(async () => {
   service = await startService({
     worker: true,
-    settings: { RETENTION_OF_DELETED_DAYS: '7', QUOTAS: '{"volumes": 3, "volume_storage_gb": 12}' },
+    settings: {
+      ...{ RETENTION_OF_DELETED_DAYS: '7', S3_PORT: '9107' },
+      QUOTAS: '{"volumes": 3, "volume_storage_gb": 12}',
+    },
   });
 });
 afterAll(() => service.close());
@@ -154,6 +157,40 @@ describe('a deleted observer', () => {
     expect(after).toEqual({ ...made, name: 'Front 2', updated_at: after.updated_at, last_result: after.last_result });
     expect(await service.sql('select 1 from observer_checks where observer_id = $1', [made.id])).toHaveLength(1);
     for (const id of [made.id, again.id]) await service.call('DELETE', `/v2/observers/${id}`);
+  });
+});
+
+describe('a deleted bucket', () => {
+  it('leaves its name free, and comes back with its settings and the grants of access keys', async () => {
+    const made = await service.call('POST', '/v2/buckets', { body: { name: 'assets-of-the-bin', versioning: true } });
+    expect([made.status, made.text]).toEqual([201, expect.anything()]);
+    const { id } = made.body;
+    const grants = [{ bucket_id: id, permission: 'read_write' }];
+    const key = await service.call('POST', '/v2/bucket_access_keys', { body: { name: 'ci', grants } });
+    expect([key.status, key.text]).toEqual([201, expect.anything()]);
+    const grantsNow = async (): Promise<any> =>
+      (await service.call('GET', `/v2/bucket_access_keys/${key.body.id}`)).body.grants;
+    const had = await grantsNow();
+    const entry = await deleted(`/v2/buckets/${id}`);
+    expect(await grantsNow()).toEqual([]);
+    await waitFor('its name is free', async () => {
+      const [row] = await service.sql('select parked_at from buckets where id = $1', [id]);
+      return row?.parked_at !== null;
+    });
+    const other = await service.call('POST', '/v2/buckets', { body: { name: 'assets-of-the-bin' } });
+    expect(other.status).toBe(201);
+    const taken = await restore(entry);
+    expect([taken.status, taken.body.code, taken.body.field]).toEqual([409, 'name_taken', 'name']);
+    await purge(await deleted(`/v2/buckets/${other.body.id}`));
+    expect((await restore(entry)).body.notes).toEqual([]);
+    const after = (await service.call('GET', `/v2/buckets/${id}`)).body;
+    expect(after).toEqual({ ...made.body, updated_at: after.updated_at });
+    expect(await grantsNow()).toEqual(had);
+    await purge(await deleted(`/v2/buckets/${id}`));
+    await waitFor(
+      'its row goes',
+      async () => (await service.sql('select 1 from buckets where id = $1', [id])).length === 0,
+    );
   });
 });
 

@@ -376,13 +376,14 @@ create table buckets (
   default_retention jsonb,
   public_access_block jsonb,
   object_ownership text,
+  parked_at timestamp(3) with time zone,
   constraint buckets_lock_versions CHECK ((versioning OR (NOT object_lock))),
   constraint buckets_object_ownership CHECK ((object_ownership = ANY (ARRAY['BucketOwnerEnforced'::text, 'BucketOwnerPreferred'::text, 'ObjectWriter'::text]))),
   constraint buckets_pkey PRIMARY KEY (id),
   constraint buckets_project_id_foreign FOREIGN KEY (project_id) REFERENCES projects(id),
   constraint buckets_retention_of_locks CHECK ((object_lock OR (default_retention IS NULL)))
 );
-CREATE UNIQUE INDEX buckets__name_taken__name ON public.buckets USING btree (name);
+CREATE UNIQUE INDEX buckets__name_taken__name ON public.buckets USING btree (name) WHERE (parked_at IS NULL);
 CREATE INDEX buckets_by_access ON public.buckets USING btree (project_id, access, id) WHERE (deleted_at IS NULL);
 CREATE INDEX buckets_by_id ON public.buckets USING btree (project_id, id) WHERE (deleted_at IS NULL);
 CREATE INDEX buckets_by_name ON public.buckets USING btree (project_id, name, id) WHERE (deleted_at IS NULL);
@@ -624,6 +625,7 @@ create table database_attachments (
   endpoint_id text collate "C" not null,
   user_id text collate "C" not null,
   env_prefix text collate "C" not null,
+  deleted_at timestamp(3) with time zone,
   constraint database_attachments_application FOREIGN KEY (application_id) REFERENCES applications(id),
   constraint database_attachments_database FOREIGN KEY (database_id) REFERENCES databases(id) ON DELETE CASCADE,
   constraint database_attachments_endpoint FOREIGN KEY (endpoint_id) REFERENCES database_endpoints(id),

@@ -4,6 +4,7 @@ import type { Shell } from './command';
 import { open, ps, restart, scale, status } from './commands/application';
 import { apps, cancel, deployments, remove } from './commands/applications';
 import { attach, attachments, detach } from './commands/attach';
+import { bin } from './commands/bin';
 import { completion } from './commands/completion';
 import { db } from './commands/databases';
 import { deploy, rollback } from './commands/deploy';
@@ -27,7 +28,7 @@ const ROUTES = {
   ...{ login, logout, whoami, link, init, doctor, apps, projects, members, delete: remove },
   ...{ up, deploy, deployments, cancel, rollback, previews },
   ...{ status, open, logs, metrics, ps, scale, restart, run, ssh, schedules, env, domains },
-  ...{ db, volumes, attach, detach, attachments, buckets, keys, completion },
+  ...{ db, volumes, attach, detach, attachments, buckets, keys, bin, completion },
 };
 
 /** Groups of commands that list where nothing more is said: `svc db` is `svc db ls`. */
@@ -41,6 +42,7 @@ export const LISTED = new Set([
   'volumes',
   'buckets',
   'keys',
+  'bin',
 ]);
 
 const CLOSE = { threshold: 3, weights: { insertion: 1, deletion: 2, substitution: 2, transposition: 0 } };

@@ -43,6 +43,7 @@ const GROUPS: Record<string, Record<string, string>> = {
     attachments: 'List what is attached',
     buckets: 'Buckets of object storage',
     keys: 'Access keys of buckets',
+    bin: 'What was deleted, and can be restored',
   },
   More: {
     api: 'Call any operation of the API',
