@@ -1488,7 +1488,8 @@ export type Mutation = {
   updateDatabase: Database;
   /**
    * Deletes a database and its data, users, endpoints and replicas. Its completed backups are kept until they expire, and
-   * can be restored into a new database. Fails while the database has deletion protection or is attached to an application.
+   * can be restored into a new database. Fails while the database has deletion protection or is attached to an
+   * application.
    */
   deleteDatabase: Scalars['Boolean']['output'];
   /** Starts a stopped database. */

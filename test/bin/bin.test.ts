@@ -1,6 +1,7 @@
 // The bin as people see it: what is deleted is listed, restored or purged; names, quotas, rights and prices meanwhile.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { freePort } from '../support/processes/free_port';
 import { startService, type Answer, type TestService } from '../support/service';
 import { waitFor } from '../support/wait_for';
 
@@ -10,7 +11,7 @@ beforeAll(async () => {
   service = await startService({
     worker: true,
     settings: {
-      ...{ RETENTION_OF_DELETED_DAYS: '7', S3_PORT: '9107' },
+      ...{ RETENTION_OF_DELETED_DAYS: '7', S3_PORT: String(await freePort()) },
       QUOTAS: '{"volumes": 3, "volume_storage_gb": 12}',
     },
   });
@@ -182,15 +183,14 @@ describe('a deleted bucket', () => {
     const taken = await restore(entry);
     expect([taken.status, taken.body.code, taken.body.field]).toEqual([409, 'name_taken', 'name']);
     await purge(await deleted(`/v2/buckets/${other.body.id}`));
+    const rows = (bucket: string): Promise<unknown[]> => service.sql('select 1 from buckets where id = $1', [bucket]);
+    await waitFor('the other one goes', async () => (await rows(other.body.id)).length === 0);
     expect((await restore(entry)).body.notes).toEqual([]);
     const after = (await service.call('GET', `/v2/buckets/${id}`)).body;
     expect(after).toEqual({ ...made.body, updated_at: after.updated_at });
     expect(await grantsNow()).toEqual(had);
     await purge(await deleted(`/v2/buckets/${id}`));
-    await waitFor(
-      'its row goes',
-      async () => (await service.sql('select 1 from buckets where id = $1', [id])).length === 0,
-    );
+    await waitFor('its row goes', async () => (await rows(id)).length === 0);
   });
 });
 

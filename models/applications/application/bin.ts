@@ -1,5 +1,5 @@
-// Applications in the bin: variables, process types, releases, runs and schedules stay as they are, reached through their
-// application alone. What others may want meanwhile is given up, and taken again by a restore where it is still free.
+// Applications in the bin: variables, process types, releases, runs and schedules stay as they are, reached through
+// their application alone. What others may want meanwhile is given up, and taken again by a restore where it is free.
 import type { Context } from '../../../core/context';
 import { changeRows, NEW_VERSION, tearDownRows, wakeRows } from '../../../db/loop_rows';
 import { named } from '../../../db/statement';
