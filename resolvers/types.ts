@@ -4,6 +4,7 @@ import type * as Schema from '../schema/types';
 import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } from 'graphql';
 import type { Activity as ActivityModel } from '../models/projects/activity';
 import type { Application as ApplicationModel } from '../models/applications/application';
+import type { BinEntry as BinEntryModel } from '../models/bin/bin_entry';
 import type { Bucket as BucketModel } from '../models/object_storage/bucket';
 import type { BucketAccessKey as BucketAccessKeyModel } from '../models/object_storage/bucket_access_key';
 import type { CdnDomain as CdnDomainModel } from '../models/cdn/cdn_domain';
@@ -15,7 +16,6 @@ import type { DatabaseBackup as DatabaseBackupModel } from '../models/databases/
 import type { DatabaseEndpoint as DatabaseEndpointModel } from '../models/databases/database_endpoint';
 import type { DatabaseReplica as DatabaseReplicaModel } from '../models/databases/database_replica';
 import type { DatabaseUser as DatabaseUserModel } from '../models/databases/database_user';
-import type { DeletedResource as DeletedResourceModel } from '../models/bin/deleted_resource';
 import type { Deployment as DeploymentModel } from '../models/deployments/deployment';
 import type { DnsRecord as DnsRecordModel } from '../models/dns/dns_record';
 import type { DnsZone as DnsZoneModel } from '../models/dns/dns_zone';
@@ -178,6 +178,10 @@ export type ResolversTypes = {
   BillingSummary: ResolverTypeWrapper<Schema.BillingSummary>;
   BillingMonth: ResolverTypeWrapper<Schema.BillingMonth>;
   BillingLine: ResolverTypeWrapper<Schema.BillingLine>;
+  BinEntry: ResolverTypeWrapper<BinEntryModel>;
+  BinEntryList: ResolverTypeWrapper<Omit<Schema.BinEntryList, 'data'> & { data: Array<ResolversTypes['BinEntry']> }>;
+  RestoredResource: ResolverTypeWrapper<Schema.RestoredResource>;
+  RestoreDeletedResourceInput: Schema.RestoreDeletedResourceInput;
   Bucket: ResolverTypeWrapper<BucketModel>;
   BucketList: ResolverTypeWrapper<Omit<Schema.BucketList, 'data'> & { data: Array<ResolversTypes['Bucket']> }>;
   BucketAccess: Schema.BucketAccess;
@@ -318,10 +322,6 @@ export type ResolversTypes = {
   DatabaseCredentialsEndpoint: ResolverTypeWrapper<Schema.DatabaseCredentialsEndpoint>;
   RotateDatabasePasswordInput: Schema.RotateDatabasePasswordInput;
   CreateDatabaseUserInput: Schema.CreateDatabaseUserInput;
-  DeletedResource: ResolverTypeWrapper<DeletedResourceModel>;
-  DeletedResourceList: ResolverTypeWrapper<Omit<Schema.DeletedResourceList, 'data'> & { data: Array<ResolversTypes['DeletedResource']> }>;
-  RestoredResource: ResolverTypeWrapper<Schema.RestoredResource>;
-  RestoreDeletedResourceInput: Schema.RestoreDeletedResourceInput;
   Deployment: ResolverTypeWrapper<DeploymentModel>;
   DeploymentList: ResolverTypeWrapper<Omit<Schema.DeploymentList, 'data'> & { data: Array<ResolversTypes['Deployment']> }>;
   DeploymentStep: ResolverTypeWrapper<Schema.DeploymentStep>;
@@ -634,6 +634,10 @@ export type ResolversParentTypes = {
   BillingSummary: Schema.BillingSummary;
   BillingMonth: Schema.BillingMonth;
   BillingLine: Schema.BillingLine;
+  BinEntry: BinEntryModel;
+  BinEntryList: Omit<Schema.BinEntryList, 'data'> & { data: Array<ResolversParentTypes['BinEntry']> };
+  RestoredResource: Schema.RestoredResource;
+  RestoreDeletedResourceInput: Schema.RestoreDeletedResourceInput;
   Bucket: BucketModel;
   BucketList: Omit<Schema.BucketList, 'data'> & { data: Array<ResolversParentTypes['Bucket']> };
   BucketRetention: Schema.BucketRetention;
@@ -741,10 +745,6 @@ export type ResolversParentTypes = {
   DatabaseCredentialsEndpoint: Schema.DatabaseCredentialsEndpoint;
   RotateDatabasePasswordInput: Schema.RotateDatabasePasswordInput;
   CreateDatabaseUserInput: Schema.CreateDatabaseUserInput;
-  DeletedResource: DeletedResourceModel;
-  DeletedResourceList: Omit<Schema.DeletedResourceList, 'data'> & { data: Array<ResolversParentTypes['DeletedResource']> };
-  RestoredResource: Schema.RestoredResource;
-  RestoreDeletedResourceInput: Schema.RestoreDeletedResourceInput;
   Deployment: DeploymentModel;
   DeploymentList: Omit<Schema.DeploymentList, 'data'> & { data: Array<ResolversParentTypes['Deployment']> };
   DeploymentStep: Schema.DeploymentStep;
@@ -954,6 +954,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   getApplicationSettings?: Resolver<ResolversTypes['ApplicationSettings'], ParentType, ContextType, RequireFields<Schema.QueryGetApplicationSettingsArgs, 'id'>>;
   getAutoDeploy?: Resolver<ResolversTypes['AutoDeploy'], ParentType, ContextType, RequireFields<Schema.QueryGetAutoDeployArgs, 'id'>>;
   billingSummary?: Resolver<ResolversTypes['BillingSummary'], ParentType, ContextType>;
+  listDeletedResources?: Resolver<ResolversTypes['BinEntryList'], ParentType, ContextType, RequireFields<Schema.QueryListDeletedResourcesArgs, 'id' | 'limit'>>;
   listBuckets?: Resolver<ResolversTypes['BucketList'], ParentType, ContextType, RequireFields<Schema.QueryListBucketsArgs, 'limit'>>;
   getBucket?: Resolver<ResolversTypes['Bucket'], ParentType, ContextType, RequireFields<Schema.QueryGetBucketArgs, 'id'>>;
   listBucketAccessKeys?: Resolver<ResolversTypes['BucketAccessKeyList'], ParentType, ContextType, RequireFields<Schema.QueryListBucketAccessKeysArgs, 'limit'>>;
@@ -996,7 +997,6 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   listDatabaseUsers?: Resolver<ResolversTypes['DatabaseUserList'], ParentType, ContextType, RequireFields<Schema.QueryListDatabaseUsersArgs, 'id' | 'limit'>>;
   getDatabaseUser?: Resolver<ResolversTypes['DatabaseUser'], ParentType, ContextType, RequireFields<Schema.QueryGetDatabaseUserArgs, 'id' | 'user_id'>>;
   getDatabaseCredentials?: Resolver<ResolversTypes['DatabaseCredentials'], ParentType, ContextType, RequireFields<Schema.QueryGetDatabaseCredentialsArgs, 'id'>>;
-  listDeletedResources?: Resolver<ResolversTypes['DeletedResourceList'], ParentType, ContextType, RequireFields<Schema.QueryListDeletedResourcesArgs, 'id' | 'limit'>>;
   listDeployments?: Resolver<ResolversTypes['DeploymentList'], ParentType, ContextType, RequireFields<Schema.QueryListDeploymentsArgs, 'id' | 'limit'>>;
   getDeployment?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<Schema.QueryGetDeploymentArgs, 'id' | 'deployment_id'>>;
   listDnsRecords?: Resolver<ResolversTypes['DnsRecordList'], ParentType, ContextType, RequireFields<Schema.QueryListDnsRecordsArgs, 'id' | 'limit'>>;
@@ -1097,6 +1097,8 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   restartApplication?: Resolver<ResolversTypes['Application'], ParentType, ContextType, RequireFields<Schema.MutationRestartApplicationArgs, 'id'>>;
   updateApplicationSettings?: Resolver<ResolversTypes['ApplicationSettings'], ParentType, ContextType, RequireFields<Schema.MutationUpdateApplicationSettingsArgs, 'id' | 'input'>>;
   updateAutoDeploy?: Resolver<ResolversTypes['AutoDeploy'], ParentType, ContextType, RequireFields<Schema.MutationUpdateAutoDeployArgs, 'id' | 'input'>>;
+  restoreDeletedResource?: Resolver<ResolversTypes['RestoredResource'], ParentType, ContextType, RequireFields<Schema.MutationRestoreDeletedResourceArgs, 'id'>>;
+  purgeDeletedResource?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationPurgeDeletedResourceArgs, 'id'>>;
   createBucket?: Resolver<ResolversTypes['Bucket'], ParentType, ContextType, RequireFields<Schema.MutationCreateBucketArgs, 'input'>>;
   updateBucket?: Resolver<ResolversTypes['Bucket'], ParentType, ContextType, RequireFields<Schema.MutationUpdateBucketArgs, 'id' | 'input'>>;
   deleteBucket?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteBucketArgs, 'id'>>;
@@ -1142,8 +1144,6 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   deleteDatabaseUser?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteDatabaseUserArgs, 'id' | 'user_id'>>;
   rotateDatabaseUserPassword?: Resolver<ResolversTypes['DatabaseUser'], ParentType, ContextType, RequireFields<Schema.MutationRotateDatabaseUserPasswordArgs, 'id' | 'user_id'>>;
   rotateDatabaseCredentials?: Resolver<ResolversTypes['DatabaseCredentials'], ParentType, ContextType, RequireFields<Schema.MutationRotateDatabaseCredentialsArgs, 'id'>>;
-  restoreDeletedResource?: Resolver<ResolversTypes['RestoredResource'], ParentType, ContextType, RequireFields<Schema.MutationRestoreDeletedResourceArgs, 'id'>>;
-  purgeDeletedResource?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationPurgeDeletedResourceArgs, 'id'>>;
   createDeployment?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<Schema.MutationCreateDeploymentArgs, 'id' | 'input'>>;
   cancelDeployment?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<Schema.MutationCancelDeploymentArgs, 'id' | 'deployment_id'>>;
   rollbackApplication?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<Schema.MutationRollbackApplicationArgs, 'id' | 'input'>>;
@@ -1471,6 +1471,25 @@ export type BillingLineResolvers<ContextType = Context, ParentType extends Resol
   hours?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   price_hourly?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   amount?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type BinEntryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BinEntry'] = ResolversParentTypes['BinEntry']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  resource?: Resolver<ResolversTypes['ActivityResource'], ParentType, ContextType>;
+  deleted_by?: Resolver<Schema.Maybe<ResolversTypes['Actor']>, ParentType, ContextType>;
+  deleted_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  kept_until?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type BinEntryListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BinEntryList'] = ResolversParentTypes['BinEntryList']> = {
+  data?: Resolver<Array<ResolversTypes['BinEntry']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type RestoredResourceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RestoredResource'] = ResolversParentTypes['RestoredResource']> = {
+  resource?: Resolver<ResolversTypes['ActivityResource'], ParentType, ContextType>;
+  notes?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type BucketResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Bucket'] = ResolversParentTypes['Bucket']> = {
@@ -2048,25 +2067,6 @@ export type DatabaseCredentialsEndpointResolvers<ContextType = Context, ParentTy
   host?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   port?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   connection_string?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-};
-
-export type DeletedResourceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DeletedResource'] = ResolversParentTypes['DeletedResource']> = {
-  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
-  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
-  resource?: Resolver<ResolversTypes['ActivityResource'], ParentType, ContextType>;
-  deleted_by?: Resolver<Schema.Maybe<ResolversTypes['Actor']>, ParentType, ContextType>;
-  deleted_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
-  kept_until?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
-};
-
-export type DeletedResourceListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DeletedResourceList'] = ResolversParentTypes['DeletedResourceList']> = {
-  data?: Resolver<Array<ResolversTypes['DeletedResource']>, ParentType, ContextType>;
-  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
-};
-
-export type RestoredResourceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RestoredResource'] = ResolversParentTypes['RestoredResource']> = {
-  resource?: Resolver<ResolversTypes['ActivityResource'], ParentType, ContextType>;
-  notes?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type DeploymentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Deployment'] = ResolversParentTypes['Deployment']> = {
@@ -3190,6 +3190,9 @@ export type Resolvers<ContextType = Context> = {
   BillingSummary?: BillingSummaryResolvers<ContextType>;
   BillingMonth?: BillingMonthResolvers<ContextType>;
   BillingLine?: BillingLineResolvers<ContextType>;
+  BinEntry?: BinEntryResolvers<ContextType>;
+  BinEntryList?: BinEntryListResolvers<ContextType>;
+  RestoredResource?: RestoredResourceResolvers<ContextType>;
   Bucket?: BucketResolvers<ContextType>;
   BucketList?: BucketListResolvers<ContextType>;
   BucketRetention?: BucketRetentionResolvers<ContextType>;
@@ -3260,9 +3263,6 @@ export type Resolvers<ContextType = Context> = {
   DatabaseUserList?: DatabaseUserListResolvers<ContextType>;
   DatabaseCredentials?: DatabaseCredentialsResolvers<ContextType>;
   DatabaseCredentialsEndpoint?: DatabaseCredentialsEndpointResolvers<ContextType>;
-  DeletedResource?: DeletedResourceResolvers<ContextType>;
-  DeletedResourceList?: DeletedResourceListResolvers<ContextType>;
-  RestoredResource?: RestoredResourceResolvers<ContextType>;
   Deployment?: DeploymentResolvers<ContextType>;
   DeploymentList?: DeploymentListResolvers<ContextType>;
   DeploymentStep?: DeploymentStepResolvers<ContextType>;

@@ -53,6 +53,11 @@ export type Query = {
    * summary, not an invoice.
    */
   billingSummary: BillingSummary;
+  /**
+   * Lists the bin of a project: resources that were deleted and can still be restored, those deleted last first. What
+   * went with a resource, such as the domains of an application, is restored with it and has no entry of its own.
+   */
+  listDeletedResources: BinEntryList;
   /** Lists the buckets of a project, newest first. */
   listBuckets: BucketList;
   /** Gets a bucket with its S3 endpoint. */
@@ -143,11 +148,6 @@ export type Query = {
   getDatabaseUser: DatabaseUser;
   /** Gets the password of the default user and a connection string for each endpoint. */
   getDatabaseCredentials: DatabaseCredentials;
-  /**
-   * Lists the bin of a project: resources that were deleted and can still be restored, those deleted last first. What
-   * went with a resource, such as the domains of an application, is restored with it and has no entry of its own.
-   */
-  listDeletedResources: DeletedResourceList;
   /** Lists the deployments of an application, newest first. To list the deployments of a preview, use `preview_id`. */
   listDeployments: DeploymentList;
   /** Gets a deployment of the application or of one of its previews. */
@@ -389,6 +389,17 @@ export type QueryGetApplicationSettingsArgs = {
 
 export type QueryGetAutoDeployArgs = {
   id: Scalars['ID']['input'];
+};
+
+
+export type QueryListDeletedResourcesArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  resource_type?: InputMaybe<Scalars['String']['input']>;
+  resource_id?: InputMaybe<Scalars['ID']['input']>;
+  name?: InputMaybe<Scalars['String']['input']>;
 };
 
 
@@ -730,17 +741,6 @@ export type QueryGetDatabaseUserArgs = {
 
 export type QueryGetDatabaseCredentialsArgs = {
   id: Scalars['ID']['input'];
-};
-
-
-export type QueryListDeletedResourcesArgs = {
-  id: Scalars['ID']['input'];
-  limit?: InputMaybe<Scalars['Int']['input']>;
-  cursor?: InputMaybe<Scalars['String']['input']>;
-  sort?: InputMaybe<Scalars['String']['input']>;
-  resource_type?: InputMaybe<Scalars['String']['input']>;
-  resource_id?: InputMaybe<Scalars['ID']['input']>;
-  name?: InputMaybe<Scalars['String']['input']>;
 };
 
 
@@ -1412,6 +1412,16 @@ export type Mutation = {
    * is checked less often, down to every ten minutes. A push cancels the waiting deployments of earlier pushes.
    */
   updateAutoDeploy: AutoDeploy;
+  /**
+   * Restores a deleted resource with its id, its data and its credentials, and with what went with it. Where its name is
+   * taken by now, the response is 409, and another `name` can be given. `notes` says what could not be restored.
+   */
+  restoreDeletedResource: RestoredResource;
+  /**
+   * Removes a deleted resource from the bin for good. It cannot be restored any more. Backups of a database are kept for
+   * their own time.
+   */
+  purgeDeletedResource: Scalars['Boolean']['output'];
   /** Creates a bucket, which can be used at once. Its name is unique on the whole platform. */
   createBucket: Bucket;
   /**
@@ -1570,16 +1580,6 @@ export type Mutation = {
    * attachments, or with `immediate`, it ends at once.
    */
   rotateDatabaseCredentials: DatabaseCredentials;
-  /**
-   * Restores a deleted resource with its id, its data and its credentials, and with what went with it. Where its name is
-   * taken by now, the response is 409, and another `name` can be given. `notes` says what could not be restored.
-   */
-  restoreDeletedResource: RestoredResource;
-  /**
-   * Removes a deleted resource from the bin for good. It cannot be restored any more. Backups of a database are kept for
-   * their own time.
-   */
-  purgeDeletedResource: Scalars['Boolean']['output'];
   /**
    * Builds and runs a version of the source. The commit is determined immediately. The deployment then waits for its turn,
    * because an application runs one deployment at a time. The active deployment serves requests until the new instances
@@ -2163,6 +2163,27 @@ export type MutationUpdateAutoDeployArgs = {
  * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
+export type MutationRestoreDeletedResourceArgs = {
+  id: Scalars['ID']['input'];
+  input?: InputMaybe<RestoreDeletedResourceInput>;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationPurgeDeletedResourceArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
 export type MutationCreateBucketArgs = {
   project_id?: InputMaybe<Scalars['ID']['input']>;
   input: CreateBucketInput;
@@ -2641,27 +2662,6 @@ export type MutationRotateDatabaseUserPasswordArgs = {
 export type MutationRotateDatabaseCredentialsArgs = {
   id: Scalars['ID']['input'];
   input?: InputMaybe<RotateDatabasePasswordInput>;
-};
-
-
-/**
- * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
- * `dry_run_unsupported`.
- */
-export type MutationRestoreDeletedResourceArgs = {
-  id: Scalars['ID']['input'];
-  input?: InputMaybe<RestoreDeletedResourceInput>;
-};
-
-
-/**
- * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
- * `dry_run_unsupported`.
- */
-export type MutationPurgeDeletedResourceArgs = {
-  id: Scalars['ID']['input'];
 };
 
 
@@ -4385,6 +4385,38 @@ export type BillingLine = {
   amount: Scalars['String']['output'];
 };
 
+/** A deleted resource that can be restored. */
+export type BinEntry = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  /** The resource as it was. It has the same id after it was restored. */
+  resource: ActivityResource;
+  /** The person or key that deleted it, or `null` if the activity of the project does not say so. */
+  deleted_by?: Maybe<Actor>;
+  deleted_at: Scalars['DateTime']['output'];
+  /** When the resource is removed for good. The time is set by the operator of the platform. */
+  kept_until: Scalars['DateTime']['output'];
+};
+
+/** A page of deleted resources. */
+export type BinEntryList = {
+  data: Array<BinEntry>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** A resource that was restored from the bin. */
+export type RestoredResource = {
+  resource: ActivityResource;
+  /** What could not be restored as it was, and what is left to do. Each note is a sentence. */
+  notes: Array<Scalars['String']['output']>;
+};
+
+export type RestoreDeletedResourceInput = {
+  /** New name of the resource. Defaults to the name that it had. */
+  name?: InputMaybe<Scalars['String']['input']>;
+};
+
 /** A container for objects, served over the S3 protocol. */
 export type Bucket = {
   id: Scalars['ID']['output'];
@@ -5923,38 +5955,6 @@ export type CreateDatabaseUserInput = {
   username: Scalars['String']['input'];
   /** Access rights of the user. */
   access?: InputMaybe<DatabaseUserAccess>;
-};
-
-/** A deleted resource that can be restored. */
-export type DeletedResource = {
-  id: Scalars['ID']['output'];
-  project_id: Scalars['ID']['output'];
-  /** The resource as it was. It has the same id after it was restored. */
-  resource: ActivityResource;
-  /** The person or key that deleted it, or `null` if the activity of the project does not say so. */
-  deleted_by?: Maybe<Actor>;
-  deleted_at: Scalars['DateTime']['output'];
-  /** When the resource is removed for good. The time is set by the operator of the platform. */
-  kept_until: Scalars['DateTime']['output'];
-};
-
-/** A page of deleted resources. */
-export type DeletedResourceList = {
-  data: Array<DeletedResource>;
-  /** Cursor of the next page, or `null` on the last page. */
-  next_cursor?: Maybe<Scalars['String']['output']>;
-};
-
-/** A resource that was restored from the bin. */
-export type RestoredResource = {
-  resource: ActivityResource;
-  /** What could not be restored as it was, and what is left to do. Each note is a sentence. */
-  notes: Array<Scalars['String']['output']>;
-};
-
-export type RestoreDeletedResourceInput = {
-  /** New name of the resource. Defaults to the name that it had. */
-  name?: InputMaybe<Scalars['String']['input']>;
 };
 
 /** A deployment: an attempt to build and run a version of the source. */

@@ -1,5 +1,5 @@
 // The bin: how a deleted resource is kept for a time. A kind is added to it by `static bin` (docs/decisions/0230); what
-// people do with the bin is models/bin/deleted_resource.ts.
+// people do with the bin is models/bin/bin_entry.ts.
 import type { Context, Sql } from '../../core/context';
 import { mintId, timeOfId } from '../../core/ids';
 import type { Config } from '../../core/config';

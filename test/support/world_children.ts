@@ -16,7 +16,7 @@ export function childMakers(create: Make): Record<string, Make> {
     /** Pushed with an OCI client. */
     registry_image: async (world) => insertRegistryImage(world, await world.id('registry')),
     /** As a deletion makes it where deleted resources are kept. */
-    async deleted_resource(world) {
+    async bin_entry(world) {
       const [id, volume] = [mintId('del'), await world.fresh('volume')];
       await world.service.sql(
         `with gone as (update volumes set deleted_at = now() where id = $2 returning *)

@@ -12,9 +12,9 @@ import { Resource, type ResourceClass } from '../base/resource';
 import { removeEntry } from './purge';
 
 /** A deleted resource in the bin of its project. Its id is the time of the deletion. */
-export class DeletedResource extends Resource {
+export class BinEntry extends Resource {
   static readonly table = 'deleted_resources';
-  static readonly kind = 'deleted_resource';
+  static readonly kind = 'bin_entry';
   static readonly idPrefix = 'del';
   static override readonly filters = {
     resource_type: 'resource_type = ?',
@@ -36,8 +36,8 @@ export class DeletedResource extends Resource {
   }
 
   /** @throws invalid_cursor */
-  static list(ctx: Context, { id: _, ...args }: QueryListDeletedResourcesArgs): Promise<Page<DeletedResource>> {
-    return page(DeletedResource, ctx, args);
+  static list(ctx: Context, { id: _, ...args }: QueryListDeletedResourcesArgs): Promise<Page<BinEntry>> {
+    return page(BinEntry, ctx, args);
   }
 
   /** @throws validation_failed, quota_exceeded, name_taken, and what the kind says in its `bin` */
