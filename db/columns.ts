@@ -12,4 +12,5 @@ export const LOOP_ONLY = new Set([
   'last_error',
   'deadline_at',
   'deleted_at',
+  'parked_at',
 ]);

@@ -28,6 +28,8 @@ export interface HostedServerDriver<S extends HostedServerSpec, O extends Observ
   S,
   O
 > {
+  /** Stops the processes, those of interrupted calls too, and keeps the directory. Absent is success. */
+  stop(id: string, ctx: DriverContext): Promise<void>;
   /** `remove` without a spec: stops the processes, and removes the directory. Absent is success. */
   forget(id: string, ctx: DriverContext): Promise<void>;
   /** Lines of the server's log after a position, as in RuntimeDriver.readLog. */

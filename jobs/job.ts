@@ -143,6 +143,11 @@ export interface Job<Row extends LoopRow = LoopRow> {
   /** Runs once before the first claim. */
   prepare?(sql: Session): Promise<void>;
   /**
+   * One step on a deleted row that the bin keeps: what runs or answers is stopped, and data stay. Without it there is
+   * nothing to stop.
+   */
+  park?(row: Row, ctx: JobContext): Promise<Outcome>;
+  /**
    * One step. Errors: a DriverError is handled by its reason (docs/decisions/rules.md §3), its message is shown to
    * users as status_reason; any other error is a bug of the platform, logged and retried.
    */

@@ -1,5 +1,6 @@
 // Periodic tasks as rows with a due time: cleanup, and the search for orphans. Each task runs in one worker at a time:
 // the first that claims it.
+import { emptyBin } from '../models/bin/purge';
 import { expireBackups, scheduleBackups } from '../models/databases/database_backup/job_queries';
 import { warnOfCertificates } from '../models/domains/certificate/expiry_warnings';
 import { sweepIncidents } from '../models/observers/notification/delivery';
@@ -35,6 +36,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 const BETWEEN_BATCHES_MS = 100;
 const REPORTED_MAX = 100;
 const BACKUPS_AT_ONCE = 100;
+const PURGED_AT_ONCE = 20;
 
 const retentions = RETENTIONS.map((retention): [string, Task] => [
   `sweep_${retention.table}`,
@@ -54,6 +56,7 @@ const tasks: Record<string, Task> = {
   schedule_backups: { everyMs: MINUTE_MS, run: (ctx) => runBatch(ctx, scheduleBackups) },
   warn_of_certificates: { everyMs: 10 * MINUTE_MS, run: warnAtOnce },
   expire_backups: { everyMs: 10 * MINUTE_MS, run: (ctx) => runBatch(ctx, expireBackups) },
+  empty_bin: { everyMs: MINUTE_MS, run: emptyBinAtOnce },
   find_orphans: { everyMs: HOUR_MS, run: findOrphans },
 };
 
@@ -106,6 +109,11 @@ async function trimAllUndos(ctx: JobContext): Promise<{ more: boolean; report: V
 /** The reminder of an incident and its messages are written together. */
 function remindAtOnce(sql: Session, batch: number): Promise<number> {
   return sql.transaction((session) => remindOfIncidents(session, batch));
+}
+
+async function emptyBinAtOnce(ctx: JobContext): Promise<{ more: boolean; report: Values }> {
+  const rows = await emptyBin(ctx, PURGED_AT_ONCE);
+  return { more: rows === PURGED_AT_ONCE, report: { rows } };
 }
 
 function warnAtOnce(ctx: JobContext): Promise<{ more: boolean; report: Values }> {

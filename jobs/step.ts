@@ -2,11 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Problem } from '../core/errors';
 import { DriverError } from '../core/driver';
+import { deletedState } from '../models/base/bin';
 import { recordEvent } from '../models/projects/activity';
 import type { Session } from '../db/control_database';
 import { purgeRow, recordColumns, releaseRow, settleRow, type Claim, type WriteBack } from '../db/lease';
 import type { Breaker } from './breaker';
-import { LeaseLost, type Job, type JobContext, type LoopParts, type Outcome } from './job';
+import { LeaseLost, progressing, settled, type Job, type JobContext, type LoopParts, type Outcome } from './job';
 import { failureWriteBack, writeBackOf } from './failure_policy';
 
 export interface Step {
@@ -79,13 +80,24 @@ async function attempt(parts: LoopParts, step: Step, limits: StepLimits, log: Lo
   const timer = setTimeout(() => cutStep(step, 'overrun'), stepMs);
   const hung = hanging(step, limits);
   try {
-    return await Promise.race([step.job.reconcile(step.claim.row, contextOf(parts, step, stepMs, log)), hung.error]);
+    return await Promise.race([stepOf(step, contextOf(parts, step, stepMs, log)), hung.error]);
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));
   } finally {
     clearTimeout(timer);
     hung.clear();
   }
+}
+
+/** A deleted row is torn down unless the bin keeps it. */
+async function stepOf({ job, claim }: Step, ctx: JobContext): Promise<Outcome> {
+  const { row } = claim;
+  if (row.deleted_at === null || row.deleted_at === undefined) return job.reconcile(row, ctx);
+  const state = await deletedState(ctx.sql, job.table, row.id);
+  if (state === 'purged') return job.reconcile(row, ctx);
+  // Restored since it was claimed: it is due again.
+  if (state === 'restored') return progressing(0);
+  return (await job.park?.(row, ctx)) ?? settled();
 }
 
 // A step that ignores its abort signal is abandoned: its slot is needed, and the fence keeps it from writing.

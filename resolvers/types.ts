@@ -5,6 +5,7 @@ import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } f
 import type { Activity as ActivityModel } from '../models/projects/activity';
 import type { Application as ApplicationModel } from '../models/applications/application';
 import type { Approval as ApprovalModel } from '../models/approvals/approval';
+import type { BinEntry as BinEntryModel } from '../models/bin/bin_entry';
 import type { Bucket as BucketModel } from '../models/object_storage/bucket';
 import type { BucketAccessKey as BucketAccessKeyModel } from '../models/object_storage/bucket_access_key';
 import type { CdnDomain as CdnDomainModel } from '../models/cdn/cdn_domain';
@@ -185,6 +186,10 @@ export type ResolversTypes = {
   BillingSummary: ResolverTypeWrapper<Schema.BillingSummary>;
   BillingMonth: ResolverTypeWrapper<Schema.BillingMonth>;
   BillingLine: ResolverTypeWrapper<Schema.BillingLine>;
+  BinEntry: ResolverTypeWrapper<BinEntryModel>;
+  BinEntryList: ResolverTypeWrapper<Omit<Schema.BinEntryList, 'data'> & { data: Array<ResolversTypes['BinEntry']> }>;
+  RestoredResource: ResolverTypeWrapper<Schema.RestoredResource>;
+  RestoreDeletedResourceInput: Schema.RestoreDeletedResourceInput;
   Bucket: ResolverTypeWrapper<BucketModel>;
   BucketList: ResolverTypeWrapper<Omit<Schema.BucketList, 'data'> & { data: Array<ResolversTypes['Bucket']> }>;
   BucketAccess: Schema.BucketAccess;
@@ -646,6 +651,10 @@ export type ResolversParentTypes = {
   BillingSummary: Schema.BillingSummary;
   BillingMonth: Schema.BillingMonth;
   BillingLine: Schema.BillingLine;
+  BinEntry: BinEntryModel;
+  BinEntryList: Omit<Schema.BinEntryList, 'data'> & { data: Array<ResolversParentTypes['BinEntry']> };
+  RestoredResource: Schema.RestoredResource;
+  RestoreDeletedResourceInput: Schema.RestoreDeletedResourceInput;
   Bucket: BucketModel;
   BucketList: Omit<Schema.BucketList, 'data'> & { data: Array<ResolversParentTypes['Bucket']> };
   BucketRetention: Schema.BucketRetention;
@@ -967,6 +976,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   getApproval?: Resolver<ResolversTypes['Approval'], ParentType, ContextType, RequireFields<Schema.QueryGetApprovalArgs, 'id'>>;
   getAutoDeploy?: Resolver<ResolversTypes['AutoDeploy'], ParentType, ContextType, RequireFields<Schema.QueryGetAutoDeployArgs, 'id'>>;
   billingSummary?: Resolver<ResolversTypes['BillingSummary'], ParentType, ContextType>;
+  listDeletedResources?: Resolver<ResolversTypes['BinEntryList'], ParentType, ContextType, RequireFields<Schema.QueryListDeletedResourcesArgs, 'id' | 'limit'>>;
   listBuckets?: Resolver<ResolversTypes['BucketList'], ParentType, ContextType, RequireFields<Schema.QueryListBucketsArgs, 'limit'>>;
   getBucket?: Resolver<ResolversTypes['Bucket'], ParentType, ContextType, RequireFields<Schema.QueryGetBucketArgs, 'id'>>;
   listBucketAccessKeys?: Resolver<ResolversTypes['BucketAccessKeyList'], ParentType, ContextType, RequireFields<Schema.QueryListBucketAccessKeysArgs, 'limit'>>;
@@ -1113,6 +1123,8 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   approveCall?: Resolver<ResolversTypes['Approval'], ParentType, ContextType, RequireFields<Schema.MutationApproveCallArgs, 'id'>>;
   refuseCall?: Resolver<ResolversTypes['Approval'], ParentType, ContextType, RequireFields<Schema.MutationRefuseCallArgs, 'id'>>;
   updateAutoDeploy?: Resolver<ResolversTypes['AutoDeploy'], ParentType, ContextType, RequireFields<Schema.MutationUpdateAutoDeployArgs, 'id' | 'input'>>;
+  restoreDeletedResource?: Resolver<ResolversTypes['RestoredResource'], ParentType, ContextType, RequireFields<Schema.MutationRestoreDeletedResourceArgs, 'id'>>;
+  purgeDeletedResource?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationPurgeDeletedResourceArgs, 'id'>>;
   createBucket?: Resolver<ResolversTypes['Bucket'], ParentType, ContextType, RequireFields<Schema.MutationCreateBucketArgs, 'input'>>;
   updateBucket?: Resolver<ResolversTypes['Bucket'], ParentType, ContextType, RequireFields<Schema.MutationUpdateBucketArgs, 'id' | 'input'>>;
   deleteBucket?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteBucketArgs, 'id'>>;
@@ -1525,6 +1537,25 @@ export type BillingLineResolvers<ContextType = Context, ParentType extends Resol
   hours?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   price_hourly?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   amount?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type BinEntryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BinEntry'] = ResolversParentTypes['BinEntry']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  resource?: Resolver<ResolversTypes['ActivityResource'], ParentType, ContextType>;
+  deleted_by?: Resolver<Schema.Maybe<ResolversTypes['Actor']>, ParentType, ContextType>;
+  deleted_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  kept_until?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type BinEntryListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BinEntryList'] = ResolversParentTypes['BinEntryList']> = {
+  data?: Resolver<Array<ResolversTypes['BinEntry']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type RestoredResourceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RestoredResource'] = ResolversParentTypes['RestoredResource']> = {
+  resource?: Resolver<ResolversTypes['ActivityResource'], ParentType, ContextType>;
+  notes?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type BucketResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Bucket'] = ResolversParentTypes['Bucket']> = {
@@ -3259,6 +3290,9 @@ export type Resolvers<ContextType = Context> = {
   BillingSummary?: BillingSummaryResolvers<ContextType>;
   BillingMonth?: BillingMonthResolvers<ContextType>;
   BillingLine?: BillingLineResolvers<ContextType>;
+  BinEntry?: BinEntryResolvers<ContextType>;
+  BinEntryList?: BinEntryListResolvers<ContextType>;
+  RestoredResource?: RestoredResourceResolvers<ContextType>;
   Bucket?: BucketResolvers<ContextType>;
   BucketList?: BucketListResolvers<ContextType>;
   BucketRetention?: BucketRetentionResolvers<ContextType>;

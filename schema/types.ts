@@ -57,6 +57,11 @@ export type Query = {
    * summary, not an invoice.
    */
   billingSummary: BillingSummary;
+  /**
+   * Lists the bin of a project: resources that were deleted and can still be restored, those deleted last first. What
+   * went with a resource, such as the domains of an application, is restored with it and has no entry of its own.
+   */
+  listDeletedResources: BinEntryList;
   /** Lists the buckets of a project, newest first. */
   listBuckets: BucketList;
   /** Gets a bucket with its S3 endpoint. */
@@ -404,6 +409,17 @@ export type QueryGetApprovalArgs = {
 
 export type QueryGetAutoDeployArgs = {
   id: Scalars['ID']['input'];
+};
+
+
+export type QueryListDeletedResourcesArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  resource_type?: InputMaybe<Scalars['String']['input']>;
+  resource_id?: InputMaybe<Scalars['ID']['input']>;
+  name?: InputMaybe<Scalars['String']['input']>;
 };
 
 
@@ -1437,6 +1453,16 @@ export type Mutation = {
    * is checked less often, down to every ten minutes. A push cancels the waiting deployments of earlier pushes.
    */
   updateAutoDeploy: AutoDeploy;
+  /**
+   * Restores a deleted resource with its id, its data and its credentials, and with what went with it. Where its name is
+   * taken by now, the response is 409, and another `name` can be given. `notes` says what could not be restored.
+   */
+  restoreDeletedResource: RestoredResource;
+  /**
+   * Removes a deleted resource from the bin for good. It cannot be restored any more. Backups of a database are kept for
+   * their own time.
+   */
+  purgeDeletedResource: Scalars['Boolean']['output'];
   /** Creates a bucket, which can be used at once. Its name is unique on the whole platform. */
   createBucket: Bucket;
   /**
@@ -1512,8 +1538,9 @@ export type Mutation = {
    */
   updateDatabase: Database;
   /**
-   * Deletes a database and its data, users, endpoints, replicas and backups. Fails while the database has deletion
-   * protection or is attached to an application.
+   * Deletes a database and its data, users, endpoints and replicas. Its completed backups are kept until they expire, and
+   * can be restored into a new database. Fails while the database has deletion protection or is attached to an
+   * application.
    */
   deleteDatabase: Scalars['Boolean']['output'];
   /** Starts a stopped database. */
@@ -2207,6 +2234,27 @@ export type MutationRefuseCallArgs = {
 export type MutationUpdateAutoDeployArgs = {
   id: Scalars['ID']['input'];
   input: UpdateAutoDeployInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationRestoreDeletedResourceArgs = {
+  id: Scalars['ID']['input'];
+  input?: InputMaybe<RestoreDeletedResourceInput>;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationPurgeDeletedResourceArgs = {
+  id: Scalars['ID']['input'];
 };
 
 
@@ -4539,6 +4587,38 @@ export type BillingLine = {
   price_hourly: Scalars['String']['output'];
   /** `hours` times `price_hourly`, rounded half up. */
   amount: Scalars['String']['output'];
+};
+
+/** A deleted resource that can be restored. */
+export type BinEntry = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  /** The resource as it was. It has the same id after it was restored. */
+  resource: ActivityResource;
+  /** The person or key that deleted it, or `null` if the activity of the project does not say so. */
+  deleted_by?: Maybe<Actor>;
+  deleted_at: Scalars['DateTime']['output'];
+  /** When the resource is removed for good. The time is set by the operator of the platform. */
+  kept_until: Scalars['DateTime']['output'];
+};
+
+/** A page of deleted resources. */
+export type BinEntryList = {
+  data: Array<BinEntry>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** A resource that was restored from the bin. */
+export type RestoredResource = {
+  resource: ActivityResource;
+  /** What could not be restored as it was, and what is left to do. Each note is a sentence. */
+  notes: Array<Scalars['String']['output']>;
+};
+
+export type RestoreDeletedResourceInput = {
+  /** New name of the resource. Defaults to the name that it had. */
+  name?: InputMaybe<Scalars['String']['input']>;
 };
 
 /** A container for objects, served over the S3 protocol. */
@@ -8340,7 +8420,7 @@ export type ActorType =
   /** The platform. */
   | 'system';
 
-/** The resource that an activity entry concerns. */
+/** The resource that an entry of the activity or of the bin concerns. */
 export type ActivityResource = {
   type: Scalars['String']['output'];
   id: Scalars['ID']['output'];

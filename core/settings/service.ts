@@ -140,6 +140,12 @@ export const serviceSettings = {
     description:
       'Quotas of a project that differ from the defaults: {"volumes": 10, "databases": null}. null is no limit.',
   }),
+  RETENTION_OF_DELETED_DAYS: integer({
+    default: '7',
+    min: 0,
+    max: limits.activityRetentionDays,
+    description: 'Days in which a deleted resource can be restored. 0: it is removed at once.',
+  }),
   OWNER_EMAIL: email({
     default: 'owner@example.com',
     description: 'E-mail address of the owner, who is created at the first start.',

@@ -40,6 +40,7 @@ export function hostedServer<S extends HostedServerSpec, O extends ObservedHoste
     observe: (r, ctx) => asDriverErrors(() => observe(steps, r, ctx)),
     ensure: (r, obs, ctx) => asDriverErrors(() => ensure(steps, r, obs, ctx)),
     remove: (r, _obs, ctx) => asDriverErrors(() => remove(steps, r.id, ctx)),
+    stop: (id, ctx) => asDriverErrors(() => stop(steps, id, ctx)),
     forget: (id, ctx) => asDriverErrors(() => remove(steps, id, ctx)),
     async *list() {
       for (const id of await asDriverErrors(() => listServerDirectories(context)))
@@ -84,6 +85,15 @@ async function ensure<S extends HostedServerSpec, O extends ObservedHostedServer
   const { requeueMs } = await steps.ensure(r, obs, ctx);
   checkpoint(ctx);
   return { ref: { driver: steps.context.name, name: r.id }, ...(requeueMs !== undefined && { requeueMs }) };
+}
+
+async function stop<S extends HostedServerSpec, O extends ObservedHostedServer>(
+  steps: ServerSteps<S, O>,
+  id: string,
+  ctx: DriverContext,
+): Promise<void> {
+  checkpoint(ctx);
+  if ((await findServerDirectory(steps.context, id)) !== 'foreign') await steps.stop(id, ctx);
 }
 
 async function remove<S extends HostedServerSpec, O extends ObservedHostedServer>(

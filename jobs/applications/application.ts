@@ -8,6 +8,7 @@ import { removeStack } from '../../models/applications/stack_removal';
 import { reconcileStack } from './application/reconcile_stack';
 import { isOutageReason, OUTAGE_RECHECK_MS } from './application/outage';
 import { applicationStatus, updateProcessStatuses } from './application/status';
+import { parkApplication } from './application/park';
 import { isPausedForGrowth } from './application/volume_growth';
 import { cacheLeftovers, mirrorLeftovers, uploadLeftovers } from './application/leftovers';
 import { removeTree } from '../../core/process/remove_tree';
@@ -44,6 +45,7 @@ export const job: Job<ApplicationRow> = {
   movedElsewhere: true,
   prepare: (sql) => releaseAllLeases(sql, Application.table),
   states: Application.states,
+  park: (row, ctx) => parkApplication(stackKeyOf(row), ctx),
   reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : reconcileApplication(row, ctx)),
 };
 

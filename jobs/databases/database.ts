@@ -30,6 +30,7 @@ export const job: Job<DatabaseRow> = {
   deadlineMs: 30 * MINUTE_MS,
   watchFailedMs: MINUTE_MS,
   prepare,
+  park,
   reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : reconcile(row, ctx)),
 };
 
@@ -47,6 +48,12 @@ async function reconcile(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
 async function prepare(sql: Session): Promise<void> {
   await releaseAllLeases(sql, ManagedDatabase.table);
   await wakeAllServers(sql, ManagedDatabase.table);
+}
+
+/** In the bin the server is stopped, and its data, its port and its backups stay. */
+async function park(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
+  await requireEngineDriver(ctx, row.engine).stop(row.server_id, ctx);
+  return settled();
 }
 
 /** The server goes at once, the row when its replicas, endpoints and backups have gone. */

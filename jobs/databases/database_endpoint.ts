@@ -62,6 +62,7 @@ export const job: Job<EndpointRow> = {
   deadlineMs: 30 * MINUTE_MS,
   watchFailedMs: MINUTE_MS,
   prepare,
+  park: (row, ctx) => withEndpointLock(row.id, () => park(row, ctx)),
   reconcile: (row, ctx) =>
     withEndpointLock(row.id, () =>
       row.deleted_at ? tearDown(row, ctx) : recordingFailures(row, ctx, () => reconcileEndpoint(row, ctx)),
@@ -125,6 +126,12 @@ async function pauseAfterExit(row: EndpointRow, seen: ObservedListener, ctx: Job
     },
     ctx,
   );
+}
+
+/** A listener has no data: it is made again. */
+async function park(row: EndpointRow, ctx: JobContext): Promise<Outcome> {
+  await removeListeners(row, ctx);
+  return settled({ driver: null, ref: null });
 }
 
 async function tearDown(row: EndpointRow, ctx: JobContext): Promise<Outcome> {

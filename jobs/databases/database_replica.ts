@@ -55,6 +55,7 @@ export const job: Job<ReplicaRow> = {
   deadlineMs: 30 * MINUTE_MS,
   watchFailedMs: MINUTE_MS,
   prepare,
+  park: (row, ctx) => recordingFailures(row, ctx, () => park(row, ctx)),
   reconcile: (row, ctx) => recordingFailures(row, ctx, () => reconcile(row, ctx)),
 };
 
@@ -189,6 +190,12 @@ async function pauseAfterExit(
     },
     ctx,
   );
+}
+
+async function park(row: ReplicaRow, ctx: JobContext): Promise<Outcome> {
+  const primary = await findDatabase<DatabaseRow>(ctx.sql, row.database_id);
+  if (primary) await requireEngineDriver(ctx, primary.engine).stop(row.server_id, ctx);
+  return settled();
 }
 
 /** The server of a promoted replica is kept: it now belongs to another database. */

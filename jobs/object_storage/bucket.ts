@@ -45,7 +45,12 @@ type BucketRow = LoopRow &
     | 'cors'
     | 'lifecycle'
     | 'lifecycle_at'
-  > & { policy: PolicyStatement[]; ref: ExternalRef | null; observed: { lifecycle?: LifecyclePosition } | null };
+  > & {
+    policy: PolicyStatement[];
+    ref: ExternalRef | null;
+    observed: { lifecycle?: LifecyclePosition } | null;
+    parked_at: string | null;
+  };
 
 const OBSERVE_MS = 5_000;
 const RETRY_MS = 3_600_000;
@@ -71,6 +76,7 @@ export const job: Job<BucketRow> = {
   host: true,
   leftovers: [leftovers],
   openDrivers: ({ config }) => ({ objectStorage: openObjectStorage(config) }),
+  park,
   reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : reconcile(row, ctx)),
 };
 
@@ -120,7 +126,18 @@ async function lifecycle(row: BucketRow, ctx: JobContext, columns: object): Prom
   return settled({ ...columns, observed: {}, lifecycle_at: new Date().toISOString() }, jittered(DAY_MS));
 }
 
+/** An empty bucket has nothing but its row: the engine makes it again. */
+async function park(row: BucketRow, ctx: JobContext): Promise<Outcome> {
+  if (row.parked_at === null) {
+    const outcome = await tearDown(row, ctx);
+    if (outcome.kind !== 'gone') return outcome;
+  }
+  return settled({ driver: null, ref: null, observed: {}, parked_at: row.parked_at ?? new Date().toISOString() });
+}
+
 async function tearDown(row: BucketRow, ctx: JobContext): Promise<Outcome> {
+  // Its name may be that of another one.
+  if (row.parked_at !== null) return gone;
   const storage = requireHost(ctx).objectStorage;
   // No driver: nothing was ever made, but the files of an upload may be there.
   if (!storage) return row.driver === null ? gone : progressing(jittered(RETRY_MS));

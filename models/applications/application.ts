@@ -2,14 +2,16 @@ import type { Context } from '../../core/context';
 import { defineStates } from '../../core/states';
 import type { ApplicationStatus, CreateApplicationInput, UpdateApplicationInput } from '../../schema/types';
 import { planApplication, requireType } from './application/plan';
-import { lockVolumes, removeApplicationDependents } from './application/dependents';
+import { applicationBin, giveUpDependents } from './application/bin';
+import { lockVolumes } from './application/dependents';
 import type { StoredSettings } from './application_settings';
 import { changedSource, type Source } from './application/source';
+import type { Bin } from '../base/bin';
 import { requireUnprotected } from '../base/deletion_protection';
+import { removeToBin } from '../base/purge';
 import { Resource } from '../base/resource';
 import { requestedChanges } from '../base/requested_changes';
 import { requireNoZoneBefore } from '../base/cdn_origin';
-import { releaseObservers } from '../observers/observer/release';
 import type { Values } from '../../db/table';
 import { EnvironmentVariable } from '../environment/environment_variable';
 import { wantDefaultCertificate } from '../base/default_certificate';
@@ -29,6 +31,7 @@ export class Application extends Resource {
   };
   static override readonly sorts = ['name', 'updated_at'];
   static override readonly quotas = [{ resource: 'applications' }];
+  static override readonly bin: Bin<Application> = applicationBin;
   static override readonly states = defineStates<ApplicationStatus>({
     initial: ['new'],
     transitional: ['deploying', 'restarting', 'stopping', 'starting'],
@@ -102,14 +105,12 @@ export class Application extends Resource {
   }
 
   /**
-   * Takes variables, process types and custom domains along, and sets its volumes free.
+   * Gives up its custom domains and previews, and sets its volumes free.
    * @throws deletion_protected, resource_in_use for the origin of a CDN zone
    */
   async destroy(ctx: Context): Promise<void> {
     await requireUnprotected(ctx, this);
     await requireNoZoneBefore(ctx, 'application', this);
-    await this.remove(ctx);
-    await removeApplicationDependents(ctx, this.id);
-    await releaseObservers(ctx, this.id);
+    await removeToBin(ctx, this, await giveUpDependents(ctx, this));
   }
 }

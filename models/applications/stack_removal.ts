@@ -1,6 +1,6 @@
 // Removal of an application or a preview: jobs tear down its dependents.
 import type { Sql } from '../../core/context';
-import { tearDownRows } from '../../db/loop_rows';
+import { changeRows, NEW_VERSION, tearDownRows } from '../../db/loop_rows';
 import { retireStack, type StackKey } from './stack';
 import { named } from '../../db/statement';
 
@@ -18,6 +18,16 @@ export async function removeStack(sql: Sql, { application_id, preview_id }: Stac
   await tearDownRows(sql, { table: 'deployments', where: OF, values });
   const [found] = await sql.query<{ left: boolean }>(LEFT, values);
   return found?.left ?? false;
+}
+
+const CANCELED = `status = 'canceled', status_reason = $2, finished_at = now(), ${NEW_VERSION}`;
+
+/** Cancels all that wait or work; their job cleans up. @returns whether some of them still do */
+export async function cancelDeployments(sql: Sql, applicationId: string, reason: string): Promise<boolean> {
+  const where = `application_id = $1 and status in ('queued', 'building', 'deploying') and deleted_at is null`;
+  const rows = { table: 'deployments', set: CANCELED, where, values: [applicationId, reason] };
+  const canceled = await changeRows(sql, rows);
+  return canceled.length > 0;
 }
 
 /** Ends a preview whose time has come. False where it has been given more. */

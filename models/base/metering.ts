@@ -32,6 +32,11 @@ export function meter(ctx: Context, resource: Resource, changes: Values | null):
   if (quantity > 0) sessionOf(ctx).send(OPEN, [resource.project_id, kind, resource.id, price, quantity]);
 }
 
+/** Ends what is charged for a resource that was kept after its deletion. */
+export async function endCharge(sql: Context['sql'], resourceId: string): Promise<void> {
+  await sql.query(CLOSE, [resourceId]);
+}
+
 function isCharged({ price, quantity }: Billing, changes: Values): boolean {
   return changes[quantity] !== undefined || (typeof price !== 'string' && changes[price.column] !== undefined);
 }

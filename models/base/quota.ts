@@ -1,6 +1,7 @@
 // Quotas of a project: counted under the lock of its row, so that a race can't pass the limit.
 import type { Context, Statement } from '../../core/context';
 import { problem } from '../../core/errors';
+import { isKept } from './bin';
 import type { ResourceClass } from './resource';
 import { tableOf, type Values } from '../../db/table';
 import { named } from '../../db/statement';
@@ -50,6 +51,18 @@ export async function checkQuotas(
     projectId,
     kind.quotas.map((quota) => ({ ...quota, added: quota.sum ? Number(values[quota.sum] ?? 0) : 1 })),
   );
+}
+
+/** The same for a row that was there before and is again: it counts already. @throws as checkQuotas */
+export async function requireCountWithin(ctx: Counting, kind: ResourceClass, projectId: string): Promise<void> {
+  const counts = kind.quotas.filter(({ sum }) => !sum);
+  if (counts.length)
+    await requireAll(
+      ctx,
+      kind,
+      projectId,
+      counts.map((quota) => ({ ...quota, added: 0 })),
+    );
 }
 
 /** The same for a row that grows by `added`. @throws as checkQuotas */
@@ -131,14 +144,16 @@ async function allUsed(
   projectId: string,
   quotas: readonly Quota[],
 ): Promise<number[]> {
-  const alive = tableOf(ctx, kind.table).columns.includes('deleted_at') ? 'and deleted_at is null' : '';
-  const sums = quotas.map(({ sum, where }, index) => {
-    const counted = where ? ` filter (where ${where})` : '';
-    return `${sum ? `coalesce(sum(${sum})${counted}, 0)::bigint` : `count(*)${counted}`} as used_${index}`;
+  const { table, bin } = kind;
+  const hasDeleted = tableOf(ctx, table).columns.includes('deleted_at');
+  // What is in the bin takes space, and no number.
+  const taken = hasDeleted && bin ? `and (deleted_at is null or ${isKept(table)})` : '';
+  const alive = hasDeleted ? 'and deleted_at is null' : '';
+  const used = quotas.map(({ sum, where = 'true' }, index) => {
+    const counted = sum ? `coalesce(sum(${sum}), 0)::bigint` : 'count(*)';
+    return `(select ${counted} from ${table} where project_id = $1 and ${where} ${sum && taken ? taken : alive})
+      as used_${index}`;
   });
-  const [row] = await ctx.sql.query<Record<string, number>>(
-    named(`select ${sums.join(', ')} from ${kind.table} where project_id = $1 ${alive}`),
-    [projectId],
-  );
+  const [row] = await ctx.sql.query<Record<string, number>>(named(`select ${used.join(', ')}`), [projectId]);
   return quotas.map((_, index) => Number(row?.[`used_${index}`] ?? 0));
 }

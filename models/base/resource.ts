@@ -4,11 +4,12 @@ import type { Context } from '../../core/context';
 import { isId, timeOfId } from '../../core/ids';
 import { problem } from '../../core/errors';
 import type { StateMachine } from '../../core/states';
+import { hasBin, keepInBin, type Bin, type Kept } from './bin';
 import { meter } from './metering';
 import { compiledQuery, marksOf, bindingsOf, type StatementBuilder } from '../../db/compiled_query';
 import { columnsOf, tableOf, type Values } from '../../db/table';
 import { insertRow, updateRow } from '../../db/write';
-import { checkQuotas, requireParentRoom, type ParentLimit, type Quota } from './quota';
+import { checkQuotas, requireCountWithin, requireParentRoom, type ParentLimit, type Quota } from './quota';
 import { newRowId, noteRowChange, stateForRevert } from './row_changes';
 
 /** What a kind states about itself; the registry and the loop read it. */
@@ -37,6 +38,10 @@ export interface ResourceClass<R extends Resource = Resource> {
   readonly reserves: string | null;
   /** Counted in usage and in project_not_empty; null for children of other kinds. */
   readonly projectChild: string | null;
+  /** Its deleted row stays for good: others refer to it. */
+  readonly keepsRow: boolean;
+  /** How it is kept for a time after it was deleted; null where it is removed at once. */
+  readonly bin: Bin | null;
 }
 
 /** With Objection's own types, which hold the class of each row, `Application` would be no `Resource` to TypeScript. */
@@ -60,6 +65,8 @@ export abstract class Resource extends UntypedModel {
   static readonly parentLimit: ParentLimit | null = null;
   static readonly reserves: string | null = null;
   static readonly projectChild: string | null = null;
+  static readonly keepsRow: boolean = false;
+  static readonly bin: Bin | null = null;
 
   declare id: string;
   declare project_id: string;
@@ -170,24 +177,50 @@ export abstract class Resource extends UntypedModel {
     return { ...(this as object) };
   }
 
-  /** Takes the row out of all reads. Kinds with a loop are torn down behind it, others are gone. */
-  async remove(ctx: Context): Promise<void> {
+  /**
+   * Takes the row out of all reads, and into the bin where the kind has one. Else kinds with a loop are torn down
+   * behind it, others are gone. Kinds with a bin call it by `removeToBin`.
+   */
+  async remove(ctx: Context, kept: Kept = {}): Promise<void> {
     const kind = this.constructor as unknown as ResourceClass;
+    const { bin, table } = kind;
+    const isKept = bin !== null && hasBin(ctx.config);
     // Verbs ask first, and for the project too (deletion_protection.ts). This is for one that has forgotten it.
     if (this.deletion_protection) throw problem('deletion_protected', undefined, { protected_by: this.id });
     touch(ctx, kind.kind, this);
-    meter(ctx, this, null);
+    if (!isKept || !bin.isCharged) meter(ctx, this, null);
+    if (isKept) await keepInBin(ctx, kind.kind, this, kept);
     const { id } = this;
     noteRowChange(ctx, kind.kind, this, { before: stateForRevert(ctx, this), after: null });
-    if (tableOf(ctx, kind.table).columns.includes('deleted_at'))
+    if (isKept || staysDeleted(ctx, kind))
       return void (await updateRow(ctx, modelOf(kind), id, { deleted_at: new Date().toISOString() }));
-    const query = compiledQuery(`delete ${kind.table}`, (builder) =>
+    const query = compiledQuery(`delete ${table}`, (builder) =>
       modelOf(kind)
         .query(builder)
         .delete()
         .where(marksOf(['id'])),
     );
     await ctx.sql.query(query.statement, bindingsOf(query, { id }));
+  }
+
+  /**
+   * A deleted row, which is in all reads again: kinds with a loop are reconciled.
+   * @throws quota_exceeded, and what unique indexes are named after
+   */
+  static async bringBack<R extends Resource>(
+    this: ResourceClass<R>,
+    ctx: Context,
+    id: string,
+    changes: Values,
+  ): Promise<R> {
+    const resource = hydrate(
+      this,
+      await updateRow(ctx, modelOf(this), id, { ...changes, deleted_at: null, parked_at: null }),
+    );
+    await requireCountWithin(ctx, this, resource.project_id);
+    touch(ctx, this.kind, resource);
+    if (!this.bin?.isCharged) meter(ctx, resource, resource as unknown as Values);
+    return resource;
   }
 
   /**
@@ -217,6 +250,11 @@ export abstract class Resource extends UntypedModel {
       throw problem('resource_busy', undefined, { resource_status: this.status });
     throw problem('invalid_state', undefined, { resource_status: this.status, allowed_statuses: [...allowed] });
   }
+}
+
+/** Whether a deleted row is left to a loop, which removes what is behind it first, or stays for good. */
+export function staysDeleted(ctx: Pick<Context, 'sql'>, { table, keepsRow }: ResourceClass): boolean {
+  return keepsRow || tableOf(ctx, table).columns.includes('generation');
 }
 
 function stateMachine(resource: Resource): StateMachine {

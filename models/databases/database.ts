@@ -12,9 +12,10 @@ import type {
   UpgradeDatabaseInput,
   DatabaseStatus,
 } from '../../schema/types';
+import { isKept, type Bin } from '../base/bin';
 import { requireUnprotected } from '../base/deletion_protection';
+import { removeToBin } from '../base/purge';
 import { Resource } from '../base/resource';
-import { releaseObservers } from '../observers/observer/release';
 import type { Values } from '../../db/table';
 import type { Billing } from '../base/metering';
 import { DatabaseEndpoint } from './database_endpoint';
@@ -32,7 +33,8 @@ import {
   type BackupSchedule,
   type MaintenanceWindow,
 } from './database/plan';
-import { removeDatabaseDependents, requireDetached } from './database/dependents';
+import { databaseBin, removeAlongWith } from './database/bin';
+import { requireDetached } from './database/dependents';
 import { checkQuotas, requireRoom } from '../base/quota';
 import { requestedChanges } from '../base/requested_changes';
 import { named } from '../../db/statement';
@@ -46,8 +48,10 @@ export class ManagedDatabase extends Resource {
   static readonly table = 'databases';
   static readonly kind = 'database';
   static readonly idPrefix = 'db';
-  static override readonly reserves =
-    'select database_package, nodes, nodes * storage_gb as storage_gb from databases where deleted_at is null';
+  // In the bin it is on the disk alone.
+  static override readonly reserves = `select case when deleted_at is null then database_package end
+    as database_package, nodes, nodes * storage_gb as storage_gb from databases
+    where deleted_at is null or ${isKept('databases')}`;
   static override readonly projectChild = 'databases';
   static override readonly filters = {
     name: 'name = ?',
@@ -58,6 +62,7 @@ export class ManagedDatabase extends Resource {
   };
   static override readonly sorts = ['name', 'updated_at'];
   static override readonly quotas = [{ resource: 'databases' }, STORAGE];
+  static override readonly bin: Bin<ManagedDatabase> = databaseBin;
   static readonly billing: Billing = { price: { column: 'database_package' }, quantity: 'nodes' };
   static override readonly states = defineStates<DatabaseStatus>({
     initial: ['provisioning'],
@@ -164,9 +169,7 @@ export class ManagedDatabase extends Resource {
   async destroy(ctx: Context): Promise<void> {
     await requireUnprotected(ctx, this);
     await requireDetached(ctx, this.id);
-    await this.remove(ctx);
-    await removeDatabaseDependents(ctx, this.id);
-    await releaseObservers(ctx, this.id);
+    await removeToBin(ctx, this, { along: await removeAlongWith(ctx, this) });
   }
 
   /** @throws invalid_state, resource_busy */

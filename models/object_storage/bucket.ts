@@ -3,7 +3,6 @@ import { problem, validationFailed } from '../../core/errors';
 import type { ObjectOwnership, PublicAccessBlock } from '../../core/protocols/buckets/bucket_access';
 import type { PolicyStatement } from '../../core/protocols/buckets/bucket_policy';
 import type { DefaultRetention } from '../../core/protocols/objects';
-import { changeRows, NEW_VERSION } from '../../db/loop_rows';
 import { named } from '../../db/statement';
 import type { Values } from '../../db/table';
 import type {
@@ -15,8 +14,11 @@ import type {
   CreateBucketInput,
   UpdateBucketInput,
 } from '../../schema/types';
+import type { Bin } from '../base/bin';
 import { requireUnprotected } from '../base/deletion_protection';
+import { removeToBin } from '../base/purge';
 import { Resource } from '../base/resource';
+import { bucketBin, removeGrants } from './bucket/bin';
 import { publicUrlOf, requireObjectStorage, requireWebsites } from './bucket/endpoint';
 import { askEngine } from './bucket/engine';
 import { lockChanges } from './bucket/lock';
@@ -36,6 +38,7 @@ export class Bucket extends Resource {
   static override readonly projectChild = 'buckets';
   static override readonly filters = { name: 'name = ?', region: 'region = ?', access: 'access = ?' };
   static override readonly sorts = ['name', 'size_bytes'];
+  static override readonly bin: Bin<Bucket> = bucketBin;
   static override readonly quotas = [
     { resource: 'buckets' as const },
     { resource: 'bucket_storage_bytes' as const, sum: 'size_bytes' },
@@ -146,8 +149,7 @@ export class Bucket extends Resource {
     if (objects.length) throw problem('bucket_not_empty');
     await requireNoZoneBefore(ctx, 'bucket', this);
     await ctx.sql.query(ABORT, [this.id]);
-    await removeGrants(ctx, this);
-    await this.remove(ctx);
+    await removeToBin(ctx, this, { memo: { keys: await removeGrants(ctx, this) } });
   }
 }
 
@@ -171,16 +173,4 @@ function requireUnblocked({ public_access_block: block }: Bucket): void {
   const detail =
     'is private while the bucket blocks public access. Remove the block over S3 first, with DeletePublicAccessBlock';
   throw validationFailed([{ field: 'access', code: 'depends_on', detail }]);
-}
-
-/** Access keys stay, without the grants on a deleted bucket. */
-async function removeGrants(ctx: Context, { id, project_id }: { id: string; project_id: string }): Promise<void> {
-  await changeRows(ctx.sql, {
-    table: 'bucket_access_keys',
-    where: 'bucket_ids @> array[$1]::text[] and project_id = $2 and deleted_at is null',
-    values: [id, project_id],
-    set: `${NEW_VERSION}, bucket_ids = array_remove(bucket_ids, $1),
-      grants = (select coalesce(jsonb_agg(g), '[]') from jsonb_array_elements(grants) g
-        where g->>'bucket_id' is distinct from $1)`,
-  });
 }

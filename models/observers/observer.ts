@@ -12,7 +12,9 @@ import type {
   ObserverType,
   UpdateObserverInput,
 } from '../../schema/types';
+import type { Bin } from '../base/bin';
 import { kindNamed } from '../base/kinds';
+import { removeToBin } from '../base/purge';
 import { Resource } from '../base/resource';
 import type { CheckResult as CheckResultRow } from './check_result';
 import { Notifier } from './notifier';
@@ -24,6 +26,7 @@ import { resolveIncident } from './observer/incident_moves';
 import { checkElsewhere } from './observer/check_elsewhere';
 import { localRegion, regionsOf, requireRegions } from './observer/regions';
 import { applyFindings } from './observer/results';
+import { observerBin, stopObserver } from './observer/bin';
 import { scheduleChecks, unscheduleChecks } from './observer/check_rows';
 import { sealedColumns } from '../base/sealed_columns';
 import { requestedChanges } from '../base/requested_changes';
@@ -45,6 +48,7 @@ export class Observer extends Resource {
   };
   static override readonly sorts = ['name'];
   static override readonly quotas = [{ resource: 'observers' }];
+  static override readonly bin: Bin<Observer> = observerBin;
   static override readonly states = defineStates<ObserverStatus>({
     initial: ['pending', 'paused'],
     moves: {
@@ -133,14 +137,10 @@ export class Observer extends Resource {
     return this;
   }
 
-  /**
-   * Deletes the observer with its results and incidents. An open incident is resolved first, so that its notifiers get
-   * a message about the end.
-   */
+  /** Its results and incidents stay with it in the bin. */
   async destroy(ctx: Context): Promise<void> {
-    if (this.open_incident_id) await resolveIncident(ctx.sql, this, new Date(), 'The observer was deleted.');
-    await ctx.sql.query(FORGET, [this.id]);
-    await this.remove(ctx);
+    await stopObserver(ctx, this, 'The observer was deleted.');
+    await removeToBin(ctx, this);
   }
 
   /**
@@ -196,7 +196,6 @@ export class Observer extends Resource {
 const REMIND = named(
   `update incidents set remind_at = now() + $2::int * interval '1 minute' where observer_id = $1 and status = 'open'`,
 );
-const FORGET = named('delete from check_results where observer_id = $1');
 
 interface Sealed {
   id: string;

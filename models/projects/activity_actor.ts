@@ -7,9 +7,9 @@ import type { Activity } from './activity';
 type Actor = Activity['actor'];
 
 const ACTORS = `select resource_id, actor from activity
-  where project_id = $1 and resource_id = any($2) and action = $3 and outcome = 'succeeded'`;
+  where project_id = $1 and resource_id = any($2) and action = $3 and outcome = 'succeeded' order by id`;
 
-/** The actor of an action on a row; null where the activity has no entry of it. One query for all rows of a page. */
+/** The actor of the last such action on a row, null where the activity has none. One query for all rows of a page. */
 export function creatorOf(
   ctx: Context,
   { id, project_id }: { id: string; project_id: string },

@@ -15,6 +15,7 @@ export class Project extends Resource {
   static readonly table = 'projects';
   static readonly kind = 'project';
   static readonly idPrefix = 'prj';
+  static override readonly keepsRow = true;
   static override readonly parentLimit = {
     column: 'account_id',
     max: limits.projectsPerAccount,

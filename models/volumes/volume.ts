@@ -5,10 +5,12 @@ import { defineStates } from '../../core/states';
 import type { CreateVolumeInput, UpdateVolumeInput, VolumeEnforcement, VolumeStatus } from '../../schema/types';
 import { Application } from '../applications/application';
 import { wakeWorkloads } from '../applications/workload';
+import type { Bin } from '../base/bin';
 import { requireUnprotected } from '../base/deletion_protection';
 import { Resource } from '../base/resource';
 import type { Values } from '../../db/table';
 import type { Billing } from '../base/metering';
+import { removeToBin } from '../base/purge';
 import { requireRoom } from '../base/quota';
 import { isOnlyField, requestedChanges } from '../base/requested_changes';
 import { requireRegion } from '../reference/region';
@@ -19,7 +21,8 @@ export class Volume extends Resource {
   static readonly kind = 'volume';
   static readonly idPrefix = 'vol';
   static override readonly reserves =
-    'select null::text as database_package, 0 as nodes, size_gb as storage_gb from volumes where deleted_at is null';
+    // In the bin they are still on the disk.
+    'select null::text as database_package, 0 as nodes, size_gb as storage_gb from volumes';
   static override readonly projectChild = 'volumes';
   static override readonly filters = {
     name: 'name = ?',
@@ -30,6 +33,7 @@ export class Volume extends Resource {
   static override readonly sorts = ['name', 'size_gb'];
   static override readonly quotas = [{ resource: 'volumes' }, { resource: 'volume_storage_gb', sum: 'size_gb' }];
   static readonly billing: Billing = { price: 'volume_gb', quantity: 'size_gb' };
+  static override readonly bin: Bin<Volume> = { nameFormat: 'slug', isCharged: true };
   static override readonly states = defineStates<VolumeStatus>({
     initial: ['provisioning'],
     transitional: ['provisioning', 'resizing'],
@@ -98,7 +102,7 @@ export class Volume extends Resource {
         dependents: [{ type: 'application', id: this.application_id }],
       });
     }
-    await this.remove(ctx);
+    await removeToBin(ctx, this);
   }
 
   /** The status of a volume that is ready. */

@@ -425,6 +425,7 @@ create table buckets (
   default_retention jsonb,
   public_access_block jsonb,
   object_ownership text,
+  parked_at timestamp(3) with time zone,
   deletion_protection boolean not null default false,
   constraint buckets_lock_versions CHECK ((versioning OR (NOT object_lock))),
   constraint buckets_object_ownership CHECK ((object_ownership = ANY (ARRAY['BucketOwnerEnforced'::text, 'BucketOwnerPreferred'::text, 'ObjectWriter'::text]))),
@@ -432,7 +433,7 @@ create table buckets (
   constraint buckets_project_id_foreign FOREIGN KEY (project_id) REFERENCES projects(id),
   constraint buckets_retention_of_locks CHECK ((object_lock OR (default_retention IS NULL)))
 );
-CREATE UNIQUE INDEX buckets__name_taken__name ON public.buckets USING btree (name);
+CREATE UNIQUE INDEX buckets__name_taken__name ON public.buckets USING btree (name) WHERE (parked_at IS NULL);
 CREATE INDEX buckets_by_access ON public.buckets USING btree (project_id, access, id) WHERE (deleted_at IS NULL);
 CREATE INDEX buckets_by_id ON public.buckets USING btree (project_id, id) WHERE (deleted_at IS NULL);
 CREATE INDEX buckets_by_name ON public.buckets USING btree (project_id, name, id) WHERE (deleted_at IS NULL);
@@ -675,6 +676,7 @@ create table database_attachments (
   endpoint_id text collate "C" not null,
   user_id text collate "C" not null,
   env_prefix text collate "C" not null,
+  deleted_at timestamp(3) with time zone,
   constraint database_attachments_application FOREIGN KEY (application_id) REFERENCES applications(id),
   constraint database_attachments_database FOREIGN KEY (database_id) REFERENCES databases(id) ON DELETE CASCADE,
   constraint database_attachments_endpoint FOREIGN KEY (endpoint_id) REFERENCES database_endpoints(id),
@@ -930,6 +932,27 @@ CREATE INDEX databases_due ON public.databases USING btree (next_at) WHERE (next
 CREATE INDEX databases_of_project ON public.databases USING btree (project_id);
 CREATE UNIQUE INDEX databases_server ON public.databases USING btree (server_id);
 CREATE UNIQUE INDEX databases_tenant ON public.databases USING btree (tenant);
+
+create table deleted_resources (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  resource_type text not null,
+  resource_id text collate "C" not null,
+  name text collate "C",
+  kept_until timestamp(3) with time zone not null,
+  along text[] collate "C" not null default '{}'::text[],
+  memo jsonb not null default '{}'::jsonb,
+  constraint deleted_resources_pkey PRIMARY KEY (id),
+  constraint deleted_resources_project_id_foreign FOREIGN KEY (project_id) REFERENCES projects(id)
+);
+CREATE INDEX deleted_resources_along ON public.deleted_resources USING gin (along);
+CREATE INDEX deleted_resources_by_id ON public.deleted_resources USING btree (project_id, id);
+CREATE INDEX deleted_resources_by_type ON public.deleted_resources USING btree (project_id, resource_type, id);
+CREATE INDEX deleted_resources_due ON public.deleted_resources USING btree (kept_until);
+CREATE UNIQUE INDEX deleted_resources_resource ON public.deleted_resources USING btree (resource_id);
 
 create table deployments (
   id text collate "C" not null,
@@ -1714,6 +1737,7 @@ create table observers (
   observed_generation bigint not null default '0'::bigint,
   warned_certificate timestamp(3) with time zone,
   certificate_warned_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
   constraint observers_of_one_type CHECK (((uptime IS NULL) <> (metric IS NULL))),
   constraint observers_pkey PRIMARY KEY (id),
   constraint observers_project_id_foreign FOREIGN KEY (project_id) REFERENCES projects(id)

@@ -105,6 +105,8 @@ export async function startService(
     REGISTRY_PORT: options.worker ? '0' : '5000',
     S3_PORT: options.worker ? '0' : '9000',
     LOG_LEVEL: 'error',
+    // A deletion frees the host at once; test/bin/ keeps what was deleted.
+    RETENTION_OF_DELETED_DAYS: '0',
     VOLUME_DRIVER: 'directory',
     // Each service has a data directory of its own, and would download another one.
     PREFERRED_NODE: 'host',

@@ -36,6 +36,18 @@ export function childMakers(create: Make): Record<string, Make> {
       await world.service.sql('update api_keys set paused_at = now() where id = $1', [body.token.id]);
       return body.token.id as string;
     },
+    /** As a deletion makes it where deleted resources are kept. */
+    async bin_entry(world) {
+      const [id, volume] = [mintId('del'), await world.fresh('volume')];
+      await world.service.sql(
+        `with gone as (update volumes set deleted_at = now() where id = $2 returning *)
+        insert into deleted_resources
+          (id, created_at, updated_at, project_id, resource_type, resource_id, name, kept_until)
+        select $1, now(), now(), project_id, 'volume', id, name, now() + interval '7 days' from gone`,
+        [id, volume],
+      );
+      return id;
+    },
     /** Made by the checks of an observer. */
     async check_result(world) {
       const answer = await world.call('POST', `/v2/observers/${await world.id('observer')}/check`);

@@ -14,6 +14,8 @@ export interface Api {
   call<T = Resource>(method: string, place: string, body?: object): Promise<T>;
   /** Polls until `enough` is true. @throws Error when that takes too long */
   until<T = Resource>(place: string, enough: (found: T) => boolean, withinMs?: number): Promise<T>;
+  /** Deletes a resource, and removes it from the bin. */
+  remove(place: string): Promise<void>;
   /** Hands over each event of a live tail. Returns how to end it. */
   tail<T>(place: string, each: (event: T) => void): () => Promise<void>;
 }
@@ -41,6 +43,12 @@ export function apiClient(base: string, key: string, project: string): Api {
         if (enough(found as never)) return found as never;
         if (Date.now() > end) throw new Error(`waited ${withinMs} ms in vain for ${place}: ${JSON.stringify(found)}`);
       }
+    },
+    async remove(place) {
+      await api.call('DELETE', place);
+      const bin = `/v2/projects/${project}/bin?resource_id=${place.slice(place.lastIndexOf('/') + 1)}`;
+      for (const { id } of (await api.call<{ data: { id: string }[] }>('GET', bin)).data)
+        await api.call('DELETE', `/v2/bin/${id}`);
     },
     tail(place, each) {
       const stop = new AbortController();

@@ -53,7 +53,7 @@ async function clearUp(play: Play): Promise<void> {
   const { stage, application } = play;
   if (!application) return;
   await stage.api
-    .call('DELETE', `/v2/applications/${application.id}`)
+    .remove(`/v2/applications/${application.id}`)
     .then(() => untilNothingIsLeft(play))
     .catch(() => {});
   const { processes } = await tracesOf(stage.directory, application.id, []);

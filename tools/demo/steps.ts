@@ -204,9 +204,9 @@ async function observe(play: Play): Promise<void> {
 
 async function remove(play: Play): Promise<void> {
   const { stage, show } = play;
-  show.step('It is deleted');
+  show.step('It is deleted, and purged from the bin');
   const { id, host, url } = applicationOf(play);
-  await stage.api.call('DELETE', `/v2/applications/${id}`);
+  await stage.api.remove(`/v2/applications/${id}`);
   const left = await untilNothingIsLeft(play);
   show.expect(
     left.processes.length + left.ports.length + left.directories.length === 0,

@@ -5,6 +5,7 @@ import { open, ps, restart, scale, status } from './commands/application';
 import { apps, cancel, deployments, remove } from './commands/applications';
 import { approve } from './commands/approve';
 import { attach, attachments, detach } from './commands/attach';
+import { bin } from './commands/bin';
 import { completion } from './commands/completion';
 import { db } from './commands/databases';
 import { deploy, rollback } from './commands/deploy';
@@ -30,7 +31,7 @@ const ROUTES = {
   ...{ login, logout, whoami, link, init, doctor, apps, projects, members, delete: remove },
   ...{ up, deploy, deployments, cancel, rollback, previews },
   ...{ status, open, logs, metrics, ps, scale, restart, run, ssh, schedules, env, domains },
-  ...{ db, volumes, attach, detach, attachments, buckets, keys, protect, undo, approve, completion },
+  ...{ db, volumes, attach, detach, attachments, buckets, keys, protect, bin, undo, approve, completion },
 };
 
 /** Groups of commands that list where nothing more is said: `svc db` is `svc db ls`. */
@@ -45,6 +46,7 @@ export const LISTED = new Set([
   'buckets',
   'keys',
   'approve',
+  'bin',
 ]);
 
 const CLOSE = { threshold: 3, weights: { insertion: 1, deletion: 2, substitution: 2, transposition: 0 } };

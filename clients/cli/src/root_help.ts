@@ -45,6 +45,7 @@ const GROUPS: Record<string, Record<string, string>> = {
     buckets: 'Buckets of object storage',
     keys: 'Access keys of buckets',
     protect: 'Protect something with data from deletion',
+    bin: 'What was deleted, and can be restored',
   },
   More: {
     approve: 'Calls that wait for a second person, and keys that are paused',

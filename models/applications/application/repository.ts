@@ -62,6 +62,35 @@ export async function requireRepository(ctx: Context, source: Source): Promise<v
   sessionOf(ctx).due('git_repositories');
 }
 
+/** How a repository of an integration is known. */
+export interface FollowedRepository {
+  git_integration_id: string;
+  repository_id: string;
+  full_name: string;
+  clone_url: string;
+  default_branch: string;
+}
+
+const INTEGRATION = named('select 1 from git_integrations where id = $1 and project_id = $2 for share');
+
+/** Follows a repository again that an application of the bin was built from. @returns notes */
+export async function followRepository(
+  ctx: Context,
+  { project_id }: { project_id: string },
+  repository: FollowedRepository | null,
+): Promise<string[]> {
+  if (!repository) return [];
+  const { git_integration_id: integration, repository_id, full_name, clone_url, default_branch } = repository;
+  if (!(await ctx.sql.query(INTEGRATION, [integration, project_id])).length)
+    return [`The Git integration of the repository \`${full_name}\` is gone. Choose another source to deploy again.`];
+  const id = mintId('grp');
+  const { sealed_hook, hook_hash } = newHook(ctx.secrets, id);
+  const values = [id, project_id, integration, repository_id, full_name, clone_url, default_branch];
+  await ctx.sql.query(ENSURE, [...values, sealed_hook, hook_hash]);
+  ctx.sql.due('git_repositories');
+  return [];
+}
+
 const LOCK_SHARED = named('select 1 from shared_repositories where id = $1 for share');
 
 async function requireShared(ctx: Context, id: string): Promise<void> {

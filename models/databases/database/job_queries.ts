@@ -67,7 +67,7 @@ export interface DirectEndpoint {
 
 const ENDPOINTS =
   named(`select id, version, case access when 'public' then allowed_sources else '[]' end as allowed_sources,
-      exists (select 1 from database_attachments a where a.endpoint_id = e.id) as attached
+      exists (select 1 from database_attachments a where a.endpoint_id = e.id and a.deleted_at is null) as attached
     from database_endpoints e
   where database_id = $1 and port = $2 and deleted_at is null order by id`);
 const ACTIVE = named(`update database_endpoints e set status = 'active', status_reason = null,

@@ -38,7 +38,7 @@ interface CheckRow extends Streak {
 const OBSERVERS = named(`select id, project_id, name, type, status, uptime, metric, interval_seconds, failure_threshold,
     recovery_threshold,
   notifier_ids, reminder_minutes, open_incident_id, last_result, data_at, warned_certificate, certificate_warned_at
-  from observers where id = any($1) and enabled order by id for no key update`);
+  from observers where id = any($1) and enabled and deleted_at is null order by id for no key update`);
 const CHECKS = named(
   `select c.observer_id, c.region, c.fence, c.counted_fence, c.failures, c.passes, c.result_at,
     r.lost_at is not null as is_lost

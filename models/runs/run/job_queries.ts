@@ -49,6 +49,13 @@ export async function artifactOfDeployment(sql: Sql, deploymentId: string): Prom
   return row?.id ?? null;
 }
 
+const UNFINISHED = named(`select id from runs where application_id = $1 and deleted_at is null
+  and status in ('queued', 'starting', 'running') order by id`);
+
+export function unfinishedRuns(sql: Sql, applicationId: string): Promise<{ id: string }[]> {
+  return sql.query(UNFINISHED, [applicationId]);
+}
+
 const OLD = `id in (select id from runs where finished_at < now() - interval '${limits.runsKeptDays} days'
   and deleted_at is null order by finished_at limit 1000)`;
 

@@ -201,7 +201,7 @@ describePostgresqlWithTools(() => {
     await connect(address, async (client) => void (await client.query(write)));
   }, 120_000);
 
-  test('the last backup of a deleted database is kept for its days of grace, and nothing else', async () => {
+  test('the backups of a deleted database are kept until they expire, and nothing else', async () => {
     const { id } = await hall.create({ name: 'gone', engine: 'postgresql' });
     await hall.call('POST', `/v2/databases/${id}/backups`, { body: {} });
     await waitFor('the backup', async () =>

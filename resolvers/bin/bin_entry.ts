@@ -1,0 +1,22 @@
+import { BinEntry } from '../../models/bin/bin_entry';
+import { creatorOf } from '../../models/projects/activity_actor';
+import type { Resolvers } from '../types';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listDeletedResources: (_, args, ctx) => BinEntry.list(ctx, args),
+  },
+  Mutation: {
+    restoreDeletedResource: async (_, { id, input }, ctx) =>
+      (await BinEntry.forUpdate(ctx, id)).restore(ctx, input ?? {}),
+    purgeDeletedResource: async (_, { id }, ctx) => {
+      await (await BinEntry.forUpdate(ctx, id)).purge(ctx);
+      return true;
+    },
+  },
+  BinEntry: {
+    deleted_at: ({ created_at }) => created_at,
+    deleted_by: ({ resource_id: id, resource_type, project_id }, _, ctx) =>
+      creatorOf(ctx, { id, project_id }, `${resource_type}.deleted`),
+  },
+};

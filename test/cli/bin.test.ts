@@ -1,0 +1,37 @@
+/** @tier heavy @quarter 2 @covers clients/cli/src/commands/bin.ts */
+// The bin by the command line. Nothing runs: what is deleted is a row.
+import { buildCli, openHome, type Home } from '../support/cli/svc';
+import { startService, type TestService } from '../support/service';
+
+let service: TestService;
+let home: Home;
+beforeAll(async () => {
+  buildCli();
+  service = await startService({ settings: { RETENTION_OF_DELETED_DAYS: '7' } });
+  home = openHome(service);
+});
+afterAll(async () => {
+  home?.remove();
+  await service?.close();
+});
+
+test('a deleted volume is listed, restored under another name, and purged', async () => {
+  const create = (): Promise<string> => home.output(['volumes', 'create', 'uploads', '--field', 'id']);
+  const first = (await create()).trim();
+  await home.output(['volumes', 'rm', 'uploads', '--yes']);
+  expect(await home.output(['bin'])).toMatch(/^uploads\tvolume\t/);
+  await create();
+  expect(await home.svc(['bin', 'restore', 'uploads'])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('name'),
+  });
+  const restored = await home.output(['bin', 'restore', first, '--name', 'uploads-before', '--field', 'resource.id']);
+  expect(restored).toBe(`${first}\n`);
+  await home.output(['volumes', 'rm', 'uploads', '--yes']);
+  await home.output(['volumes', 'rm', 'uploads-before', '--yes']);
+  expect(await home.svc(['bin', 'restore', 'nothing'])).toMatchObject({
+    stderr: expect.stringContaining('uploads-before, uploads'),
+  });
+  await home.output(['bin', 'purge', 'uploads', '--yes']);
+  expect(await home.output(['bin', 'ls', '--field', 'resource.name'])).toBe('uploads-before\n');
+});
