@@ -40,7 +40,7 @@ const KINDS = [
     'bucket_access_key',
     'run',
   ],
-  ...['git_integration', 'shared_repository', 'database', 'database_user', 'database_replica'],
+  ...['git_integration', 'shared_repository', 'database', 'database_user', 'database_replica', 'approval'],
 ];
 
 /** Rows that no request to the API makes. */
