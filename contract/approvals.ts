@@ -3,13 +3,14 @@
 // is refused. Repeated after the approval it passes, once. REST and GraphQL come here by contract/admission.ts.
 import type { Context } from '../core/context';
 import type { ApprovalDesk, DestroyingCall } from '../core/destroying_call';
-import { destroysWith } from './destroying';
+import { isDestroying } from './destroying';
 import { rehearse } from './dry_run';
 import type { RootField } from './operations';
 
 /** The call as an approval is bound to it; null where it destroys nothing. */
 export function destroyingCallOf(field: RootField, args: Record<string, unknown>): DestroyingCall | null {
-  if (!destroysWith(field, args)) return null;
+  const { destroys, destroyingInputs, body } = field;
+  if (!destroys && !(body && destroyingInputs.some((one) => isDestroying(one, args[body.argument])))) return null;
   // The project is part of the approval; each face names it in its own way.
   const { project_id: _, ...input } = args;
   return { operation: field.name, summary: field.operations[0]?.summary ?? field.name, input };

@@ -4,7 +4,6 @@ import { getNamedType, isInputObjectType, type GraphQLInputObjectType, type Grap
 import type { Identity } from '../core/context';
 import { problem } from '../core/errors';
 import { directiveOf } from './directives';
-import type { RootField } from './operations';
 import { valueAt, type InputPath } from './running_inputs';
 
 /** An input that destroys where it is given, or where it has this value. */
@@ -24,14 +23,6 @@ export function readDestroyingInputs(schema: GraphQLSchema, type: GraphQLInputOb
   });
 }
 
-/** Whether a call destroys: by its operation, or by one of its inputs. */
-export function destroysWith(
-  { destroys, destroyingInputs, body }: Pick<RootField, 'destroys' | 'destroyingInputs' | 'body'>,
-  args: Record<string, unknown>,
-): boolean {
-  return destroys || (body !== null && destroyingInputs.some((one) => isGiven(one, args[body.argument])));
-}
-
 /** @throws destroy_not_allowed */
 export function requireDestroying(identity: Identity): void {
   if (!identity.may_destroy) throw problem('destroy_not_allowed');
@@ -40,14 +31,15 @@ export function requireDestroying(identity: Identity): void {
 /** @throws destroy_not_allowed if the input destroys, and the key may not */
 export function requireDestroyingInputs(identity: Identity, inputs: readonly DestroyingInput[], input: unknown): void {
   if (identity.may_destroy) return;
-  const found = inputs.find((one) => isGiven(one, input));
+  const found = inputs.find((one) => isDestroying(one, input));
   if (!found) return;
   const name = found.path.join('.');
   const what = found.value === null ? `\`${name}\`` : `\`${name}\` with the value \`${found.value}\``;
   throw problem('destroy_not_allowed', `${what} removes what cannot be made again, and this key may not do that.`);
 }
 
-function isGiven({ path, value: only }: DestroyingInput, input: unknown): boolean {
+/** Whether an input has what destroys. */
+export function isDestroying({ path, value: only }: DestroyingInput, input: unknown): boolean {
   const value = valueAt(path, input);
   if (only !== null) return value === only;
   return value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);

@@ -27,7 +27,10 @@ function signature(secret: string, id: string, timestamp: string, body: string):
 }
 
 function payloadOf({ event, at, project, notifier, data, link }: Outgoing): object {
-  if (event === 'activity') return { type: (data as ActivityMessage).action, timestamp: at, data };
+  if (event === 'activity') {
+    const entry = link === null ? data : { ...data, link };
+    return { type: (data as ActivityMessage).action, timestamp: at, data: entry };
+  }
   if (event === 'notifier.test') return { type: event, timestamp: at, data: { project, notifier } };
   return { type: event, timestamp: at, data: { project, ...data, link } };
 }

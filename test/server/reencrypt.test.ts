@@ -30,8 +30,17 @@ const places = columns.flatMap((one) => one.tables.map((table) => [`${table}.${o
 
 /** Kinds that have a sealed column. */
 const KINDS = [
-  ...['environment_variable', 'notifier', 'observer', 'dns_zone', 'email_domain', 'bucket_access_key', 'run'],
-  ...['git_integration', 'shared_repository', 'database', 'database_user', 'database_replica'],
+  ...[
+    'approval',
+    'environment_variable',
+    'notifier',
+    'observer',
+    'dns_zone',
+    'email_domain',
+    'bucket_access_key',
+    'run',
+  ],
+  ...['git_integration', 'shared_repository', 'database', 'database_user', 'database_replica', 'approval'],
 ];
 
 /** Rows that no request to the API makes. */

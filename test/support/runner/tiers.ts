@@ -34,6 +34,7 @@ export const USER_ROOMS = [
     'tools/scripts/setup.mjs',
     'server/operator/main.ts',
     'server/operator/doctor.ts',
+    'server/backup/',
     'core/directory.ts',
   ],
 ];
