@@ -70,7 +70,7 @@ describe('a call of a key', () => {
     expect((await remove(volume)).status).toBe(404);
   });
 
-  test('is bound to the key, the operation, the resource, If-Match and the body, over both faces', async () => {
+  test('is bound to key, operation, resource, If-Match and body, over both faces', async () => {
     const [volume, other] = [await newVolume(), await newVolume()];
     const approval = await ask(volume);
     await second.data(APPROVE, { id: approval });

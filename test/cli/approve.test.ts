@@ -20,7 +20,7 @@ afterAll(async () => {
 const setMode = (mode: string): Promise<unknown> =>
   service.sql('update projects set approval_required_for = $2 where id = $1', [service.project, mode]);
 
-test('a command that needs an approval says where, and what waits is listed, shown and refused', async () => {
+test('a command that needs an approval says where; what waits is listed, shown and refused', async () => {
   await home.output(['volumes', 'create', 'uploads']);
   await setMode('keys');
   const { code, stderr } = await home.svc(['volumes', 'rm', 'uploads', '--yes']);

@@ -1,4 +1,4 @@
-// A setup that has begun, kept by the browser: the service restarts under the page, which may be loaded again meanwhile.
+// A setup that has begun, kept by the browser: the service restarts under the page, which may be loaded again.
 import { signal } from '@preact/signals';
 
 export interface StoredSetup {
