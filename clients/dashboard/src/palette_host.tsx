@@ -1,5 +1,5 @@
-// The palette, loaded when it is first opened, or when the page has nothing else to do. Until it is there, a plain field
-// stands in its place: what is typed right after Ctrl-K would reach the page.
+// The palette, loaded when it is first opened, or when the page has nothing else to do. Until it is there, a plain
+// field stands in its place: what is typed right after Ctrl-K would reach the page.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { paletteMode } from './keyboard';
 import type * as PaletteModule from './palette/palette';

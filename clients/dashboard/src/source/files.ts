@@ -1,4 +1,5 @@
-// Which files of a dropped folder are sent: as `svc up` sends those of one without Git, and no secrets of this computer.
+// Which files of a dropped folder are sent: as `svc up` sends those of one without Git, and no secrets of this
+// computer.
 import ignore, { type Ignore } from 'ignore';
 import { DockerPatternError, parseDockerRules } from '../../../../core/protocols/docker_rules';
 import {
