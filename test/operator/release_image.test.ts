@@ -3,7 +3,7 @@
 // elsewhere.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -99,10 +99,21 @@ it('is built of the release, starts as a user without rights, is well, and ends 
   await database.drop();
 });
 
-/** `tini` below the processes of buildah. */
+/** `tini` below the processes of buildah, whose threads start others. */
 function firstProcess(pid: number): number {
+  const found = findTini(pid);
+  if (found === null) throw new Error('tini does not run');
+  return found;
+}
+
+function findTini(pid: number): number | null {
   if (readFileSync(`/proc/${pid}/comm`, 'utf8') === 'tini\n') return pid;
-  const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
-  if (!child) throw new Error('tini does not run');
-  return firstProcess(Number(child));
+  const children = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+  );
+  for (const child of children) {
+    const found = findTini(child);
+    if (found !== null) return found;
+  }
+  return null;
 }
