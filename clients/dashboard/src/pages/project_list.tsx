@@ -4,11 +4,13 @@ import { useState } from 'preact/hooks';
 import type { Query } from '../api/graphql';
 import { useMoving } from '../api/use_moving';
 import { useQuery, type Action } from '../api/use_query';
+import { RESTORED_BY_BIN } from '../parts/danger_zone';
 import { Confirm } from '../parts/dialog';
 import { Form, Problem, Submit } from '../parts/form';
 import { Empty, Page, Section, Waiting } from '../parts/page';
 import { Paging } from '../parts/paging';
 import { RowsTable, type Columns } from '../parts/table';
+import { undoOfDelete } from '../parts/undo';
 import { mayActAs } from '../session';
 
 interface ProjectListProps<Data, Item> {
@@ -70,7 +72,9 @@ export function ProjectList<Data, Item extends Named>({ id, title, command, ...p
           columns={{
             Name: (item) => <a href={props.hrefOf(item)}>{item.name}</a>,
             ...props.columns(reload),
-            ...(mayChange && { '': (item) => <Delete item={item} deletion={props.deletion} reload={reload} /> }),
+            ...(mayChange && {
+              '': (item) => <Delete projectId={id} item={item} deletion={props.deletion} reload={reload} />,
+            }),
           }}
         />
       )}
@@ -81,13 +85,14 @@ export function ProjectList<Data, Item extends Named>({ id, title, command, ...p
 }
 
 interface DeleteProps<Item> {
+  projectId: string;
   item: Item;
   deletion: Deletion<Item>;
   reload(): Promise<void>;
 }
 
 /** Asks for the name, as the page of the item does. */
-function Delete<Item extends Named>({ item, deletion, reload }: DeleteProps<Item>) {
+function Delete<Item extends Named>({ projectId, item, deletion, reload }: DeleteProps<Item>) {
   const [asks, setAsks] = useState(false);
   const { kind, consequence, mayDelete = () => true, remove } = deletion;
   if (!mayDelete(item)) return null;
@@ -107,9 +112,10 @@ function Delete<Item extends Named>({ item, deletion, reload }: DeleteProps<Item
           typed={item.name}
           work={work}
           done={`The ${kind} ${item.name} was deleted.`}
+          findUndo={() => undoOfDelete(projectId, item.id, reload)}
           onClose={() => setAsks(false)}
         >
-          {consequence} This cannot be undone.
+          {consequence} {RESTORED_BY_BIN}
         </Confirm>
       )}
     </>

@@ -13,12 +13,27 @@ interface DangerZoneProps {
   warning?: string;
   isProtected?: boolean;
   remove(): Promise<void>;
+  /** How it is restored from the bin, where it is kept there. */
+  findUndo?(): Promise<(() => Promise<unknown>) | undefined>;
   /** What else is dangerous. */
   children?: ComponentChildren;
 }
 
+/** Of kinds that have a bin: the operator may have switched it off. */
+export const RESTORED_BY_BIN =
+  'It can be restored from the bin of the project, if this platform keeps what is deleted.';
+
 /** The end of a page: its resource is deleted, by whoever types its name. */
-export function DangerZone({ kind, name, consequence, warning, isProtected, remove, children }: DangerZoneProps) {
+export function DangerZone({
+  kind,
+  name,
+  consequence,
+  warning,
+  isProtected,
+  remove,
+  findUndo,
+  children,
+}: DangerZoneProps) {
   const [asks, setAsks] = useState(false);
   return (
     <Section title="Danger zone">
@@ -38,9 +53,10 @@ export function DangerZone({ kind, name, consequence, warning, isProtected, remo
           typed={name}
           work={remove}
           done={`The ${kind} ${name} was deleted.`}
+          findUndo={findUndo}
           onClose={() => setAsks(false)}
         >
-          {warning ?? 'This cannot be undone.'}
+          {warning} {findUndo ? RESTORED_BY_BIN : 'This cannot be undone.'}
         </Confirm>
       )}
     </Section>

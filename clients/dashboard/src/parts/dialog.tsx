@@ -78,17 +78,19 @@ interface ConfirmProps {
   done?: string;
   /** Takes it back, from the notice that says it. */
   undo?(): Promise<unknown>;
+  /** As `undo`, where only what was done tells whether it can be taken back. */
+  findUndo?: (() => Promise<(() => Promise<unknown>) | undefined>) | undefined;
   onClose(): void;
 }
 
-export function Confirm({ title, children, verb, typed, work, done, undo, onClose }: ConfirmProps) {
+export function Confirm({ title, children, verb, typed, work, done, undo, findUndo, onClose }: ConfirmProps) {
   const [text, setText] = useState('');
   const action = useAction(work);
   const isReady = typed === undefined || text === typed;
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     if (!isReady || !(await action.run())) return;
-    if (done) showNotice({ text: done, undo });
+    if (done) showNotice({ text: done, undo: undo ?? (await findUndo?.()) });
     onClose();
   };
   return (

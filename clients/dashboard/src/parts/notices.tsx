@@ -17,7 +17,7 @@ const notices = signal<readonly Shown[]>([]);
 /** Older ones make room. */
 const SHOWN_MAX = 3;
 /** Long enough to read it and to reach the button. */
-const STAYS_MS = 8_000;
+const STAYS_MS = 10_000;
 let count = 0;
 
 export function showNotice(notice: Notice): void {

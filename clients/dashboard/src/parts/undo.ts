@@ -39,3 +39,41 @@ export async function revertChange({ projectId, resourceId, action }: Change): P
   if (!entry) throw new Error('The change is not in the activity.');
   await revertEntry(entry.id);
 }
+
+const IN_BIN = graphql(`
+  query DeletedInBin($id: ID!, $resource_id: ID!) {
+    listDeletedResources(id: $id, resource_id: $resource_id, limit: 1) {
+      data {
+        id
+      }
+    }
+  }
+`);
+const RESTORE = graphql(`
+  mutation UndoDelete($id: ID!) {
+    restoreDeletedResource(id: $id) {
+      resource {
+        id
+      }
+    }
+  }
+`);
+
+/**
+ * What restores a resource that was just deleted; undefined where it is not kept in the bin.
+ * @param then shows it again
+ */
+export async function undoOfDelete(
+  projectId: string,
+  resourceId: string,
+  then: () => unknown,
+): Promise<(() => Promise<unknown>) | undefined> {
+  // The delete is done, whether the bin answers or not.
+  const found = await request(IN_BIN, { id: projectId, resource_id: resourceId }).catch(() => null);
+  const entry = found?.listDeletedResources.data[0];
+  if (!entry) return undefined;
+  return async () => {
+    await request(RESTORE, { id: entry.id });
+    await then();
+  };
+}

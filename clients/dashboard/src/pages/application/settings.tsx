@@ -8,6 +8,7 @@ import { DangerZone } from '../../parts/danger_zone';
 import { Check, Field, Form, Problem, Select, Submit, useFields } from '../../parts/form';
 import { Section, Waiting } from '../../parts/page';
 import { Protection } from '../../parts/protection';
+import { undoOfDelete } from '../../parts/undo';
 import { navigate } from '../../router';
 import { ApplicationFrame, type Shown } from './frame';
 
@@ -271,6 +272,7 @@ function Danger({ shown }: { shown: Shown }) {
         await request(DELETE, { id });
         navigate(`/projects/${project_id}`);
       }}
+      findUndo={() => undoOfDelete(project_id, id, () => navigate(`/applications/${id}`))}
     >
       <Protection
         kind="application"

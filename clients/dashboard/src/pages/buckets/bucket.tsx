@@ -10,6 +10,7 @@ import { Protection } from '../../parts/protection';
 import { Paging } from '../../parts/paging';
 import { Empty, Page, Section, Table, Waiting } from '../../parts/page';
 import { Ago, bytesText } from '../../parts/time';
+import { undoOfDelete } from '../../parts/undo';
 import { address, navigate } from '../../router';
 import { mayActAs } from '../../session';
 import { downloadUrl, removeObject } from './presign';
@@ -227,12 +228,13 @@ function Danger({ bucket, reload }: { bucket: BucketData; reload(): Promise<void
       kind="bucket"
       name={name}
       consequence="A bucket with objects is not deleted."
-      warning="Uploads that have not ended are aborted. This cannot be undone."
+      warning="Uploads that have not ended are aborted."
       isProtected={deletion_protection}
       remove={async () => {
         await request(DELETE, { id });
         navigate(`/projects/${project_id}/buckets`);
       }}
+      findUndo={() => undoOfDelete(project_id, id, () => navigate(`/buckets/${id}`))}
     >
       <Protection
         kind="bucket"

@@ -11,6 +11,7 @@ import { Protection } from '../../parts/protection';
 import { ResourceLink } from '../../parts/resource_name';
 import { Ago } from '../../parts/time';
 import { words } from '../../parts/words';
+import { undoOfDelete } from '../../parts/undo';
 import { navigate } from '../../router';
 import { ApplicationsOfDatabase } from '../attachments/list';
 import { Engine } from '../project';
@@ -122,12 +123,13 @@ function Danger({ shown: { database, reload } }: { shown: ShownDatabase }) {
     <DangerZone
       kind="database"
       name={name}
-      consequence="Its data, users, endpoints, replicas and backups are deleted with it."
+      consequence="Its data, users, endpoints and replicas are deleted with it. Its backups are kept for their own time."
       isProtected={deletion_protection}
       remove={async () => {
         await request(DELETE, { id });
         navigate(`/projects/${project_id}`);
       }}
+      findUndo={() => undoOfDelete(project_id, id, () => navigate(`/databases/${id}`))}
     >
       <Protection
         kind="database"

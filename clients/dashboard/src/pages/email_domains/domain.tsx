@@ -11,6 +11,7 @@ import { Facts, Page, Section, Waiting } from '../../parts/page';
 import { Protection } from '../../parts/protection';
 import { Status } from '../../parts/status';
 import { Ago } from '../../parts/time';
+import { undoOfDelete } from '../../parts/undo';
 import { navigate } from '../../router';
 import { mayActAs } from '../../session';
 
@@ -184,6 +185,7 @@ function Danger({ domain, reload }: { domain: Domain; reload(): Promise<void> })
         await request(DELETE, { id });
         navigate(`/projects/${project_id}/email_domains`);
       }}
+      findUndo={() => undoOfDelete(project_id, id, () => navigate(`/email_domains/${id}`))}
     >
       <Protection
         kind="domain"
