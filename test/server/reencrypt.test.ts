@@ -30,16 +30,7 @@ const places = columns.flatMap((one) => one.tables.map((table) => [`${table}.${o
 
 /** Kinds that have a sealed column. */
 const KINDS = [
-  ...[
-    'approval',
-    'environment_variable',
-    'notifier',
-    'observer',
-    'dns_zone',
-    'email_domain',
-    'bucket_access_key',
-    'run',
-  ],
+  ...['environment_variable', 'notifier', 'observer', 'dns_zone', 'email_domain', 'bucket_access_key', 'run'],
   ...['git_integration', 'shared_repository', 'database', 'database_user', 'database_replica', 'approval'],
 ];
 
