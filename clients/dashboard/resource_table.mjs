@@ -98,7 +98,8 @@ function pagesOf(operations, types) {
   for (const { name, path, isMutation, method } of all) {
     if (!isMutation) continue;
     const key = keyOf(path);
-    ancestor(pages, key).operations.push(name);
+    // Entries of a project are listed below it, and named without it.
+    (ancestor(pages, key) ?? ancestor(pages, `projects/{}/${key}`)).operations.push(name);
     // What is set by its name is new where the list does not have the name yet.
     if (method === 'PUT' && pages[key]?.finds) pages[parentOf(key)].operations.push(name);
   }
