@@ -46,8 +46,8 @@ function operationOf(field, isMutation) {
     summary,
     description: textOf(field),
     rest: path.replace(/\{(?:\w+:)?(\w+)\}/g, '{$1}'),
-    // Of a project page, the project stands in the address already.
-    path: (isOfProject ? ['project', ...parts.slice(2)] : parts)
+    // Of a project page, the project stands in the address already. Entries of its activity are named without it.
+    path: (isOfProject ? ['project', ...parts.slice(2)] : parts[0] === 'activity' ? ['project', ...parts] : parts)
       .map((part) => part.replace(/^\{(?:\w+:)?/, '{'))
       .join('/'),
     args,
@@ -98,8 +98,7 @@ function pagesOf(operations, types) {
   for (const { name, path, isMutation, method } of all) {
     if (!isMutation) continue;
     const key = keyOf(path);
-    // Entries of a project are listed below it, and named without it.
-    (ancestor(pages, key) ?? ancestor(pages, `projects/{}/${key}`)).operations.push(name);
+    ancestor(pages, key).operations.push(name);
     // What is set by its name is new where the list does not have the name yet.
     if (method === 'PUT' && pages[key]?.finds) pages[parentOf(key)].operations.push(name);
   }
