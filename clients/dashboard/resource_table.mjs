@@ -46,8 +46,8 @@ function operationOf(field, isMutation) {
     summary,
     description: textOf(field),
     rest: path.replace(/\{(?:\w+:)?(\w+)\}/g, '{$1}'),
-    // Of a project page, the project stands in the address already.
-    path: (isOfProject ? ['project', ...parts.slice(2)] : parts)
+    // Of a project page, the project stands in the address already. Entries of its activity are named without it.
+    path: (isOfProject ? ['project', ...parts.slice(2)] : parts[0] === 'activity' ? ['project', ...parts] : parts)
       .map((part) => part.replace(/^\{(?:\w+:)?/, '{'))
       .join('/'),
     args,

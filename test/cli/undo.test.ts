@@ -17,7 +17,10 @@ afterAll(async () => {
   await service?.close();
 });
 
-const valueOf = async (key: string): Promise<string> => (await home.output(['env', 'get', key])).trim();
+const valueOf = async (key: string): Promise<string> => {
+  const { body: list } = await service.call('GET', '/v2/applications?name=shop');
+  return (await service.call('GET', `/v2/applications/${list.data[0].id}/env?key=${key}`)).body.data[0].value;
+};
 
 test('the last own change is shown and taken back, and the undo too', async () => {
   await home.output(['env', 'set', 'GREETING=one']);
