@@ -1,7 +1,9 @@
 // Operations that another operation runs in its transaction, with the rights of the same caller: what a revert does.
 import type { GraphQLFieldResolver, GraphQLInputObjectType } from 'graphql';
 import type { Context } from '../core/context';
+import { problem } from '../core/errors';
 import type { RevertObstacle, Undo, UndoCall } from '../core/undo';
+import { destroyingCallOf } from './approvals';
 import { admitNested, type Arguments, type RootOperation } from './admission';
 import type { Revert } from './revert';
 
@@ -37,6 +39,7 @@ export function nestedCalls({ operations, resolvers, reverts }: Parts): NestedCa
     const operation = operationOf(name);
     const inner = nestedContext(ctx);
     const admitted = await admitNested(inner, operation, args);
+    await requireNoApproval(inner, operation, admitted);
     return operation.prepare?.(admitted, inner);
   };
   const runOne = async (ctx: Context, call: UndoCall, probed: unknown): Promise<Undo | RevertObstacle> => {
@@ -64,6 +67,14 @@ export function nestedCalls({ operations, resolvers, reverts }: Parts): NestedCa
       return together(undone);
     },
   };
+}
+
+/** An approval is for a call as its caller makes it. The call counts for the brake of its key. @throws not_revertible */
+async function requireNoApproval(ctx: Context, { field, desk }: RootOperation, args: Arguments): Promise<void> {
+  const call = desk && !ctx.dry_run ? destroyingCallOf(field, args) : null;
+  const verdict = call && (await desk?.judge(ctx, call));
+  if (!verdict || verdict.needs === 'nothing') return;
+  throw problem('not_revertible', `This project requires an approval for ${call.operation}: make that call itself.`);
 }
 
 /** The input type of an operation by its name. */
