@@ -49,6 +49,16 @@ async function ask(id: string, options: CallOptions = {}): Promise<string> {
 }
 
 describe('a call of a key', () => {
+  test('is not made by the way of a revert that destroys', async () => {
+    const application = (await service.call('POST', '/v2/applications', { body: { name: 'reverted' } })).body.id;
+    const target = `/v2/applications/${application}/env/ONE`;
+    expect((await service.call('PUT', target, { body: { value: '1' } })).status).toBe(201);
+    const { body } = await service.call('GET', `/v2/projects/${service.project}/activity?limit=1`);
+    const reverted = await service.call('POST', `/v2/activity/${body.data[0].id}/revert`, { key });
+    expect([reverted.status, reverted.body.code]).toEqual([409, 'not_revertible']);
+    expect(reverted.body.detail).toContain('requires an approval for deleteEnvironmentVariable');
+  });
+
   test('waits, is shown with what it would do, and passes once after a second person has approved it', async () => {
     const volume = await newVolume();
     const approval = await ask(volume);

@@ -86,7 +86,7 @@ test('the tables of moby/patternmatcher give the same files', async () => {
   expect(count).toBeGreaterThan(80);
 });
 
-test('what was left out is counted with the files that say so, and a refused pattern is named', async () => {
+test('what was left out is counted, with the files that say so; a pattern of no meaning is named', async () => {
   const folder = folders.folderOf({
     '.gitignore': 'a\n',
     '.dockerignore': 'b\n',
