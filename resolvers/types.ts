@@ -178,7 +178,7 @@ export type ResolversTypes = {
   Approval: ResolverTypeWrapper<ApprovalModel>;
   ApprovalList: ResolverTypeWrapper<Omit<Schema.ApprovalList, 'data'> & { data: Array<ResolversTypes['Approval']> }>;
   ApprovalStatus: Schema.ApprovalStatus;
-  ApprovalInput: ResolverTypeWrapper<Schema.ApprovalInput>;
+  ApprovalArgument: ResolverTypeWrapper<Schema.ApprovalArgument>;
   ApprovalEffect: ResolverTypeWrapper<Schema.ApprovalEffect>;
   ApproveCallInput: Schema.ApproveCallInput;
   AutoDeploy: ResolverTypeWrapper<Schema.AutoDeploy>;
@@ -643,7 +643,7 @@ export type ResolversParentTypes = {
   ApplicationPreviewSettingsInput: Schema.ApplicationPreviewSettingsInput;
   Approval: ApprovalModel;
   ApprovalList: Omit<Schema.ApprovalList, 'data'> & { data: Array<ResolversParentTypes['Approval']> };
-  ApprovalInput: Schema.ApprovalInput;
+  ApprovalArgument: Schema.ApprovalArgument;
   ApprovalEffect: Schema.ApprovalEffect;
   ApproveCallInput: Schema.ApproveCallInput;
   AutoDeploy: Schema.AutoDeploy;
@@ -1473,7 +1473,7 @@ export type ApprovalResolvers<ContextType = Context, ParentType extends Resolver
   status?: Resolver<ResolversTypes['ApprovalStatus'], ParentType, ContextType>;
   operation?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   summary?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  input?: Resolver<Array<ResolversTypes['ApprovalInput']>, ParentType, ContextType>;
+  input?: Resolver<Array<ResolversTypes['ApprovalArgument']>, ParentType, ContextType>;
   if_match?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   resource?: Resolver<Schema.Maybe<ResolversTypes['ActivityResource']>, ParentType, ContextType>;
   affects?: Resolver<Array<ResolversTypes['ApprovalEffect']>, ParentType, ContextType>;
@@ -1493,7 +1493,7 @@ export type ApprovalListResolvers<ContextType = Context, ParentType extends Reso
   next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
-export type ApprovalInputResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApprovalInput'] = ResolversParentTypes['ApprovalInput']> = {
+export type ApprovalArgumentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApprovalArgument'] = ResolversParentTypes['ApprovalArgument']> = {
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   value?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
 };
@@ -3284,7 +3284,7 @@ export type Resolvers<ContextType = Context> = {
   ApplicationPreviewSettings?: ApplicationPreviewSettingsResolvers<ContextType>;
   Approval?: ApprovalResolvers<ContextType>;
   ApprovalList?: ApprovalListResolvers<ContextType>;
-  ApprovalInput?: ApprovalInputResolvers<ContextType>;
+  ApprovalArgument?: ApprovalArgumentResolvers<ContextType>;
   ApprovalEffect?: ApprovalEffectResolvers<ContextType>;
   AutoDeploy?: AutoDeployResolvers<ContextType>;
   BillingSummary?: BillingSummaryResolvers<ContextType>;

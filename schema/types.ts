@@ -4449,7 +4449,7 @@ export type Approval = {
   /** What the operation does. */
   summary: Scalars['String']['output'];
   /** What it is called with. Values that look like secrets are masked. */
-  input: Array<ApprovalInput>;
+  input: Array<ApprovalArgument>;
   /** `If-Match` of the call, or `null` if it had none. */
   if_match?: Maybe<Scalars['String']['output']>;
   /** The resource that the call concerns, or `null` if there is no single one. */
@@ -4493,7 +4493,7 @@ export type ApprovalStatus =
   | 'expired';
 
 /** An argument of a call. */
-export type ApprovalInput = {
+export type ApprovalArgument = {
   /** Path of the argument. */
   name: Scalars['String']['output'];
   /** Its value as JSON, at most 500 characters of it. */

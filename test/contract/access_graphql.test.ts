@@ -19,7 +19,7 @@ let world: World;
 beforeAll(async () => {
   dns = await startDnsServer();
   service = await startService({
-    settings: { ...SAMPLE_SETTINGS, QUOTAS: '{"applications": 200}', DNS_RESOLVERS: dns.address },
+    settings: { ...SAMPLE_SETTINGS, QUOTAS: '{"applications": 200, "databases": 100}', DNS_RESOLVERS: dns.address },
   });
   const other = await service.newProject();
   const stranger = await service.newProject({ stranger: true });

@@ -17,7 +17,7 @@ const SECRET = /password$|secret|token$|credential|connection_string|private_|(?
 /** Fields that are named alike, and why they are no secrets. */
 const NO_SECRETS: Record<string, string> = {
   'Activity.key_id': 'an id',
-  'ApprovalInput.value': 'masked where it looks like one',
+  'ApprovalArgument.value': 'masked where it looks like one',
   'BucketObject.key': 'the name of an object',
   'BucketPolicyCondition.key': 'what a condition is about',
   'CheckResult.value': 'what was measured',
