@@ -13,7 +13,7 @@ export const resolvers: Resolvers = {
     createEmailRelayZone: (_, { input }, ctx) => EmailRelayZone.create(ctx, input),
     updateEmailRelayZone: async (_, { id, input }, ctx) => (await EmailRelayZone.forUpdate(ctx, id)).change(ctx, input),
     deleteEmailRelayZone: async (_, { id }, ctx) => {
-      await (await EmailRelayZone.forUpdate(ctx, id)).remove(ctx);
+      await (await EmailRelayZone.forUpdate(ctx, id)).destroy(ctx);
       return true;
     },
     rotateEmailRelayCredentials: async (_, { id }, ctx) => (await EmailRelayZone.forUpdate(ctx, id)).rotate(ctx),
