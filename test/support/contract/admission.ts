@@ -57,7 +57,10 @@ function refusedProject(project: string | null, { kind, projects, member = [] }:
   return member.includes(project) ? null : 'project_not_found';
 }
 
-const PERSONS_ONLY = ['createProject', 'deleteProject', 'addSharedRepositoryProject'];
+const PERSONS_ONLY = [
+  ...['createProject', 'deleteProject', 'addSharedRepositoryProject'],
+  ...['listDeletedProjects', 'restoreDeletedProject'],
+];
 
 /** Projects are made and deleted by persons, and made only by keys that reach all projects. */
 function refusedEverywhere({ id }: PublishedOperation, { kind, projects }: Actor): string | null {

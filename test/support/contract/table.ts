@@ -56,7 +56,10 @@ function parse(line: string): PublishedOperation {
 }
 
 /** Operations that act on no project, whatever the header says. */
-const NOWHERE = new Set(['listProjects', 'createProject', 'listVolumeSizeLimits', 'listAiModels', 'getAiModel']);
+const NOWHERE = new Set([
+  ...['listProjects', 'createProject', 'listDeletedProjects', 'restoreDeletedProject'],
+  ...['listVolumeSizeLimits', 'listAiModels', 'getAiModel'],
+]);
 
 /** Which project an operation acts on: none, that of its path, or that of the header. */
 export function projectSource({ group, id, path: place }: PublishedOperation): 'none' | 'path' | 'header' {
