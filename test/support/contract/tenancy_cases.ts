@@ -47,11 +47,14 @@ export function expectSilence(answer: { text: string }, other: World, named: rea
     if (text.includes(mark)) throw new Error(`the answer tells of ${mark}: ${answer.text}`);
 }
 
+/** Of no project, or of the caller in whichever project. */
+const OUTSIDE = ['project', 'deleted_project', 'error', 'environment_variable', 'git_repository'];
+
 /** Parameters of the path that name rows inside a project. */
 export function rowParams(operation: Operation): string[] {
   return operation.params
     .map(({ name }) => kindOfParam(operation, name))
-    .filter((kind) => !['project', 'error', 'environment_variable', 'git_repository'].includes(kind));
+    .filter((kind) => !OUTSIDE.includes(kind));
 }
 
 /** To be called where tests are declared. */
