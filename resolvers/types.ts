@@ -977,6 +977,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   getAutoDeploy?: Resolver<ResolversTypes['AutoDeploy'], ParentType, ContextType, RequireFields<Schema.QueryGetAutoDeployArgs, 'id'>>;
   billingSummary?: Resolver<ResolversTypes['BillingSummary'], ParentType, ContextType>;
   listDeletedResources?: Resolver<ResolversTypes['BinEntryList'], ParentType, ContextType, RequireFields<Schema.QueryListDeletedResourcesArgs, 'id' | 'limit'>>;
+  listDeletedProjects?: Resolver<ResolversTypes['BinEntryList'], ParentType, ContextType, RequireFields<Schema.QueryListDeletedProjectsArgs, 'limit'>>;
   listBuckets?: Resolver<ResolversTypes['BucketList'], ParentType, ContextType, RequireFields<Schema.QueryListBucketsArgs, 'limit'>>;
   getBucket?: Resolver<ResolversTypes['Bucket'], ParentType, ContextType, RequireFields<Schema.QueryGetBucketArgs, 'id'>>;
   listBucketAccessKeys?: Resolver<ResolversTypes['BucketAccessKeyList'], ParentType, ContextType, RequireFields<Schema.QueryListBucketAccessKeysArgs, 'limit'>>;
@@ -1124,6 +1125,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   refuseCall?: Resolver<ResolversTypes['Approval'], ParentType, ContextType, RequireFields<Schema.MutationRefuseCallArgs, 'id'>>;
   updateAutoDeploy?: Resolver<ResolversTypes['AutoDeploy'], ParentType, ContextType, RequireFields<Schema.MutationUpdateAutoDeployArgs, 'id' | 'input'>>;
   restoreDeletedResource?: Resolver<ResolversTypes['RestoredResource'], ParentType, ContextType, RequireFields<Schema.MutationRestoreDeletedResourceArgs, 'id'>>;
+  restoreDeletedProject?: Resolver<ResolversTypes['RestoredResource'], ParentType, ContextType, RequireFields<Schema.MutationRestoreDeletedProjectArgs, 'id'>>;
   purgeDeletedResource?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationPurgeDeletedResourceArgs, 'id'>>;
   createBucket?: Resolver<ResolversTypes['Bucket'], ParentType, ContextType, RequireFields<Schema.MutationCreateBucketArgs, 'input'>>;
   updateBucket?: Resolver<ResolversTypes['Bucket'], ParentType, ContextType, RequireFields<Schema.MutationUpdateBucketArgs, 'id' | 'input'>>;

@@ -62,6 +62,8 @@ export type Query = {
    * went with a resource, such as the domains of an application, is restored with it and has no entry of its own.
    */
   listDeletedResources: BinEntryList;
+  /** Lists the deleted projects that the caller owned and can still restore, those deleted last first. */
+  listDeletedProjects: BinEntryList;
   /** Lists the buckets of a project, newest first. */
   listBuckets: BucketList;
   /** Gets a bucket with its S3 endpoint. */
@@ -419,6 +421,14 @@ export type QueryListDeletedResourcesArgs = {
   sort?: InputMaybe<Scalars['String']['input']>;
   resource_type?: InputMaybe<Scalars['String']['input']>;
   resource_id?: InputMaybe<Scalars['ID']['input']>;
+  name?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+export type QueryListDeletedProjectsArgs = {
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
   name?: InputMaybe<Scalars['String']['input']>;
 };
 
@@ -1459,6 +1469,11 @@ export type Mutation = {
    */
   restoreDeletedResource: RestoredResource;
   /**
+   * Restores a deleted project with its id, its members, its keys and its bin. Available to the owners that it had. Its
+   * project keys work again, unless they were revoked.
+   */
+  restoreDeletedProject: RestoredResource;
+  /**
    * Removes a deleted resource from the bin for good. It cannot be restored any more. Backups of a database are kept for
    * their own time.
    */
@@ -1876,13 +1891,16 @@ export type Mutation = {
    * Available to owners and to the keys of the project.
    */
   updateProject: Project;
-  /** Deletes an empty project. Its project keys stop working. */
+  /** Deletes an empty project. Its project keys stop working. Its owners can restore it for a time. */
   deleteProject: Scalars['Boolean']['output'];
   /** Creates a container registry. It is `provisioning` until images can be pushed to its `host`. */
   createRegistry: Registry;
   /** Updates a container registry: whether it is protected from deletion. */
   updateRegistry: Registry;
-  /** Deletes a container registry with its images. A registry that an application runs from cannot be deleted. */
+  /**
+   * Deletes a container registry with its images. A registry that an application runs from cannot be deleted. Its name can
+   * be used again once it has been purged from the bin.
+   */
   deleteRegistry: Scalars['Boolean']['output'];
   /**
    * Creates a robot account: a user name and a secret for programs that push or pull images. The secret is shown only in
@@ -2243,6 +2261,17 @@ export type MutationUpdateAutoDeployArgs = {
  * `dry_run_unsupported`.
  */
 export type MutationRestoreDeletedResourceArgs = {
+  id: Scalars['ID']['input'];
+  input?: InputMaybe<RestoreDeletedResourceInput>;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationRestoreDeletedProjectArgs = {
   id: Scalars['ID']['input'];
   input?: InputMaybe<RestoreDeletedResourceInput>;
 };

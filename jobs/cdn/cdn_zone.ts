@@ -29,6 +29,10 @@ export const job: Job<ZoneRow> = {
   watchFailedMs: 60_000,
   // The cache of a new process knows no zones.
   prepare: async (sql) => void (await spreadRows(sql, { table: CdnZone.table, where: 'true', values: [] }, 0)),
+  park: async (row, ctx) => {
+    await requireHost(ctx).cdn.removeZone(row.id);
+    return settled();
+  },
   reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : reconcile(row, ctx)),
 };
 

@@ -59,6 +59,10 @@ const HOUR_MS = 60 * MINUTE_MS;
 export const job: Job<ZoneRow> = {
   table: DnsZone.table,
   host: true,
+  park: async (row, ctx) => {
+    await stopAnswering(row, ctx);
+    return settled();
+  },
   reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : reconcile(row, ctx)),
 };
 
@@ -148,11 +152,15 @@ async function remove(
 }
 
 async function tearDown(row: ZoneRow, ctx: JobContext): Promise<Outcome> {
+  await stopAnswering(row, ctx);
+  return gone;
+}
+
+async function stopAnswering(row: ZoneRow, ctx: JobContext): Promise<void> {
   const driver = nameserverOf(ctx);
-  if (!driver) return gone;
+  if (!driver) return;
   const desired = await desiredZone(row, ctx);
   await remove(driver, row, desired, await driver.observe(desired, driverContext(OBSERVE_MS, ctx.signal)), ctx);
-  return gone;
 }
 
 function nameserverOf(ctx: JobContext): NameserverDriver | null {

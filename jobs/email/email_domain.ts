@@ -18,12 +18,20 @@ type DomainRow = LoopRow & CheckedDomain & Pick<EmailDomain, 'project_id' | 'dns
 // No `states`: a domain fails for lack of its records, never because the platform could not look for them.
 export const job: Job<DomainRow> = {
   table: EmailDomain.table,
+  park: async (row, ctx) => {
+    await removeRecords(row, ctx);
+    return settled();
+  },
   reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : check(row, ctx)),
 };
 
 async function tearDown(row: DomainRow, ctx: JobContext): Promise<Outcome> {
-  await ctx.sql.transaction((sql) => removeManagedRecords(sql, { type: EmailDomain.kind, id: row.id }));
+  await removeRecords(row, ctx);
   return gone;
+}
+
+async function removeRecords({ id }: DomainRow, ctx: JobContext): Promise<void> {
+  await ctx.sql.transaction((sql) => removeManagedRecords(sql, { type: EmailDomain.kind, id }));
 }
 
 async function check(row: DomainRow, ctx: JobContext): Promise<Outcome> {

@@ -61,9 +61,10 @@ export async function keepInBin(
   { along = [], memo = {} }: Kept,
 ): Promise<void> {
   const id = mintId('del');
-  const { name = null } = resource as { name?: string | null };
+  // A project is in no other one.
+  const { name = null, project_id = resource.id } = resource as { name?: string | null; project_id?: string };
   await ctx.sql.query(KEEP, [
-    ...[id, timeOfId(id).toISOString(), resource.project_id, resource_type, resource.id, name],
+    ...[id, timeOfId(id).toISOString(), project_id, resource_type, resource.id, name],
     ...[ctx.config.retentionOfDeletedDays, along, JSON.stringify(memo)],
   ]);
 }

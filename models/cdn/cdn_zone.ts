@@ -2,7 +2,6 @@ import { isPrivateHost } from '../../core/protocols/addresses';
 import type { Context } from '../../core/context';
 import { validationFailed, type FieldError } from '../../core/errors';
 import { defineStates } from '../../core/states';
-import { tearDownRows } from '../../db/loop_rows';
 import type {
   CdnCache,
   CdnCacheInput,
@@ -16,8 +15,11 @@ import { Application } from '../applications/application';
 import { wantDefaultCertificate } from '../base/default_certificate';
 import { requireUnprotected } from '../base/deletion_protection';
 import { Bucket } from '../object_storage/bucket';
+import type { Bin } from '../base/bin';
+import { removeToBin } from '../base/purge';
 import { Resource } from '../base/resource';
 import { requestedChanges } from '../base/requested_changes';
+import { cdnZoneBin, giveUpDomains } from './cdn_zone/bin';
 import { randomWord } from '../../core/ids';
 
 const SUFFIX_LETTERS = 'abcdefghjkmnpqrstvwxyz23456789';
@@ -39,6 +41,7 @@ export class CdnZone extends Resource {
   static override readonly filters = { name: 'name = ?', status: 'status = ?' };
   static override readonly sorts = ['name'];
   static override readonly quotas = [{ resource: 'cdn_zones' as const }];
+  static override readonly bin: Bin<CdnZone> = cdnZoneBin;
   static override readonly states = defineStates<CdnZoneStatus>({
     initial: ['provisioning'],
     transitional: ['provisioning', 'updating'],
@@ -94,11 +97,14 @@ export class CdnZone extends Resource {
     });
   }
 
-  /** Its purges go with the row, its domains are torn down like any other. @throws deletion_protected */
+  /**
+   * Its purges stay with it in the bin; its domains are torn down like any other, so others can have the names.
+   * @throws deletion_protected
+   */
   async destroy(ctx: Context): Promise<void> {
     await requireUnprotected(ctx, this);
-    await tearDownRows(ctx.sql, { table: 'domains', where: 'cdn_zone_id = $1', values: [this.id] });
-    await this.remove(ctx);
+    const domains = await giveUpDomains(ctx, this);
+    await removeToBin(ctx, this, { memo: { domains } });
   }
 }
 

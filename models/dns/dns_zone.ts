@@ -12,10 +12,13 @@ import type {
   DnsZoneStatus,
   UpdateDnsZoneInput,
 } from '../../schema/types';
+import type { Bin } from '../base/bin';
 import { requireUnprotected } from '../base/deletion_protection';
+import { removeToBin } from '../base/purge';
 import { Resource } from '../base/resource';
 import { requestedChanges } from '../base/requested_changes';
 import { wakeBlockedOwners, wakeRecordOwners } from './dns_record/owners';
+import { zoneBin } from './dns_zone/bin';
 import { delegationState, type DelegationFindings } from './dns_zone/delegation';
 import { insertNameServers } from './dns_zone/name_servers';
 import { isActiveElsewhere, requireUnclaimed, resolveFindings, supersedeClaims, wakeClaims } from './dns_zone/claims';
@@ -39,6 +42,7 @@ export class DnsZone extends Resource {
   static override readonly filters = { name: 'name = lower(?)', status: 'status = ?' };
   static override readonly sorts = ['name'];
   static override readonly quotas = [{ resource: 'dns_zones' as const }];
+  static override readonly bin: Bin<DnsZone> = zoneBin;
   static override readonly states = defineStates<DnsZoneStatus>({
     initial: ['pending'],
     moves: { pending: ['active'], active: ['moved'], moved: ['active'] },
@@ -118,10 +122,15 @@ export class DnsZone extends Resource {
     return zone && ctx.probes.zone.delegation(zone.name);
   }
 
-  /** Another claim of the name may be served now. @throws deletion_protected */
+  /**
+   * Another claim of the name may be served now. In the bin it has proven nothing: others can prove the name.
+   * @throws deletion_protected
+   */
   async destroy(ctx: Context): Promise<void> {
     await requireUnprotected(ctx, this);
-    await this.remove(ctx);
+    const { status } = this;
+    await this.update(ctx, { status: 'pending' });
+    await removeToBin(ctx, this, { memo: { status } });
     await wakeClaims(ctx.sql, this);
     await wakeRecordOwners(ctx.sql, this);
   }

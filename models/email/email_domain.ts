@@ -8,7 +8,9 @@ import { named } from '../../db/statement';
 import type { Values } from '../../db/table';
 import type { CreateEmailDomainInput, DnsInstruction, DnsMode, UpdateEmailDomainInput } from '../../schema/types';
 import { getPublicSuffix } from 'tldts';
+import type { Bin } from '../base/bin';
 import { requireUnprotected } from '../base/deletion_protection';
+import { removeToBin } from '../base/purge';
 import { Resource } from '../base/resource';
 import {
   evaluateEmailDomain,
@@ -30,6 +32,16 @@ export class EmailDomain extends Resource implements CheckedDomain {
   static override readonly filters = { name: 'name = lower(?)', status: 'status = ?' };
   static override readonly sorts = ['name'];
   static override readonly quotas = [{ resource: 'email_domains' }];
+  static override readonly bin: Bin<EmailDomain> = {
+    nameFormat: null,
+    async restore(ctx, domain, memo) {
+      await requireUnverifiedElsewhere(ctx, domain.name);
+      // With the keys that it had; its records are looked for at once.
+      const { status } = memo as Pick<EmailDomain, 'status'>;
+      await domain.update(ctx, status === 'pending' ? unverified() : { status, missing_since: null });
+      return [];
+    },
+  };
   static override readonly states = defineStates({
     initial: ['pending'],
     moves: { pending: ['verified', 'failed'], verified: ['failed', 'pending'], failed: ['verified', 'pending'] },
@@ -85,7 +97,7 @@ export class EmailDomain extends Resource implements CheckedDomain {
     return moves ? this.settle(ctx) : this;
   }
 
-  /** @throws deletion_protected, resource_in_use while a relay zone sends for it */
+  /** In the bin it has proven nothing. @throws deletion_protected, resource_in_use while a relay zone sends for it */
   async destroy(ctx: Context): Promise<void> {
     await requireUnprotected(ctx, this);
     const zones = await ctx.sql.query<{ id: string }>(ZONES, [this.project_id, this.id]);
@@ -93,7 +105,9 @@ export class EmailDomain extends Resource implements CheckedDomain {
       throw problem('resource_in_use', 'A relay zone sends for the domain.', {
         dependents: zones.map(({ id }) => ({ type: 'email_relay_zone', id })),
       });
-    await this.remove(ctx);
+    const { status } = this;
+    await this.update(ctx, { status: 'pending' });
+    await removeToBin(ctx, this, { memo: { status } });
   }
 
   /**
@@ -200,7 +214,7 @@ function unverified(): Values {
 
 async function requireUnverifiedElsewhere(ctx: Context, name: string): Promise<void> {
   const taken = await ctx.sql.query(VERIFIED_ELSEWHERE, [name, ctx.project?.id]);
-  if (taken.length) throw problem('domain_taken', `${name} is verified in another project.`);
+  if (taken.length) throw problem('domain_taken', `${name} is verified in another project.`, { field: 'name' });
 }
 
 function requireForeign({ config }: Context, name: string): void {

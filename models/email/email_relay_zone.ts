@@ -6,10 +6,12 @@ import { mintSecret, sha256 } from '../../core/accounts/tokens';
 import { named } from '../../db/statement';
 import type { Values } from '../../db/table';
 import type { CreateEmailRelayZoneInput, UpdateEmailRelayZoneInput } from '../../schema/types';
+import type { Bin } from '../base/bin';
 import { requireUnprotected } from '../base/deletion_protection';
+import { removeToBin } from '../base/purge';
 import { Resource } from '../base/resource';
 import { requestedChanges } from '../base/requested_changes';
-import { requireMailEngine, type EmailDomain } from './email_domain';
+import { EmailDomain, requireMailEngine } from './email_domain';
 
 /** What sends mail for one or more domains of a project. Only the hash of its password is stored. */
 export class EmailRelayZone extends Resource {
@@ -20,6 +22,14 @@ export class EmailRelayZone extends Resource {
   static override readonly filters = { name: 'name = ?', status: 'status = ?' };
   static override readonly sorts = ['name'];
   static override readonly quotas = [{ resource: 'email_relay_zones' }];
+  static override readonly bin: Bin<EmailRelayZone> = {
+    nameFormat: 'slug',
+    async restore(ctx, { email_domain_ids }) {
+      for (const [index, id] of email_domain_ids.entries())
+        await EmailDomain.referenced(ctx, id, `email_domain_ids.${index}`);
+      return [];
+    },
+  };
   static override readonly states = defineStates({
     initial: ['active', 'disabled'],
     moves: { active: ['disabled', 'suspended'], disabled: ['active'], suspended: ['active', 'disabled'] },
@@ -68,10 +78,10 @@ export class EmailRelayZone extends Resource {
     return this.update(ctx, changes);
   }
 
-  /** @throws deletion_protected */
+  /** Its password and its suppressions stay with it in the bin. @throws deletion_protected */
   async destroy(ctx: Context): Promise<void> {
     await requireUnprotected(ctx, this);
-    await this.remove(ctx);
+    await removeToBin(ctx, this);
   }
 
   /** The old password is refused from now on. */

@@ -10,6 +10,8 @@ import { mintId } from '../../core/ids';
 import { defineStates } from '../../core/states';
 import type { CreateGitIntegrationInput, UpdateGitIntegrationInput } from '../../schema/types';
 import type { Values } from '../../db/table';
+import type { Bin } from '../base/bin';
+import { removeToBin } from '../base/purge';
 import { Resource } from '../base/resource';
 import { isOnlyField } from '../base/requested_changes';
 import { normalBaseUrl } from './git_integration/base_url';
@@ -29,6 +31,7 @@ export class GitIntegration extends Resource {
   static override readonly filters = { provider: 'provider = ?', status: 'status = ?' };
   static override readonly sorts = ['name'];
   static override readonly quotas = [{ resource: 'git_integrations' }];
+  static override readonly bin: Bin<GitIntegration> = { nameFormat: 'label' };
   static override readonly states = defineStates({
     initial: ['pending', 'active'],
     moves: { pending: ['active'], active: ['error', 'pending'], error: ['active', 'pending'] },
@@ -144,7 +147,7 @@ export class GitIntegration extends Resource {
     const dependents = await dependentsOf(ctx, this.id);
     if (dependents.length)
       throw problem('resource_in_use', 'Applications or shared repositories use the integration.', { dependents });
-    await this.remove(ctx);
+    await removeToBin(ctx, this);
   }
 }
 

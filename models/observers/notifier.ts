@@ -13,6 +13,8 @@ import type {
 } from '../../schema/types';
 import type { Values } from '../../db/table';
 import { named } from '../../db/statement';
+import type { Bin } from '../base/bin';
+import { removeToBin } from '../base/purge';
 import { Resource } from '../base/resource';
 import { endOfTest, queueTest, withdrawTest } from './notification/outbox';
 import { mergeConfig, publicConfigOf, type SealedConfig } from './notifier/config';
@@ -27,6 +29,13 @@ export class Notifier extends Resource {
   static override readonly filters = { type: 'type = ?' };
   static override readonly sorts = ['name'];
   static override readonly quotas = [{ resource: 'notifiers' }];
+  static override readonly bin: Bin<Notifier> = {
+    nameFormat: 'label',
+    async restore({ sql }, { id, project_id }, memo) {
+      await sql.query(ADD_TO_OBSERVERS, [id, project_id, (memo as { observers: string[] }).observers]);
+      return [];
+    },
+  };
 
   declare name: string;
   declare type: NotifierType;
@@ -60,9 +69,9 @@ export class Notifier extends Resource {
 
   /** Observers that name it go on without it; messages that are on their way are given up. */
   async destroy(ctx: Context): Promise<void> {
-    await ctx.sql.query(REMOVE_FROM_OBSERVERS, [this.id, this.project_id]);
+    const watching = await ctx.sql.query<{ id: string }>(REMOVE_FROM_OBSERVERS, [this.id, this.project_id]);
     await ctx.sql.query(GIVE_UP, [this.id]);
-    await this.remove(ctx);
+    await removeToBin(ctx, this, { memo: { observers: watching.map(({ id }) => id) } });
   }
 
   /**
@@ -104,7 +113,12 @@ export class Notifier extends Resource {
 const POLL_MS = 50;
 const REMOVE_FROM_OBSERVERS = named(
   `update observers set notifier_ids = array_remove(notifier_ids, $1), version = version + 1,
-    updated_at = greatest(now(), updated_at) where notifier_ids @> array[$1]::text[] and project_id = $2`,
+    updated_at = greatest(now(), updated_at) where notifier_ids @> array[$1]::text[] and project_id = $2 returning id`,
+);
+const ADD_TO_OBSERVERS = named(
+  `update observers set notifier_ids = array_append(notifier_ids, $1), version = version + 1,
+    updated_at = greatest(now(), updated_at)
+    where project_id = $2 and id = any($3) and not notifier_ids @> array[$1]::text[]`,
 );
 const GIVE_UP = named(
   `update notifications set status = 'failed', error = 'The notifier was deleted.', fence = fence + 1

@@ -2,9 +2,11 @@ import type { Context, ProjectAccess, Role } from '../../core/context';
 import { problem } from '../../core/errors';
 import { limits } from '../../core/limits';
 import type { ApprovalRequirement, CreateProjectInput, UpdateProjectInput } from '../../schema/types';
+import type { Bin } from '../base/bin';
 import { protectedBy } from '../base/deletion_protection';
+import { removeToBin } from '../base/purge';
 import { Resource } from '../base/resource';
-import { usedOf } from '../base/quota';
+import { requireParentRoom, usedOf } from '../base/quota';
 import { requireRegion } from '../reference/region';
 import { allKinds } from '../base/kinds';
 import { requestedChanges } from '../base/requested_changes';
@@ -22,6 +24,14 @@ export class Project extends Resource {
     resource: 'projects',
     parent: 'The account',
     rows: 'projects',
+  };
+  static override readonly bin: Bin<Project> = {
+    nameFormat: 'label',
+    async purge({ sql }, { id }) {
+      await sql.query(REVOKE, [id]);
+      await sql.query(EMPTY_BIN, [id]);
+    },
+    restore: (ctx, project) => project.afterRestore(ctx),
   };
   static override readonly filters = { name: 'name = ?', role: 'role = ?' };
   static override readonly sorts = ['name', 'updated_at'];
@@ -74,14 +84,25 @@ export class Project extends Resource {
     return this;
   }
 
-  /** Its keys stop working at once. @throws deletion_protected, project_not_empty with the counts per kind */
+  /**
+   * Its keys stop working at once, also while it is in the bin.
+   * @throws deletion_protected, project_not_empty with the counts per kind
+   */
   async destroy(ctx: Context): Promise<void> {
     if (this.deletion_protection) throw protectedBy(Project.kind, this.id);
     const resources = await contentsOf(ctx, this.id);
     if (resources.length) throw problem('project_not_empty', undefined, { resources });
-    await this.remove(ctx);
-    await ctx.sql.query(REVOKE, [this.id]);
+    await removeToBin(ctx, this);
     await ctx.forget({ project_id: this.id });
+  }
+
+  /** Members, keys and its own bin are as they were. @throws quota_exceeded */
+  private async afterRestore(ctx: Context): Promise<string[]> {
+    await ctx.sql.query(LOCK_ACCOUNT, [this.account_id]);
+    await requireParentRoom(ctx, Project, this.account_id, 0);
+    if (ctx.activity.resource) ctx.activity.resource.project_id = this.id;
+    await ctx.forget({ project_id: this.id });
+    return [];
   }
 }
 
@@ -93,6 +114,10 @@ const GET = named(
 const LOCK = named('select 1 from projects where id = $1 for update');
 const JOIN = named('insert into members (project_id, user_id, role) values ($1, $2, $3)');
 const REVOKE = named('update api_keys set revoked_at = now() where project_id = $1 and revoked_at is null');
+/** What was in the bin of a project goes with it. */
+const EMPTY_BIN = named(
+  `update deleted_resources set kept_until = now() where project_id = $1 and resource_id <> $1 and kept_until > now()`,
+);
 const LOCK_ACCOUNT = named('select 1 from accounts where id = $1 for update');
 
 function asVisibleTo(ctx: Context, row: object, role: Role): Project {

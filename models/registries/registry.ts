@@ -3,7 +3,9 @@ import { problem } from '../../core/errors';
 import { defineStates } from '../../core/states';
 import { named } from '../../db/statement';
 import type { CreateRegistryInput, RegistryStatus, UpdateRegistryInput } from '../../schema/types';
+import type { Bin } from '../base/bin';
 import { requireUnprotected } from '../base/deletion_protection';
+import { removeToBin } from '../base/purge';
 import { Resource } from '../base/resource';
 import { requireRegion } from '../reference/region';
 import { PLATFORM_REGISTRY } from './registry/platform_name';
@@ -17,6 +19,11 @@ export class Registry extends Resource {
   static override readonly filters = { name: 'name = ?', status: 'status = ?' };
   static override readonly sorts = ['name', 'size_bytes'];
   static override readonly quotas = [{ resource: 'registries' as const }];
+  static override readonly bin: Bin<Registry> = {
+    // The name stays taken: whoever pulls an image by it must not get one of another project.
+    nameFormat: null,
+    restore: (ctx, registry, memo) => giveRobotsBack(ctx, registry, memo as { robots: Robot[] }),
+  };
   static override readonly states = defineStates({
     initial: ['provisioning'],
     transitional: ['provisioning'],
@@ -67,8 +74,8 @@ export class Registry extends Resource {
         dependents: dependents.map(({ id }) => ({ type: 'application', id })),
       });
     }
-    await ctx.sql.query(LEAVE_ROBOTS, [this.project_id, this.id]);
-    await this.remove(ctx);
+    const robots = await ctx.sql.query<Robot>(LEAVE_ROBOTS, [this.project_id, this.id]);
+    await removeToBin(ctx, this, { memo: { robots } });
   }
 }
 
@@ -77,5 +84,28 @@ const DEPENDENTS = named(`select id from applications where project_id = $1 and 
   order by id limit 20`);
 const LEAVE_ROBOTS = named(
   `update robot_accounts set registry_ids = array_remove(registry_ids, $2), version = version + 1,
-    updated_at = greatest(now(), updated_at) where project_id = $1 and registry_ids @> array[$2]`,
+    updated_at = greatest(now(), updated_at) where project_id = $1 and registry_ids @> array[$2]
+  returning id, name, version`,
 );
+const GIVE_BACK = named(
+  `update robot_accounts set registry_ids = array_append(registry_ids, $2), version = version + 1,
+    updated_at = greatest(now(), updated_at) where project_id = $1 and id = $3 and version = $4 returning id`,
+);
+
+/** A robot account that had a right to the registry, as it was left. */
+interface Robot {
+  id: string;
+  name: string;
+  version: number;
+}
+
+/** One that was changed meanwhile gets no right that nobody has given it since. */
+async function giveRobotsBack(ctx: Context, registry: Registry, { robots }: { robots: Robot[] }): Promise<string[]> {
+  const notes: string[] = [];
+  for (const { id, name, version } of robots) {
+    const given = await ctx.sql.query(GIVE_BACK, [registry.project_id, registry.id, id, version]);
+    if (!given.length)
+      notes.push(`The robot account \`${name}\` has no right to the registry: it was changed or deleted meanwhile.`);
+  }
+  return notes;
+}

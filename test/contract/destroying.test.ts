@@ -29,6 +29,8 @@ const HARMLESS: Record<string, string> = {
   createCdnPurge: 'the cache is filled again',
   promoteDatabaseReplica: 'the database before stays',
   upgradeDatabase: 'the content stays',
+  restoreDeletedResource: 'what was deleted is there again',
+  restoreDeletedProject: 'what was deleted is there again',
 };
 const NAMES =
   /^(delete|remove|revoke|rotate|replace|restore|import|batch|set|cancel|stop|move|promote|upgrade|disable)|Purge/;

@@ -71,7 +71,7 @@ describe('indexes', () => {
   afterAll(() => client.end());
 
   /** Own rows and those of others together, of which a project has few (quota `shared_repositories`): sorted. */
-  const joined = ['listProjects', 'listMyProjects', 'listSharedRepositories'];
+  const joined = ['listProjects', 'listMyProjects', 'listDeletedProjects', 'listSharedRepositories'];
   /** Lists that are read from a table of their kind. */
   const stored = distinct.filter((operation) => kindOf(operation) && !joined.includes(operation.id));
   /** Found among the few that a project may have (quota `robot_accounts`): made of several columns. */

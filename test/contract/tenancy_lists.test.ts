@@ -36,7 +36,7 @@ const ownLists = lists.filter(
 );
 
 /** They go over all projects of the caller. */
-const acrossProjects = ['listProjects', 'listMyProjects', 'listPausedKeys'];
+const acrossProjects = ['listProjects', 'listMyProjects', 'listDeletedProjects', 'listPausedKeys'];
 
 /** One share is enough for most. */
 const hasNoSecondPage = [...acrossProjects, 'listSharedRepositoryProjects'];

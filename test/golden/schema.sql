@@ -1363,11 +1363,12 @@ create table git_integrations (
   status_reason text,
   last_verified_at timestamp(3) with time zone,
   observed_generation bigint not null default '0'::bigint,
+  deleted_at timestamp(3) with time zone,
   constraint git_integrations_pkey PRIMARY KEY (id),
   constraint git_integrations_project_id_foreign FOREIGN KEY (project_id) REFERENCES projects(id),
   constraint git_integrations_status CHECK ((status = ANY (ARRAY['pending'::text, 'active'::text, 'error'::text])))
 );
-CREATE UNIQUE INDEX git_integrations__already_exists ON public.git_integrations USING btree (project_id, provider, COALESCE(base_url, ''::text), account_id) WHERE (account_id IS NOT NULL);
+CREATE UNIQUE INDEX git_integrations__already_exists ON public.git_integrations USING btree (project_id, provider, COALESCE(base_url, ''::text), account_id) WHERE ((account_id IS NOT NULL) AND (deleted_at IS NULL));
 CREATE INDEX git_integrations_by_id ON public.git_integrations USING btree (project_id, id);
 CREATE INDEX git_integrations_by_name ON public.git_integrations USING btree (project_id, name, id);
 CREATE INDEX git_integrations_by_provider ON public.git_integrations USING btree (project_id, provider, id);
@@ -1659,6 +1660,7 @@ create table notifiers (
   enabled boolean not null default true,
   last_delivery jsonb,
   observed_generation bigint not null default '0'::bigint,
+  deleted_at timestamp(3) with time zone,
   constraint notifiers_pkey PRIMARY KEY (id),
   constraint notifiers_project_id_foreign FOREIGN KEY (project_id) REFERENCES projects(id)
 );

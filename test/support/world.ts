@@ -95,6 +95,7 @@ export function kindOfParam(operation: Operation, name: string): string {
 /** Collections that are not named like the table of their kind. */
 const COLLECTIONS: Record<string, string> = {
   bin: 'bin_entry',
+  deleted_projects: 'deleted_project',
   ai_models: 'ai_model',
   env: 'environment_variable',
   errors: 'error',

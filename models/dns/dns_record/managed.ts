@@ -94,8 +94,11 @@ export async function removeManagedRecords(sql: Sql, owner: Pick<RecordOwner, 't
 const ZONES = 'select id, name, status, record_count from dns_zones';
 const LOCK = named('select id from dns_zones where id = any($1) order by id for no key update');
 const COLUMNS = `id, dns_zone_id, name, type, value, ttl, priority, weight, port, flags, tag, comment, managed_by`;
-const OWNED = named(
-  `select ${COLUMNS} from dns_records where managed_by->>'type' = $1 and managed_by->>'id' = $2 order by id`,
+const OF_OWNER = `select ${COLUMNS} from dns_records r where managed_by->>'type' = $1 and managed_by->>'id' = $2`;
+const OWNED = named(`${OF_OWNER} order by id`);
+// Those of a zone in the bin stay: they are looked at when it is restored.
+const OWNED_IN_USE = named(
+  `${OF_OWNER} and exists (select from dns_zones z where z.id = r.dns_zone_id and z.deleted_at is null) order by id`,
 );
 // At the names themselves, and delegations above them.
 const BESIDE = named(
@@ -110,7 +113,7 @@ async function planFor(
   lock: '' | 'for no key update',
 ): Promise<Plan | null> {
   const zones = await zonesAbove(sql, owner.project_id, wanted, lock);
-  const own = await sql.query<Standing>(OWNED, [owner.type, owner.id]);
+  const own = await sql.query<Standing>(OWNED_IN_USE, [owner.type, owner.id]);
   if (!zones.length && !own.length) return null;
   const placed = wanted.flatMap((record) => place(record, zones));
   const names = [...new Set(placed.map(({ record }) => record.name))];

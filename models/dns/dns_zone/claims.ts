@@ -62,8 +62,7 @@ export async function claimRefusalOf(sql: Sql, zone: Claim, dnsDomain: string): 
   const [above] = await sql.query<{ own: boolean }>(ACTIVE_ABOVE, [zone.project_id, names]);
   if (above && !above.own) return 'delegated_above';
   if (zone.status === 'active' || above) return null;
-  const claimed = await sql.query(CLAIMED, [zone.project_id, ...relationsOf(zone.name, 'with self')]);
-  if (claimed.length) return 'contested';
+  if (await isClaimedElsewhere(sql, zone)) return 'contested';
   const others = (zone.observed_name_servers ?? []).filter((server) => !zone.name_servers.includes(server));
   return others.some((server) => server.endsWith(`.${dnsDomain}`)) ? 'delegated_to_another' : null;
 }
@@ -83,8 +82,18 @@ const DELEGATED = named(`select 1 from dns_zones o
 export async function requireUnclaimed(ctx: Context, name: string): Promise<void> {
   const own = await ctx.sql.query(OWN, [ctx.project?.id, name]);
   if (own.length) throw problem('domain_taken', `The project already has the zone ${name}.`);
+  await requireUndelegated(ctx, name);
+}
+
+/** @throws domain_taken for a zone that is delegated to another project, at, above or below the name */
+export async function requireUndelegated(ctx: Context, name: string): Promise<void> {
   const taken = await ctx.sql.query(DELEGATED, [ctx.project?.id, ...relationsOf(name, 'with self')]);
-  if (taken.length) throw problem('domain_taken', `${name} is delegated to another project.`);
+  if (taken.length) throw problem('domain_taken', `${name} is delegated to another project.`, { field: 'name' });
+}
+
+/** Whether another project has a zone at, above or below the name of the zone. */
+export async function isClaimedElsewhere(sql: Sql, zone: Pick<Claim, 'project_id' | 'name'>): Promise<boolean> {
+  return (await sql.query(CLAIMED, [zone.project_id, ...relationsOf(zone.name, 'with self')])).length > 0;
 }
 
 const PARENT = named(`select 1 from dns_zones where deleted_at is null and project_id = $1 and lower(name) = $2

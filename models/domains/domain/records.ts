@@ -91,7 +91,7 @@ function zoneNamesOf(hostname: string): string[] {
 }
 
 const UNSERVED = named(`select 1 from dns_zones z join dns_records r on r.dns_zone_id = z.id
-  where r.managed_by->>'id' = $1 and r.managed_by->>'type' = $2
+  where r.managed_by->>'id' = $1 and r.managed_by->>'type' = $2 and z.deleted_at is null
     and (z.observed->>'serial')::bigint is distinct from z.serial limit 1`);
 
 /** Whether the name server serves the current challenge. */

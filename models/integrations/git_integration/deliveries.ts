@@ -26,6 +26,7 @@ interface Found extends HookTarget {
 const FIND = named(`select r.id, g.provider, r.git_integration_id, r.repository_id, r.sealed_hook,
     r.provider_hook_id is not null as is_ours
   from git_repositories r join git_integrations g on g.id = r.git_integration_id
+    and g.deleted_at is null
   where r.hook_hash = $1 and r.deleted_at is null
   union all
   select id, null, null, null, sealed_hook, false from shared_repositories where hook_hash = $1`);

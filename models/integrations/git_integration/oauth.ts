@@ -78,7 +78,7 @@ export function authorizationUrlOf(
 const FIND = named(`select g.id, g.project_id, g.provider, g.base_url, g.name, g.sealed_grant, g.grant_expires_at,
     p.name as project_name
   from git_integrations g join projects p on p.id = g.project_id and p.deleted_at is null
-  where g.id = $1 and g.sealed_grant is not null and g.grant_expires_at > now()`);
+  where g.id = $1 and g.deleted_at is null and g.sealed_grant is not null and g.grant_expires_at > now()`);
 const CONSUME_GRANT = named(`update git_integrations set sealed_grant = null, grant_expires_at = null
   where id = $1 and sealed_grant = $2 returning id`);
 

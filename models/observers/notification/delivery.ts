@@ -37,7 +37,8 @@ const CLAIM = named(`with due as (select n.seq from notifications n where n.stat
     p.name as project_name, p.account_id as account, t.notifier_id,
     case when r.id is null then null else jsonb_build_object('name', r.name, 'type', r.type, 'enabled', r.enabled,
       'sealed_config', r.sealed_config) end as notifier
-  from taken t join projects p on p.id = t.project_id left join notifiers r on r.id = t.notifier_id order by t.seq`);
+  from taken t join projects p on p.id = t.project_id left join notifiers r on r.id = t.notifier_id
+    and r.deleted_at is null order by t.seq`);
 
 /** @param passOver accounts that have had their turn */
 export function claimMessages(sql: Sql, limit: number, passOver: readonly string[] = []): Promise<ClaimedMessage[]> {

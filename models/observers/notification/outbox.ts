@@ -17,7 +17,7 @@ export const NOTIFICATIONS = 'notifications';
 const QUEUE = named(`insert into notifications (message_id, project_id, notifier_id, incident_id, event, subject,
   data)
   select $1, $2, n.id, $3, $4, $5, $6 from notifiers n where n.project_id = $2 and n.id = any($7) and n.enabled
-    order by n.id`);
+    and n.deleted_at is null order by n.id`);
 
 interface Receivers {
   project_id: string;

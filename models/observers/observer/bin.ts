@@ -10,7 +10,7 @@ import { scheduleChecks, unscheduleChecks } from './check_rows';
 import { resolveIncident, type Alerting } from './incident_moves';
 
 const RESULTS = named('delete from check_results where observer_id = $1');
-const NOTIFIERS = named('select id from notifiers where id = any($1) and project_id = $2');
+const NOTIFIERS = named('select id from notifiers where id = any($1) and project_id = $2 and deleted_at is null');
 const WATCHING = named(`select * from observers where resource_id = $1 and project_id = $2 and deleted_at is null
   order by id for update`);
 const REMOVE = named('update observers set deleted_at = now() where id = $1');

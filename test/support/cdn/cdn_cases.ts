@@ -13,7 +13,7 @@ export let dns: DnsServer;
 let port: number;
 
 /** To be called where tests are declared. */
-export function setUpCdn(): void {
+export function setUpCdn(more: Record<string, string> = {}): void {
   beforeAll(async () => {
     [origin, dns, port] = [await startCdnOrigin(), await startDnsServer(), await freePort()];
     service = await startService({
@@ -23,6 +23,7 @@ export function setUpCdn(): void {
         DNS_RESOLVERS: dns.address,
         INGRESS_PORT: String(port),
         S3_PORT: String(await freePort()),
+        ...more,
       },
     });
   });

@@ -60,6 +60,7 @@ function refusedProject(project: string | null, { kind, projects, member = [] }:
 const PERSONS_ONLY = [
   ...['createProject', 'deleteProject', 'addSharedRepositoryProject'],
   ...['approveCall', 'refuseCall', 'listPausedKeys', 'resumeKey'],
+  ...['listDeletedProjects', 'restoreDeletedProject'],
 ];
 /** Of keys that reach all projects. */
 const UNRESTRICTED = ['createProject', 'listPausedKeys', 'resumeKey'];

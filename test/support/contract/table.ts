@@ -57,13 +57,9 @@ function parse(line: string): PublishedOperation {
 
 /** Operations that act on no project, whatever the header says. */
 const NOWHERE = new Set([
-  'listProjects',
-  'createProject',
-  'listVolumeSizeLimits',
-  'listAiModels',
-  'getAiModel',
-  'listPausedKeys',
-  'resumeKey',
+  ...['listProjects', 'createProject', 'listDeletedProjects', 'restoreDeletedProject'],
+  ...['listVolumeSizeLimits', 'listAiModels', 'getAiModel'],
+  ...['listPausedKeys', 'resumeKey'],
 ]);
 
 /** Which project an operation acts on: none, that of its path, or that of the header. */

@@ -47,14 +47,12 @@ export function expectSilence(answer: { text: string }, other: World, named: rea
     if (text.includes(mark)) throw new Error(`the answer tells of ${mark}: ${answer.text}`);
 }
 
+/** Of no project, or of the caller in whichever project. Keys are of persons, and of projects that they own. */
+const OUTSIDE = ['project', 'deleted_project', 'error', 'environment_variable', 'git_repository', 'api_key'];
+
 /** Parameters of the path that name rows inside a project. */
 export function rowParams(operation: Operation): string[] {
-  return (
-    operation.params
-      .map(({ name }) => kindOfParam(operation, name))
-      // Keys are of persons, and of projects that they own.
-      .filter((kind) => !['project', 'error', 'environment_variable', 'git_repository', 'api_key'].includes(kind))
-  );
+  return operation.params.map(({ name }) => kindOfParam(operation, name)).filter((kind) => !OUTSIDE.includes(kind));
 }
 
 /** To be called where tests are declared. */

@@ -9,10 +9,10 @@ export let service: TestService;
 export let port: number;
 
 /** To be called where tests are declared. */
-export function setUpRegistry(): void {
+export function setUpRegistry(more: Record<string, string> = {}): void {
   beforeAll(async () => {
     port = await freePort();
-    const settings = { REGISTRY_PORT: String(port), QUOTAS: '{"registries": 100}' };
+    const settings = { REGISTRY_PORT: String(port), QUOTAS: '{"registries": 100}', ...more };
     service = await startService({ worker: true, settings });
   });
   afterAll(() => service.close());
