@@ -125,15 +125,18 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const logShipper = startLogShipper({ database, sources: () => allLogs(database, drivers), log, budget });
   opened.push(() => logShipper.stop());
   opened.push(await openOwnCertificates(platform));
-  const backups = startBackupStore({ config, log, engines: drivers.databases.values() });
-  if (backups) opened.push(() => backups.stop());
-  const whole = startInstallationBackup(config, log);
-  if (whole) opened.push(() => whole.stop());
+  startBackups(platform, drivers, opened);
   const tending = startUnitWatch(platform, drivers);
   opened.push(() => tending.close());
   // Before the last points are written.
   opened.push(() => bare.holdTraffic?.());
   return drivers;
+}
+
+function startBackups({ config, log }: Platform, drivers: HostDrivers, opened: Closing[]): void {
+  const store = startBackupStore({ config, log, engines: drivers.databases.values() });
+  const whole = startInstallationBackup(config, log);
+  for (const backups of [store, whole]) if (backups) opened.push(() => backups.stop());
 }
 
 /** Beside applications on a cluster there may be further ingresses. */
