@@ -11,4 +11,6 @@ const STATEMENTS = [
   'drop index git_integrations__already_exists',
   `create unique index git_integrations__already_exists on git_integrations
     (project_id, provider, coalesce(base_url, ''), account_id) where account_id is not null and deleted_at is null`,
+  // The bin is filtered by name.
+  'create index deleted_resources_by_name on deleted_resources (project_id, name, id)',
 ];

@@ -950,6 +950,7 @@ create table deleted_resources (
 );
 CREATE INDEX deleted_resources_along ON public.deleted_resources USING gin (along);
 CREATE INDEX deleted_resources_by_id ON public.deleted_resources USING btree (project_id, id);
+CREATE INDEX deleted_resources_by_name ON public.deleted_resources USING btree (project_id, name, id);
 CREATE INDEX deleted_resources_by_type ON public.deleted_resources USING btree (project_id, resource_type, id);
 CREATE INDEX deleted_resources_due ON public.deleted_resources USING btree (kept_until);
 CREATE UNIQUE INDEX deleted_resources_resource ON public.deleted_resources USING btree (resource_id);
