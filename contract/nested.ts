@@ -69,7 +69,7 @@ export function nestedCalls({ operations, resolvers, reverts }: Parts): NestedCa
   };
 }
 
-/** An approval is for a call as its caller makes it. The call counts for the brake of its key. @throws not_revertible */
+/** An approval is for a call as its caller makes it. The call counts for the brake. @throws not_revertible */
 async function requireNoApproval(ctx: Context, { field, desk }: RootOperation, args: Arguments): Promise<void> {
   const call = desk && !ctx.dry_run ? destroyingCallOf(field, args) : null;
   const verdict = call && (await desk?.judge(ctx, call));

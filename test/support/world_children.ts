@@ -53,7 +53,8 @@ export function childMakers(create: Make): Record<string, Make> {
       const [id, project] = [mintId('del'), await world.service.newProject()];
       await world.service.sql(
         `with gone as (update projects set deleted_at = now() where id = $2 returning *)
-        insert into deleted_resources (id, created_at, updated_at, project_id, resource_type, resource_id, name, kept_until)
+        insert into deleted_resources
+          (id, created_at, updated_at, project_id, resource_type, resource_id, name, kept_until)
         select $1, now(), now(), id, 'project', id, name, now() + interval '7 days' from gone`,
         [id, project.id],
       );

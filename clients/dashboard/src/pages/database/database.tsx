@@ -123,7 +123,7 @@ function Danger({ shown: { database, reload } }: { shown: ShownDatabase }) {
     <DangerZone
       kind="database"
       name={name}
-      consequence="Its data, users, endpoints and replicas are deleted with it. Its backups are kept for their own time."
+      consequence="Its data, users, endpoints and replicas go with it. Its backups are kept for their own time."
       isProtected={deletion_protection}
       remove={async () => {
         await request(DELETE, { id });
