@@ -73,7 +73,9 @@ async function target(operation: Operation): Promise<Target> {
   const getter = operations.find(
     ({ method, path, field }) => method === 'GET' && path === operation.path && !field.list,
   );
-  const create = createOperation(kind) as Operation;
+  const create = createOperation(kind);
+  // An entry of the bin is made by a deletion, and is read in lists alone.
+  if (!create) return { place: await world.path(operation, { [kind]: await world.fresh(kind) }), tag: '"1-0"' };
   const made = await world.call('POST', await world.path(create), { body: await world.body(create) });
   expect(made.status).toBe(201);
   const id = made.body.id ?? made.body.project_id;
