@@ -46,8 +46,8 @@ function operationOf(field, isMutation) {
     summary,
     description: textOf(field),
     rest: path.replace(/\{(?:\w+:)?(\w+)\}/g, '{$1}'),
-    // Of a project page, the project stands in the address already. Entries of its activity are named without it.
-    path: (isOfProject ? ['project', ...parts.slice(2)] : parts[0] === 'activity' ? ['project', ...parts] : parts)
+    // The project stands in the address of its pages already. Entries of its activity and bin are named without it.
+    path: placeOf(parts, isOfProject)
       .map((part) => part.replace(/^\{(?:\w+:)?/, '{'))
       .join('/'),
     args,
@@ -58,6 +58,11 @@ function operationOf(field, isMutation) {
     isGlobal: Boolean(directives.global),
     isLive: Boolean(directives.live),
   };
+}
+
+function placeOf(parts, isOfProject) {
+  if (isOfProject) return ['project', ...parts.slice(2)];
+  return ['activity', 'bin'].includes(parts[0]) ? ['project', ...parts] : parts;
 }
 
 /** The argument that names the project; null where an id of a resource says it, or no project is meant. */
