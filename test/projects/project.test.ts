@@ -26,6 +26,7 @@ describe('projects', () => {
       id: expect.stringMatching(/^prj_/),
       name: 'Web shop',
       description: null,
+      approval_required_for: 'none',
       deletion_protection: false,
       default_region: 'local',
       role: 'owner',
