@@ -228,14 +228,18 @@ const rotate = sessionCommand<{ readonly immediate?: boolean | undefined }, [str
 });
 
 const rm = sessionCommand<NonNullable<unknown>, [string]>({
-  brief: 'Delete a database with its backups',
+  brief: 'Delete a database, which goes to the bin of its project',
   target: 'project',
   asks: true,
   output: false,
   args: NAME,
   async run(session, flags, given) {
     const { id, name } = await findDatabase(session, given);
-    await confirmByName(`The database ${name} and its backups will be lost.`, String(name), flags);
+    await confirmByName(
+      `The database ${name} stops. It goes to the bin of the project, where this platform keeps what is deleted.`,
+      String(name),
+      flags,
+    );
     await session.send('DELETE', `/v2/databases/${id}`);
     notice(`Deleted the database ${name}.`);
   },

@@ -74,14 +74,18 @@ const grow = sessionCommand<WaitFlags & { readonly size?: number | undefined }, 
 });
 
 const rm = sessionCommand<NonNullable<unknown>, [string]>({
-  brief: 'Delete a volume and what it contains',
+  brief: 'Delete a volume, which goes to the bin of its project',
   target: 'project',
   asks: true,
   output: false,
   args: NAME,
   async run(session, flags, given) {
     const { id, name } = await findVolume(session, given);
-    await confirmByName(`What the volume ${name} contains will be lost.`, name, flags);
+    await confirmByName(
+      `The volume ${name} goes to the bin of the project, where this platform keeps what is deleted.`,
+      name,
+      flags,
+    );
     await session.send('DELETE', `/v2/volumes/${id}`);
     notice(`Deleted the volume ${name}.`);
   },
