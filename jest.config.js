@@ -3,6 +3,11 @@ process.env.NODE_ENV = 'production';
 // Which test files run: test/support/runner/selection.ts. `npm test` runs each that is named.
 process.env.TEST_TIER ??= 'every';
 
+// Programs that tests start free the host at once, and clean up with one key; the tours of documents and the demo do as
+// they do for users.
+process.env.RETENTION_OF_DELETED_DAYS ??= '0';
+process.env.DESTROYING_CALLS_PER_MINUTE ??= '1000000';
+
 module.exports = {
   testEnvironment: 'node',
   // The clean-up puts one more proxy around what outlives a file, for each file, until the stack overflows.

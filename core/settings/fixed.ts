@@ -25,8 +25,6 @@ export interface FixedValues {
   readonly operationWaitSeconds: number;
   /** Without a request from any probe of a region, after which the region no longer counts. */
   readonly probeLostSeconds: number;
-  /** Destroying calls of one key in a minute; one more, and the key is paused. */
-  readonly destroyingCallsPerMinute: number;
 }
 
 export const fixedValues: FixedValues = {
@@ -41,5 +39,4 @@ export const fixedValues: FixedValues = {
   pythonBuilds: null,
   operationWaitSeconds: 20,
   probeLostSeconds: 60,
-  destroyingCallsPerMinute: 10,
 };

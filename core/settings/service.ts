@@ -146,6 +146,14 @@ export const serviceSettings = {
     max: limits.activityRetentionDays,
     description: 'Days in which a deleted resource can be restored. 0: it is removed at once.',
   }),
+  DESTROYING_CALLS_PER_MINUTE: integer({
+    default: '10',
+    min: 1,
+    max: 1_000_000,
+    description:
+      'Calls of one key within a minute that delete, or overwrite what cannot be made again. One more pauses the key ' +
+      'until a person lets it go on. Raise it for programs that remove many resources at once.',
+  }),
   OWNER_EMAIL: email({
     default: 'owner@example.com',
     description: 'E-mail address of the owner, who is created at the first start.',

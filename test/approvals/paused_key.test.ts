@@ -1,13 +1,12 @@
 // A key that destroys too much within a minute is paused, in all processes, until a person lets it go on.
 import { newBrowser, type Browser } from '../support/identity/browser';
-import { withConfig } from '../support/config';
 import { startService, type Answer, type TestService } from '../support/service';
 
 let service: TestService;
 let owner: Browser & { user: { id: string; email: string } };
 
 beforeAll(async () => {
-  service = await startService({ settings: withConfig({ destroyingCallsPerMinute: 10 }) });
+  service = await startService({ settings: { DESTROYING_CALLS_PER_MINUTE: '10' } });
   owner = await newBrowser(service, 'braking@example.com', 'owner');
 });
 afterAll(() => service.close());

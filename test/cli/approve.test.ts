@@ -1,6 +1,5 @@
 /** @tier heavy @quarter 2 @covers clients/cli/src/commands/approve.ts clients/cli/src/commands/login.ts */
 // Calls that wait for a second person, and keys that are paused, by the command line.
-import { withConfig } from '../support/config';
 import { newPerson, type Person } from '../support/identity/person';
 import { buildCli, logInWith, openHome, type Home } from '../support/cli/svc';
 import { startService, type TestService } from '../support/service';
@@ -9,7 +8,7 @@ let service: TestService;
 let home: Home;
 beforeAll(async () => {
   buildCli();
-  service = await startService({ settings: withConfig({ destroyingCallsPerMinute: 3 }) });
+  service = await startService({ settings: { DESTROYING_CALLS_PER_MINUTE: '3' } });
   home = openHome(service);
 });
 afterAll(async () => {

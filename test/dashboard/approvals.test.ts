@@ -1,6 +1,5 @@
 /** @tier heavy @quarter 4 @covers clients/dashboard/src/pages/approvals */
 // Calls that wait for a second person, and a key that is paused, in the browser.
-import { withConfig } from '../support/config';
 import { dashboardOf, newPerson, openWindow, signIn, visit, type Window } from '../support/dashboard/chromium';
 import { keepsTheRules } from '../support/dashboard/page_rules';
 import { startService, type TestService } from '../support/service';
@@ -9,7 +8,7 @@ let service: TestService;
 let window: Window;
 dashboardOf(
   async () => {
-    service = await startService({ settings: withConfig({ destroyingCallsPerMinute: 3 }) });
+    service = await startService({ settings: { DESTROYING_CALLS_PER_MINUTE: '3' } });
     await newPerson(service, 'owner@example.org', 'owner');
     await newPerson(service, 'second@example.org', 'owner');
     return service;

@@ -107,6 +107,8 @@ export async function startService(
     LOG_LEVEL: 'error',
     // A deletion frees the host at once; test/bin/ keeps what was deleted.
     RETENTION_OF_DELETED_DAYS: '0',
+    // Tests clean up as fast as they can, all with one key.
+    DESTROYING_CALLS_PER_MINUTE: '1000000',
     VOLUME_DRIVER: 'directory',
     // Each service has a data directory of its own, and would download another one.
     PREFERRED_NODE: 'host',
@@ -126,8 +128,6 @@ export async function startService(
     ...{ ingressProcess: 'in_process', dnsProcess: 'in_process' },
     // Nobody does what an answer would wait for.
     operationWaitSeconds: options.worker ? set.operationWaitSeconds : 0,
-    // Tests clean up as fast as they can, all with one key.
-    destroyingCallsPerMinute: 1_000_000,
     ...configIn(options.settings ?? {}),
   };
   const opened: (() => Promise<void>)[] = [

@@ -35,6 +35,8 @@ export function startProgram(
     MX_PORT: '0',
     REGISTRY_PORT: '0',
     S3_PORT: '0',
+    RETENTION_OF_DELETED_DAYS: '0',
+    DESTROYING_CALLS_PER_MINUTE: '1000000',
     VOLUME_DRIVER: 'directory',
     PREFERRED_NODE: 'host',
     PREFERRED_PYTHON: 'host',
