@@ -125,7 +125,7 @@ asRoot.test('a release names its parts and its origin, and is installed, started
   expect(text).toContain(`Platform ${version} is installed. There is no systemd here. To start it: platform start`);
   expect(text).toContain(`\n${version}\n${version}\n`);
   expect(text).toMatch(/200 <!doctype html>/);
-  expect(text).toContain(`version: "${version}"`);
+  expect(text).toContain(`"version":"${version}"`);
   expect(text).toMatch(/^database +ok +PostgreSQL .*embedded/m);
   expect(text).toContain('the data are in /var/lib/platform-api, not in /etc: nothing was removed');
   expect(text).toMatch(/exit code 0$/);
