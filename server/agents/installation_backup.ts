@@ -21,6 +21,8 @@ export function startInstallationBackup(config: Config, log: Logger): Pick<Repea
       log.info('the installation was backed up, and the backup was proven');
     },
   );
+  // A service that is restarted often would never come to it.
+  work.runNow();
   return {
     async stop() {
       stopping.abort();

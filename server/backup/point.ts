@@ -4,11 +4,10 @@ import { mkdir, rm, writeFile, copyFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../core/config';
-import { makeDirectory } from '../../core/directory';
 import { CLAIM_BACKUP, HOLD_FILES } from '../../models/base/installation_backup';
 import { backUpAllDatabases, countUnfinishedBackups } from '../../models/databases/database_backup/job_queries';
 import { CommandError } from '../command_error';
-import { backupDirectory, readBackupJournal, saveBackupJournal, type BackupJournal } from '../platform/backup_journal';
+import { readBackupJournal, saveBackupJournal, type BackupJournal } from '../platform/backup_journal';
 import type { Platform } from '../platform/platform';
 import { openSession, type OwnSession } from '../platform/session';
 import { settingsFileOf } from '../setup/settings_file';
@@ -36,9 +35,12 @@ export async function makePoint(platform: Platform, print: (line: string) => voi
     ...{ last_whole_at: before?.last_whole_at ?? null, proof: before?.proof ?? null },
   };
   const session = await openSession(platform.databaseUrl);
+  // What is prepared and the journal are those of the backup that holds the lock.
+  await begin(session).catch(async (error: unknown) => {
+    await session.close();
+    throw error;
+  });
   try {
-    await begin(session);
-    makeDirectory(backupDirectory(config), 0o711);
     await saveBackupJournal(config, journal);
     await repository.ensure();
     await fill({ platform, repository, session, journal, print });

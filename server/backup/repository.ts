@@ -3,14 +3,19 @@ import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { setPriority } from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../core/config';
+import { makePassableDirectory } from '../../core/directory';
 import { commandEnvironment } from '../../core/process/command';
 import { CommandError } from '../command_error';
+import { backupDirectory } from '../platform/backup_journal';
 
 const TAG = 'platform';
 /** Variables by which restic reads credentials of its backends (manual, "Environment Variables"). */
 const OF_BACKENDS = /^(?:AWS_|B2_|AZURE_|GOOGLE_|OS_|ST_|RCLONE_|RESTIC_REST_|SSH_AUTH_SOCK$|HOME$|TMPDIR$)/;
 const LOCKED = /already locked/;
+const LOCKED_WITHIN_MS = 5 * 60_000;
+const LOCKED_POLL_MS = 1_000;
 const LOW_PRIORITY = 15;
 /** Some files could not be read: they went while it was reading. */
 const PARTLY_READ = 3;
@@ -65,6 +70,9 @@ export function openBackupRepository(config: Config): Repository {
   } catch {
     throw new CommandError(`the passphrase of the backups cannot be read: ${passwordFile} (RESTIC_PASSWORD_FILE)`);
   }
+  // The proof starts PostgreSQL in it, as another user.
+  makePassableDirectory(dataDir);
+  makePassableDirectory(backupDirectory({ dataDir }));
   return repositoryOf({ dataDir, repository, passwordFile });
 }
 
@@ -110,10 +118,16 @@ interface End {
   err: string;
 }
 
-/** A lock that a killed run has left is taken away, and only such a one. @throws CommandError */
+/**
+ * A lock that a killed run has left is taken away, and only such a one. That of a run whose parent was killed, and that
+ * goes on to its end, is waited for.
+ * @throws CommandError
+ */
 async function runUnlocked(chosen: Chosen, words: string[], wanted: readonly number[] = [0]): Promise<End> {
+  const until = Date.now() + LOCKED_WITHIN_MS;
   let end = await runRestic(chosen, words);
-  if (end.code !== 0 && LOCKED.test(end.err)) {
+  while (end.code !== 0 && LOCKED.test(end.err) && Date.now() < until) {
+    await sleep(LOCKED_POLL_MS);
     await runRestic(chosen, ['unlock']);
     end = await runRestic(chosen, words);
   }
@@ -125,7 +139,7 @@ function runRestic({ dataDir, repository, passwordFile }: Chosen, words: string[
   const own = Object.fromEntries(Object.entries(process.env).filter(([name]) => OF_BACKENDS.test(name)));
   const env = {
     ...{ ...own, ...commandEnvironment, RESTIC_REPOSITORY: repository, RESTIC_PASSWORD_FILE: passwordFile },
-    RESTIC_CACHE_DIR: path.join(dataDir, 'backup', 'cache'),
+    RESTIC_CACHE_DIR: path.join(backupDirectory({ dataDir }), 'cache'),
   };
   return new Promise((resolve, reject) => {
     const child = spawn('restic', words, { env, stdio: ['ignore', 'pipe', 'pipe'] });

@@ -2,7 +2,6 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Config } from '../../core/config';
-import { makeDirectory } from '../../core/directory';
 import { replaceFileDurably } from '../../core/files';
 
 /** Of the journal, the cache of restic, and what is prepared for a backup. */
@@ -50,7 +49,6 @@ export async function readBackupJournal(config: Pick<Config, 'dataDir'>): Promis
 }
 
 export async function saveBackupJournal(config: Pick<Config, 'dataDir'>, journal: BackupJournal): Promise<void> {
-  makeDirectory(backupDirectory(config), 0o711);
   await replaceFileDurably(journalOf(config), JSON.stringify(journal, null, 2));
 }
 

@@ -20,11 +20,13 @@ jest.setTimeout(900_000);
 const DEPLOYED_MS = 180_000;
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'whole-'));
 const data = path.join(folder, 'data');
-const settings: Record<string, string> = {
-  ...{ VOLUME_DRIVER: 'auto', DNS_PORT: '0', SHUTDOWN_GRACE_SECONDS: '2' },
+const settings: Record<string, string> = { VOLUME_DRIVER: 'auto', DNS_PORT: '0', SHUTDOWN_GRACE_SECONDS: '2' };
+/** Of the command at first: the service would make backups by itself, at the same time. */
+const repository = {
   RESTIC_REPOSITORY: path.join(folder, 'repository'),
   RESTIC_PASSWORD_FILE: path.join(folder, 'passphrase'),
 };
+const journal = path.join(data, 'backup/last.json');
 let service: StartedService;
 
 interface Kept {
@@ -39,7 +41,7 @@ beforeAll(async () => {
   fs.chmodSync(folder, 0o755);
   Object.assign(settings, { S3_PORT: String(await freePort()), REGISTRY_PORT: String(await freePort()) });
   fs.mkdirSync(data, { mode: 0o755 });
-  fs.writeFileSync(settings.RESTIC_PASSWORD_FILE as string, 'a passphrase of the test\n', { mode: 0o600 });
+  fs.writeFileSync(repository.RESTIC_PASSWORD_FILE, 'a passphrase of the test\n', { mode: 0o600 });
   service = await startService(settings, { data });
   kept = await fill();
 });
@@ -98,7 +100,7 @@ interface Ran {
 
 function platform(args: string[], env: Record<string, string> = {}): Ran {
   const ran = spawnSync(process.execPath, ['tools/scripts/start.mjs', 'server/operator/main.js', ...args], {
-    ...{ cwd: ROOT, encoding: 'utf8', env: { ...service.env, ...env } },
+    ...{ cwd: ROOT, encoding: 'utf8', env: { ...service.env, ...repository, ...env } },
   });
   return { code: ran.status, out: ran.stdout, err: ran.stderr };
 }
@@ -147,7 +149,7 @@ test('a second backup adds little, and one at the same time is refused', async (
     process.execPath,
     ['tools/scripts/start.mjs', 'server/operator/main.js', 'backup', '--no-proof'],
     {
-      ...{ cwd: ROOT, env: service.env, stdio: 'ignore' },
+      ...{ cwd: ROOT, env: { ...service.env, ...repository }, stdio: 'ignore' },
     },
   );
   const ended = new Promise<number | null>((resolve) => first.on('exit', resolve));
@@ -162,7 +164,7 @@ test('a backup that is killed leaves the one before it, and the next one goes th
     process.execPath,
     ['tools/scripts/start.mjs', 'server/operator/main.js', 'backup', '--no-proof'],
     {
-      ...{ cwd: ROOT, env: service.env, stdio: 'ignore' },
+      ...{ cwd: ROOT, env: { ...service.env, ...repository }, stdio: 'ignore' },
     },
   );
   while (!fs.existsSync(path.join(data, 'backup/point/manifest.json'))) await sleep(20);
@@ -196,7 +198,7 @@ test('destroyed and restored, it is as before: rows, files, objects, databases, 
   expect([code, err]).toEqual([0, expect.any(String)]);
   expect(err).not.toContain('making the disks of volumes');
   expect(fs.readdirSync(data)).not.toContain('restore');
-  service = await startService(settings, { data, first: service.first });
+  service = await startService({ ...settings, ...repository }, { data, first: service.first });
   const { waitFor, call } = service;
   for (const id of Object.values(kept.databases))
     expect(await waitFor(`/v2/databases/${id}`, ['available'], DEPLOYED_MS)).toMatchObject({ status_reason: null });
@@ -204,6 +206,8 @@ test('destroyed and restored, it is as before: rows, files, objects, databases, 
     await query(kept.databases.postgresql as string, 'select count(*)::int, sum(number)::int from orders'),
   ).toEqual([{ count: 20_000, sum: 200_010_000 }]);
   await waitFor(`/v2/volumes/${kept.volume}`, ['in_use', 'available']);
+  // A disk is mounted once its volume is looked at.
+  while (!filesOf(kept.volume)) await sleep(100);
   expect(hashOf(path.join(filesOf(kept.volume), 'photo.jpg'))).toBe(photo);
   expect(await (await fetch(await presigned(kept.bucket, 'GET'))).text()).toBe('an object');
   expect((await call('GET', `/v2/applications/${kept.application.id}/env`)).data).toContainEqual(
@@ -215,11 +219,16 @@ test('destroyed and restored, it is as before: rows, files, objects, databases, 
 /** Kills a restore as soon as the step is done. */
 async function restoreKilledAfter(step: string): Promise<void> {
   const words = ['tools/scripts/start.mjs', 'server/operator/main.js', 'restore'];
-  const child = spawn(process.execPath, words, { cwd: ROOT, env: service.env, stdio: 'ignore', detached: true });
+  const child = spawn(process.execPath, words, {
+    ...{ cwd: ROOT, env: { ...service.env, ...repository }, detached: true, stdio: ['ignore', 'ignore', 'pipe'] },
+  });
+  let said = '';
+  child.stderr?.on('data', (chunk: Buffer) => (said += chunk.toString()));
   const ended = new Promise((resolve) => child.on('exit', resolve));
-  const journal = path.join(data, 'restore.json');
-  const done = (): string[] => (fs.existsSync(journal) ? JSON.parse(fs.readFileSync(journal, 'utf8')).done : []);
+  const steps = path.join(data, 'restore.json');
+  const done = (): string[] => (fs.existsSync(steps) ? JSON.parse(fs.readFileSync(steps, 'utf8')).done : []);
   while (child.exitCode === null && !done().includes(step)) await sleep(5);
+  if (child.exitCode !== null) throw new Error(`the restore has ended before ${step} was done: ${said}`);
   process.kill(-(child.pid as number), 'SIGKILL');
   await ended;
   expect(done()).toContain(step);
@@ -233,8 +242,15 @@ async function pageIs(page: string): Promise<void> {
   }
 }
 
+test('the service makes a backup by itself, and proves it', async () => {
+  const read = (): { error: null; proof: { error: null } | null } => JSON.parse(fs.readFileSync(journal, 'utf8'));
+  for (const end = Date.now() + DEPLOYED_MS; !fs.existsSync(journal) || read().proof === null; await sleep(500))
+    if (Date.now() > end) throw new Error('the service has made no backup');
+  expect(read()).toMatchObject({ error: null, point: expect.any(String), proof: { error: null } });
+});
+
 test('a byte that has changed in the repository is told by the proof', () => {
-  const packs = execFileSync('find', [path.join(settings.RESTIC_REPOSITORY as string, 'data'), '-type', 'f'], {
+  const packs = execFileSync('find', [path.join(repository.RESTIC_REPOSITORY, 'data'), '-type', 'f'], {
     encoding: 'utf8',
   });
   for (const pack of packs.split('\n').filter(Boolean)) {
