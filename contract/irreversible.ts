@@ -34,6 +34,8 @@ export const IRREVERSIBLE: Readonly<Record<string, RevertObstacle>> = {
     'createSourceUpload',
     'createVolume',
     'inviteMember',
+    'restoreDeletedProject',
+    'restoreDeletedResource',
   ]),
   ...because('deleted', [
     'deleteApplication',
@@ -58,6 +60,7 @@ export const IRREVERSIBLE: Readonly<Record<string, RevertObstacle>> = {
     'deleteRobotAccount',
     'deleteSharedRepository',
     'deleteVolume',
+    'purgeDeletedResource',
     'removeMember',
     'removeSharedRepositoryProject',
     'revokeInvitation',
@@ -66,6 +69,7 @@ export const IRREVERSIBLE: Readonly<Record<string, RevertObstacle>> = {
   ]),
   ...because('action', [
     'acceptInvitation',
+    'approveCall',
     'cancelDeployment',
     'cancelRun',
     'changeMemberRole',
@@ -108,6 +112,8 @@ export const IRREVERSIBLE: Readonly<Record<string, RevertObstacle>> = {
     'verifyEmailDomain',
     'verifyGitIntegration',
     'verifySharedRepository',
+    'refuseCall',
+    'resumeKey',
   ]),
   ...because('secret', [
     'changePassword',
