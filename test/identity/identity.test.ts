@@ -23,6 +23,8 @@ describe('getMe', () => {
         prefix: service.key.slice(0, 12),
         scopes: Object.keys(scopes),
         project_ids: null,
+        may_destroy: true,
+        paused_at: null,
         created_at: time,
         expires_at: null,
         last_used_at: body.token.last_used_at,
