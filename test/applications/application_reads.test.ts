@@ -125,7 +125,7 @@ describe('tenancy', () => {
 
 const FIELDS =
   'id project_id name description region application_type preset default_hostname status status_reason ' +
-  'current_deployment_id auto_deploy_enabled created_at updated_at';
+  'current_deployment_id deletion_protection auto_deploy_enabled created_at updated_at';
 const SOURCE =
   'source { type git_integration_id repository_id shared_repository_id repository_url branch image registry_id ' +
   'preset template }';

@@ -58,7 +58,10 @@ test('what volumes are promised is no longer free for databases', async () => {
     { database_package: 'dev-1vcpu-256mb', regions: [] },
   ]);
   expect(await ids('database_packages/availability?region=fra1')).toEqual([]);
+  // One in the bin, or that is being removed, is still on the disk.
   await service.sql('update volumes set deleted_at = now()');
+  expect(await ids('database_packages/availability?region=fra1')).toEqual([]);
+  await service.sql('delete from volumes');
   expect(await rows('database_packages/availability?database_package=dev-1vcpu-256mb')).toEqual(before);
 });
 

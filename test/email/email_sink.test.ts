@@ -7,7 +7,7 @@ import { startDnsParent, type DnsParent } from '../support/dns/dns_parent';
 import { freePort } from '../support/processes/free_port';
 import { openMailBench, type MailBench } from '../support/email/mail';
 import { fileNeeds } from '../support/runner/programs';
-import type { TestService } from '../support/service';
+import type { Answer, TestService } from '../support/service';
 import { waitFor } from '../support/wait_for';
 import { withConfig } from '../support/config';
 
@@ -94,6 +94,9 @@ test('a domain whose zone the project holds sets itself up, and takes its record
     `TXT ${domain.dkim_selector}-e._domainkey`,
     `TXT ${domain.dkim_selector}._domainkey`,
   ]);
+  // Its job puts back what the first look at the parent zone has found.
+  const zoneNow = (): Promise<Answer> => service.call('GET', `/v2/dns_zones/${zone.id}`);
+  await waitFor('the first look', async () => (await zoneNow()).body.last_checked_at !== null);
   await service.sql(`update dns_zones set status = 'active' where id = $1`, [zone.id]);
   const verified = await bench.verify(domain.id);
   expect(verified.body).toMatchObject({ status: 'verified', dns: 'automatic' });
