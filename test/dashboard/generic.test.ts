@@ -195,7 +195,7 @@ test('a Git integration: its token is never shown, its branches are three lists 
   await page.getByRole('link', { name: 'acme/shop', exact: true }).click();
   await page.getByRole('link', { name: 'Branches', exact: true }).click();
   await page.locator('tbody th', { hasText: 'main' }).waitFor();
-  await page.getByRole('navigation', { name: 'Breadcrumb' }).getByRole('link', { name: 'Source' }).click();
+  await page.getByRole('navigation', { name: 'Breadcrumb' }).getByRole('link', { name: 'Source', exact: true }).click();
   await forms.title('Source');
   await forms.remove('Delete Git integration', 'Source');
   await page.getByText('No Git integration yet').waitFor();
