@@ -14,6 +14,12 @@ let world: World;
 worldDashboard(async (opened) => {
   ({ service, world, window } = opened);
   table = resourceTable();
+  // Deleted projects are listed for those who owned them.
+  await service.sql(
+    `insert into members (project_id, user_id, role)
+      select d.resource_id, u.id, 'owner' from deleted_resources d, users u where d.id = $1 on conflict do nothing`,
+    [await world.id('deleted_project')],
+  );
   await visit(window.page, `/projects/${service.project}/resources`);
 });
 
@@ -31,7 +37,9 @@ async function addressOf(key: string): Promise<string> {
   const name = page.finds ? page.operations.find((one) => !/^(list|get)/.test(one)) : page.read;
   const depth = key.split('/').length;
   const rest = (await restPath(name as string)).split('/').slice(2);
-  const parts = rest[0] === 'projects' && rest.length > 1 ? ['project', ...rest.slice(2)] : rest;
+  const inside = rest[0] === 'projects' ? rest.slice(2) : rest;
+  // Entries of the activity and of the bin are named without their project.
+  const parts = /^project(?:\/|$)/.test(key) ? ['project', ...inside] : rest;
   const root = page.scope === 'project' ? `/projects/${service.project}` : '';
   return `${root}/resources/${parts.slice(0, depth).join('/')}`;
 }

@@ -96,6 +96,13 @@ function hrefOf({ id, type, parent }: Named, projectId: string | undefined): str
   return parts?.includes(undefined) ? undefined : parts?.join('/');
 }
 
+/** Takes over a name that a page has read: it may have changed since it was asked for. */
+export function learnName(id: unknown, name: unknown): void {
+  if (typeof id !== 'string' || typeof name !== 'string') return;
+  const found = known.peek()[id];
+  if (found && found.name !== name) known.value = { ...known.peek(), [id]: { ...found, name } };
+}
+
 function want(projectId: string | undefined, id: string): void {
   if (!projectId || id in known.peek()) return;
   const ids = wanted.get(projectId) ?? new Set();

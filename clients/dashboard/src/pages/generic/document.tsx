@@ -2,6 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Row } from '../../api/resources/query';
 import { hrefOf, knownArguments, type Operation } from '../../api/resources/table';
+import { learnName } from '../../parts/resource_name';
 import { Waiting } from '../../parts/page';
 import { isUnsettled, Status } from '../../parts/status';
 import { navigate } from '../../router';
@@ -27,6 +28,7 @@ export function DocumentPage({ around }: { around: Around }) {
   const status = typeof answer?.status === 'string' ? answer.status : undefined;
   useSettling(isUnsettled(status) ? String(status) : '', reload);
   useChanges(place.projectId, () => void reload());
+  useEffect(() => learnName(answer?.id, answer?.name), [answer]);
   useEffect(() => {
     const project = answer?.project_id;
     // An id of another project of the person: its pages are there. What is shared was asked for as this project.
