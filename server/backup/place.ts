@@ -1,5 +1,4 @@
 // What a backup of the installation is made of, and where it lies on this machine.
-import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Config } from '../../core/config';
 import { backupDirectory } from '../platform/backup_journal';
@@ -29,8 +28,3 @@ export function partsOfInstallation({ dataDir }: Pick<Config, 'dataDir'>): { fil
 
 /** Places of the data directory that a restore fills. */
 export const RESTORED = COPIED;
-
-/** Whether a directory is there and has something in it. */
-export async function isFilled(directory: string): Promise<boolean> {
-  return (await readdir(directory).catch(() => [])).length > 0;
-}

@@ -5,7 +5,7 @@ import { chmod, copyFile, mkdir, readFile, rename, rm, statfs } from 'node:fs/pr
 import path from 'node:path';
 import semver from 'semver';
 import type { Config } from '../../core/config';
-import { makeDirectory, makePassableDirectory } from '../../core/directory';
+import { hasEntries, makeDirectory, makePassableDirectory } from '../../core/directory';
 import { driverContext } from '../../core/driver';
 import { replaceFileDurably } from '../../core/files';
 import { run } from '../../core/process/command';
@@ -17,7 +17,7 @@ import { version } from '../../package.json';
 import { CommandError } from '../command_error';
 import { engineUser, type EngineUser } from '../platform/embedded/engine_user';
 import { MANIFEST, type Manifest } from './manifest';
-import { isFilled, RESTORED } from './place';
+import { RESTORED } from './place';
 import { SETTINGS_COPY } from './point';
 import type { Repository } from './repository';
 
@@ -96,7 +96,7 @@ async function begunRestore({ config, repository }: Wanted): Promise<RestoreJour
 }
 
 async function begin({ config, repository, moment }: Wanted): Promise<RestoreJournal> {
-  await requireEmpty(config);
+  requireEmpty(config);
   const points = (await repository.points()).filter(
     ({ at }) => moment === null || Date.parse(at) <= Date.parse(moment),
   );
@@ -114,9 +114,9 @@ function saveJournal(config: Config, journal: RestoreJournal): Promise<void> {
   return replaceFileDurably(journalFile(config), JSON.stringify(journal, null, 2));
 }
 
-async function requireEmpty({ dataDir }: Config): Promise<void> {
+function requireEmpty({ dataDir }: Config): void {
   for (const name of ['postgres', ...RESTORED.filter((one) => one !== 'secret-key')])
-    if (await isFilled(path.join(dataDir, name)))
+    if (hasEntries(path.join(dataDir, name)))
       throw new CommandError(
         `${path.join(dataDir, name)} is not empty: a restore needs a machine on which the platform has not run. ` +
           'Stop the service and move the directory away, or set PLATFORM_DATA_DIR',
