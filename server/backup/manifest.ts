@@ -1,4 +1,6 @@
 // What a backup of the installation has in it, as it was when it was made.
+import { existsSync, readdirSync } from 'node:fs';
+import path from 'node:path';
 import type { Config } from '../../core/config';
 import { readClaims } from '../../drivers/runtime/sandbox/user_ids';
 import { version } from '../../package.json';
@@ -24,6 +26,16 @@ export interface Manifest {
 }
 
 export const MANIFEST = 'manifest.json';
+
+/** The data directory that a backup is of, below a directory to which it was restored; null: not there. */
+export function findRestoredRoot(directory: string): string | null {
+  if (existsSync(path.join(directory, 'backup/point', MANIFEST))) return directory;
+  for (const entry of readdirSync(directory, { withFileTypes: true })) {
+    const found = entry.isDirectory() ? findRestoredRoot(path.join(directory, entry.name)) : null;
+    if (found !== null) return found;
+  }
+  return null;
+}
 
 export async function takeStock(config: Config, session: OwnSession): Promise<Manifest> {
   const volumes = await session.query<Manifest['volumes'][number]>(

@@ -10,7 +10,7 @@ import { backupDirectory, readBackupJournal, saveBackupJournal, type Proof } fro
 import { openEmbedded } from '../platform/embedded';
 import { openSession } from '../platform/session';
 import { DUMP } from '../upgrade/control_backup';
-import { countRows, MANIFEST, type Manifest } from './manifest';
+import { countRows, findRestoredRoot, MANIFEST, type Manifest } from './manifest';
 import { openBackupRepository, type Repository } from './repository';
 
 /** Of the data of the repository, read at each proof: all of it in about a month of daily ones. */
@@ -55,10 +55,9 @@ async function compare(config: Config, repository: Repository, point: string): P
 async function findPrepared(repository: Repository, point: string, scratch: string): Promise<string> {
   const target = path.join(scratch, 'files');
   await repository.restore(point, target, ['backup/point/**']);
-  const { stdout } = await promisify(execFile)('find', [target, '-path', `*/backup/point/${MANIFEST}`]);
-  const [file] = stdout.split('\n').filter(Boolean);
-  if (file === undefined) throw new CommandError(`the backup ${point} has no ${MANIFEST}`);
-  return path.dirname(file);
+  const root = findRestoredRoot(target);
+  if (root === null) throw new CommandError(`the backup ${point} has no ${MANIFEST}`);
+  return path.join(root, 'backup/point');
 }
 
 async function countRestored(config: Config, scratch: string, prepared: string): Promise<Record<string, number>> {

@@ -16,7 +16,7 @@ import { gigabyteBytes } from '../../drivers/volume';
 import { version } from '../../package.json';
 import { CommandError } from '../command_error';
 import { engineUser, type EngineUser } from '../platform/embedded/engine_user';
-import { MANIFEST, type Manifest } from './manifest';
+import { findRestoredRoot, MANIFEST, type Manifest } from './manifest';
 import { RESTORED } from './place';
 import { SETTINGS_COPY } from './point';
 import type { Repository } from './repository';
@@ -167,16 +167,7 @@ async function fetch({ config, repository, journal }: Work): Promise<void> {
 
 /** The data directory of the machine that made the backup, as restored. */
 function restoredRoot(config: Config): string {
-  const isRoot = (directory: string): boolean => existsSync(path.join(directory, 'backup/point', MANIFEST));
-  const find = (directory: string): string | null => {
-    if (isRoot(directory)) return directory;
-    for (const entry of readdirSync(directory, { withFileTypes: true })) {
-      const found = entry.isDirectory() ? find(path.join(directory, entry.name)) : null;
-      if (found !== null) return found;
-    }
-    return null;
-  };
-  const found = find(stagingOf(config));
+  const found = findRestoredRoot(stagingOf(config));
   if (found === null) throw new CommandError(`the backup has no ${MANIFEST}: it is not one of an installation`);
   return found;
 }
