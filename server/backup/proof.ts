@@ -1,7 +1,7 @@
 // Proves a backup: the control database of it is started aside and read whole, and a share of the repository is
 // compared with its checksums.
 import { execFile } from 'node:child_process';
-import { mkdir, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import type { Config } from '../../core/config';
@@ -63,8 +63,8 @@ async function findPrepared(repository: Repository, point: string, scratch: stri
 async function countRestored(config: Config, scratch: string, prepared: string): Promise<Record<string, number>> {
   const home = path.join(scratch, 'postgres');
   await mkdir(home, { mode: 0o711 });
-  const { stdout } = await promisify(execFile)('ls', [path.join(prepared, 'control')]);
-  await rename(path.join(prepared, 'control', stdout.trim()), path.join(home, stdout.trim()));
+  for (const name of await readdir(path.join(prepared, 'control')))
+    await rename(path.join(prepared, 'control', name), path.join(home, name));
   await rename(path.join(prepared, 'password'), path.join(home, 'password'));
   const engine = await openEmbedded({
     ...{ dataDir: scratch, user: config.postgresUser, binaries: config.pgBin ?? undefined },
