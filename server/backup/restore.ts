@@ -8,6 +8,7 @@ import type { Config } from '../../core/config';
 import { hasEntries, makeDirectory, makePassableDirectory } from '../../core/directory';
 import { driverContext } from '../../core/driver';
 import { replaceFileDurably } from '../../core/files';
+import { gibibytesText } from '../../core/sentence';
 import { run } from '../../core/process/command';
 import { runSteps, type DeclaredStep } from '../../core/steps';
 import { claimUserIds } from '../../drivers/runtime/sandbox/user_ids';
@@ -130,13 +131,9 @@ async function requireRoom({ dataDir }: Config, bytes: number): Promise<void> {
   const free = disk.bavail * disk.bsize;
   if (free < bytes)
     throw new CommandError(
-      `the backup has ${gigabytes(bytes)}, and the disk of ${dataDir} has ${gigabytes(free)} free: make room, or ` +
-        'mount a larger disk there',
+      `the backup has ${gibibytesText(bytes)}, and the disk of ${dataDir} has ${gibibytesText(free)} free: make ` +
+        'room, or mount a larger disk there',
     );
-}
-
-function gigabytes(bytes: number): string {
-  return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
 }
 
 async function fetch({ config, repository, journal }: Work): Promise<void> {

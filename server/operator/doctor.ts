@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { loadConfig, type Config } from '../../core/config';
+import { gibibytesText } from '../../core/sentence';
 import type { HostFacts } from '../../core/catalog/host_facts';
 import { own } from '../../core/outbound/client';
 import type { WorkState } from '../../core/process/background';
@@ -132,13 +133,13 @@ async function host({ dataDir }: Config): Promise<Finding[]> {
     {
       check: 'disk',
       status: room ? 'ok' : 'warning',
-      detail: `${gigabytes(facts.disk_free_bytes)} of ${gigabytes(facts.disk_total_bytes)} free`,
+      detail: `${gibibytesText(facts.disk_free_bytes)} of ${gibibytesText(facts.disk_total_bytes)} free`,
     },
     {
       check: 'memory',
       status: 'ok',
       detail:
-        `${gigabytes(facts.memory_available_bytes)} of ${gigabytes(facts.memory_total_bytes)} available, ` +
+        `${gibibytesText(facts.memory_available_bytes)} of ${gibibytesText(facts.memory_total_bytes)} available, ` +
         `${facts.cpus} CPUs`,
     },
     { check: 'engines', status: engines.length ? 'ok' : 'warning', detail: engines.join(', ') || 'none found' },
@@ -193,10 +194,6 @@ function missing(facts: HostFacts): Finding[] {
   }));
   const detail = `${setupCommand()}, or ${command}`;
   return command ? [...findings, { check: 'install', status: 'warning', detail }] : [];
-}
-
-function gigabytes(bytes: number): string {
-  return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
 }
 
 async function backupStore(config: Config): Promise<Finding> {
