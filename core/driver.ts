@@ -97,6 +97,8 @@ export type DriverErrorReason = 'transient' | 'conflict' | 'invalid' | 'capacity
  */
 export class DriverError extends Error {
   override readonly name = 'DriverError';
+  /** See `EngineAway`. */
+  readonly engineAway: boolean = false;
 
   constructor(
     readonly reason: DriverErrorReason,
@@ -105,6 +107,22 @@ export class DriverError extends Error {
   ) {
     super(message);
   }
+}
+
+/**
+ * A program of the operator that the resource is made by, such as a cluster or a name server, does not answer, or fails
+ * whatever it is asked. It is no fault of the resource, which waits for it without a limit, and says so.
+ */
+export class EngineAway extends DriverError {
+  override readonly engineAway = true;
+
+  constructor(message: string, retryAfterMs?: number) {
+    super('transient', message, retryAfterMs);
+  }
+}
+
+export function isEngineAway(error: unknown): error is DriverError {
+  return error instanceof DriverError && error.engineAway;
 }
 
 /**

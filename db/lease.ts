@@ -16,6 +16,7 @@ export interface LoopRow {
   observed: unknown;
   generation: number;
   attempts: number;
+  last_error?: string | null;
   fence: number;
   deleted_at: string | null;
 }
@@ -52,9 +53,10 @@ interface ClaimOptions {
 }
 
 /**
- * Outcome of a step: `done` = as desired, `going` = another step follows, `failed` = to be retried, `gave_up` = final.
+ * Outcome of a step: `done` = as desired, `going` = another step follows, `failed` = to be retried, `waiting` = the same
+ * with all of its time, `gave_up` = final.
  */
-type Ending = 'done' | 'going' | 'failed' | 'gave_up';
+type Ending = 'done' | 'going' | 'failed' | 'waiting' | 'gave_up';
 
 export interface WriteBack {
   ending: Ending;
@@ -192,12 +194,14 @@ const ATTEMPTS: Record<Ending, string> = {
   done: '0',
   going: 'attempts',
   failed: 'attempts + 1',
+  waiting: 'attempts',
   gave_up: 'attempts + 1',
 };
 const DEADLINE: Record<Ending, string> = {
   done: 'null',
   going: 'deadline_at',
   failed: 'deadline_at',
+  waiting: 'null',
   gave_up: 'least(deadline_at, now())',
 };
 

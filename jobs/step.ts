@@ -8,7 +8,7 @@ import type { Session } from '../db/control_database';
 import { purgeRow, recordColumns, releaseRow, settleRow, type Claim, type WriteBack } from '../db/lease';
 import type { Breaker } from './breaker';
 import { LeaseLost, progressing, settled, type Job, type JobContext, type LoopParts, type Outcome } from './job';
-import { failureWriteBack, writeBackOf } from './failure_policy';
+import { failureWriteBack, hasWaited, writeBackOf } from './failure_policy';
 
 export interface Step {
   job: Job;
@@ -138,7 +138,7 @@ async function finish(
   if (result instanceof Error) return fail(parts, step, result, log, breaker);
   breaker.succeeded(step.job.table, row.driver);
   try {
-    if (result.kind !== 'gone') return await write(parts, step, writeBackOf(result), log);
+    if (result.kind !== 'gone') return await write(parts, step, writeBackOf(result, row), log);
     await retryDuringOutage(step, () => purgeRow(parts.database, step.claim.lease));
     log.info('torn down');
     return null;
@@ -190,7 +190,16 @@ async function settleAndRecord(
   const isQuiet = job.quiet || job.isQuiet?.(claim.row);
   if (written?.status && written.status !== claim.row.status && !isQuiet && (isOwn || !job.movedElsewhere))
     await recordEvent(session, claim.lease.table, claim.row, written.status);
+  if (written && !isQuiet) await recordWaiting(session, claim, back);
   return written;
+}
+
+/** That a resource waits for an engine that is away, and that it goes on. */
+async function recordWaiting(session: Session, { lease, row }: Claim, { ending, columns }: WriteBack): Promise<void> {
+  const waited = hasWaited(row);
+  if (ending === 'waiting' && columns.status_reason && !waited)
+    await recordEvent(session, lease.table, row, 'waiting');
+  if (waited && columns.status_reason === null) await recordEvent(session, lease.table, row, 'resumed');
 }
 
 /** Tries again while the database is away, as long as the row is surely ours. */

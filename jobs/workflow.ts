@@ -1,9 +1,10 @@
 // Long work as a declared list of steps. A kind lists its steps by name; `runWorkflow` runs the first one that is not
 // done, and does around each what all of them need: the time left, cancellation, the log line, the failure sentence.
-import { DriverError, type DriverErrorReason } from '../core/driver';
+import { DriverError, isEngineAway, type DriverErrorReason } from '../core/driver';
 import type { LogLevel } from '../core/log/log_line';
 import { toSentence } from '../core/sentence';
 import { runSteps, type DeclaredStep } from '../core/steps';
+import { hasWaited, waitingReason } from './failure_policy';
 import { progressing, settled, type JobContext, type LoopRow, type Outcome } from './job';
 
 export interface WorkflowStep<Row extends LoopRow> extends DeclaredStep<Row, JobContext> {
@@ -34,6 +35,8 @@ export interface Workflow<Row extends LoopRow, Step extends WorkflowStep<Row> = 
   readonly steps: readonly Step[];
   /** For all of the work; absent where its engine ends what takes too long. `leftMs` is negative when it is over. */
   time?: { leftMs(row: Row, ctx: JobContext): number; overReason(ctx: JobContext): string };
+  /** Begins a wait for an engine that is away, which does not count as time, and ends it before the next attempt. */
+  wait?: { begin(row: Row, ctx: JobContext): Promise<void>; end(row: Row, ctx: JobContext): Promise<void> };
   /** A sentence for users: what to do when a step was given up after its last attempt. */
   retryAdvice?: string;
   /** Absent where a cancellation is a part of the steps. */
@@ -54,6 +57,7 @@ export class StepFailure extends Error {
 }
 
 const POLL_MS = 1_000;
+const RESUMED = 'It answers again.';
 /** Errors of drivers that another attempt does not mend. */
 const FINAL: ReadonlySet<DriverErrorReason> = new Set(['invalid', 'unsupported', 'conflict', 'capacity']);
 
@@ -78,16 +82,20 @@ async function runWorkflowStep<Row extends LoopRow, Step extends WorkflowStep<Ro
   const poll = workflow.isCanceled
     ? setInterval(() => void isCanceled().then((canceled) => canceled && stop.abort()), POLL_MS)
     : undefined;
+  await workflow.wait?.end(row, ctx);
   const time = step.ownTimeLimit ? undefined : workflow.time;
   const leftMs = time?.leftMs(row, ctx) ?? null;
   const timer = leftMs === null ? undefined : setTimeout(() => stop.abort(), Math.max(0, leftMs));
   try {
     const inner = stepContext(workflow, step, row, ctx, { stop, leftMs });
     if (leftMs !== null) inner.requireTimeLeft();
-    return (await workflow.enter?.(step, row, inner)) ?? (await step.run(row, inner));
+    const result = (await workflow.enter?.(step, row, inner)) ?? (await step.run(row, inner));
+    if (hasWaited(row)) await inner.appendLog(RESUMED);
+    return result;
   } catch (error) {
     if (ctx.signal.aborted) throw error;
     if (await isCanceled()) return progressing(0);
+    if (isEngineAway(error)) await waitForEngine(workflow, step, row, error, ctx);
     const isOver = time !== undefined && time.leftMs(row, ctx) <= 0;
     const reason = isOver ? time.overReason(ctx) : failureReason(workflow, step, row, error);
     if (reason === null) throw error;
@@ -98,6 +106,19 @@ async function runWorkflowStep<Row extends LoopRow, Step extends WorkflowStep<Ro
     clearInterval(poll);
     clearTimeout(timer);
   }
+}
+
+/** @throws the error, which the loop tries again */
+async function waitForEngine<Row extends LoopRow, Step extends WorkflowStep<Row>>(
+  workflow: Workflow<Row, Step>,
+  step: Step,
+  row: Row,
+  error: DriverError,
+  ctx: JobContext,
+): Promise<never> {
+  if (!hasWaited(row)) await workflow.appendLog?.(row, step, waitingReason(error), 'warning', ctx);
+  await workflow.wait?.begin(row, ctx);
+  throw error;
 }
 
 function stepContext<Row extends LoopRow, Step extends WorkflowStep<Row>>(

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EMPTY_SHA256, sha256Hex, signedHeaders, uriEncodePath } from '../../core/protocols/sigv4';
 import { trusted } from '../../core/outbound/client';
-import { checkpoint, DriverError, type DriverContext, type DriverErrorReason } from '../../core/driver';
+import { checkpoint, DriverError, EngineAway, type DriverContext, type DriverErrorReason } from '../../core/driver';
 import { pauseMsAfter } from '../../core/process/backoff';
 
 export interface S3Options {
@@ -54,7 +54,7 @@ export function s3Requests(options: S3Options): SendS3 {
 
 /** The store is unreachable, or the connection broke. */
 export function away(cause: unknown): DriverError {
-  return Object.assign(new DriverError('transient', 'The backup store does not respond.'), { cause });
+  return Object.assign(new EngineAway('The backup store does not respond.'), { cause });
 }
 
 async function once(options: S3Options, call: S3Call, ctx: DriverContext): Promise<Response> {
@@ -80,5 +80,5 @@ function refusal(status: number, text: string): DriverError {
     code === 'NoSuchBucket'
       ? 'The bucket of the backup store does not exist.'
       : `The backup store refuses a request of the platform (${code}).`;
-  return new DriverError(reason, message);
+  return PASSING.has(status) ? new EngineAway(message) : new DriverError(reason, message);
 }

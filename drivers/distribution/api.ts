@@ -1,7 +1,7 @@
 // Client of a Distribution server (github.com/distribution/distribution), with tokens issued by the platform itself.
 import type { RegistryAccess } from '../../core/protocols/registry_content';
 import { trusted } from '../../core/outbound/client';
-import { checkpoint, DriverError, type DriverContext } from '../../core/driver';
+import { checkpoint, DriverError, EngineAway, type DriverContext } from '../../core/driver';
 
 interface FoundManifest {
   digest: string;
@@ -41,14 +41,16 @@ function openCalls(url: string, tokenFor: (access: RegistryAccess) => string): C
     const within = { ms: ANSWER_WITHIN_MS, of: 'response' } as const;
     const headers = { Authorization: `Bearer ${tokenFor(access)}`, Accept: MANIFESTS };
     const answer = await trusted(new URL(path, url), { method, headers, within, signal: ctx.signal }).catch(() => {
-      throw new DriverError('transient', 'The container registry does not answer.');
+      throw new EngineAway('The container registry does not answer.');
     });
     if (answer.status < 400 || answer.status === 404) return answer;
     const text = (await answer.text()).slice(0, 500);
     const isRefused = answer.status === 401 || answer.status === 403;
-    const message = `The container registry ${isRefused ? 'refuses the token of the platform' : 'has failed'}.`;
+    const failure = isRefused
+      ? new DriverError('unauthorized', 'The container registry refuses the token of the platform.')
+      : new EngineAway('The container registry has failed.');
     const cause = new Error(`${method} ${path}: ${answer.status} ${text}`);
-    throw Object.assign(new DriverError(isRefused ? 'unauthorized' : 'transient', message), { cause });
+    throw Object.assign(failure, { cause });
   };
 }
 

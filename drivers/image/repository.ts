@@ -3,7 +3,7 @@ import { request as requestHttp, type IncomingMessage, type OutgoingHttpHeaders 
 import { request as requestHttps } from 'node:https';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { DriverError, type DriverContext } from '../../core/driver';
+import { DriverError, EngineAway, type DriverContext } from '../../core/driver';
 import { ImageError } from '../image';
 
 interface Answer {
@@ -96,7 +96,7 @@ async function send(
     return { status: response.statusCode ?? 0, headers: response.headers, text };
   } catch (error) {
     if (signal.aborted || error instanceof DriverError || error instanceof ImageError) throw error;
-    throw new DriverError('transient', 'The container registry of this installation does not answer.');
+    throw new EngineAway('The container registry of this installation does not answer.');
   } finally {
     request.destroy();
   }
@@ -116,7 +116,7 @@ function isThere(answer: Answer): boolean {
 function required(answer: Answer, status: number): Answer {
   if (answer.status === status) return answer;
   if (answer.status === 429 || answer.status >= 500)
-    throw new DriverError('transient', `The container registry answered with status ${answer.status}.`);
+    throw new EngineAway(`The container registry answered with status ${answer.status}.`);
   throw new ImageError('refused', `The registry did not take the image: ${reasonOf(answer)}`);
 }
 

@@ -1,6 +1,6 @@
 // Client of the PowerDNS HTTP API (https://doc.powerdns.com/authoritative/http-api/).
 import { trusted, type ClientRequest } from '../../core/outbound/client';
-import { checkpoint, DriverError, type DriverContext, type DriverErrorReason } from '../../core/driver';
+import { checkpoint, DriverError, EngineAway, type DriverContext, type DriverErrorReason } from '../../core/driver';
 
 export interface PowerdnsOptions {
   /** URL of the webserver, such as http://127.0.0.1:8081. */
@@ -71,7 +71,7 @@ async function request(url: string, init: ClientRequest): Promise<{ status: numb
     const response = await trusted(url, init);
     return { status: response.status, text: await response.text() };
   } catch (error) {
-    throw Object.assign(new DriverError('transient', 'The name server does not respond.'), { cause: error });
+    throw Object.assign(new EngineAway('The name server does not respond.'), { cause: error });
   }
 }
 
@@ -111,7 +111,8 @@ function refusal({ status, text }: { status: number; text: string }): DriverErro
     conflict: 'The name server has another zone of this name.',
     invalid: `The name server refuses the zone${record}.`,
   };
-  const message = messages[reason] ?? 'The name server has an internal error.';
+  const message = messages[reason];
+  const failure = message ? new DriverError(reason, message) : new EngineAway('The name server has an internal error.');
   // For the log.
-  return Object.assign(new DriverError(reason, message), { cause: new Error(`${status} ${text.slice(0, 500)}`) });
+  return Object.assign(failure, { cause: new Error(`${status} ${text.slice(0, 500)}`) });
 }

@@ -2,7 +2,7 @@
 // of a bucket's owner. Both use Signature Version 4.
 import { sha256Hex, signedHeaders, type Credentials } from '../../core/protocols/sigv4';
 import { trusted } from '../../core/outbound/client';
-import { checkpoint, DriverError, type DriverContext, type DriverErrorReason } from '../../core/driver';
+import { checkpoint, DriverError, EngineAway, type DriverContext, type DriverErrorReason } from '../../core/driver';
 
 export interface RgwOptions {
   /** URL of the gateway, without a trailing slash, such as http://127.0.0.1:7480. */
@@ -69,8 +69,11 @@ export function openRgwApi({ url, accessKeyId, secretAccessKey }: RgwOptions): R
 /** Converts an unexpected response to an error. */
 export function rgwError({ status, text }: Answer): DriverError {
   const reason = REASONS[status] ?? 'transient';
-  const message = MESSAGES[reason] ?? 'The object gateway has an internal error.';
-  return Object.assign(new DriverError(reason, message), { cause: new Error(`${status} ${text.slice(0, 500)}`) });
+  const message = MESSAGES[reason];
+  const failure = message
+    ? new DriverError(reason, message)
+    : new EngineAway('The object gateway has an internal error.');
+  return Object.assign(failure, { cause: new Error(`${status} ${text.slice(0, 500)}`) });
 }
 
 function addressOf(base: string, path: string, query: Query): URL {
@@ -105,7 +108,7 @@ async function request({ method, url, body, credentials }: Signed, ctx: DriverCo
     return answer;
   } catch (error) {
     if (error instanceof DriverError) throw error;
-    throw Object.assign(new DriverError('transient', 'The object gateway does not respond.'), { cause: error });
+    throw Object.assign(new EngineAway('The object gateway does not respond.'), { cause: error });
   }
 }
 

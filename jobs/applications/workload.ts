@@ -1,11 +1,12 @@
 // Workloads: applied to the cluster, which starts, heals and moves their instances. What comes of it is written by
 // server/agents/workloads/pod_rows.ts.
-import { DriverError } from '../../core/driver';
+import { DriverError, isEngineAway } from '../../core/driver';
 import { releaseAllLeases } from '../../db/lease';
 import { findWorkloadLaunch, wakeOwnersOfWorkload, workloadsWithoutRow } from '../../models/applications/workload';
 import { PLATFORM, recordProjectEvent } from '../../models/projects/activity';
 import { deletedProjects } from '../../models/projects/cluster_place';
 import type { Leftovers } from '../declarations';
+import { waitingReason } from '../failure_policy';
 import { gone, jittered, progressing, requireHost, settled, type Job, type JobContext, type Outcome } from '../job';
 import { workloadOf, type WorkloadRow } from './workload/specification';
 
@@ -66,6 +67,7 @@ async function applyWorkload(row: WorkloadRow, ctx: JobContext): Promise<Outcome
     if (ready < row.instances && Date.now() - Date.parse(row.updated_at) < SOON_MS) return progressing(WAITING_MS);
     return settled({}, jittered(obstacle === null ? RECHECK_MS : OBSTRUCTED_MS));
   } catch (error) {
+    if (isEngineAway(error)) await noteObstacle(row, waitingReason(error), ctx);
     if (!(error instanceof DriverError) || error.reason === 'transient') throw error;
     await noteObstacle(row, error.message, ctx);
     return progressing(REFUSED_MS);

@@ -11,7 +11,15 @@ import { releaseAllLeases } from '../../db/lease';
 import { artifactLeftovers } from '../applications/application/leftovers';
 import { cleanUpFailed, pruneOlderVersions, tearDownDeployment } from './deployment/cleanup';
 import { imageLeftovers } from './deployment/publish';
-import { appendDeploymentLog, formatDuration, recordStep, timeLeftMs, type DeploymentRow } from './deployment/row';
+import {
+  appendDeploymentLog,
+  beginWait,
+  endWait,
+  formatDuration,
+  recordStep,
+  timeLeftMs,
+  type DeploymentRow,
+} from './deployment/row';
 import { steps, type DeploymentStep } from './deployment/steps';
 import { removeTask } from './deployment/task';
 import { failed, progressing, settled, type Job, type JobContext, type Outcome } from '../job';
@@ -64,6 +72,7 @@ const workflow: Workflow<DeploymentRow, DeploymentStep> = {
     overReason: ({ config }) =>
       `The deployment did not finish within ${formatDuration(config.buildTimeoutSeconds)}, so it was stopped.`,
   },
+  wait: { begin: beginWait, end: endWait },
   retryAdvice: 'Deploy again later.',
   isCanceled: ({ id }, { sql }) => isCanceled(sql, id),
   enter: enterStep,

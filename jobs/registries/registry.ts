@@ -1,5 +1,5 @@
 // Container registries: active once their server runs, cleaned of what no image needs, torn down with their layers.
-import { DriverError, driverContext } from '../../core/driver';
+import { driverContext, DriverError, EngineAway } from '../../core/driver';
 import { limits } from '../../core/limits';
 import type { RegistryDriver, RegistryMirror } from '../../engines/registry';
 import { Registry } from '../../models/registries/registry';
@@ -54,7 +54,7 @@ export const job: Job<RegistryRow> = {
 
 async function reconcile(row: RegistryRow, ctx: JobContext): Promise<Outcome> {
   const { registry } = requireHost(ctx);
-  if (!registry) throw new DriverError('transient', 'The container registry of this installation is not running.');
+  if (!registry) throw new EngineAway('The container registry of this installation is not running.');
   if (row.driver !== null && row.driver !== registry.name)
     throw new DriverError('invalid', `The images of this registry are kept by another server (${row.driver}).`);
   if (row.status === 'active' || ctx.gaveUp) await collect(registry, row, ctx);

@@ -1,7 +1,7 @@
 // Images of releases of this host: what they are made of, and where they go.
 import path from 'node:path';
 import type { Config } from '../../core/config';
-import { DriverError } from '../../core/driver';
+import { EngineAway } from '../../core/driver';
 import { openOutbound, type Outbound } from '../../core/outbound';
 import { parseImageReference } from '../../core/protocols/image_reference';
 import type { ImageAccess } from '../../drivers/image';
@@ -48,5 +48,5 @@ async function baseAccess(config: Config, registry: RegistryDriver | null): Prom
 
 function required(registry: RegistryDriver | null): RegistryDriver {
   if (registry) return registry;
-  throw new DriverError('transient', 'The container registry of this installation is not running.');
+  throw new EngineAway('The container registry of this installation is not running.');
 }

@@ -7,18 +7,12 @@ export interface Readiness {
   missing: 'starting' | 'draining' | null;
 }
 
-const LAG_SECONDS_MAX = 60;
-
-/** Empty when it is ready. */
+/** Empty when it is ready. Not the lag of the worker: this process can serve, and who waits for work sees it waiting. */
 export async function reasonsNotReady(platform: Platform, { missing }: Readiness): Promise<string[]> {
   if (missing !== null) return [missing];
   try {
     const pending = await pendingMigrations(platform.database, MIGRATIONS);
-    const lag = await platform.workerLag();
-    return [
-      ...(pending.length ? ['migrations are pending'] : []),
-      ...(lag > LAG_SECONDS_MAX ? ['the worker lags behind'] : []),
-    ];
+    return pending.length ? ['migrations are pending'] : [];
   } catch {
     return ['the database does not answer'];
   }

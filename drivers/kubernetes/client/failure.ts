@@ -26,7 +26,11 @@ type KubernetesErrorCode =
   | 'too_large'
   | 'unavailable';
 
+/** Of an API server that is away, or whose storage or webhooks are. */
+const AWAY: ReadonlySet<KubernetesErrorCode> = new Set(['unreachable', 'timeout', 'unavailable', 'malformed']);
+
 export class KubernetesError extends DriverError {
+  override readonly engineAway: boolean;
   /** HTTP status; null where no answer came. */
   readonly status: number | null;
   /** Field managers that have the fields of a conflict. */
@@ -41,6 +45,7 @@ export class KubernetesError extends DriverError {
     details: { status?: number; managers?: string[]; fields?: string[]; retryAfterMs?: number } = {},
   ) {
     super(reason, message, details.retryAfterMs);
+    this.engineAway = AWAY.has(code);
     this.status = details.status ?? null;
     this.managers = details.managers ?? [];
     this.fields = details.fields ?? [];

@@ -1,6 +1,6 @@
 // From the row of a workload to what a cluster is told to run.
 import type { Sql } from '../../../core/context';
-import { DriverError } from '../../../core/driver';
+import { DriverError, EngineAway } from '../../../core/driver';
 import type { ImageSettings } from '../../../core/protocols/image_settings';
 import { DEFAULT_PORT, LAUNCH, RELEASE_USER } from '../../../drivers/release_image/launch_layer';
 import { withInit } from '../../../drivers/release_image/init_script';
@@ -122,7 +122,7 @@ export function pullableImage({ image }: Pick<WorkloadLaunch, 'image'>, ctx: Job
       'The commands of the release have changed since its image was made. Deploy again.',
     );
   const { registry } = requireHost(ctx);
-  if (!registry) throw new DriverError('transient', 'The container registry of this installation is not running.');
+  if (!registry) throw new EngineAway('The container registry of this installation is not running.');
   const { registryUrlForNodes, registryHost } = ctx.config;
   const host = registryUrlForNodes === null ? registryHost : new URL(registryUrlForNodes).host;
   const repository = image.slice(0, image.indexOf('@'));

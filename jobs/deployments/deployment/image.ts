@@ -1,6 +1,6 @@
 // The image that a build of a Dockerfile has left: it becomes the files of the deployment in the place of the source.
 import path from 'node:path';
-import { DriverError } from '../../../core/driver';
+import { EngineAway } from '../../../core/driver';
 import { BUILT_IMAGE } from '../../../drivers/builder/dockerfile/dockerfile_script';
 import { manifestReferenceOf, parseImageReference } from '../../../core/protocols/image_reference';
 import { registryOfImage } from '../../../models/registries/registry/of_image';
@@ -41,7 +41,7 @@ async function pushBuiltImage(
   const { images, registry } = requireHost(ctx);
   const reference = parseImageReference(image);
   const { host, repository, digest } = reference;
-  if (!registry) throw new DriverError('transient', 'The container registry of this installation is not running.');
+  if (!registry) throw new EngineAway('The container registry of this installation is not running.');
   if (host !== ctx.config.registryHost || !(await registryOfImage(ctx.sql, row.project_id, repository)))
     throw new StepFailure(`build.image is ${image}, but this project has no registry of that name.`);
   if (digest !== null) throw new StepFailure('build.image names a digest. Name a tag, or none.');

@@ -1,7 +1,7 @@
 // Address and credentials of an image's registry.
 import { parseImageReference } from '../../../core/protocols/image_reference';
 import { presetsWith } from '../../../core/catalog/presets';
-import { DriverError } from '../../../core/driver';
+import { EngineAway } from '../../../core/driver';
 import { ImageError, type ImageAccess } from '../../../drivers/image';
 import { credentialsFor } from '../../../models/applications/application/image_credentials';
 import type { Planning } from '../../../models/deployments/deployment_plan';
@@ -21,7 +21,7 @@ export async function imageAccess(
     return { credentials: credentialsFor(parsed.host, variables), local: null };
   }
   const { registry } = requireHost(ctx);
-  if (!registry) throw new DriverError('transient', 'The container registry of this installation is not running.');
+  if (!registry) throw new EngineAway('The container registry of this installation is not running.');
   const isOfPreset = presetsWith(ctx.config.presetsFile).some(({ image }) => image === reference);
   if (!isOfPreset && !(await registryOfImage(ctx.sql, project_id, parsed.repository)))
     throw new ImageError('missing', `This project has no registry with the image ${reference}.`);

@@ -1,4 +1,5 @@
 // The instances of the new version: they are added beside those in service, and must become healthy.
+import { EngineAway } from '../../../core/driver';
 import { lineEndHint } from '../../../drivers/builder/line_ends';
 import { hasVersionInService } from '../../../models/deployments/deployment_work';
 import { findLastOutput } from '../../../models/applications/log_line/last_output';
@@ -13,6 +14,7 @@ import {
 } from '../../../models/applications/stack';
 import { ensureWorkload } from '../../../models/applications/workload';
 import { WEB } from '../../applications/instance/row';
+import { awayMessage } from '../../failure_policy';
 import { progressing, requireHost, type JobContext, type Outcome } from '../../job';
 import { StepFailure, type StepContext } from '../../workflow';
 import { artifactDirectory, requireReleaseId, type DeploymentRow, type Progress } from './row';
@@ -105,6 +107,8 @@ async function requireStartable(row: DeploymentRow, ctx: StepContext): Promise<v
   if (!requireHost(ctx).workloads) return;
   const workloads = await presentWorkloads(ctx.sql, row);
   const refused = workloads.find(({ release_id, obstacle }) => release_id === row.release_id && obstacle !== null);
+  const away = awayMessage(refused?.obstacle ?? '');
+  if (away !== null) throw new EngineAway(away);
   if (refused) throw new StepFailure(`Process type ${refused.process_type}: ${refused.obstacle}`);
 }
 

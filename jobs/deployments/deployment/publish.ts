@@ -1,7 +1,7 @@
 // The image of a release in the registry of the platform, if RELEASE_IMAGES enables it for every deployment: created
 // before any code of the version runs, so that it contains exactly the result of the build.
 import path from 'node:path';
-import { DriverError } from '../../../core/driver';
+import { DriverError, EngineAway } from '../../../core/driver';
 import type { PublishedImage, ReleaseImageDriver, ReleasePlace } from '../../../drivers/release_image';
 import { BUILT_IMAGE } from '../../../drivers/builder/dockerfile/dockerfile_script';
 import {
@@ -91,7 +91,7 @@ function labelsOf({ source, commit_sha }: DeploymentRow): Record<string, string>
 
 async function openImages(ctx: JobContext): Promise<ReleaseImageDriver> {
   const { openReleaseImages, registry } = requireHost(ctx);
-  if (!registry) throw new DriverError('transient', 'The container registry of this installation is not running.');
+  if (!registry) throw new EngineAway('The container registry of this installation is not running.');
   return openReleaseImages(await ensurePlatformRegistry(ctx.sql, ctx.config.regionId));
 }
 

@@ -52,6 +52,9 @@ export interface Progress {
   /** The release whose image is in the registry of the platform. */
   published?: string;
   released?: boolean;
+  /** Since when it waits for an engine that is away, and how long it has waited before. */
+  waiting_since?: string;
+  waited_ms?: number;
 }
 
 /** Records when a step began. The first attempt counts. */
@@ -115,9 +118,22 @@ export function appendDeploymentLog(
 }
 
 /** Milliseconds that the deployment may still take; negative where it has taken too long. */
-export function timeLeftMs(row: Pick<DeploymentRow, 'started_at'>, ctx: JobContext): number {
-  const startedAt = row.started_at === null ? Date.now() : Date.parse(row.started_at);
-  return startedAt + ctx.config.buildTimeoutSeconds * 1000 - Date.now();
+export function timeLeftMs({ started_at, observed }: DeploymentRow, ctx: JobContext): number {
+  const startedAt = started_at === null ? Date.now() : Date.parse(started_at);
+  return startedAt + ctx.config.buildTimeoutSeconds * 1000 + (observed?.waited_ms ?? 0) - Date.now();
+}
+
+export async function beginWait(row: DeploymentRow, ctx: JobContext): Promise<void> {
+  if (row.observed?.waiting_since !== undefined) return;
+  row.observed = { ...row.observed, waiting_since: new Date().toISOString() };
+  await ctx.record({ observed: row.observed });
+}
+
+export async function endWait(row: DeploymentRow, ctx: JobContext): Promise<void> {
+  const { waiting_since, waited_ms = 0, ...rest } = row.observed ?? {};
+  if (waiting_since === undefined) return;
+  row.observed = { ...rest, waited_ms: waited_ms + Date.now() - Date.parse(waiting_since) };
+  await ctx.record({ observed: row.observed });
 }
 
 /** `90 seconds`, `30 minutes`. */
