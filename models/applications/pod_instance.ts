@@ -1,9 +1,11 @@
 // Rows of instances that follow the pods of a cluster.
 import type { Sql } from '../../core/context';
 import { derivedId, timeOfId } from '../../core/ids';
+import type { LogLevel } from '../../core/log/log_line';
 import type { ControlDatabase } from '../../db/control_database';
 import { named } from '../../db/statement';
 import type { InstanceStatus } from '../../schema/types';
+import { appendLogLines } from './log_line';
 import { recordEvents } from '../projects/activity';
 
 /** A pod, as far as its row shows it. */
@@ -45,14 +47,29 @@ const SAVE = named(`insert into instances as i (id, project_id, application_id, 
   where (i.status, i.status_reason, i.restart_count, i.started_at, i.port, i.location, i.observed) is distinct from
     (${STATUS}, excluded.status_reason, excluded.restart_count, excluded.started_at, excluded.port, excluded.location,
       excluded.observed)
-  returning id, (select status from instances old where old.id = i.id) as before, status`);
+  returning *, (select status from instances old where old.id = i.id) as before,
+    (select restart_count from instances old where old.id = i.id) as restarts_before`);
+
+interface SavedPod {
+  id: string;
+  project_id: string;
+  application_id: string;
+  preview_id: string | null;
+  deployment_id: string;
+  process_type: string;
+  before: InstanceStatus | null;
+  status: InstanceStatus;
+  status_reason: string | null;
+  restarts_before: number | null;
+  restart_count: number;
+}
 
 /** Creates or updates the row of a pod. Without effect for a workload of which the project has no row. */
 export async function savePodInstance(database: ControlDatabase, pod: PodInstance): Promise<void> {
   // Ingresses that have not seen the row yet know it by the same one.
   const id = derivedId('ins', pod.created_at, pod.uid);
   await database.transaction(async (session) => {
-    const rows = await session.query<{ id: string; before: string | null; status: string }>(SAVE, [
+    const rows = await session.query<SavedPod>(SAVE, [
       ...[id, pod.workload_id, pod.uid, pod.status, pod.reason, pod.restarts, pod.started_at, pod.port],
       ...[
         json(pod.location),
@@ -62,9 +79,26 @@ export async function savePodInstance(database: ControlDatabase, pod: PodInstanc
         pod.project_id,
       ],
     ]);
-    for (const { id: changed, before, status } of rows)
-      if (before !== status) await recordEvents(session, 'instances', [changed], status);
+    for (const row of rows) {
+      if (row.before !== row.status) await recordEvents(session, 'instances', [row.id], row.status);
+      await logChange(session, row);
+    }
   });
+}
+
+/** The lines of an instance on the host, in the log of the application: that it runs, and why its program ended. */
+async function logChange(sql: Sql, row: SavedPod): Promise<void> {
+  const { before, status, status_reason, restarts_before, restart_count } = row;
+  const again = restart_count > 0 ? ' again' : '';
+  const hasEnded = restart_count > (restarts_before ?? 0) || (status === 'crashed' && before !== 'crashed');
+  if (hasEnded && status_reason !== null) await logLine(sql, row, status_reason, 'error');
+  if (status === 'running' && before !== 'running') await logLine(sql, row, `The instance is running${again}.`);
+}
+
+function logLine(sql: Sql, row: SavedPod, message: string, level: LogLevel = 'info'): Promise<void> {
+  const { id: instance_id, project_id, application_id, preview_id, deployment_id, process_type } = row;
+  const place = { project_id, application_id, preview_id, deployment_id, instance_id, process_type };
+  return appendLogLines(sql, [{ ...place, source: 'system', level, message: `${process_type}: ${message}` }]);
 }
 
 const LEAVE = named(

@@ -1,7 +1,7 @@
 /** @user any */
 // What the loop does when the world is not as it should be: outages, changes meanwhile, errors, deadlines, stops.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DriverError } from '../../core/driver';
+import { DriverError, EngineAway } from '../../core/driver';
 import { failed, progressing, settled } from '../../jobs/job';
 import { until } from '../support/runner/workshop';
 import { ready, setUpLoop, start, statusOf, workshop } from '../support/deployments/loop_cases';
@@ -162,4 +162,35 @@ test('tear-down is tried for ever and ends with the row', async () => {
   );
   const [id = ''] = await workshop.addVolumes(1, { status: 'available', deleted_at: new Date() });
   await until('the row is gone', async () => (await workshop.row('volumes', id)) === undefined);
+});
+
+test('an engine that is away is waited for beyond the deadline, told at once, and no longer when it is back', async () => {
+  const away = 'The cluster does not answer. The platform waits for it and goes on by itself.';
+  let isAway = true;
+  start(() => (isAway ? Promise.reject(new EngineAway('The cluster does not answer.')) : Promise.resolve(ready)), {
+    deadlineMs: 1,
+  });
+  const [id = ''] = await workshop.addVolumes(1);
+  const row = async () => (await workshop.row<Record<string, unknown>>('volumes', id))!;
+  const again = () => workshop.rows(`update volumes set next_at = now() where id = '${id}'`);
+  await until('it says so', async () => (await row()).status_reason === away);
+  for (let count = 2; count <= 4; count += 1) {
+    await again();
+    await until('it is tried again', async () => (await row()).fence === count && (await row()).lease_owner === null);
+  }
+  expect(await row()).toMatchObject({ status: 'provisioning', status_reason: away, attempts: 0, deadline_at: null });
+  isAway = false;
+  await again();
+  await until('it is available', async () => (await statusOf(id)) === 'available');
+  expect(await row()).toMatchObject({ status_reason: null, last_error: null });
+  const events = await workshop.rows<{ action: string }>(`select action from activity where resource_id = '${id}'`);
+  expect(events.map(({ action }) => action).sort()).toEqual(['volume.available', 'volume.resumed', 'volume.waiting']);
+});
+
+test('a reason of its own that a resource has is kept while an engine is away', async () => {
+  start(() => Promise.reject(new EngineAway('The cluster does not answer.')));
+  const [id = ''] = await workshop.addVolumes(1, { status_reason: 'The disk is full.' });
+  const row = async () => (await workshop.row<Record<string, unknown>>('volumes', id))!;
+  await until('it was tried', async () => (await row()).last_error !== null);
+  expect(await row()).toMatchObject({ status: 'provisioning', status_reason: 'The disk is full.' });
 });

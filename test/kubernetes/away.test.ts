@@ -1,14 +1,20 @@
 /** @tier heavy @quarter 2 @covers jobs/failure_policy.ts jobs/workflow.ts jobs/applications/workload.ts */
 // The API server of the cluster is away while something is made of it: nobody's resource fails, and all of them say why.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describeOnTestCluster } from '../cluster/on_cluster';
 import type { DeployService, TestApplication } from '../support/deployments/deploy';
 import { addDisk, removeDisk } from '../support/kubernetes/disk';
 import { startOnCluster } from '../support/kubernetes/service_on_cluster';
+import { lostOf, startTimedLoad } from '../support/kubernetes/timed_load';
 import { waitFor } from '../support/wait_for';
 
 const SOON_MS = 20_000;
 const WITHIN_MS = 90_000;
-const AWAY = /^The API server of the cluster (cannot be reached|did not answer)[^]* waits for it and goes on by itself\.$/;
+/** Longer than the controller of machines waits for a sign of them (40 s). */
+const SILENT_MS = 90_000;
+const HEARD_MS = 45_000;
+const AWAY =
+  /^The API server of the cluster (cannot be reached|did not answer)[^]* waits for it and goes on by itself\.$/;
 const storageClass = `away-${process.pid}`;
 const site = (text: string) => ({ Procfile: 'web: busybox httpd -f -p "$PORT" -h site\n', 'site/index.html': text });
 
@@ -63,5 +69,17 @@ describeOnTestCluster('resources whose cluster is away', (cluster) => {
     expect(texts.filter((text) => AWAY.test(text))).toHaveLength(1);
     expect(texts).toContain('It answers again.');
     expect(await reasonOf(`/v2/applications/${application.id}`)).toBeNull();
+  }, 300_000);
+
+  test('serve while it is away for longer than machines may be silent, and when it comes back', async () => {
+    const load = startTimedLoad(service.platform.config.ingressPort, application.host);
+    await cluster().stopApiServer();
+    await sleep(SILENT_MS);
+    await cluster().startApiServer();
+    await sleep(HEARD_MS);
+    const visits = await load.stop();
+    process.stdout.write(`API server away ${SILENT_MS / 1000} s: ${visits.length} requests\n`);
+    expect(visits.length).toBeGreaterThan(1_000);
+    expect(lostOf(visits)).toEqual([]);
   }, 300_000);
 });

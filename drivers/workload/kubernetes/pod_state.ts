@@ -1,5 +1,12 @@
 // What a pod means for the instance that it is: its status, and the reason as a sentence for users.
-import type { ContainerStateTerminated, ContainerStatus, Pod, PodCondition, Probe } from 'kubernetes-types/core/v1';
+import type {
+  ContainerStateTerminated,
+  ContainerStateWaiting,
+  ContainerStatus,
+  Pod,
+  PodCondition,
+  Probe,
+} from 'kubernetes-types/core/v1';
 import type { WorkloadInstance } from '../../workload';
 import { LABEL } from './names';
 
@@ -7,6 +14,10 @@ type Reading = Pick<WorkloadInstance, 'status' | 'reason' | 'fault'>;
 
 /** Pods that wait for one of these do not start by themselves. */
 export const IMAGE_REASONS = new Set(['ErrImagePull', 'ImagePullBackOff', 'InvalidImageName', 'ErrImageNeverPull']);
+/** These it does not try again. */
+export const FINAL_IMAGE_REASONS = new Set(['InvalidImageName', 'ErrImageNeverPull']);
+/** The cluster tries again after 10 seconds, then after twice as long each time. */
+const PULLED_WITHIN_MS = 60_000;
 export const START_REASONS = new Set(['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError']);
 const CRASHED_AFTER = 5;
 /** Messages of containerd and of Go's clients while a registry is away, as the one of a worker that starts again. */
@@ -21,6 +32,7 @@ const REGISTRY_AWAY = new RegExp(
 const ENDED_BY_SIGNAL = new Set([0, 130, 137, 143]);
 /** Between the last failure of a probe and the end of the grace time. */
 const LATE_SECONDS = 10;
+const UNHEARD_MACHINE = 'The cluster has not heard from the machine of the instance for some time.';
 const LOST_MACHINE = 'The machine of the instance does not respond. Another instance takes its place.';
 
 /** null: not a pod of a workload. */
@@ -52,7 +64,18 @@ function readingOf(pod: Pod, container: ContainerStatus | undefined): Reading {
     return { status: 'crashed', reason: endedReason(pod, container), fault: 'start' };
   if (container === undefined) return { status: 'starting', reason: unscheduledReason(pod), fault: null };
   if (conditionOf(pod, 'Ready')?.status === 'True') return { status: 'running', reason: null, fault: null };
+  // Its machine said so last. After an outage of the API server all machines are overdue for a while, and all serve.
+  if (container.ready && container.state?.running) return { status: 'running', reason: UNHEARD_MACHINE, fault: null };
   return unreadyReading(pod, container);
+}
+
+/** What containerd says, also while the cluster waits to try again. */
+function pullError({ message, reason = '' }: ContainerStateWaiting = {}): string {
+  return (message || reason).replace(/^Back-off pulling image .*?: ErrImagePull: /, '');
+}
+
+function isOlderThan({ metadata }: Pod, ms: number): boolean {
+  return Date.now() - Date.parse(metadata?.creationTimestamp ?? '') > ms;
 }
 
 /** What became of it there is not known before the machine is back, or is removed from the cluster. */
@@ -65,7 +88,11 @@ function unreadyReading(pod: Pod, container: ContainerStatus): Reading {
   if (IMAGE_REASONS.has(waiting) && REGISTRY_AWAY.test(container.state?.waiting?.message ?? ''))
     return { status: 'starting', reason: 'The cluster does not reach the registry of the image yet.', fault: null };
   if (IMAGE_REASONS.has(waiting))
-    return { status: 'starting', reason: 'The cluster cannot pull the image of the release.', fault: 'start' };
+    return {
+      status: 'starting',
+      reason: `The cluster cannot pull the image of the release: ${sentence(pullError(container.state?.waiting))}`,
+      fault: FINAL_IMAGE_REASONS.has(waiting) || isOlderThan(pod, PULLED_WITHIN_MS) ? 'start' : null,
+    };
   if (START_REASONS.has(waiting))
     return {
       status: 'starting',

@@ -54,12 +54,39 @@ test.each([
   });
 });
 
+const aged = (pod: Pod, seconds: number): Pod => ({
+  ...pod,
+  metadata: { ...pod.metadata, creationTimestamp: new Date(Date.now() - seconds * 1000).toISOString() },
+});
+
 test.each([
   ['ErrImagePull', `${resolve}r:5000/a:1: not found`],
   ['ErrImagePull', `${resolve}failed to authorize: unexpected status: 401 Unauthorized`],
-  ['InvalidImageName', "couldn't parse image name"],
-])('an image that is not to be had is not waited for: %s %s', (reason, message) => {
-  expect(instanceOfPod(waiting(reason, message))).toMatchObject({ status: 'starting', fault: 'start' });
+  ['ImagePullBackOff', `Back-off pulling image "r:5000/a:1": ErrImagePull: ${resolve}r:5000/a:1: not found`],
+])('an image that is not to be had is asked for again for a minute, and told in full: %s %s', (reason, message) => {
+  const pod = waiting(reason, message);
+  const told = `The cluster cannot pull the image of the release: ${message.replace(/^Back-off.*ErrImagePull: /, '')}.`;
+  expect(instanceOfPod(aged(pod, 20))).toMatchObject({ status: 'starting', fault: null, reason: told });
+  expect(instanceOfPod(aged(pod, 70))).toMatchObject({ status: 'starting', fault: 'start', reason: told });
+});
+
+test('an image whose name is not valid is not waited for', () => {
+  const pod = waiting('InvalidImageName', "couldn't parse image name");
+  expect(instanceOfPod(aged(pod, 1))).toMatchObject({ status: 'starting', fault: 'start' });
+});
+
+test('an instance whose machine the cluster has not heard from is taken as it was', () => {
+  const pod = podOf({ running: { startedAt: '2026-01-01T00:00:20Z' } });
+  const [container] = pod.status?.containerStatuses ?? [];
+  const conditions = [{ type: 'Ready', status: 'False' }];
+  const unheard = {
+    ...pod,
+    status: { ...pod.status, conditions, containerStatuses: [{ ...container!, ready: true }] },
+  };
+  expect(instanceOfPod(unheard)).toMatchObject({
+    ...{ status: 'running', fault: null },
+    reason: 'The cluster has not heard from the machine of the instance for some time.',
+  });
 });
 
 test.each([0, 143, 137])(

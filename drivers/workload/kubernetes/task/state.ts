@@ -5,12 +5,9 @@ import type { ContainerStateTerminated, Event, Pod } from 'kubernetes-types/core
 import type { Killed } from '../../../runtime';
 import type { TaskState } from '../../task';
 import { refusalSentence } from '../project_quota';
-import { conditionOf, IMAGE_REASONS, sentence, START_REASONS } from '../pod_state';
+import { conditionOf, FINAL_IMAGE_REASONS, IMAGE_REASONS, sentence, START_REASONS } from '../pod_state';
 
 const UNSTARTABLE = 'The cluster could not start the command: ';
-
-/** No later attempt ends otherwise. */
-const FINAL_IMAGE_REASONS = new Set(['InvalidImageName', 'ErrImageNeverPull']);
 
 type Exited = Extract<TaskState, { state: 'exited' }>;
 
