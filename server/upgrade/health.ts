@@ -5,6 +5,7 @@ import { Resolver } from 'node:dns/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
 import type { Config } from '../../core/config';
+import { own } from '../../core/outbound/client';
 import { dnsPortsOf } from '../../core/protocols/dns_ports';
 
 interface HealthCheck {
@@ -13,6 +14,7 @@ interface HealthCheck {
 }
 
 const WITHIN_MS = 5_000;
+const LAG_SECONDS_MAX = 60;
 /** Of a large installation, so many applications speak for all. */
 const APPLICATIONS_MAX = 20;
 
@@ -31,6 +33,15 @@ export async function isReady(config: Config): Promise<boolean> {
   return answer?.status === 200;
 }
 
+/** Whether rows that are due are worked on, by whichever process does. */
+async function isWorkedOff({ adminHost, adminPort }: Config): Promise<boolean> {
+  const { host, port } = addressOf(adminHost, adminPort);
+  const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}/metrics`;
+  const answer = await own(url, { within: { ms: WITHIN_MS, of: 'response' } });
+  const lag = /^platform_worker_lag_seconds (\S+)$/m.exec(await answer.text())?.[1];
+  return Number(lag) <= LAG_SECONDS_MAX;
+}
+
 function healthChecks(config: Config): HealthCheck[] {
   const api = apiOf(config);
   const answers =
@@ -38,8 +49,8 @@ function healthChecks(config: Config): HealthCheck[] {
     async () =>
       (await ask(at, place, options)).status < 500;
   return [
-    // /readyz asks the database, and whether the loops of the worker keep up.
-    { name: 'background work', isHealthy: () => isReady(config) },
+    { name: 'database', isHealthy: () => isReady(config) },
+    { name: 'background work', isHealthy: () => isWorkedOff(config) },
     { name: 'API', isHealthy: async () => (await ask(api, '/v2/me')).type.includes('problem+json') },
     { name: 'GraphQL', isHealthy: async () => (await ask(api, '/graphql', TYPENAME)).type.includes('json') },
     { name: 'dashboard', isHealthy: async () => (await ask(api, '/', HTML)).status === 200 },
