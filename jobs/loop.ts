@@ -33,6 +33,8 @@ export interface LoopOptions extends StepLimits {
   /** How long stop() waits for steps before it aborts them. */
   graceMs: number;
   jobs: readonly Job[];
+  /** Asked before each claim. */
+  mayClaim(): boolean;
 }
 
 const DEFAULTS = {
@@ -42,6 +44,7 @@ const DEFAULTS = {
   marginMs: 5_000,
   pollMs: 1_000,
   graceMs: 10_000,
+  mayClaim: () => true,
 };
 const BREAKER = { threshold: 5, openMs: 30_000 };
 const OUTAGE = { firstMs: 200, maxMs: 2_000 };
@@ -148,7 +151,7 @@ async function pollDueTables(state: State): Promise<void> {
 /** Claims one row of each table in turn until every slot is taken or nothing is due. */
 async function claimWork(state: State): Promise<void> {
   const { hot, parked, running, options, stopping } = state;
-  while (running.size <= options.concurrency && !stopping.signal.aborted) {
+  while (running.size <= options.concurrency && !stopping.signal.aborted && options.mayClaim()) {
     const [table] = hot;
     if (table === undefined) return;
     const isFull = running.size === options.concurrency;

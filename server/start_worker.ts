@@ -1,4 +1,5 @@
 // The worker inside a process: the drivers of this host and the loops that use them.
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../core/config';
 import { makePassableDirectory } from '../core/directory';
@@ -18,12 +19,15 @@ import { PortTaken } from './agents/ingress';
 import { startObservers } from './agents/observers/observers';
 import { startReleaseNotice } from './platform/release_notice';
 import { openClusterVolumes } from './platform/cluster';
+import { claimHost, HostTaken } from './platform/host_claim';
 import { listen } from './platform/listener';
 import type { Platform } from './platform/platform';
 
 /** Background jobs that a process runs at the same time. */
 const JOBS_AT_ONCE = 4;
 const STAND_BY_MS = 2_000;
+/** The database ends sessions of a machine that has gone sooner, see platform/host_claim.ts. */
+const MACHINE_LOST_MS = 30_000;
 const FACTS_WITHIN_MS = 5_000;
 const NAMESERVER_WITHIN_MS = 2_000;
 /** Steps of instances and applications wait on processes, not on this one: many at a time cost little. */
@@ -91,46 +95,87 @@ async function watchHost(
   whenTaken: WorkerOptions['whenTaken'],
 ): Promise<HostWatch> {
   const stopping = new AbortController();
-  let running = await startHost(platform, volumes).catch((error: unknown) => {
-    if (!(error instanceof PortTaken)) throw error;
-    if (whenTaken === 'refuse') throw new StartupError(error.message);
-    platform.log.info({ port: platform.config.ingressPort }, 'another process runs the applications; standing by');
-    return null;
-  });
-  const standBy = async (): Promise<void> => {
-    while (!running && !stopping.signal.aborted) {
-      await sleep(STAND_BY_MS, undefined, { signal: stopping.signal }).catch(() => {});
+  let running = await firstHost(platform, volumes, whenTaken);
+  const pause = (): Promise<unknown> =>
+    sleep(STAND_BY_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
+  const follow = async (): Promise<void> => {
+    while (!stopping.signal.aborted) {
+      if (running) {
+        await Promise.race([running.lost, once(stopping.signal, 'abort')]);
+        if (stopping.signal.aborted) return;
+        await running.stop();
+        running = null;
+      }
+      await pause();
       if (stopping.signal.aborted) return;
       running = await startHost(platform, volumes).catch((error: unknown) => {
-        if (!(error instanceof PortTaken))
-          platform.log.warn({ err: error }, 'the applications could not be taken over');
+        if (!isTaken(error)) platform.log.warn({ err: error }, 'the applications could not be taken over');
         return null;
       });
     }
   };
-  const waiting = standBy();
+  const following = follow();
   return {
     host: () => running?.host ?? null,
     async stop() {
       stopping.abort();
-      await waiting;
-      await running?.loop.stop();
-      await running?.host.close();
+      await following;
+      await running?.stop();
     },
   };
 }
 
-/** @throws PortTaken, StartupError */
-async function startHost(platform: Platform, opening: Promise<VolumeDrivers>): Promise<{ host: Host; loop: Loop }> {
-  const host = await openHost(platform);
-  const volumes = await opening.catch(async (error: unknown) => {
-    await host.close();
+const isTaken = (error: unknown): error is Error => error instanceof PortTaken || error instanceof HostTaken;
+
+/** null: it stands by. @throws StartupError where it must not */
+async function firstHost(
+  platform: Platform,
+  volumes: Promise<VolumeDrivers>,
+  whenTaken: WorkerOptions['whenTaken'],
+): Promise<RunningHost | null> {
+  for (const end = Date.now() + MACHINE_LOST_MS; ; await sleep(STAND_BY_MS)) {
+    const started = await startHost(platform, volumes).catch((error: unknown) => {
+      if (isTaken(error)) return error;
+      throw error;
+    });
+    if (!(started instanceof Error)) return started;
+    const mayBeGone = started instanceof HostTaken && !started.isHere && Date.now() < end;
+    if (whenTaken === 'refuse' && !mayBeGone) throw new StartupError(started.message);
+    platform.log.info({ reason: started.message }, 'another process runs the applications; standing by');
+    if (whenTaken === 'stand_by') return null;
+  }
+}
+
+interface RunningHost {
+  host: Host;
+  /** Resolves when another process runs the applications. */
+  lost: Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** @throws PortTaken, HostTaken, StartupError */
+async function startHost(platform: Platform, opening: Promise<VolumeDrivers>): Promise<RunningHost> {
+  const claim = await claimHost(platform.databaseUrl, platform.log);
+  try {
+    const host = await openHost(platform);
+    const volumes = await opening.catch(async (error: unknown) => {
+      await host.close();
+      throw error;
+    });
+    const { http, https } = host.drivers.ingress.ports;
+    // With INGRESS_PORT=0 the ports are known only now.
+    platform.config = Object.freeze({ ...platform.config, ingressPort: http, ingressTlsPort: https });
+    const loop = start(platform, { volumes, host: host.drivers }, HOST_STEPS, () => claim.isHeld());
+    const stop = async (): Promise<void> => {
+      await loop.stop();
+      await host.close();
+      await claim.release();
+    };
+    return { host, lost: claim.lost, stop };
+  } catch (error) {
+    await claim.release();
     throw error;
-  });
-  const { http, https } = host.drivers.ingress.ports;
-  // With INGRESS_PORT=0 the ports are known only now.
-  platform.config = Object.freeze({ ...platform.config, ingressPort: http, ingressTlsPort: https });
-  return { host, loop: start(platform, { volumes, host: host.drivers }, HOST_STEPS) };
+  }
 }
 
 function certificates({
@@ -141,7 +186,7 @@ function certificates({
   return directory === null ? {} : { certificates: openCertificates({ directory, email, caFile }) };
 }
 
-function start(platform: Platform, drivers: Drivers, concurrency: number): Loop {
+function start(platform: Platform, drivers: Drivers, concurrency: number, mayClaim?: () => boolean): Loop {
   const { config, database, databaseUrl, secrets, probes, log } = platform;
   const parts: LoopParts = {
     database,
@@ -153,7 +198,8 @@ function start(platform: Platform, drivers: Drivers, concurrency: number): Loop 
     listen: (handlers) => listen(databaseUrl, handlers, log),
   };
   const jobs = allJobs().filter((job) => Boolean(job.host) === (drivers.host !== null));
-  return startLoop(parts, { concurrency, graceMs: config.shutdownGraceSeconds * 1000, jobs });
+  const graceMs = config.shutdownGraceSeconds * 1000;
+  return startLoop(parts, { concurrency, graceMs, jobs, ...(mayClaim && { mayClaim }) });
 }
 
 async function openDrivers(config: Config, ofCluster?: VolumeDriver): Promise<VolumeDrivers> {

@@ -7,8 +7,8 @@ import { named } from '../../db/statement';
 
 /** Besides the pool, each process that serves the API listens. */
 const BESIDE_POOL_OF_WEB = 1;
-/** The first process: its own listener, two loops, the routes. */
-const BESIDE_POOL_OF_HOST = 4;
+/** The first process: its own listener, two loops, the routes, the claim to the applications. */
+const BESIDE_POOL_OF_HOST = 5;
 /** For the operator's command, a dump, and the check of a start. */
 const SPARE = 10;
 const POOL_MIN = 2;

@@ -3,17 +3,24 @@
 import pg from 'pg';
 
 export interface OwnSession {
+  /** Resolves when the connection has ended, whoever ended it. */
+  readonly ended: Promise<void>;
   query<Row>(text: string): Promise<Row[]>;
   close(): Promise<void>;
+  /** Ends a connection whose other end may be gone. */
+  destroy(): void;
 }
 
-/** @throws Error of the connection */
-export async function openSession(url: string): Promise<OwnSession> {
-  const client = new pg.Client({ connectionString: url });
+/** @param name as PostgreSQL shows the session. @throws Error of the connection */
+export async function openSession(url: string, name?: string): Promise<OwnSession> {
+  const client = new pg.Client({ connectionString: url, keepAlive: true, ...(name && { application_name: name }) });
   client.on('error', () => {});
+  const ended = new Promise<void>((resolve) => client.once('end', resolve));
   await client.connect();
   return {
+    ended,
     query: async <Row>(text: string) => (await client.query(text)).rows as Row[],
     close: () => client.end().catch(() => {}),
+    destroy: () => void client.connection.stream.destroy(),
   };
 }

@@ -14,7 +14,7 @@ const ctx = () => driverContext(20_000);
 const keys = { accessKeyId: 'a', secretAccessKey: 's' };
 const asks: Record<string, (url: string) => Promise<unknown>> = {
   'a name server': (url) => openPowerdnsApi({ url, key: 'k' }).call('GET', '/zones', ctx()),
-  'an object gateway': (url) => openRgwApi({ url, ...keys }).admin('GET', 'user', {}, ctx()),
+  'an object gateway': (url) => openRgwApi({ url, ...keys, userPrefix: 'p' }).admin('GET', 'user', {}, ctx()),
   'a container registry': (url) => openDistributionApi(url, () => 't').tags('a', ctx()),
   'the registry of releases': (url) => openRepository('a', { url, token: 't' }).hasManifest('b', ctx()),
   'a backup store': (url) => s3Requests({ url, bucket: 'b', region: 'r', ...keys })({ method: 'GET' }, ctx()),
