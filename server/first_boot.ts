@@ -60,10 +60,10 @@ export async function renewSetupUrl(
   if (!setup_url) return null;
   const file = firstKeyFile(config.dataDir);
   if (output === 'log')
-    await replaceFile(
-      file,
-      formatJson({ ...(await readFirstStart(config.dataDir)), base_url: config.baseUrl, setup_url }),
-    );
+    await writeFirstKey(config.dataDir, {
+      ...(await readFirstStart(config.dataDir)),
+      ...{ base_url: config.baseUrl, setup_url },
+    });
   return [...setupText(setup_url, output === 'terminal' ? null : file), ''].join('\n');
 }
 
@@ -112,7 +112,7 @@ function firstKeyFile(dataDir: string): string {
   return path.join(dataDir, 'first-key.json');
 }
 
-async function writeFirstKey(dataDir: string, first: FirstKey): Promise<void> {
+async function writeFirstKey(dataDir: string, first: Partial<FirstKey>): Promise<void> {
   const file = firstKeyFile(dataDir);
   makePassableDirectory(dataDir);
   try {
