@@ -44,26 +44,26 @@ describe('connections to PostgreSQL', () => {
 
   test('are as many as the setting says, fewer where not all fit, and refused where two each do not fit', async () => {
     expect(await poolSizeThatFits(server(297), config)).toBe(10);
-    // 24 are the first process's and spare ones; each of the eight has one beside its pool.
+    // 25 are the first process's and spare ones; each of the eight has one beside its pool.
     expect(await poolSizeThatFits(server(97), config)).toBe(8);
-    expect(await poolSizeThatFits(server(48), config)).toBe(2);
-    await expect(poolSizeThatFits(server(47), config)).rejects.toThrow(
-      'WEB_CONCURRENCY=8 needs 48 connections at least, PostgreSQL has 47',
+    expect(await poolSizeThatFits(server(49), config)).toBe(2);
+    await expect(poolSizeThatFits(server(48), config)).rejects.toThrow(
+      'WEB_CONCURRENCY=8 needs 49 connections at least, PostgreSQL has 48',
     );
   });
 
   test('are enough on an embedded server, which is told', async () => {
     expect(connectionFlags({ ...config, webConcurrency: 1 })).toEqual([]);
     expect(connectionFlags({ ...config, webConcurrency: 4 })).toEqual([]);
-    expect(connectionFlags(config)).toEqual(['-c', 'max_connections=115']);
-    expect(await poolSizeThatFits(server(115 - 3), config)).toBe(10);
+    expect(connectionFlags(config)).toEqual(['-c', 'max_connections=116']);
+    expect(await poolSizeThatFits(server(116 - 3), config)).toBe(10);
   });
 
   test('of a real server are known', async () => {
     const { url } = databases[0] as TestDatabase;
     const database = openControlDatabase(url, { poolSize: 2 });
     await expect(poolSizeThatFits(database, { ...config, webConcurrency: 128 })).rejects.toThrow(
-      /needs 408 connections at least, PostgreSQL has \d+:/,
+      /needs 409 connections at least, PostgreSQL has \d+:/,
     );
     await database.close();
   });
