@@ -58,6 +58,9 @@ export interface NotifierTarget {
   secret?: string | null;
   events?: string[];
   routing_key?: string;
+  token?: string | null;
+  chat_id?: string;
+  topic?: string;
 }
 
 export interface Delivery {

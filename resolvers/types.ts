@@ -2803,6 +2803,9 @@ export type NotifierConfigResolvers<ContextType = Context, ParentType extends Re
   secret?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   events?: Resolver<Schema.Maybe<Array<ResolversTypes['String']>>, ParentType, ContextType>;
   routing_key?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  token?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  chat_id?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  topic?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type NotifierDeliveryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['NotifierDelivery'] = ResolversParentTypes['NotifierDelivery']> = {

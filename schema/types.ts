@@ -7797,6 +7797,16 @@ export type NotifierType =
   | 'slack'
   /** Webhook of a Discord channel. */
   | 'discord'
+  /** Webhook of a workflow of Microsoft Teams. */
+  | 'teams'
+  /** Incoming webhook of Mattermost. */
+  | 'mattermost'
+  /** Messages of a Telegram bot. */
+  | 'telegram'
+  /** Topic of an ntfy server. */
+  | 'ntfy'
+  /** Application of a Gotify server. */
+  | 'gotify'
   /** Signed requests to a URL of your own (Standard Webhooks). */
   | 'webhook'
   /** Events API v2 of PagerDuty. */
@@ -7806,9 +7816,9 @@ export type NotifierType =
 export type NotifierConfig = {
   /** For email: addresses of the receivers. */
   addresses?: Maybe<Array<Scalars['String']['output']>>;
-  /** For slack and discord: the host and the last four characters of the webhook URL. */
+  /** For slack, discord, teams and mattermost: the host and the last four characters of the webhook URL. */
   webhook_url?: Maybe<Scalars['String']['output']>;
-  /** For webhook: the URL. Its query is masked. */
+  /** For webhook: the URL. For ntfy, gotify and telegram: the server. Its query is masked. */
   url?: Maybe<Scalars['String']['output']>;
   /** For webhook: the last four characters of the secret, or `null` if requests are not signed. */
   secret?: Maybe<Scalars['String']['output']>;
@@ -7816,6 +7826,12 @@ export type NotifierConfig = {
   events?: Maybe<Array<Scalars['String']['output']>>;
   /** For pagerduty: the last four characters of the integration key. */
   routing_key?: Maybe<Scalars['String']['output']>;
+  /** For telegram, ntfy and gotify: the last four characters of the token. */
+  token?: Maybe<Scalars['String']['output']>;
+  /** For telegram: the chat that gets the messages. */
+  chat_id?: Maybe<Scalars['String']['output']>;
+  /** For ntfy: the last four characters of the topic, or only `***` if it is short. */
+  topic?: Maybe<Scalars['String']['output']>;
 };
 
 /** Outcome of a delivery. */
@@ -7858,15 +7874,19 @@ export type UpdateNotifierInput = {
 };
 
 /**
- * `email` requires `addresses`, `slack` and `discord` require `webhook_url`, `webhook` requires `url`, and `pagerduty`
- * requires `routing_key`.
+ * `email` requires `addresses`; `slack`, `discord`, `teams` and `mattermost` require `webhook_url`; `webhook` requires
+ * `url`, `pagerduty` requires `routing_key`, `telegram` requires `token` and `chat_id`, `ntfy` requires `topic`, and
+ * `gotify` requires `url` and `token`.
  */
 export type CreateNotifierConfigInput = {
   /** For email: addresses of the receivers. */
   addresses?: InputMaybe<Array<Scalars['String']['input']>>;
-  /** For slack and discord: the webhook URL from Slack or Discord. */
+  /** For slack, discord, teams and mattermost: the webhook URL from the service. */
   webhook_url?: InputMaybe<Scalars['String']['input']>;
-  /** For webhook: URL that receives the requests. */
+  /**
+   * For webhook: URL that receives the requests. For gotify: the server. For ntfy and telegram: a server of your own in
+   * place of `https://ntfy.sh` and `https://api.telegram.org`.
+   */
   url?: InputMaybe<Scalars['String']['input']>;
   /** For webhook: secret with which requests are signed (HMAC-SHA256). `whsec_` and base64, or any text. */
   secret?: InputMaybe<Scalars['String']['input']>;
@@ -7877,15 +7897,24 @@ export type CreateNotifierConfigInput = {
   events?: InputMaybe<Array<Scalars['String']['input']>>;
   /** For pagerduty: the integration key. */
   routing_key?: InputMaybe<Scalars['String']['input']>;
+  /** For telegram: token of the bot. For gotify: token of the application. For ntfy: access token, if the topic needs one. */
+  token?: InputMaybe<Scalars['String']['input']>;
+  /** For telegram: id of the chat, or `@` and the name of a public channel. */
+  chat_id?: InputMaybe<Scalars['String']['input']>;
+  /** For ntfy: the topic. On a public server, choose one that nobody can guess. */
+  topic?: InputMaybe<Scalars['String']['input']>;
 };
 
 /** Fields that are left out keep their values, and so do masked values that are sent back unchanged. */
 export type UpdateNotifierConfigInput = {
   /** For email: addresses of the receivers. */
   addresses?: InputMaybe<Array<Scalars['String']['input']>>;
-  /** For slack and discord: the webhook URL from Slack or Discord. */
+  /** For slack, discord, teams and mattermost: the webhook URL from the service. */
   webhook_url?: InputMaybe<Scalars['String']['input']>;
-  /** For webhook: URL that receives the requests. */
+  /**
+   * For webhook: URL that receives the requests. For gotify: the server. For ntfy and telegram: a server of your own in
+   * place of `https://ntfy.sh` and `https://api.telegram.org`.
+   */
   url?: InputMaybe<Scalars['String']['input']>;
   /** For webhook: secret with which requests are signed, or `null` to send unsigned requests. */
   secret?: InputMaybe<Scalars['String']['input']>;
@@ -7893,6 +7922,12 @@ export type UpdateNotifierConfigInput = {
   events?: InputMaybe<Array<Scalars['String']['input']>>;
   /** For pagerduty: the integration key. */
   routing_key?: InputMaybe<Scalars['String']['input']>;
+  /** For telegram, ntfy and gotify: the token. For ntfy, `null` removes it. It must be given again when `url` changes. */
+  token?: InputMaybe<Scalars['String']['input']>;
+  /** For telegram: id of the chat, or `@` and the name of a public channel. */
+  chat_id?: InputMaybe<Scalars['String']['input']>;
+  /** For ntfy: the topic. */
+  topic?: InputMaybe<Scalars['String']['input']>;
 };
 
 /** An observer: it checks a target over the network, or a metric of an application or a database. */

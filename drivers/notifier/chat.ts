@@ -1,6 +1,6 @@
 // Requests in the format documented by each service.
 import type { CertificateMessage, IncidentMessage, Outgoing } from '../../core/notifications';
-import { messageTextOf } from './text';
+import { cut, messageTextOf } from './text';
 
 export interface ChatRequest {
   url: string;
@@ -11,7 +11,7 @@ export interface ChatRequest {
 }
 
 /** The address is wrong or revoked, or the message is rejected; rate limits are temporary. */
-const isRefusal = (status: number): boolean => status >= 400 && status < 500 && status !== 408 && status !== 429;
+export const isRefusal = (status: number): boolean => status >= 400 && status < 500 && status !== 408 && status !== 429;
 
 /** Incoming webhooks: https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks */
 export function slackRequest(url: string, message: Outgoing): ChatRequest {
@@ -29,7 +29,7 @@ function escapeSlack(text: string): string {
   return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
 }
 
-const [RED, GREEN] = [0xd92d20, 0x12b76a];
+export const [RED, GREEN] = [0xd92d20, 0x12b76a];
 
 /** Execute webhook: https://discord.com/developers/docs/resources/webhook#execute-webhook */
 export function discordRequest(url: string, message: Outgoing): ChatRequest {
@@ -58,8 +58,4 @@ export function pagerdutyRequest(url: string, routing_key: string, message: Outg
     : [];
   const body = { routing_key, event_action: action, dedup_key: incident?.id ?? message.id, payload, links };
   return { url, headers: [], body: JSON.stringify(body), isFinal: isRefusal };
-}
-
-function cut(text: string, characters: number): string {
-  return text.length <= characters ? text : `${text.slice(0, characters - 1)}…`;
 }

@@ -75,3 +75,19 @@ function durationText(seconds: number): string {
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
   return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
 }
+
+/** At most so many UTF-16 code units; a character is never cut in two. */
+export function cut(text: string, characters: number): string {
+  if (text.length <= characters) return text;
+  return `${text.slice(0, characters - 1).replace(/[\ud800-\udbff]$/, '')}…`;
+}
+
+const ELLIPSIS_BYTES = 3;
+
+/** At most so many bytes of UTF-8. */
+export function cutBytes(text: string, bytes: number): string {
+  if (Buffer.byteLength(text) <= bytes) return text;
+  const kept = Buffer.from(text).subarray(0, bytes - ELLIPSIS_BYTES);
+  // As a stream, so that a character that is incomplete at the end is left out.
+  return `${new TextDecoder().decode(kept, { stream: true })}…`;
+}
