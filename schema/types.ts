@@ -215,6 +215,8 @@ export type Query = {
   listObserverIncidents: IncidentList;
   /** Returns the version of this installation, and for its operators the newest release. */
   installation: Installation;
+  /** Returns the alarms of this installation, and who is told of them. For operators. */
+  installationAlarms: InstallationAlarms;
   /** Returns the names, certificates and upgrades of this installation. For operators. */
   installationState: InstallationState;
   /** Returns what `platform setup` would do with a domain, and where its names lead at public resolvers now. For operators. */
@@ -1797,6 +1799,11 @@ export type Mutation = {
    */
   verifyGitIntegration: GitIntegration;
   /**
+   * Chooses the notifiers that are told of alarms of this installation, in place of those that were chosen before. They
+   * belong to projects in which the operator is at least a developer. For operators.
+   */
+  chooseAlarmNotifiers: InstallationAlarms;
+  /**
    * Upgrades the machine that answers to the newest release, as `platform upgrade` does: with a backup of the control
    * database, and back by itself where it fails. `installationState` shows how far it is. Users without a password must
    * have logged in within the last 15 minutes.
@@ -3189,6 +3196,16 @@ export type MutationDeleteGitIntegrationArgs = {
  */
 export type MutationVerifyGitIntegrationArgs = {
   id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationChooseAlarmNotifiersArgs = {
+  ids: Array<Scalars['ID']['input']>;
 };
 
 
@@ -7360,6 +7377,74 @@ export type NewerRelease = {
   changes: Scalars['String']['output'];
   /** Command that upgrades the installation, for a terminal of its machine. */
   command: Scalars['String']['output'];
+};
+
+/** The alarms of the installation, for who runs it. */
+export type InstallationAlarms = {
+  /** When they were last evaluated, or `null` if they never were. It is done several times a minute. */
+  evaluated_at?: Maybe<Scalars['DateTime']['output']>;
+  /** Alarms that have begun and not ended, newest first. */
+  current: Array<InstallationAlarm>;
+  /** Alarms of the last 90 days that have ended, newest first, at most 50. */
+  past: Array<InstallationAlarm>;
+  /** Notifiers that are told. */
+  notifiers: Array<AlarmNotifier>;
+  /** Notifiers that may be chosen, those that are chosen included. */
+  candidates: Array<AlarmNotifier>;
+  /** E-mail addresses that are told because no notifier is chosen. Empty if one is, or if this installation sends no mail. */
+  default_receivers: Array<Scalars['String']['output']>;
+};
+
+/** Something that is wrong with the installation. */
+export type InstallationAlarm = {
+  id: Scalars['ID']['output'];
+  name: InstallationAlarmName;
+  /** What it is about, such as a directory. Empty if there is one alarm of this name. */
+  subject: Scalars['String']['output'];
+  /** 80, 90 or 95 of a disk, else 1. */
+  level: Scalars['Int']['output'];
+  /** What is wrong, in a few words. */
+  title: Scalars['String']['output'];
+  /** What to do. */
+  detail: Scalars['String']['output'];
+  started_at: Scalars['DateTime']['output'];
+  /** `null` while it lasts. */
+  ended_at?: Maybe<Scalars['DateTime']['output']>;
+};
+
+export type InstallationAlarmName =
+  /** A disk is full by 80, 90 or 95 %. From 95 % on nothing is built and no volume is made. */
+  | 'disk'
+  /** The inodes of a disk are used by 80, 90 or 95 %. */
+  | 'inodes'
+  /** The installation has had no backup for two hours more than it should. */
+  | 'backup'
+  /** The last backup of the installation is not usable, or was not tried. */
+  | 'backup_proof'
+  /** A certificate ends in less than 14 days and was not renewed. */
+  | 'certificate'
+  /** A server of the platform has not answered for a minute. */
+  | 'engine'
+  /** A queue has not moved for five minutes. */
+  | 'queue'
+  /** Applications and databases are promised more memory than the machine has. */
+  | 'memory'
+  /** The clock of the machine is wrong by more than two seconds. */
+  | 'clock'
+  /** A newer version has changes to security. */
+  | 'release'
+  /** Work that is repeated in the background has failed for ten minutes. */
+  | 'background';
+
+/** A notifier of a project that may be told of alarms of the installation. */
+export type AlarmNotifier = {
+  id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  type: NotifierType;
+  /** Whether the notifier sends messages. */
+  enabled: Scalars['Boolean']['output'];
+  project_id: Scalars['ID']['output'];
+  project_name: Scalars['String']['output'];
 };
 
 /** The installation, for who runs it. */

@@ -1,5 +1,11 @@
 // Message texts: event, start, last error, and link.
-import type { ActivityMessage, CertificateMessage, IncidentMessage, Outgoing } from '../../core/notifications';
+import type {
+  ActivityMessage,
+  AlarmMessage,
+  CertificateMessage,
+  IncidentMessage,
+  Outgoing,
+} from '../../core/notifications';
 
 interface MessageText {
   title: string;
@@ -18,6 +24,7 @@ export function messageTextOf(message: Outgoing): MessageText {
     };
   if (message.event === 'activity') return activityText(message);
   if (message.event === 'observer.certificate_expiring') return certificateText(message);
+  if (message.event.startsWith('installation.')) return alarmText(message);
   const { observer, incident, last_error, note } = message.data as IncidentMessage;
   const isAlert = message.event !== 'observer.resolved';
   const lines: [string, string][] = [
@@ -57,6 +64,19 @@ function certificateText(message: Outgoing): MessageText {
     ],
     isAlert: true,
   };
+}
+
+function alarmText({ event, data, link }: Outgoing): MessageText {
+  const { alarm, installation } = data as AlarmMessage;
+  const isAlert = event !== 'installation.alarm_ended';
+  const lines: [string, string][] = [
+    ...(isAlert ? [['What to do', alarm.detail] as [string, string]] : []),
+    ['Since', alarm.started_at],
+    ...(alarm.ended_at ? [['Until', alarm.ended_at] as [string, string]] : []),
+    ['Installation', installation],
+    ...(link ? [['Details', link] as [string, string]] : []),
+  ];
+  return { title: isAlert ? alarm.title : `Over: ${alarm.title}`, lines, isAlert };
 }
 
 function daysText(days: number): string {

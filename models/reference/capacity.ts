@@ -20,7 +20,10 @@ const CLAIM_PORT = named(`insert into database_ports (port, owner_id)
   having min(port) is not null returning port`);
 
 /** What databases, replicas and volumes have been promised, whether they use it or not. */
-export async function promisedCapacity(ctx: Context): Promise<Promised> {
+export async function promisedCapacity(ctx: {
+  sql: Pick<Sql, 'query'>;
+  catalogs: Pick<Context['catalogs'], 'facts'>;
+}): Promise<Promised> {
   const rows = await ctx.sql.query<{ database_package: string | null; nodes: number; storage_gb: number }>(
     reservations(),
     [],

@@ -156,7 +156,7 @@ test('a token that is not shown is not sent to another server either', async () 
   const { body } = await create('gotify', { url: 'https://push.example.com', token: 'AKmkq1CpH0zD9xs.Q' });
   const patch = (config: object): Promise<Answer> =>
     service.call('PATCH', `/v2/notifiers/${body.id}`, { body: { config } });
-  const url = 'https://other.example.com';
+  const url = 'https://other.example.com/';
   expect(mistakesOf(await patch({ url }))).toEqual([['config.token', 'required']]);
   expect(mistakesOf(await patch({ url, token: '***xs.Q' }))).toEqual([['config.token', 'required']]);
   expect(mistakesOf(await patch({ token: null }))).toEqual([['config.token', 'required']]);
