@@ -6,6 +6,9 @@ import { cut, cutBytes, messageTextOf } from './text';
 const TITLE_CHARACTERS = 250;
 /** What is longer than 4,096 bytes becomes a file, which many servers refuse. */
 const NTFY_BYTES = 4000;
+/** The request has twice as many, with the title, the link and what JSON adds to quotes and line ends. */
+const NTFY_ENCODED_BYTES = 6000;
+const NTFY_TITLE_BYTES = 500;
 const [NTFY_HIGH, NTFY_DEFAULT] = [4, 3];
 const GOTIFY_CHARACTERS = 10_000;
 /** From 8 on, the app shows a message above all others. */
@@ -16,13 +19,20 @@ export function ntfyRequest(target: NotifierTarget, message: Outgoing): ChatRequ
   const { url = 'https://ntfy.sh', topic, token } = target;
   const { title, lines, isAlert } = messageTextOf(message);
   const body = {
-    ...{ topic, title: cut(title, TITLE_CHARACTERS), message: cutBytes(plainText(lines) || title, NTFY_BYTES) },
+    ...{ topic, title: cutBytes(title, NTFY_TITLE_BYTES), message: ntfyText(plainText(lines) || title) },
     priority: isAlert ? NTFY_HIGH : NTFY_DEFAULT,
     tags: [isAlert ? 'rotating_light' : 'white_check_mark'],
     ...(message.link && { click: message.link }),
   };
   const headers = token ? [{ name: 'Authorization', value: `Bearer ${token}` }] : [];
   return { url: withoutSlash(url), headers, body: JSON.stringify(body), isFinal: isRefusal };
+}
+
+function ntfyText(text: string): string {
+  for (let bytes = NTFY_BYTES; ; bytes = Math.floor(bytes / 2)) {
+    const part = cutBytes(text, bytes);
+    if (Buffer.byteLength(JSON.stringify(part)) <= NTFY_ENCODED_BYTES) return part;
+  }
 }
 
 /** https://gotify.net/api-docs#/message/createMessage */

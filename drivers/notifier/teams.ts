@@ -18,6 +18,8 @@ export function teamsRequest(url: string, message: Outgoing): ChatRequest {
     $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
     type: 'AdaptiveCard',
     version: '1.4',
+    // Where the card cannot be shown, such as in a preview.
+    fallbackText: cutBytes(title, TITLE_BYTES),
     body: [
       textOf([
         { ...run(cutBytes(title, TITLE_BYTES), 'Bolder'), size: 'Large', color: isAlert ? 'Attention' : 'Good' },

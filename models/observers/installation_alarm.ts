@@ -61,6 +61,7 @@ const LAST = named(
   `update installation_alarms set level = $2, title = $3, detail = $4, clear_since = null where id = $1`,
 );
 const CLEAR = named(`update installation_alarms set clear_since = coalesce(clear_since, now()) where id = $1`);
+const FORGOTTEN_SECONDS = 30;
 const FORGET = named('delete from installation_alarms where id = $1');
 const ANNOUNCE = named(`update installation_alarms set announced_level = level,
     announced_at = coalesce(announced_at, now()) where id = $1 returning *`);
@@ -118,10 +119,14 @@ async function keepOrBegin(
 }
 
 async function clear(sql: Session, alarm: OpenAlarm, parts: AlarmParts): Promise<void> {
-  // Nobody was told that it began.
-  if (alarm.announced_level === null) return void (await sql.query(FORGET, [alarm.id]));
   await sql.query(CLEAR, [alarm.id]);
-  if ((alarm.clear_seconds ?? 0) < alarmRules[alarm.name].endAfterSeconds) return;
+  const seconds = alarm.clear_seconds ?? 0;
+  if (alarm.announced_level === null) {
+    // Nobody was told that it began. What is away every other time must not begin anew each time.
+    if (seconds >= FORGOTTEN_SECONDS) await sql.query(FORGET, [alarm.id]);
+    return;
+  }
+  if (seconds < alarmRules[alarm.name].endAfterSeconds) return;
   const [row] = await sql.query<AlarmRow>(END, [alarm.id]);
   if (row) await announce(sql, 'installation.alarm_ended', row, parts);
 }

@@ -90,6 +90,30 @@ test('a server is told of after a minute, and has ended when it has answered for
   expect(await messages()).toEqual(['started: The ingress does not answer', 'ended: The ingress does not answer']);
 });
 
+test('one that is away every other time is told of, one that was away for a moment twice is not', async () => {
+  for (const [moved, found] of [
+    [0, [engine]],
+    [30, []],
+    [29, [engine]],
+    [5, []],
+  ] as const) {
+    await ago('begun_at', moved);
+    await apply(['engine'], [...found]);
+  }
+  expect(await messages()).toEqual([]);
+  await ago('begun_at', 10);
+  await apply(['engine'], [engine]);
+  expect(await messages()).toHaveLength(1);
+  await service.sql('delete from installation_alarms');
+  await apply(['engine'], [engine]);
+  await apply(['engine'], []);
+  await ago('begun_at', 61);
+  await ago('clear_since', 31);
+  await apply(['engine'], []);
+  await apply(['engine'], [engine]);
+  expect(await messages()).toHaveLength(1);
+});
+
 test('what could not be looked at is not over', async () => {
   await apply(['disk'], [disk(85)]);
   await apply(['engine'], []);

@@ -107,6 +107,9 @@ test('ntfy gets JSON of at most 4,096 bytes of text, with priority, tag and link
   expect(body.tags).toEqual(['rotating_light']);
   expect(Buffer.byteLength(body.message)).toBeLessThanOrEqual(4096);
   expect(body.message).not.toContain('\ufffd');
+  // ntfy reads a request of 8,192 bytes at most.
+  const { text } = await sent('ntfy', alert('"'.repeat(3000), '"\n\u0001'.repeat(3000)));
+  expect(Buffer.byteLength(text)).toBeLessThan(8192);
 });
 
 test('Gotify gets a message of high priority with the token in a header, not in the address', async () => {
