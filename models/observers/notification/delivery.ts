@@ -22,8 +22,10 @@ export interface ClaimedMessage {
   notifier: { name: string; type: NotifierType; enabled: boolean; sealed_config: string } | null;
 }
 
-const LAG = named(`select coalesce(extract(epoch from now() - min(next_at)), 0)::float8 as lag from notifications
-  where status = 'pending'`);
+// What waits for a message before it, to a receiver that is away, waits for no worker.
+const LAG = named(`select coalesce(extract(epoch from now() - min(n.next_at)), 0)::float8 as lag from notifications n
+  where n.status = 'pending' and n.next_at <= now() and not exists (select from notifications p
+    where p.notifier_id = n.notifier_id and p.subject = n.subject and p.status = 'pending' and p.seq < n.seq)`);
 
 /** For how many seconds the oldest message has been due that no worker has claimed. */
 export async function notificationLagSeconds(sql: Pick<Sql, 'query'>): Promise<number> {
