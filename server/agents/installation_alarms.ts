@@ -6,6 +6,7 @@ import { own, trusted } from '../../core/outbound/client';
 import { backgroundWork, repeatWork } from '../../core/process/background';
 import { bareHost } from '../../core/protocols/addresses';
 import { dnsQuestions } from '../../core/protocols/dns';
+import { hostMemory } from '../../drivers/host';
 import type { HostDrivers } from '../../jobs/job';
 import { clockAnswerOf, clockReadings, type ClockAnswer } from '../../jobs/observers/alarms/clock';
 import { diskReadings } from '../../jobs/observers/alarms/disks';
@@ -86,11 +87,10 @@ function sourcesOf(platform: Platform, served: Served): AlarmSource[] {
   ];
 }
 
-async function readMemory({ config, database, facts }: Platform): Promise<Reading[]> {
-  const found = await facts();
-  const databases = await promisedCapacity({ sql: database, catalogs: { facts } });
+async function readMemory({ config, database }: Platform): Promise<Reading[]> {
+  const databases = await promisedCapacity(database);
   const applications = config.workloads === 'kubernetes' ? 0 : await promisedMemory(database);
-  return memoryReadings(databases.memory_mb + applications, found.memory_total_bytes);
+  return memoryReadings(databases.memory_mb + applications, hostMemory().memory_total_bytes);
 }
 
 async function readQueues({ database, workerLag }: Platform): Promise<Reading[]> {
