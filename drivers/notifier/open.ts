@@ -86,10 +86,11 @@ function deliveryOf({ status, headers, body }: Answered, isFinal: (status: numbe
     .replace(/[\p{Cc}\ufffd]+/gu, ' ')
     .trim()
     .slice(0, DETAIL_CHARACTERS);
+  const moved = answer.parameters?.migrate_to_chat_id;
   return {
     delivered: false,
     status_code: status,
-    error: `The receiver answered with the status ${status}${said ? `: ${said}` : '.'}`,
+    error: `The receiver answered with the status ${status}${said ? `: ${said}` : '.'}${moved ? ` (its id is now ${String(moved)})` : ''}`,
     retry: isFinal(status) ? 'never' : retryAfter(headers['retry-after'] ?? answer.parameters?.retry_after),
   };
 }
@@ -97,8 +98,10 @@ function deliveryOf({ status, headers, body }: Answered, isFinal: (status: numbe
 /** Where services put the sentence of an error: Gotify, Telegram, Discord and Mattermost, ntfy. */
 const DETAILS = ['errorDescription', 'description', 'message', 'error'] as const;
 
-/** `parameters` has the pause that Telegram asks for. */
-type Said = { [name in (typeof DETAILS)[number]]?: string } & { parameters?: { retry_after?: number } | null };
+/** `parameters` are Telegram's: the pause that it asks for, and where a group is since it has become a larger one. */
+type Said = { [name in (typeof DETAILS)[number]]?: string } & {
+  parameters?: { retry_after?: number; migrate_to_chat_id?: number } | null;
+};
 
 function parsed(text: string): Said {
   try {

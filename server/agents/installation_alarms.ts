@@ -1,5 +1,5 @@
 // Puts together what the alarms of the installation are about: this machine, its servers, its rows.
-import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import type { Config } from '../../core/config';
 import { driverContext } from '../../core/driver';
 import { own, trusted } from '../../core/outbound/client';
@@ -155,19 +155,19 @@ const urlHost = (host: string): string => (host.includes(':') ? `[${host}]` : ho
 function clockOf(config: Config): AlarmSource['read'] {
   const { acmeDirectory, acmeCaFile, releasesUrl } = config;
   const servers = [acmeDirectory, releasesUrl].filter((url) => url !== null);
-  const ca = acmeCaFile === null ? null : readFileSync(acmeCaFile, 'utf8');
   let turn = 0;
   let last: ClockAnswer[] = [];
   return async () => {
     if (turn++ % CLOCK_EVERY === 0)
-      last = (await Promise.all(servers.map((url) => askClock(url, ca)))).filter((answer) => answer !== null);
+      last = (await Promise.all(servers.map((url) => askClock(url, acmeCaFile)))).filter((answer) => answer !== null);
     return clockReadings(last);
   };
 }
 
-async function askClock(url: string, ca: string | null): Promise<ClockAnswer | null> {
-  const sentAt = Date.now();
+async function askClock(url: string, caFile: string | null): Promise<ClockAnswer | null> {
   try {
+    const ca = caFile === null ? null : await readFile(caFile, 'utf8');
+    const sentAt = Date.now();
     const within = { ms: WITHIN_MS, of: 'head' } as const;
     const answer = await trusted(url, { method: 'HEAD', within, redirects: 'returned', ca });
     return clockAnswerOf(new URL(url).host, answer.headers, sentAt, Date.now());

@@ -143,6 +143,15 @@ describe('errors of the services', () => {
       { retry: 37_000 },
     ],
     [
+      'telegram',
+      'a group that has become a supergroup',
+      {
+        status: 400,
+        body: '{"ok":false,"description":"Bad Request: group chat was upgraded","parameters":{"migrate_to_chat_id":-1009}}',
+      },
+      { error: expect.stringMatching(/group chat was upgraded \(its id is now -1009\)$/), retry: 'never' },
+    ],
+    [
       'gotify',
       'a wrong token',
       { status: 401, body: '{"error":"Unauthorized","errorCode":401,"errorDescription":"you need a valid token"}' },
