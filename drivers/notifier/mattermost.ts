@@ -17,7 +17,8 @@ export function mattermostRequest(url: string, message: Outgoing): ChatRequest {
     text: `**${escaped(cut(title, TITLE_CHARACTERS))}**`,
     fields: lines.map(([name, value]) => ({ short: false, title: name, value: escaped(cut(value, VALUE_CHARACTERS)) })),
   };
-  return { url, headers: [], body: JSON.stringify({ attachments: [attachment] }), isFinal: isRefusal };
+  const body = { attachments: [attachment], props: { disable_mentions: true } };
+  return { url, headers: [], body: JSON.stringify(body), isFinal: isRefusal };
 }
 
 const PLAIN_URL = /^https?:\/\/[\w.:/?&=%+-]+$/;

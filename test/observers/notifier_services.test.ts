@@ -77,6 +77,7 @@ test('Teams gets an adaptive card whose texts have no Markdown', async () => {
 
 test('Mattermost mentions nobody, and shows no link under another text', async () => {
   const { body } = await sent('mattermost', alert(HOSTILE, HOSTILE));
+  expect(body.props).toEqual({ disable_mentions: true });
   const [attachment] = body.attachments;
   const texts = [attachment.text, ...attachment.fields.map(({ value }: { value: string }) => value)].join('\n');
   expect(texts).not.toMatch(/@channel|<!here>|(?<!\\)\[win|(?<!\\)`x/);
