@@ -2,7 +2,13 @@
 import type { IncidentStatus } from '../schema/types';
 
 export type IncidentEvent = 'observer.alerting' | 'observer.reminder' | 'observer.resolved';
-export type NotificationEvent = IncidentEvent | 'observer.certificate_expiring' | 'notifier.test' | 'activity';
+export type AlarmEvent = 'installation.alarm_started' | 'installation.alarm_ended';
+export type NotificationEvent =
+  | IncidentEvent
+  | AlarmEvent
+  | 'observer.certificate_expiring'
+  | 'notifier.test'
+  | 'activity';
 
 /** Content of an incident message. Self-contained: the observer may be deleted before it is sent. */
 export interface IncidentMessage {
@@ -28,6 +34,22 @@ export interface CertificateMessage {
   certificate: { expires_at: string; days_left: number; authority: string | null };
 }
 
+/** An alarm of the installation. */
+export interface AlarmMessage {
+  alarm: {
+    id: string;
+    name: string;
+    subject: string;
+    /** What is wrong, in a few words, and what to do, in a sentence. */
+    title: string;
+    detail: string;
+    started_at: string;
+    ended_at: string | null;
+  };
+  /** Address of the installation. */
+  installation: string;
+}
+
 /** An entry of the activity log, as in its list. */
 export interface ActivityMessage {
   id: string;
@@ -45,7 +67,7 @@ export interface Outgoing {
   at: string;
   project: { id: string; name: string };
   notifier: { id: string; name: string };
-  data: IncidentMessage | CertificateMessage | ActivityMessage | Record<string, never>;
+  data: IncidentMessage | CertificateMessage | AlarmMessage | ActivityMessage | Record<string, never>;
   /** Link to details; null where there are none. */
   link: string | null;
 }
@@ -58,6 +80,9 @@ export interface NotifierTarget {
   secret?: string | null;
   events?: string[];
   routing_key?: string;
+  token?: string | null;
+  chat_id?: string;
+  topic?: string;
 }
 
 export interface Delivery {

@@ -67,7 +67,7 @@ export async function hostFacts(options: HostOptions = {}): Promise<HostFacts> {
     // The same for every directory.
     programFacts({ ...options, directory: undefined }),
   ]);
-  return { cpus: os.availableParallelism(), ...memory(), ...disk, ...engines, ...programs };
+  return { cpus: os.availableParallelism(), ...hostMemory(), ...disk, ...engines, ...programs };
 }
 
 /** The part of the facts that a start waits for. The others take several times as long. Never throws. */
@@ -141,7 +141,8 @@ async function missingPrograms(places: string[]): Promise<string[]> {
   return names.filter((_, i) => found[i] === null);
 }
 
-function memory(): Pick<HostFacts, 'memory_total_bytes' | 'memory_available_bytes'> {
+/** Of the machine, or of the control group that this process is limited by. */
+export function hostMemory(): Pick<HostFacts, 'memory_total_bytes' | 'memory_available_bytes'> {
   // The limit of the control group; 0 or larger than the machine when there is none.
   const limit = process.constrainedMemory() || Infinity;
   return {

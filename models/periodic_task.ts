@@ -35,6 +35,7 @@ export const RETENTIONS: readonly Retention[] = [
     ...{ table: 'idempotency_records', column: 'created_at' },
     ...{ end: `now() - interval '${limits.idempotencyTtlHours} hours'`, everyMs: HOUR_MS / 6 },
   },
+  { table: 'installation_alarms', column: 'ended_at', end: days(90), everyMs: HOUR_MS },
   { table: 'invitations', column: 'expires_at', end: 'now()', everyMs: HOUR_MS },
   // Abandoned logins at other providers.
   { table: 'login_attempts', column: 'expires_at', end: 'now()', everyMs: HOUR_MS },

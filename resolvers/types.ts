@@ -433,6 +433,10 @@ export type ResolversTypes = {
   IncidentStatus: Schema.IncidentStatus;
   Installation: ResolverTypeWrapper<Schema.Installation>;
   NewerRelease: ResolverTypeWrapper<Schema.NewerRelease>;
+  InstallationAlarms: ResolverTypeWrapper<Schema.InstallationAlarms>;
+  InstallationAlarm: ResolverTypeWrapper<Schema.InstallationAlarm>;
+  InstallationAlarmName: Schema.InstallationAlarmName;
+  AlarmNotifier: ResolverTypeWrapper<Schema.AlarmNotifier>;
   InstallationState: ResolverTypeWrapper<Schema.InstallationState>;
   InstallationCertificate: ResolverTypeWrapper<Schema.InstallationCertificate>;
   InstallationUpgrade: ResolverTypeWrapper<Schema.InstallationUpgrade>;
@@ -837,6 +841,9 @@ export type ResolversParentTypes = {
   IncidentNotification: Schema.IncidentNotification;
   Installation: Schema.Installation;
   NewerRelease: Schema.NewerRelease;
+  InstallationAlarms: Schema.InstallationAlarms;
+  InstallationAlarm: Schema.InstallationAlarm;
+  AlarmNotifier: Schema.AlarmNotifier;
   InstallationState: Schema.InstallationState;
   InstallationCertificate: Schema.InstallationCertificate;
   InstallationUpgrade: Schema.InstallationUpgrade;
@@ -1049,6 +1056,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   getError?: Resolver<ResolversTypes['Error'], ParentType, ContextType, RequireFields<Schema.QueryGetErrorArgs, 'code'>>;
   listObserverIncidents?: Resolver<ResolversTypes['IncidentList'], ParentType, ContextType, RequireFields<Schema.QueryListObserverIncidentsArgs, 'id' | 'limit'>>;
   installation?: Resolver<ResolversTypes['Installation'], ParentType, ContextType>;
+  installationAlarms?: Resolver<ResolversTypes['InstallationAlarms'], ParentType, ContextType>;
   installationState?: Resolver<ResolversTypes['InstallationState'], ParentType, ContextType>;
   setupPlan?: Resolver<ResolversTypes['SetupPlan'], ParentType, ContextType, RequireFields<Schema.QuerySetupPlanArgs, 'input'>>;
   setupProgress?: Resolver<ResolversTypes['SetupProgress'], ParentType, ContextType, RequireFields<Schema.QuerySetupProgressArgs, 'token'>>;
@@ -1211,6 +1219,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   updateGitIntegration?: Resolver<ResolversTypes['GitIntegration'], ParentType, ContextType, RequireFields<Schema.MutationUpdateGitIntegrationArgs, 'id' | 'input'>>;
   deleteGitIntegration?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteGitIntegrationArgs, 'id'>>;
   verifyGitIntegration?: Resolver<ResolversTypes['GitIntegration'], ParentType, ContextType, RequireFields<Schema.MutationVerifyGitIntegrationArgs, 'id'>>;
+  chooseAlarmNotifiers?: Resolver<ResolversTypes['InstallationAlarms'], ParentType, ContextType, RequireFields<Schema.MutationChooseAlarmNotifiersArgs, 'ids'>>;
   upgradeInstallation?: Resolver<ResolversTypes['InstallationState'], ParentType, ContextType, RequireFields<Schema.MutationUpgradeInstallationArgs, 'version' | 'password'>>;
   rollBackInstallation?: Resolver<ResolversTypes['InstallationState'], ParentType, ContextType, RequireFields<Schema.MutationRollBackInstallationArgs, 'version' | 'password'>>;
   setUpInstallation?: Resolver<ResolversTypes['StartedSetup'], ParentType, ContextType, RequireFields<Schema.MutationSetUpInstallationArgs, 'input' | 'password'>>;
@@ -2578,6 +2587,35 @@ export type NewerReleaseResolvers<ContextType = Context, ParentType extends Reso
   command?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
 };
 
+export type InstallationAlarmsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationAlarms'] = ResolversParentTypes['InstallationAlarms']> = {
+  evaluated_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  current?: Resolver<Array<ResolversTypes['InstallationAlarm']>, ParentType, ContextType>;
+  past?: Resolver<Array<ResolversTypes['InstallationAlarm']>, ParentType, ContextType>;
+  notifiers?: Resolver<Array<ResolversTypes['AlarmNotifier']>, ParentType, ContextType>;
+  candidates?: Resolver<Array<ResolversTypes['AlarmNotifier']>, ParentType, ContextType>;
+  default_receivers?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type InstallationAlarmResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationAlarm'] = ResolversParentTypes['InstallationAlarm']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['InstallationAlarmName'], ParentType, ContextType>;
+  subject?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  level?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  title?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  detail?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  started_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  ended_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+};
+
+export type AlarmNotifierResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AlarmNotifier'] = ResolversParentTypes['AlarmNotifier']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  type?: Resolver<ResolversTypes['NotifierType'], ParentType, ContextType>;
+  enabled?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
 export type InstallationStateResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationState'] = ResolversParentTypes['InstallationState']> = {
   base_url?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   apps_domain?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -2803,6 +2841,9 @@ export type NotifierConfigResolvers<ContextType = Context, ParentType extends Re
   secret?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   events?: Resolver<Schema.Maybe<Array<ResolversTypes['String']>>, ParentType, ContextType>;
   routing_key?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  token?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  chat_id?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  topic?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type NotifierDeliveryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['NotifierDelivery'] = ResolversParentTypes['NotifierDelivery']> = {
@@ -3417,6 +3458,9 @@ export type Resolvers<ContextType = Context> = {
   IncidentNotification?: IncidentNotificationResolvers<ContextType>;
   Installation?: InstallationResolvers<ContextType>;
   NewerRelease?: NewerReleaseResolvers<ContextType>;
+  InstallationAlarms?: InstallationAlarmsResolvers<ContextType>;
+  InstallationAlarm?: InstallationAlarmResolvers<ContextType>;
+  AlarmNotifier?: AlarmNotifierResolvers<ContextType>;
   InstallationState?: InstallationStateResolvers<ContextType>;
   InstallationCertificate?: InstallationCertificateResolvers<ContextType>;
   InstallationUpgrade?: InstallationUpgradeResolvers<ContextType>;

@@ -215,6 +215,8 @@ export type Query = {
   listObserverIncidents: IncidentList;
   /** Returns the version of this installation, and for its operators the newest release. */
   installation: Installation;
+  /** Returns the alarms of this installation, and who is told of them. For operators. */
+  installationAlarms: InstallationAlarms;
   /** Returns the names, certificates and upgrades of this installation. For operators. */
   installationState: InstallationState;
   /** Returns what `platform setup` would do with a domain, and where its names lead at public resolvers now. For operators. */
@@ -1797,6 +1799,11 @@ export type Mutation = {
    */
   verifyGitIntegration: GitIntegration;
   /**
+   * Chooses the notifiers that are told of alarms of this installation, in place of those that were chosen before. They
+   * belong to projects in which the operator is at least a developer. For operators.
+   */
+  chooseAlarmNotifiers: InstallationAlarms;
+  /**
    * Upgrades the machine that answers to the newest release, as `platform upgrade` does: with a backup of the control
    * database, and back by itself where it fails. `installationState` shows how far it is. Users without a password must
    * have logged in within the last 15 minutes.
@@ -3189,6 +3196,16 @@ export type MutationDeleteGitIntegrationArgs = {
  */
 export type MutationVerifyGitIntegrationArgs = {
   id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationChooseAlarmNotifiersArgs = {
+  ids: Array<Scalars['ID']['input']>;
 };
 
 
@@ -7362,6 +7379,74 @@ export type NewerRelease = {
   command: Scalars['String']['output'];
 };
 
+/** The alarms of the installation, for who runs it. */
+export type InstallationAlarms = {
+  /** When they were last evaluated, or `null` if they never were. It is done several times a minute. */
+  evaluated_at?: Maybe<Scalars['DateTime']['output']>;
+  /** Alarms that have begun and not ended, newest first. */
+  current: Array<InstallationAlarm>;
+  /** Alarms of the last 90 days that have ended, newest first, at most 50. */
+  past: Array<InstallationAlarm>;
+  /** Notifiers that are told. */
+  notifiers: Array<AlarmNotifier>;
+  /** Notifiers that may be chosen, those that are chosen included. */
+  candidates: Array<AlarmNotifier>;
+  /** E-mail addresses that are told because no notifier is chosen. Empty if one is, or if this installation sends no mail. */
+  default_receivers: Array<Scalars['String']['output']>;
+};
+
+/** Something that is wrong with the installation. */
+export type InstallationAlarm = {
+  id: Scalars['ID']['output'];
+  name: InstallationAlarmName;
+  /** What it is about, such as a directory. Empty if there is one alarm of this name. */
+  subject: Scalars['String']['output'];
+  /** 80, 90 or 95 of a disk, else 1. */
+  level: Scalars['Int']['output'];
+  /** What is wrong, in a few words. */
+  title: Scalars['String']['output'];
+  /** What to do. */
+  detail: Scalars['String']['output'];
+  started_at: Scalars['DateTime']['output'];
+  /** `null` while it lasts. */
+  ended_at?: Maybe<Scalars['DateTime']['output']>;
+};
+
+export type InstallationAlarmName =
+  /** A disk is full by 80, 90 or 95 %. From 95 % on nothing is built and no volume is made. */
+  | 'disk'
+  /** The inodes of a disk are used by 80, 90 or 95 %. */
+  | 'inodes'
+  /** The installation has had no backup for two hours more than it should. */
+  | 'backup'
+  /** The last backup of the installation is not usable, or was not tried. */
+  | 'backup_proof'
+  /** A certificate ends in less than 14 days and was not renewed. */
+  | 'certificate'
+  /** A server of the platform has not answered for a minute. */
+  | 'engine'
+  /** A queue has not moved for five minutes. */
+  | 'queue'
+  /** Applications and databases are promised more memory than the machine has. */
+  | 'memory'
+  /** The clock of the machine is wrong by more than two seconds. */
+  | 'clock'
+  /** A newer version has changes to security. */
+  | 'release'
+  /** Work that is repeated in the background has failed for ten minutes. */
+  | 'background';
+
+/** A notifier of a project that may be told of alarms of the installation. */
+export type AlarmNotifier = {
+  id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  type: NotifierType;
+  /** Whether the notifier sends messages. */
+  enabled: Scalars['Boolean']['output'];
+  project_id: Scalars['ID']['output'];
+  project_name: Scalars['String']['output'];
+};
+
 /** The installation, for who runs it. */
 export type InstallationState = {
   /** Address of the dashboard and the API. */
@@ -7797,6 +7882,16 @@ export type NotifierType =
   | 'slack'
   /** Webhook of a Discord channel. */
   | 'discord'
+  /** Webhook of a workflow of Microsoft Teams. */
+  | 'teams'
+  /** Incoming webhook of Mattermost. */
+  | 'mattermost'
+  /** Messages of a Telegram bot. */
+  | 'telegram'
+  /** Topic of an ntfy server. */
+  | 'ntfy'
+  /** Application of a Gotify server. */
+  | 'gotify'
   /** Signed requests to a URL of your own (Standard Webhooks). */
   | 'webhook'
   /** Events API v2 of PagerDuty. */
@@ -7806,9 +7901,9 @@ export type NotifierType =
 export type NotifierConfig = {
   /** For email: addresses of the receivers. */
   addresses?: Maybe<Array<Scalars['String']['output']>>;
-  /** For slack and discord: the host and the last four characters of the webhook URL. */
+  /** For slack, discord, teams and mattermost: the host and the last four characters of the webhook URL. */
   webhook_url?: Maybe<Scalars['String']['output']>;
-  /** For webhook: the URL. Its query is masked. */
+  /** For webhook: the URL. For ntfy, gotify and telegram: the server. Its query is masked. */
   url?: Maybe<Scalars['String']['output']>;
   /** For webhook: the last four characters of the secret, or `null` if requests are not signed. */
   secret?: Maybe<Scalars['String']['output']>;
@@ -7816,6 +7911,12 @@ export type NotifierConfig = {
   events?: Maybe<Array<Scalars['String']['output']>>;
   /** For pagerduty: the last four characters of the integration key. */
   routing_key?: Maybe<Scalars['String']['output']>;
+  /** For telegram, ntfy and gotify: the last four characters of the token. */
+  token?: Maybe<Scalars['String']['output']>;
+  /** For telegram: the chat that gets the messages. */
+  chat_id?: Maybe<Scalars['String']['output']>;
+  /** For ntfy: the last four characters of the topic, or only `***` if it is short. */
+  topic?: Maybe<Scalars['String']['output']>;
 };
 
 /** Outcome of a delivery. */
@@ -7858,15 +7959,19 @@ export type UpdateNotifierInput = {
 };
 
 /**
- * `email` requires `addresses`, `slack` and `discord` require `webhook_url`, `webhook` requires `url`, and `pagerduty`
- * requires `routing_key`.
+ * `email` requires `addresses`; `slack`, `discord`, `teams` and `mattermost` require `webhook_url`; `webhook` requires
+ * `url`, `pagerduty` requires `routing_key`, `telegram` requires `token` and `chat_id`, `ntfy` requires `topic`, and
+ * `gotify` requires `url` and `token`.
  */
 export type CreateNotifierConfigInput = {
   /** For email: addresses of the receivers. */
   addresses?: InputMaybe<Array<Scalars['String']['input']>>;
-  /** For slack and discord: the webhook URL from Slack or Discord. */
+  /** For slack, discord, teams and mattermost: the webhook URL from the service. */
   webhook_url?: InputMaybe<Scalars['String']['input']>;
-  /** For webhook: URL that receives the requests. */
+  /**
+   * For webhook: URL that receives the requests. For gotify: the server. For ntfy and telegram: a server of your own in
+   * place of `https://ntfy.sh` and `https://api.telegram.org`.
+   */
   url?: InputMaybe<Scalars['String']['input']>;
   /** For webhook: secret with which requests are signed (HMAC-SHA256). `whsec_` and base64, or any text. */
   secret?: InputMaybe<Scalars['String']['input']>;
@@ -7877,15 +7982,24 @@ export type CreateNotifierConfigInput = {
   events?: InputMaybe<Array<Scalars['String']['input']>>;
   /** For pagerduty: the integration key. */
   routing_key?: InputMaybe<Scalars['String']['input']>;
+  /** For telegram: token of the bot. For gotify: token of the application. For ntfy: access token, if the topic needs one. */
+  token?: InputMaybe<Scalars['String']['input']>;
+  /** For telegram: id of the chat, or `@` and the name of a public channel. */
+  chat_id?: InputMaybe<Scalars['String']['input']>;
+  /** For ntfy: the topic. On a public server, choose one that nobody can guess. */
+  topic?: InputMaybe<Scalars['String']['input']>;
 };
 
 /** Fields that are left out keep their values, and so do masked values that are sent back unchanged. */
 export type UpdateNotifierConfigInput = {
   /** For email: addresses of the receivers. */
   addresses?: InputMaybe<Array<Scalars['String']['input']>>;
-  /** For slack and discord: the webhook URL from Slack or Discord. */
+  /** For slack, discord, teams and mattermost: the webhook URL from the service. */
   webhook_url?: InputMaybe<Scalars['String']['input']>;
-  /** For webhook: URL that receives the requests. */
+  /**
+   * For webhook: URL that receives the requests. For gotify: the server. For ntfy and telegram: a server of your own in
+   * place of `https://ntfy.sh` and `https://api.telegram.org`.
+   */
   url?: InputMaybe<Scalars['String']['input']>;
   /** For webhook: secret with which requests are signed, or `null` to send unsigned requests. */
   secret?: InputMaybe<Scalars['String']['input']>;
@@ -7893,6 +8007,12 @@ export type UpdateNotifierConfigInput = {
   events?: InputMaybe<Array<Scalars['String']['input']>>;
   /** For pagerduty: the integration key. */
   routing_key?: InputMaybe<Scalars['String']['input']>;
+  /** For telegram, ntfy and gotify: the token. For ntfy, `null` removes it. It must be given again when `url` changes. */
+  token?: InputMaybe<Scalars['String']['input']>;
+  /** For telegram: id of the chat, or `@` and the name of a public channel. */
+  chat_id?: InputMaybe<Scalars['String']['input']>;
+  /** For ntfy: the topic. */
+  topic?: InputMaybe<Scalars['String']['input']>;
 };
 
 /** An observer: it checks a target over the network, or a metric of an application or a database. */

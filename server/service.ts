@@ -27,6 +27,7 @@ import { openapiDocument } from '../rest/openapi';
 import { NOSNIFF } from '../rest/send_text';
 import { readBackupJournal } from './platform/backup_journal';
 import { accountPages } from './http/account_pages';
+import { addAlarmFigures, alarmFiguresOf } from './http/alarm_figures';
 import {
   addCheckCounts,
   addBackupFigures,
@@ -133,6 +134,7 @@ async function open(
   addCheckFigures(metrics, () => checkFigures(platform.database));
   addCertificateFigures(metrics, () => certificateFigures(platform.database));
   addBackupFigures(metrics, () => readBackupJournal(platform.config));
+  addAlarmFigures(metrics, alarmFiguresOf(platform.database));
   await beforeListening();
   const readiness: Readiness = { missing: 'starting' };
   await openWeb(platform, built, metrics, opened, readiness, waiting);

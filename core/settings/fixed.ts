@@ -25,6 +25,8 @@ export interface FixedValues {
   readonly operationWaitSeconds: number;
   /** Without a request from any probe of a region, after which the region no longer counts. */
   readonly probeLostSeconds: number;
+  /** Between two evaluations of the alarms of the installation. */
+  readonly alarmSeconds: number;
 }
 
 export const fixedValues: FixedValues = {
@@ -39,4 +41,5 @@ export const fixedValues: FixedValues = {
   pythonBuilds: null,
   operationWaitSeconds: 20,
   probeLostSeconds: 60,
+  alarmSeconds: 15,
 };

@@ -30,6 +30,13 @@ export const outboundSettings = {
       'targets fail at once and no reference address answers, the network of the platform counts as down and no ' +
       'alerts are sent.',
   }),
+  HEARTBEAT_URL: httpUrlSetting({
+    default: null,
+    secret: true,
+    description:
+      'URL that gets a request each minute while the alarms of the installation are evaluated. A service elsewhere ' +
+      'that misses the requests tells you of what this installation cannot: that it is down.',
+  }),
   PROBE_URL: httpUrlSetting({
     default: null,
     description: 'For `npm run probe`: URL of the platform that it checks for.',

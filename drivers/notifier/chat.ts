@@ -1,6 +1,6 @@
 // Requests in the format documented by each service.
-import type { CertificateMessage, IncidentMessage, Outgoing } from '../../core/notifications';
-import { messageTextOf } from './text';
+import type { AlarmMessage, CertificateMessage, IncidentMessage, Outgoing } from '../../core/notifications';
+import { cut, messageTextOf } from './text';
 
 export interface ChatRequest {
   url: string;
@@ -11,7 +11,7 @@ export interface ChatRequest {
 }
 
 /** The address is wrong or revoked, or the message is rejected; rate limits are temporary. */
-const isRefusal = (status: number): boolean => status >= 400 && status < 500 && status !== 408 && status !== 429;
+export const isRefusal = (status: number): boolean => status >= 400 && status < 500 && status !== 408 && status !== 429;
 
 /** Incoming webhooks: https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks */
 export function slackRequest(url: string, message: Outgoing): ChatRequest {
@@ -29,7 +29,7 @@ function escapeSlack(text: string): string {
   return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
 }
 
-const [RED, GREEN] = [0xd92d20, 0x12b76a];
+export const [RED, GREEN] = [0xd92d20, 0x12b76a];
 
 /** Execute webhook: https://discord.com/developers/docs/resources/webhook#execute-webhook */
 export function discordRequest(url: string, message: Outgoing): ChatRequest {
@@ -41,14 +41,18 @@ export function discordRequest(url: string, message: Outgoing): ChatRequest {
   return { url, headers: [], body: JSON.stringify(body), isFinal: isRefusal };
 }
 
+const ENDS = new Set<Outgoing['event']>(['observer.resolved', 'installation.alarm_ended']);
+
 /** Events API v2: https://developer.pagerduty.com/docs/send-alert-event */
 export function pagerdutyRequest(url: string, routing_key: string, message: Outgoing): ChatRequest {
   const { title, lines, isAlert } = messageTextOf(message);
-  const { observer, incident } = message.data as Partial<IncidentMessage & CertificateMessage>;
-  const action = message.event === 'observer.resolved' ? 'resolve' : 'trigger';
+  const { observer, incident, alarm, installation } = message.data as Partial<
+    IncidentMessage & CertificateMessage & AlarmMessage
+  >;
+  const action = ENDS.has(message.event) ? 'resolve' : 'trigger';
   const payload = {
     summary: cut(title, 1024),
-    source: observer?.target ?? message.project.name,
+    source: observer?.target ?? installation ?? message.project.name,
     severity: incident ? 'critical' : observer || isAlert ? 'warning' : 'info',
     timestamp: message.at,
     custom_details: Object.fromEntries(lines),
@@ -56,10 +60,12 @@ export function pagerdutyRequest(url: string, routing_key: string, message: Outg
   const links = message.link
     ? [{ href: message.link, text: incident ? 'Incidents of the observer' : observer ? 'The observer' : 'Details' }]
     : [];
-  const body = { routing_key, event_action: action, dedup_key: incident?.id ?? message.id, payload, links };
+  const body = {
+    routing_key,
+    event_action: action,
+    dedup_key: incident?.id ?? alarm?.id ?? message.id,
+    payload,
+    links,
+  };
   return { url, headers: [], body: JSON.stringify(body), isFinal: isRefusal };
-}
-
-function cut(text: string, characters: number): string {
-  return text.length <= characters ? text : `${text.slice(0, characters - 1)}…`;
 }

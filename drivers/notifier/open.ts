@@ -6,6 +6,10 @@ import { OutboundError } from '../../core/outbound/trace';
 import type { NotifierType, Sender } from '../notifier';
 import { discordRequest, pagerdutyRequest, slackRequest, type ChatRequest } from './chat';
 import { openMailSender, type Mail, type QueueMail } from './mail';
+import { mattermostRequest } from './mattermost';
+import { gotifyRequest, ntfyRequest } from './push';
+import { teamsRequest } from './teams';
+import { telegramRequest } from './telegram';
 import { webhookRequest } from './webhook';
 
 interface SenderOptions {
@@ -31,24 +35,27 @@ export function openSender(options: SenderOptions): Sender {
   return {
     send(type, target, message) {
       if (type === 'email') return (mail ??= openMailSender(options)).send(target.addresses ?? [], message);
-      const request = requestOf(type, target, message, options);
+      const request = REQUESTS[type](target, message, options);
       return post(options.outbound, request, options.timeoutSeconds ?? TIMEOUT_SECONDS);
     },
     close: () => mail?.close(),
   };
 }
 
-function requestOf(
-  type: Exclude<NotifierType, 'email'>,
-  target: NotifierTarget,
-  message: Outgoing,
-  { pagerdutyUrl }: SenderOptions,
-): ChatRequest {
-  if (type === 'slack') return slackRequest(target.webhook_url as string, message);
-  if (type === 'discord') return discordRequest(target.webhook_url as string, message);
-  if (type === 'pagerduty') return pagerdutyRequest(pagerdutyUrl, target.routing_key as string, message);
-  return webhookRequest(target, message, new Date());
-}
+type RequestOf = (target: NotifierTarget, message: Outgoing, options: SenderOptions) => ChatRequest;
+
+const REQUESTS: Record<Exclude<NotifierType, 'email'>, RequestOf> = {
+  slack: ({ webhook_url }, message) => slackRequest(webhook_url as string, message),
+  discord: ({ webhook_url }, message) => discordRequest(webhook_url as string, message),
+  teams: ({ webhook_url }, message) => teamsRequest(webhook_url as string, message),
+  mattermost: ({ webhook_url }, message) => mattermostRequest(webhook_url as string, message),
+  telegram: telegramRequest,
+  ntfy: ntfyRequest,
+  gotify: gotifyRequest,
+  pagerduty: ({ routing_key }, message, { pagerdutyUrl }) =>
+    pagerdutyRequest(pagerdutyUrl, routing_key as string, message),
+  webhook: (target, message) => webhookRequest(target, message, new Date()),
+};
 
 async function post(
   outbound: Outbound,
@@ -73,25 +80,43 @@ async function post(
 
 function deliveryOf({ status, headers, body }: Answered, isFinal: (status: number) => boolean): Delivery {
   if (status >= 200 && status < 300) return { delivered: true, status_code: status, error: null, retry: null };
-  const said = body
-    .toString('utf8')
+  const text = body.toString('utf8');
+  const answer = parsed(text);
+  const said = (DETAILS.map((name) => answer[name]).find((value) => typeof value === 'string') ?? text)
     .replace(/[\p{Cc}\ufffd]+/gu, ' ')
     .trim()
     .slice(0, DETAIL_CHARACTERS);
-  const error = `The receiver answered with the status ${status}${said ? `: ${said}` : '.'}`;
+  const moved = answer.parameters?.migrate_to_chat_id;
   return {
     delivered: false,
     status_code: status,
-    error,
-    retry: isFinal(status) ? 'never' : retryAfter(headers['retry-after']),
+    error: `The receiver answered with the status ${status}${said ? `: ${said}` : '.'}${moved ? ` (its id is now ${String(moved)})` : ''}`,
+    retry: isFinal(status) ? 'never' : retryAfter(headers['retry-after'] ?? answer.parameters?.retry_after),
   };
+}
+
+/** Where services put the sentence of an error: Gotify, Telegram, Discord and Mattermost, ntfy. */
+const DETAILS = ['errorDescription', 'description', 'message', 'error'] as const;
+
+/** `parameters` are Telegram's: the pause that it asks for, and where a group is since it has become a larger one. */
+type Said = { [name in (typeof DETAILS)[number]]?: string } & {
+  parameters?: { retry_after?: number; migrate_to_chat_id?: number } | null;
+};
+
+function parsed(text: string): Said {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? value : {};
+  } catch {
+    return {};
+  }
 }
 
 const RETRY_AFTER_MAX_SECONDS = 3600;
 
 /** Milliseconds, as a service asks for them. */
-function retryAfter(header: string | undefined): number | null {
-  const seconds = Number(header ?? NaN);
+function retryAfter(asked: string | number | undefined): number | null {
+  const seconds = Number(asked ?? NaN);
   return Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds, RETRY_AFTER_MAX_SECONDS) * 1000 : null;
 }
 

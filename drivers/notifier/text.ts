@@ -1,5 +1,11 @@
 // Message texts: event, start, last error, and link.
-import type { ActivityMessage, CertificateMessage, IncidentMessage, Outgoing } from '../../core/notifications';
+import type {
+  ActivityMessage,
+  AlarmMessage,
+  CertificateMessage,
+  IncidentMessage,
+  Outgoing,
+} from '../../core/notifications';
 
 interface MessageText {
   title: string;
@@ -18,6 +24,7 @@ export function messageTextOf(message: Outgoing): MessageText {
     };
   if (message.event === 'activity') return activityText(message);
   if (message.event === 'observer.certificate_expiring') return certificateText(message);
+  if (message.event.startsWith('installation.')) return alarmText(message);
   const { observer, incident, last_error, note } = message.data as IncidentMessage;
   const isAlert = message.event !== 'observer.resolved';
   const lines: [string, string][] = [
@@ -59,6 +66,19 @@ function certificateText(message: Outgoing): MessageText {
   };
 }
 
+function alarmText({ event, data, link }: Outgoing): MessageText {
+  const { alarm, installation } = data as AlarmMessage;
+  const isAlert = event !== 'installation.alarm_ended';
+  const lines: [string, string][] = [
+    ...(isAlert ? [['What to do', alarm.detail] as [string, string]] : []),
+    ['Since', alarm.started_at],
+    ...(alarm.ended_at ? [['Until', alarm.ended_at] as [string, string]] : []),
+    ['Installation', installation],
+    ...(link ? [['Details', link] as [string, string]] : []),
+  ];
+  return { title: isAlert ? alarm.title : `Over: ${alarm.title}`, lines, isAlert };
+}
+
 function daysText(days: number): string {
   if (days === 0) return 'within a day';
   return days === 1 ? 'in 1 day' : `in ${days} days`;
@@ -74,4 +94,20 @@ function durationText(seconds: number): string {
   if (seconds < 60) return `${seconds} s`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
   return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+}
+
+/** At most so many UTF-16 code units; a character is never cut in two. */
+export function cut(text: string, characters: number): string {
+  if (text.length <= characters) return text;
+  return `${text.slice(0, characters - 1).replace(/[\ud800-\udbff]$/, '')}…`;
+}
+
+const ELLIPSIS_BYTES = 3;
+
+/** At most so many bytes of UTF-8. */
+export function cutBytes(text: string, bytes: number): string {
+  if (Buffer.byteLength(text) <= bytes) return text;
+  const kept = Buffer.from(text).subarray(0, bytes - ELLIPSIS_BYTES);
+  // As a stream, so that a character that is incomplete at the end is left out.
+  return `${new TextDecoder().decode(kept, { stream: true })}…`;
 }

@@ -100,6 +100,7 @@ function outgoing(message: ClaimedMessage, name: string, baseUrl: string): Outgo
 }
 
 function linkOf({ event, data, project_id }: ClaimedMessage, baseUrl: string): string | null {
+  if (event.startsWith('installation.')) return `${baseUrl}/installation/alarms`;
   if (event.startsWith('observer.')) return `${baseUrl}/v2/observers/${data.observer.id}${placeOf(event)}`;
   // They lead to pages for people: nothing is decided by opening them.
   if (data.action === 'approval.requested') return `${baseUrl}/projects/${project_id}/approvals/${data.resource.id}`;

@@ -27,12 +27,16 @@ export interface Installation {
 /** What is to be done is told to operators: nobody else can do something about it. */
 export async function loadInstallation(ctx: Context): Promise<Installation> {
   if (!(await isOperator(ctx.sql, sessionUser(ctx).id))) return { version, newer_release: null, missing_domain: null };
-  const [row] = await ctx.sql.query<{ release: NotedRelease | null }>(NOTED, []);
-  const release = row?.release ?? null;
+  const release = await notedRelease(ctx.sql);
   const isNewer = release !== null && semver.gt(release.version, version);
   const command = isNewer ? `platform upgrade ${release.version}` : '';
   const newer_release = isNewer ? { ...release, command } : null;
   return { version, newer_release, missing_domain: missingDomain(ctx.config) };
+}
+
+/** The newest release of which the index has told, which may be the one that runs. */
+export async function notedRelease(sql: Pick<Sql, 'query'>): Promise<NotedRelease | null> {
+  return (await sql.query<{ release: NotedRelease | null }>(NOTED, []))[0]?.release ?? null;
 }
 
 /** Whether it is time to ask for newer releases, and this process is to do it. */

@@ -1,5 +1,6 @@
 // Room for servers: what has been promised of the host's memory and disk, and the ports.
-import { databasePackageRows, fits, type Promised } from '../../core/catalog/catalogs';
+import { fits, type Promised } from '../../core/catalog/catalogs';
+import { databasePackageDefinitions } from '../../core/catalog/catalog_definitions/databases';
 import type { Context, Sql, Statement } from '../../core/context';
 import { problem } from '../../core/errors';
 import { allKinds } from '../base/kinds';
@@ -20,12 +21,12 @@ const CLAIM_PORT = named(`insert into database_ports (port, owner_id)
   having min(port) is not null returning port`);
 
 /** What databases, replicas and volumes have been promised, whether they use it or not. */
-export async function promisedCapacity(ctx: Context): Promise<Promised> {
-  const rows = await ctx.sql.query<{ database_package: string | null; nodes: number; storage_gb: number }>(
+export async function promisedCapacity(sql: Pick<Sql, 'query'>): Promise<Promised> {
+  const rows = await sql.query<{ database_package: string | null; nodes: number; storage_gb: number }>(
     reservations(),
     [],
   );
-  const memory = new Map(databasePackageRows(await ctx.catalogs.facts()).map(({ id, memory_mb }) => [id, memory_mb]));
+  const memory = new Map(databasePackageDefinitions.map(({ id, memory_mb }) => [id, memory_mb]));
   return {
     memory_mb: rows.reduce(
       (sum, { database_package, nodes }) => sum + nodes * (memory.get(database_package ?? '') ?? 0),
@@ -43,7 +44,7 @@ export async function promisedCapacity(ctx: Context): Promise<Promised> {
  */
 export async function requireCapacity(ctx: Context, more: Promised): Promise<void> {
   await ctx.sql.query(LOCK, []);
-  if (fits(await ctx.catalogs.facts(), await promisedCapacity(ctx), more)) return;
+  if (fits(await ctx.catalogs.facts(), await promisedCapacity(ctx.sql), more)) return;
   throw problem('capacity_unavailable', 'No host of the region has enough free capacity for the requested size.', {
     regions: [],
   });

@@ -85,7 +85,7 @@ export async function packageAvailability(
 ): Promise<Page<catalogs.PackageAvailabilityRow>> {
   const facts = await ctx.catalogs.facts();
   const engines = new Map(catalogs.databasePackageRows(facts).map((row) => [row.id, row.engines]));
-  const rows = catalogs.availabilityOfPackages(facts, await promisedCapacity(ctx), ctx.config.regionId);
+  const rows = catalogs.availabilityOfPackages(facts, await promisedCapacity(ctx.sql), ctx.config.regionId);
   return catalogPage(
     ctx,
     rows,

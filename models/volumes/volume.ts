@@ -13,6 +13,7 @@ import type { Billing } from '../base/metering';
 import { removeToBin } from '../base/purge';
 import { requireRoom } from '../base/quota';
 import { isOnlyField, requestedChanges } from '../base/requested_changes';
+import { requireRoomOnDisk } from '../observers/installation_alarm/room';
 import { requireRegion } from '../reference/region';
 
 /** A persistent storage volume: grows only, attached to at most one application. */
@@ -60,7 +61,7 @@ export class Volume extends Resource {
 
   /**
    * @throws volume_size_out_of_range, region_mismatch, reference_not_found, name_taken, mount_path_taken,
-   * quota_exceeded
+   * quota_exceeded, capacity_unavailable
    */
   static async create(ctx: Context, input: CreateVolumeInput): Promise<Volume> {
     const application =
@@ -68,6 +69,7 @@ export class Volume extends Resource {
     const region = input.region ?? application?.region ?? ctx.project?.default_region ?? '';
     requireRegion(ctx, region, 'region');
     requireSize(input.size_gb);
+    await requireRoomOnDisk(ctx);
     if (application && application.region !== region) throw problem('region_mismatch');
     await wakeWorkloads(ctx, [application?.id ?? null]);
     return Volume.insert(ctx, {

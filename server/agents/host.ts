@@ -26,6 +26,7 @@ import { saveUploadsMark } from '../../models/deployments/source_upload/job_quer
 import type { Platform } from '../platform/platform';
 import { outboundOf, sourceOptionsOf } from '../platform/outbound';
 import { startBackupStore } from './backup_store';
+import { openInstallationAlarms } from './installation_alarms';
 import { startInstallationBackup } from './installation_backup';
 import { startCdnCounting } from './cdn/cdn';
 import { openIngressOf } from './ingress';
@@ -126,6 +127,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   opened.push(() => logShipper.stop());
   opened.push(await openOwnCertificates(platform));
   startBackups(platform, drivers, opened);
+  opened.push(openInstallationAlarms(platform, drivers));
   const tending = startUnitWatch(platform, drivers);
   opened.push(() => tending.close());
   // Before the last points are written.

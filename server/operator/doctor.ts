@@ -24,6 +24,7 @@ import { missingDomain } from '../../core/catalog/missing_domain';
 import { sharedSiteWarning } from '../platform/shared_site';
 import { listenErrorReason } from '../http/listen';
 import type { Command } from './command';
+import { alarms } from './doctor_alarms';
 import { installationBackup } from './doctor_backup';
 import { certificates } from './doctor_certificates';
 import { cluster } from './doctor_cluster';
@@ -82,6 +83,7 @@ const checks: Record<string, Check> = {
   port: (config) => port('port', config.host, config.port),
   'admin port': (config) => port('admin port', config.adminHost, config.adminPort),
   'background work': background,
+  alarms,
   upgrade: lastUpgrade,
 };
 

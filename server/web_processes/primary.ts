@@ -21,6 +21,7 @@ import { adminRoutes } from '../http/ai_usage_ingest';
 import { certificateFigures } from '../../models/domains/certificate/expiry_warnings';
 import { checkFigures } from '../../models/observers/observer/claim';
 import { poolSizeThatFits } from '../platform/connection_budget';
+import { addAlarmFigures, alarmFiguresOf } from '../http/alarm_figures';
 import { mailPages } from '../http/mail_pages';
 import { metricSum } from './metrics';
 import { startWebProcesses } from './processes';
@@ -75,6 +76,7 @@ async function open(
   addCheckFigures(own, () => checkFigures(platform.database));
   addCertificateFigures(own, () => certificateFigures(platform.database));
   addBackupFigures(own, () => readBackupJournal(platform.config));
+  addAlarmFigures(own, alarmFiguresOf(platform.database));
   addWebProcesses(own, () => processes.serving());
   const admin = await listenAdmin(
     platform.config,

@@ -30,7 +30,8 @@ function mount(): boolean {
 beforeAll(async () => {
   if (mounted)
     service = await startDeployService({
-      ...withConfig({ runtimeDir }),
+      // Nothing is refused before it has failed.
+      ...withConfig({ runtimeDir, alarmSeconds: 3600 }),
       ...{ LOG_LEVEL: 'silent', BUILD_TIMEOUT_SECONDS: '25' },
     });
 }, 60_000);

@@ -17,6 +17,8 @@ const ADDED_VALUES = [
   'PresignMethod.DELETE',
   // Of records that the customer makes, takes from a file or has found by a scan.
   ...['DS', 'HTTPS', 'LOC', 'NAPTR', 'SSHFP', 'SVCB', 'TLSA'].map((type) => `DnsType.${type}`),
+  // Of notifiers that the customer makes.
+  ...['gotify', 'mattermost', 'ntfy', 'teams', 'telegram'].map((type) => `NotifierType.${type}`),
   // Of buckets that a client of S3 has created or deleted: whose access keys may not never sees it.
   'ActorType.access_key',
 ];

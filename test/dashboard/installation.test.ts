@@ -64,6 +64,36 @@ test('an operator finds the installation in the menu, and what is to be done the
   await expectGood();
 });
 
+test('the page of alarms shows what is wrong, and who is told is chosen there', async () => {
+  const { page } = window;
+  await service.sql(
+    `insert into installation_alarms (id, name, subject, level, announced_level, title, detail, announced_at, ended_at)
+      values ('alm_1', 'disk', '/data', 90, 90, 'The disk of /data is 91 % full', 'Free room.', now(), null),
+        ('alm_2', 'clock', '', 1, 1, 'The clock is behind by 3 s', 'Set it.', now(), now())`,
+    [],
+  );
+  await service.sql('update alarm_evaluations set evaluated_at = now()', []);
+  await visit(page, '/installation');
+  await page.getByText('The disk of /data is 91 % full').waitFor();
+  await page.getByRole('link', { name: 'Alarms and who is told' }).click();
+  await page.getByText('No notifier is chosen: operators get e-mail at owner@example.org.').waitFor();
+  await page.getByText('You have no notifiers.').waitFor();
+  await page.getByRole('rowheader', { name: 'The clock is behind by 3 s' }).waitFor();
+  await service.call('POST', '/v2/notifiers', {
+    body: { name: 'On call', type: 'ntfy', config: { topic: 'a-name-that-nobody-guesses' } },
+  });
+  await visit(page, '/installation/alarms');
+  const box = page.getByLabel('On call', { exact: true });
+  await box.check();
+  await page.getByRole('button', { name: 'Save notifiers' }).click();
+  await page.getByText('No notifier is chosen').waitFor({ state: 'detached' });
+  expect(await box.isChecked()).toBe(true);
+  await expectGood();
+  await service.sql(`update alarm_evaluations set evaluated_at = now() - interval '1 hour'`, []);
+  await visit(page, '/installation/alarms');
+  await page.getByText('Alarms are not evaluated since').waitFor();
+});
+
 test('the page of the domain shows records, where names lead, and follows them', async () => {
   const { page } = window;
   await visit(page, '/installation');

@@ -166,6 +166,21 @@ test('notifiers of an observer are created, chosen and tested on its page', asyn
   await keepsTheRules(page, new URL(page.url()).pathname);
 });
 
+test('a notifier of a type with several fields is created with what is filled in', async () => {
+  const { page } = window;
+  await page.getByText('New notifier').click();
+  const form = page.locator('form', { hasText: 'Create notifier' });
+  await form.getByLabel('Name').fill('Phone');
+  await form.getByLabel('Type').selectOption('gotify');
+  await form.getByLabel('Token of the application').fill('left over');
+  await form.getByLabel('Type').selectOption('ntfy');
+  await form.getByLabel('Topic').fill('a-name-that-nobody-guesses');
+  await form.getByRole('button', { name: 'Create notifier' }).click();
+  await page.getByLabel('Phone', { exact: true }).waitFor();
+  const { data } = (await service.call('GET', '/v2/notifiers?type=ntfy')).body;
+  expect(data).toMatchObject([{ name: 'Phone', config: { topic: '***sses', token: null, url: null } }]);
+});
+
 test('a viewer sees all of it, and no control', async () => {
   const viewer = await openWindow(service);
   const { page } = viewer;

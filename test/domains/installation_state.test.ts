@@ -79,6 +79,8 @@ test.each([
   ['rollBackInstallation', ROLL_BACK],
   ['setupPlan', PLAN],
   ['setUpInstallation', SET_UP],
+  ['installationAlarms', '{ installationAlarms { evaluated_at } }'],
+  ['chooseAlarmNotifiers', 'mutation { chooseAlarmNotifiers(ids: []) { evaluated_at } }'],
 ])('%s is refused to a tenant, whatever their password, and to who was an operator until now', async (_, query) => {
   const all = { version: NEWER, password: PASSWORD, input: INPUT };
   const variables = Object.fromEntries(Object.entries(all).filter(([name]) => query.includes(`$${name}`)));

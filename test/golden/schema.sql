@@ -101,6 +101,22 @@ create table ai_usage_events (
 );
 CREATE INDEX ai_usage_events_by_age ON public.ai_usage_events USING btree (received_at);
 
+create table alarm_evaluations (
+  id boolean not null default true,
+  holder text,
+  held_until timestamp(3) with time zone not null default now(),
+  evaluated_at timestamp(3) with time zone,
+  constraint alarm_evaluations_id_check CHECK (id),
+  constraint alarm_evaluations_pkey PRIMARY KEY (id)
+);
+
+create table alarm_notifiers (
+  notifier_id text collate "C" not null,
+  created_at timestamp(3) with time zone not null default now(),
+  constraint alarm_notifiers_notifier_id_fkey FOREIGN KEY (notifier_id) REFERENCES notifiers(id) ON DELETE CASCADE,
+  constraint alarm_notifiers_pkey PRIMARY KEY (notifier_id)
+);
+
 create table api_keys (
   id text collate "C" not null,
   kind text not null,
@@ -1443,6 +1459,23 @@ CREATE INDEX incidents_by_status ON public.incidents USING btree (observer_id, s
 CREATE INDEX incidents_of_observer ON public.incidents USING btree (observer_id, id);
 CREATE UNIQUE INDEX incidents_open ON public.incidents USING btree (observer_id) WHERE (status = 'open'::text);
 CREATE INDEX incidents_to_remind ON public.incidents USING btree (remind_at) WHERE (remind_at IS NOT NULL);
+
+create table installation_alarms (
+  id text collate "C" not null,
+  name text collate "C" not null,
+  subject text collate "C" not null,
+  level integer not null,
+  announced_level integer,
+  title text not null,
+  detail text not null,
+  begun_at timestamp(3) with time zone not null default now(),
+  announced_at timestamp(3) with time zone,
+  clear_since timestamp(3) with time zone,
+  ended_at timestamp(3) with time zone,
+  constraint installation_alarms_pkey PRIMARY KEY (id)
+);
+CREATE INDEX installation_alarms_by_age ON public.installation_alarms USING btree (ended_at) WHERE (ended_at IS NOT NULL);
+CREATE UNIQUE INDEX installation_alarms_open ON public.installation_alarms USING btree (name, subject) WHERE (ended_at IS NULL);
 
 create table instances (
   id text collate "C" not null,

@@ -12,7 +12,10 @@ afterAll(() => service.close());
 
 const create = (type: string, config: Record<string, unknown>, more: object = {}): Promise<Answer> =>
   service.call('POST', '/v2/notifiers', { body: { name: 'On call', type, config, ...more } });
-const none = { addresses: null, webhook_url: null, url: null, secret: null, events: null, routing_key: null };
+const none = {
+  ...{ addresses: null, webhook_url: null, url: null, secret: null, events: null, routing_key: null },
+  ...{ token: null, chat_id: null, topic: null },
+};
 const SLACK = 'https://hooks.slack.com/services/T0000/B0000/abcdefghijklq8Zx';
 
 test('a new notifier answers everything that is promised', async () => {
@@ -35,6 +38,36 @@ describe('secrets are masked', () => {
       'token-o',
     ],
     ['pagerduty', { routing_key: '0123456789abcdef0123456789abcdef' }, { routing_key: '***cdef' }, '0123456789'],
+    [
+      'teams',
+      { webhook_url: 'https://teams.example.com/workflows/1/invoke?api-version=1&sig=hidden-signature' },
+      { webhook_url: 'https://teams.example.com/***ture' },
+      'hidden',
+    ],
+    [
+      'mattermost',
+      { webhook_url: 'https://chat.example.com/hooks/xen8bkrlngyf' },
+      { webhook_url: 'https://chat.example.com/***ngyf' },
+      'xen8bk',
+    ],
+    [
+      'telegram',
+      { token: '123456:ABC-DEF1234ghIkl-zyx57W2v1u', chat_id: '-1001234567890' },
+      { token: '***2v1u', chat_id: '-1001234567890' },
+      'ABC-DEF',
+    ],
+    [
+      'ntfy',
+      { topic: 'alerts-hD7sKq29xLm', token: 'tk_AgQdq7mVBoFD' },
+      { topic: '***9xLm', token: '***' },
+      'alerts-hD7s',
+    ],
+    [
+      'gotify',
+      { url: 'https://push.example.com/gotify', token: 'AKmkq1CpH0zD9xs.Q' },
+      { url: 'https://push.example.com/gotify', token: '***xs.Q' },
+      'AKmkq1',
+    ],
     [
       'webhook',
       {
@@ -74,6 +107,12 @@ describe('what is refused', () => {
   const cases: [string, string, Record<string, unknown>, [string, string][]][] = [
     ['nothing of its type', 'slack', {}, [['config.webhook_url', 'required']]],
     ['a field of another type', 'slack', { webhook_url: SLACK, url: SLACK }, [['config.url', 'depends_on']]],
+    ['no chat', 'telegram', { token: '123:abc' }, [['config.chat_id', 'required']]],
+    ['a name as a chat', 'telegram', { token: '123:abc', chat_id: 'Ops' }, [['config.chat_id', 'invalid_format']]],
+    ['a token that is a path', 'telegram', { token: '1/../2', chat_id: '1' }, [['config.token', 'invalid_format']]],
+    ['a topic that is a path', 'ntfy', { topic: 'a/json' }, [['config.topic', 'invalid_format']]],
+    ['no server', 'gotify', { token: 'AKmkq1CpH0zD9xs' }, [['config.url', 'required']]],
+    ['a private server', 'ntfy', { topic: 'a', url: 'https://10.0.0.1/' }, [['config.url', 'invalid_format']]],
     ['http', 'webhook', { url: 'http://ops.example.com/' }, [['config.url', 'invalid_format']]],
     ['a private address', 'webhook', { url: 'https://192.168.0.1/' }, [['config.url', 'invalid_format']]],
     ['loopback', 'discord', { webhook_url: 'https://127.0.0.1/' }, [['config.webhook_url', 'invalid_format']]],
@@ -111,6 +150,17 @@ test('an update merges the configuration; null takes the secret away', async () 
     url: 'https://ops.example.com/other',
     secret: null,
   });
+});
+
+test('a token that is not shown is not sent to another server either', async () => {
+  const { body } = await create('gotify', { url: 'https://push.example.com', token: 'AKmkq1CpH0zD9xs.Q' });
+  const patch = (config: object): Promise<Answer> =>
+    service.call('PATCH', `/v2/notifiers/${body.id}`, { body: { config } });
+  const url = 'https://other.example.com/';
+  expect(mistakesOf(await patch({ url }))).toEqual([['config.token', 'required']]);
+  expect(mistakesOf(await patch({ url, token: '***xs.Q' }))).toEqual([['config.token', 'required']]);
+  expect(mistakesOf(await patch({ token: null }))).toEqual([['config.token', 'required']]);
+  expect((await patch({ url, token: 'another-token-of-it' })).body.config).toMatchObject({ url, token: '***f-it' });
 });
 
 test('a notifier that is switched off sends no test', async () => {

@@ -5,6 +5,7 @@ import { limits as platformLimits } from '../../../core/limits';
 import { DriverError, asDriverErrors } from '../../../core/driver';
 import { SourceError, type Commit } from '../../../drivers/source';
 import { unpackUpload } from '../../../drivers/source/archive/process/processes';
+import { fullDisk } from '../../../models/observers/installation_alarm';
 import { isLocalChange } from '../../../models/deployments/source_upload/job_queries';
 import { progressing, requireHost, type Outcome, type Values } from '../../job';
 import { requireRemote } from '../../source_remote';
@@ -14,7 +15,10 @@ import { artifactDirectory, cacheDirectory, removeDirectory, withoutUser, type D
 /** Retries of an unreachable repository: about one minute. */
 const ATTEMPTS_MAX = 8;
 
+/** @throws StepFailure where the source cannot be fetched, or a disk of the machine is nearly full */
 export async function fetchSource(row: DeploymentRow, ctx: StepContext): Promise<Outcome> {
+  const full = await fullDisk(ctx.sql);
+  if (full !== null) throw new StepFailure(`${full}. Nothing is built until the operator has freed room.`);
   await removeDirectory(artifactDirectory(row, ctx));
   if (row.clear_cache) await removeDirectory(cacheDirectory(row, ctx));
   await makeCache(cacheDirectory(row, ctx));

@@ -1,6 +1,6 @@
 // Delivery of messages from the outbox: leased, sent, and completed or retried. A receiver gets the messages about one
 // subject one after the other.
-import type { Delivery, IncidentMessage, NotificationEvent } from '../../../core/notifications';
+import type { AlarmMessage, Delivery, IncidentMessage, NotificationEvent } from '../../../core/notifications';
 import { RETRY_SECONDS } from '../../../core/notifications';
 import type { Sql } from '../../../core/context';
 import { named } from '../../../db/statement';
@@ -12,7 +12,7 @@ export interface ClaimedMessage {
   attempts: number;
   message_id: string;
   event: NotificationEvent;
-  data: IncidentMessage & { id: string; action: string; resource: { id: string } };
+  data: IncidentMessage & AlarmMessage & { id: string; action: string; resource: { id: string } };
   created_at: string;
   project_id: string;
   project_name: string;
@@ -20,6 +20,16 @@ export interface ClaimedMessage {
   notifier_id: string;
   /** null: the notifier is gone. */
   notifier: { name: string; type: NotifierType; enabled: boolean; sealed_config: string } | null;
+}
+
+// What waits for a message before it, to a receiver that is away, waits for no worker.
+const LAG = named(`select coalesce(extract(epoch from now() - min(n.next_at)), 0)::float8 as lag from notifications n
+  where n.status = 'pending' and n.next_at <= now() and not exists (select from notifications p
+    where p.notifier_id = n.notifier_id and p.subject = n.subject and p.status = 'pending' and p.seq < n.seq)`);
+
+/** For how many seconds the oldest message has been due that no worker has claimed. */
+export async function notificationLagSeconds(sql: Pick<Sql, 'query'>): Promise<number> {
+  return Math.max(0, (await sql.query<{ lag: number }>(LAG, []))[0]?.lag ?? 0);
 }
 
 /** Longer than an attempt may take. Should its worker die, the message is sent again then. */

@@ -3,6 +3,8 @@ import type { Sql } from '../../../core/context';
 import { mintId } from '../../../core/ids';
 import { limits } from '../../../core/limits';
 import type {
+  AlarmEvent,
+  AlarmMessage,
   CertificateMessage,
   IncidentEvent,
   IncidentMessage,
@@ -39,6 +41,19 @@ export function queueIncidentMessage(
 export function queueCertificateMessage(sql: Sql, to: Receivers, message: CertificateMessage): Promise<void> {
   const subject = message.observer.id;
   return queue(sql, to, { incident: null, event: 'observer.certificate_expiring', subject, message });
+}
+
+const QUEUE_ALARM = named(`insert into notifications (message_id, project_id, notifier_id, event, subject, data)
+  select $1, n.project_id, n.id, $2, $3, $4 from alarm_notifiers a join notifiers n on n.id = a.notifier_id
+    join projects p on p.id = n.project_id and p.deleted_at is null
+    where n.enabled and n.deleted_at is null order by n.id returning notifier_id`);
+
+/** One message to each notifier of the installation that is switched on. @returns how many there are */
+export async function queueAlarmMessage(sql: Sql, event: AlarmEvent, message: AlarmMessage): Promise<number> {
+  const { id } = message.alarm;
+  const queued = await sql.query(QUEUE_ALARM, [mintId('msg'), event, id, JSON.stringify(message)]);
+  if (queued.length) sql.due(NOTIFICATIONS);
+  return queued.length;
 }
 
 interface Queued {

@@ -13,6 +13,11 @@ const FIELDS: Record<NotifierType, { needs: Field[]; may: Field[] }> = {
   email: { needs: ['addresses'], may: ['events'] },
   slack: { needs: ['webhook_url'], may: ['events'] },
   discord: { needs: ['webhook_url'], may: ['events'] },
+  teams: { needs: ['webhook_url'], may: ['events'] },
+  mattermost: { needs: ['webhook_url'], may: ['events'] },
+  telegram: { needs: ['token', 'chat_id'], may: ['url', 'events'] },
+  ntfy: { needs: ['topic'], may: ['url', 'token', 'events'] },
+  gotify: { needs: ['url', 'token'], may: ['events'] },
   webhook: { needs: ['url'], may: ['secret', 'events'] },
   pagerduty: { needs: ['routing_key'], may: ['events'] },
 };
@@ -47,13 +52,14 @@ export function mergeConfig(
       detail: `is not a field of ${type} notifiers`,
     })),
     ...needs
-      .filter((name) => merged[name] === undefined)
+      .filter((name) => merged[name] == null)
       .map((name) => ({
         field: `config.${name}`,
         code: 'required' as const,
         detail: `is required for ${type} notifiers`,
       })),
     ...maskErrors(merged),
+    ...movedTokenErrors(present, merged),
     ...addressErrors(merged, rules),
   ];
   if (errors.length) throw validationFailed(errors);
@@ -61,12 +67,19 @@ export function mergeConfig(
 }
 
 /** A mask of something else would be stored as the secret. */
-function maskErrors({ secret, routing_key }: SealedConfig): FieldError[] {
-  return Object.entries({ secret, routing_key }).flatMap(([name, value]): FieldError[] =>
+function maskErrors({ secret, routing_key, token, topic }: SealedConfig): FieldError[] {
+  return Object.entries({ secret, routing_key, token, topic }).flatMap(([name, value]): FieldError[] =>
     value?.startsWith(MASK)
       ? [{ field: `config.${name}`, code: 'invalid_format', detail: 'is the mask of another value' }]
       : [],
   );
+}
+
+/** Who cannot see the token must not have it sent to a server of their own. */
+function movedTokenErrors(present: SealedConfig | null, { url, token }: SealedConfig): FieldError[] {
+  const isMoved = present?.token != null && present.token === token && present.url !== url;
+  const detail = 'must be given again, because `url` is another server';
+  return isMoved ? [{ field: 'config.token', code: 'required', detail }] : [];
 }
 
 function addressErrors(
@@ -89,15 +102,23 @@ export function publicConfigOf({
   secret,
   events,
   routing_key,
+  token,
+  chat_id,
+  topic,
 }: SealedConfig): NotifierConfig {
+  // As it was before other types had them: null where there are none.
+  const isWebhook = url !== undefined && token == null && topic === undefined;
   return {
     addresses: addresses ?? null,
     webhook_url: webhook_url === undefined ? null : maskedUrl(webhook_url),
     url: url === undefined ? null : maskedQuery(url),
     secret: secret == null ? null : maskedText(secret),
-    // As it was before other types had them: null where there are none.
-    events: events ?? (url === undefined ? null : []),
+    events: events ?? (isWebhook ? [] : null),
     routing_key: routing_key === undefined ? null : maskedText(routing_key),
+    token: token == null ? null : maskedText(token),
+    chat_id: chat_id ?? null,
+    // Who knows the topic of a public server reads its messages.
+    topic: topic === undefined ? null : maskedText(topic),
   };
 }
 

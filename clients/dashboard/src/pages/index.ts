@@ -53,6 +53,7 @@ export const pages: readonly (readonly [pattern: string, load: Load])[] = [
   ['/projects/:id/usage', () => at(import('./people/usage'), 'UsagePage')],
   ['/installation/domain', () => at(import('./installation/setup'), 'SetupPage')],
   ['/installation/domain/progress', () => at(import('./installation/setup_progress'), 'SetupProgressPage')],
+  ['/installation/alarms', () => at(import('./installation/alarms'), 'AlarmsPage')],
   ['/installation', () => at(import('./installation/installation'), 'InstallationPage')],
   ['/databases/:id', () => at(import('./database/database'), 'DatabaseOverview')],
   ['/databases/:id/connect', () => at(import('./database/connect'), 'Connect')],

@@ -173,7 +173,12 @@ function personCommands(): Command[] {
     page('Projects', '/', 'project', 'home'),
     page('Account and security', '/settings', 'person', 'password two-factor keys sessions'),
     page('Catalogs and access', '/resources', 'resources', 'regions sizes prices'),
-    ...(viewer.value?.is_operator ? [page('Installation', '/installation', 'installation', 'upgrade domain')] : []),
+    ...(viewer.value?.is_operator
+      ? [
+          page('Installation', '/installation', 'installation', 'upgrade domain'),
+          page('Alarms', '/installation/alarms', 'installation', 'disk backup notifiers'),
+        ]
+      : []),
     { ...page('API reference', '/v2/docs', 'docs', 'REST documentation help'), hint: 'documentation' },
     { ...page('GraphiQL', '/graphql', 'docs', 'GraphQL documentation help'), hint: 'documentation' },
     {

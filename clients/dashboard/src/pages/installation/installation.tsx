@@ -8,6 +8,7 @@ import { Facts, Section, Table, Waiting } from '../../parts/page';
 import { Status } from '../../parts/status';
 import { Ago } from '../../parts/time';
 import { installation } from '../../session';
+import { AlarmsSummary } from './alarms';
 import { OperatorPage } from './frame';
 import { Change, Steps } from './upgrade';
 
@@ -75,6 +76,7 @@ function State() {
         </p>
       )}
       <Versions state={state} reload={reload} />
+      <AlarmsSummary />
       <Names state={state} />
       <Certificates state={state} />
     </>
