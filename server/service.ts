@@ -18,6 +18,7 @@ import { DOWNLOAD_PATH } from '../models/databases/database_backup/download';
 import { UPLOAD_PATH } from '../models/deployments/source_upload/address';
 import { certificateFigures } from '../models/domains/certificate/expiry_warnings';
 import { checkFigures } from '../models/observers/observer/claim';
+import { EXPORT_PATH } from '../models/projects/installation_activity';
 import { buildCore, type Core } from '../resolvers';
 import { restHandler } from '../rest/app';
 import { consolePages, graphiqlPage } from '../rest/console';
@@ -27,6 +28,7 @@ import { openapiDocument } from '../rest/openapi';
 import { NOSNIFF } from '../rest/send_text';
 import { readBackupJournal } from './platform/backup_journal';
 import { accountPages } from './http/account_pages';
+import { activityDownload } from './http/activity_download';
 import {
   addCheckCounts,
   addBackupFigures,
@@ -65,6 +67,7 @@ import { probeChecks, probeResults } from './http/probes';
 import { HOOK_PATH } from '../models/integrations/git_integration/hook';
 import { OAUTH_CALLBACK_PATH } from '../models/integrations/git_integration/oauth';
 import type { Platform } from './platform/platform';
+import { startProcessReport } from './platform/process_report';
 import { reasonsNotReady, type Readiness } from './http/readiness';
 import { requestLogger } from './http/request_log';
 import { runAttachments } from './runs/upgrade';
@@ -140,6 +143,7 @@ async function open(
   // is answered first, since loading the modules for that takes the processor, too.
   await sleep(ANSWERED_WITHIN_MS);
   await openWorker(platform, metrics, opened);
+  opened.push(startProcessReport(platform, 'service'));
   const pages = mailPages(() => platform);
   const admin = await listenAdmin(platform.config, () => metrics.registry, adminRoutes(platform), pages);
   opened.push(() => admin.close());
@@ -289,6 +293,7 @@ function expressApp(platform: Platform, graphql: express.Router, pages: express.
   app.use('/graphql', graphql);
   app.use(pages);
   app.get(`${DOWNLOAD_PATH}:id`, backupDownload(platform));
+  app.get(`${EXPORT_PATH}:order`, activityDownload(platform));
   app.put(`${UPLOAD_PATH}:id`, sourceUploads(platform));
   app.get(AUTHORITY_PATH, databaseAuthorityFile(platform));
   app.get(`${MAIL_LINK_PATH}*path`, mailLinks(platform));

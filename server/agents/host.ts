@@ -26,7 +26,9 @@ import { saveUploadsMark } from '../../models/deployments/source_upload/job_quer
 import type { Platform } from '../platform/platform';
 import { outboundOf, sourceOptionsOf } from '../platform/outbound';
 import { startBackupStore } from './backup_store';
+import { startCacheCleaning } from './cache_cleaning';
 import { startInstallationBackup } from './installation_backup';
+import { startInstallationDisks } from './installation_disks';
 import { startCdnCounting } from './cdn/cdn';
 import { openIngressOf } from './ingress';
 import { openMailAgent } from './mail/mail';
@@ -126,6 +128,9 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   opened.push(() => logShipper.stop());
   opened.push(await openOwnCertificates(platform));
   startBackups(platform, drivers, opened);
+  const disks = startInstallationDisks(platform);
+  const cleaning = startCacheCleaning({ database, log, caches: directories.caches }, () => disks.measureSoon());
+  opened.push(() => disks.stop(), () => cleaning.stop());
   const tending = startUnitWatch(platform, drivers);
   opened.push(() => tending.close());
   // Before the last points are written.

@@ -26,6 +26,7 @@ import { metricSum } from './metrics';
 import { startWebProcesses } from './processes';
 import type { WaitingProcess } from './waiting';
 import type { Platform } from '../platform/platform';
+import { startProcessReport } from '../platform/process_report';
 import type { Running } from '../program';
 import { closable, openWorker, type BeforeListening, type Opened, type Service } from '../service';
 
@@ -56,6 +57,7 @@ async function open(
     );
   const own = openMetrics();
   await openWorker(platform, own, opened);
+  opened.push(startProcessReport(platform, 'service'));
   const sum = metricSum();
   const socket = serviceSocket(platform.config, 'api');
   if (socket !== null) removeDraft(socket);

@@ -1,0 +1,44 @@
+// The machine that this process runs on, as its operator wants to see it.
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import os from 'node:os';
+import type { MachineFacts } from '../../core/catalog/installation_control';
+import { hostFacts } from '../host';
+import { fileSystemsOf } from './file_systems';
+
+/** Written by systemd-timesyncd, and by chrony as Debian configures it, while the clock follows a server. */
+const SYNCHRONISED = '/run/systemd/timesync/synchronized';
+
+/** @param directories whose file systems count; the first one is that of the data. Never throws */
+export async function machineFacts(directories: readonly string[]): Promise<MachineFacts> {
+  const [found, disks, system, swap] = await Promise.all([
+    hostFacts({ directory: directories[0] ?? '/' }),
+    fileSystemsOf(directories),
+    readFile('/etc/os-release', 'utf8').catch(() => ''),
+    readFile('/proc/meminfo', 'utf8').catch(() => ''),
+  ]);
+  const engines = (['postgresql', 'mariadb', 'redis', 'valkey'] as const).flatMap((name) =>
+    found[name].map(({ version }) => ({ name, version })),
+  );
+  const programs = Object.entries(found.programs).flatMap(([name, one]) =>
+    one ? [{ name: name.replaceAll('_', '-'), version: one.version }] : [],
+  );
+  return {
+    name: os.hostname(),
+    system: /^PRETTY_NAME="?([^"\n]*)/m.exec(system)?.[1] ?? os.type(),
+    kernel: `${os.type()} ${os.release()} ${os.machine()}`,
+    up_seconds: Math.round(os.uptime()),
+    time: new Date().toISOString(),
+    is_clock_synchronised: existsSync('/run/systemd/system') ? existsSync(SYNCHRONISED) : null,
+    cpus: found.cpus,
+    load: os.loadavg(),
+    ...{ memory_bytes: found.memory_total_bytes, memory_available_bytes: found.memory_available_bytes },
+    ...{ swap_bytes: kibibytesOf(swap, 'SwapTotal'), swap_free_bytes: kibibytesOf(swap, 'SwapFree') },
+    disks,
+    programs: [...engines, { name: 'platform-node', version: process.versions.node }, ...programs],
+  };
+}
+
+function kibibytesOf(text: string, name: string): number {
+  return Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(text)?.[1] ?? 0) * 1_024;
+}
