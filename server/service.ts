@@ -13,6 +13,7 @@ import { makePassableDirectory } from '../core/directory';
 import { memoize } from '../core/memoize';
 import { PROBE_CHECKS_PATH, PROBE_RESULTS_PATH } from '../core/outbound/probe_protocol';
 import { version } from '../package.json';
+import { loadReports } from '../models/base/installation_report';
 import { idempotencyRecords } from '../models/idempotency_record';
 import { DOWNLOAD_PATH } from '../models/databases/database_backup/download';
 import { UPLOAD_PATH } from '../models/deployments/source_upload/address';
@@ -37,6 +38,7 @@ import {
   addNameserver,
   addNetworks,
   addBackgroundWork,
+  addProcessReports,
   addWorkerLag,
   listenAdmin,
   type Metrics,
@@ -56,6 +58,7 @@ import { gitHooks } from './http/git_hooks';
 import { gitOauthCallback } from './http/git_oauth';
 import { listenHttp } from './http/http';
 import { installationControl } from './installation/control';
+import { startUpgradeNote } from './installation/upgrade_note';
 import { lastHandlers } from './http/last_handlers';
 import { loginRoutes } from './login/routes';
 import { mailLinks } from './http/mail_links';
@@ -133,6 +136,7 @@ async function open(
   const metrics = openMetrics();
   addWorkerLag(metrics, () => platform.workerLag());
   addBackgroundWork(metrics);
+  addProcessReports(metrics, () => loadReports(platform.database, 'process'));
   addCheckFigures(metrics, () => checkFigures(platform.database));
   addCertificateFigures(metrics, () => certificateFigures(platform.database));
   addBackupFigures(metrics, () => readBackupJournal(platform.config));
@@ -143,7 +147,7 @@ async function open(
   // is answered first, since loading the modules for that takes the processor, too.
   await sleep(ANSWERED_WITHIN_MS);
   await openWorker(platform, metrics, opened);
-  opened.push(startProcessReport(platform, 'service'));
+  opened.push(startProcessReport(platform, 'service'), startUpgradeNote(platform));
   const pages = mailPages(() => platform);
   const admin = await listenAdmin(platform.config, () => metrics.registry, adminRoutes(platform), pages);
   opened.push(() => admin.close());

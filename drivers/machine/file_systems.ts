@@ -16,7 +16,10 @@ export async function fileSystemsOf(directories: readonly string[]): Promise<Dis
 
 async function mountPoints(): Promise<string[]> {
   const text = await readFile('/proc/self/mounts', 'utf8').catch(() => '');
-  return text.split('\n').flatMap((line) => line.split(' ')[1] ?? []).map(unescaped);
+  return text
+    .split('\n')
+    .flatMap((line) => line.split(' ')[1] ?? [])
+    .map(unescaped);
 }
 
 /** The table writes white space and backslashes as octal numbers. */

@@ -4,7 +4,9 @@ import { named } from '../../db/statement';
 
 const WITHIN = named(`select set_config('lock_timeout', '5s', true)`);
 const LOCK = named('lock table deployments in share mode');
-const BUSY = named(`select distinct application_id from deployments where status in ('queued', 'building', 'deploying')`);
+const BUSY = named(
+  `select distinct application_id from deployments where status in ('queued', 'building', 'deploying')`,
+);
 
 /** In a transaction: until its end no deployment is made or goes on. Ids of applications. */
 export async function applicationsBeingDeployed(sql: Pick<Sql, 'query'>): Promise<Set<string>> {

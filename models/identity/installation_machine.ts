@@ -21,7 +21,8 @@ const GIB = 2 ** 30;
 const SILENT_SECONDS = 120;
 
 // What an instance may take is what its release has frozen for its process type.
-const PROMISED = named(`select coalesce(sum((r.processes -> i.process_type ->> 'memory_mb')::float8), 0)::float8 as memory_mb
+const PROMISED =
+  named(`select coalesce(sum((r.processes -> i.process_type ->> 'memory_mb')::float8), 0)::float8 as memory_mb
   from instances i join releases r on r.id = i.release_id where i.deleted_at is null`);
 const CLOCK = named('select extract(epoch from clock_timestamp())::float8 as now');
 const TASKS = named(`select id as name, observed ->> 'at' as last_run_at, next_at as next_run_at,
@@ -162,7 +163,12 @@ export async function loadProcesses(ctx: Context): Promise<Processes> {
   return { processes: reports.map(processOf), tasks, waiting_seconds: waiting?.seconds ?? 0 };
 }
 
-function processOf({ machine, facts, reported_at, age_seconds }: Report<ProcessReport>): Processes['processes'][number] {
+function processOf({
+  machine,
+  facts,
+  reported_at,
+  age_seconds,
+}: Report<ProcessReport>): Processes['processes'][number] {
   const work = facts.work.map(({ everyMs, lastRunAt, lastSuccessAt, lastError, ...rest }) => ({
     ...rest,
     every_seconds: everyMs / 1_000,

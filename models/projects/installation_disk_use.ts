@@ -21,7 +21,8 @@ const OWNERS = named(`select id, project_id from (
     union all select r.id, d.project_id from database_replicas r join databases d on d.id = r.database_id
     union all select id, project_id from applications union all select id, project_id from deployments
   ) as owners where id = any($1::text[])`);
-const IN_ROWS = named(`select 'objects' as kind, b.project_id, sum(u.size_bytes + u.noncurrent_size_bytes + u.upload_bytes)::float8
+const IN_ROWS =
+  named(`select 'objects' as kind, b.project_id, sum(u.size_bytes + u.noncurrent_size_bytes + u.upload_bytes)::float8
       as bytes from bucket_usage u join buckets b on b.id = u.bucket_id group by b.project_id
   union all select 'registry_images', project_id, sum(size_bytes)::float8 from registries group by project_id
   union all select 'source_uploads', project_id, sum(coalesce(size_bytes, 0))::float8 from source_uploads group by project_id`);
@@ -64,7 +65,11 @@ export async function topProjects(sql: Reader, owned: readonly OwnedBytes[]): Pr
   const rows = await sql.query<{ kind: string; project_id: string; bytes: number }>(IN_ROWS, []);
   for (const { kind, project_id, bytes } of rows) add(project_id, kind, bytes);
   const top = [...used]
-    .map(([id, kinds]) => ({ id, parts: partsOf(kinds), bytes: [...kinds.values()].reduce((sum, one) => sum + one, 0) }))
+    .map(([id, kinds]) => ({
+      id,
+      parts: partsOf(kinds),
+      bytes: [...kinds.values()].reduce((sum, one) => sum + one, 0),
+    }))
     .filter(({ bytes }) => bytes > 0)
     .sort((one, other) => other.bytes - one.bytes)
     .slice(0, PROJECTS_MAX);

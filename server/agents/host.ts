@@ -130,7 +130,10 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   startBackups(platform, drivers, opened);
   const disks = startInstallationDisks(platform);
   const cleaning = startCacheCleaning({ database, log, caches: directories.caches }, () => disks.measureSoon());
-  opened.push(() => disks.stop(), () => cleaning.stop());
+  opened.push(
+    () => disks.stop(),
+    () => cleaning.stop(),
+  );
   const tending = startUnitWatch(platform, drivers);
   opened.push(() => tending.close());
   // Before the last points are written.

@@ -25,7 +25,18 @@ type Parts = Pick<Platform, 'config' | 'database' | 'log'>;
 /** Directories of this machine that hold data: a mount below the data directory is a disk of its own. */
 export function dataDirectories(config: Config): string[] {
   const { dataDir, volumeDir, databaseDir, s3Dir, registryDir, runtimeDir, cdnDir } = config;
-  return [dataDir, volumeDir, databaseDir, s3Dir, registryDir, runtimeDir, cdnDir, mailDirectory(config), '/', os.tmpdir()];
+  return [
+    dataDir,
+    volumeDir,
+    databaseDir,
+    s3Dir,
+    registryDir,
+    runtimeDir,
+    cdnDir,
+    mailDirectory(config),
+    '/',
+    os.tmpdir(),
+  ];
 }
 
 export interface InstallationDisks {
@@ -75,7 +86,9 @@ async function measureUnlessStopped(parts: Parts, signal: AbortSignal): Promise<
 /** Adds how full the disks are now to what was noted before. */
 export async function sampleDisks({ config, database }: Parts): Promise<void> {
   const place = { machine: os.hostname(), name: 'disks' };
-  const before = (await loadReports<DiskSamples>(database, place.name)).find(({ machine }) => machine === place.machine);
+  const before = (await loadReports<DiskSamples>(database, place.name)).find(
+    ({ machine }) => machine === place.machine,
+  );
   const samples = [...(before?.facts.samples ?? []), await sampleNow(config)].slice(-SAMPLES_KEPT);
   await saveReport(database, place, { samples } satisfies DiskSamples);
 }
@@ -122,7 +135,9 @@ export async function measureDiskUse({ config, database }: Parts, signal: AbortS
     const { bytes, parts, problem } = await measureDirectory(directory, DIRECTORY_WITHIN_MS, signal);
     const other = parts.find(({ name }) => name === without)?.bytes ?? 0;
     kinds.push({ kind, bytes: Math.max(0, bytes - other), problem });
-    owned.push(...parts.filter(({ name }) => name !== without).map((part) => ({ kind, id: part.name, bytes: part.bytes })));
+    owned.push(
+      ...parts.filter(({ name }) => name !== without).map((part) => ({ kind, id: part.name, bytes: part.bytes })),
+    );
   }
   kinds.push(...(await sizesInRows(database)));
   const projects = await topProjects(database, owned);

@@ -31,6 +31,7 @@ import { database, operators } from './doctor_database';
 import { hostUrl } from './doctor_host_url';
 import { nameserver } from './doctor_nameserver';
 import { projectNetworks } from './doctor_networks';
+import { reports } from './doctor_reports';
 import type { Finding } from './finding';
 import { lastUpgrade } from './doctor_upgrade';
 
@@ -82,6 +83,7 @@ const checks: Record<string, Check> = {
   port: (config) => port('port', config.host, config.port),
   'admin port': (config) => port('admin port', config.adminHost, config.adminPort),
   'background work': background,
+  processes: reports,
   upgrade: lastUpgrade,
 };
 
