@@ -44,7 +44,7 @@ CREATE INDEX acme_challenges_of_certificate ON public.acme_challenges USING btre
 create table activity (
   id text collate "C" not null,
   project_id text collate "C",
-  account_id text not null,
+  account_id text,
   action text not null,
   outcome text not null default 'succeeded'::text,
   actor jsonb not null,
@@ -70,6 +70,8 @@ CREATE INDEX activity_by_age ON public.activity USING btree (created_at);
 CREATE INDEX activity_by_project ON public.activity USING btree (project_id, id);
 CREATE INDEX activity_by_resource ON public.activity USING btree (project_id, resource_id, id);
 CREATE INDEX activity_by_resource_type ON public.activity USING btree (project_id, resource_type, id);
+CREATE INDEX activity_of_all_by_action ON public.activity USING btree (action, id);
+CREATE INDEX activity_of_all_by_actor ON public.activity USING btree (actor_id, id);
 
 create table activity_undos (
   id text collate "C" not null,
@@ -1443,6 +1445,14 @@ CREATE INDEX incidents_by_status ON public.incidents USING btree (observer_id, s
 CREATE INDEX incidents_of_observer ON public.incidents USING btree (observer_id, id);
 CREATE UNIQUE INDEX incidents_open ON public.incidents USING btree (observer_id) WHERE (status = 'open'::text);
 CREATE INDEX incidents_to_remind ON public.incidents USING btree (remind_at) WHERE (remind_at IS NOT NULL);
+
+create table installation_reports (
+  machine text not null,
+  name text not null,
+  facts jsonb not null,
+  reported_at timestamp(3) with time zone not null default now(),
+  constraint installation_reports_pkey PRIMARY KEY (machine, name)
+);
 
 create table instances (
   id text collate "C" not null,
