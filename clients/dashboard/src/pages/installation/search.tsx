@@ -14,7 +14,7 @@ export function SearchField({ label, search }: { label: string; search(text: str
       }}
     >
       <Field label={label} name="search" value={text} onInput={(event) => setText(event.currentTarget.value)} />
-      <button type="submit">Search</button>
+      <button type="submit">Find</button>
     </form>
   );
 }
