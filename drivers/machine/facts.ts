@@ -17,9 +17,9 @@ export async function machineFacts(directories: readonly string[]): Promise<Mach
     readFile('/etc/os-release', 'utf8').catch(() => ''),
     readFile('/proc/meminfo', 'utf8').catch(() => ''),
   ]);
-  const engines = (['postgresql', 'mariadb', 'redis', 'valkey'] as const).flatMap((name) =>
-    found[name].map(({ version }) => ({ name, version })),
-  );
+  const engines = (['postgresql', 'mariadb', 'redis', 'valkey'] as const)
+    .map((name) => ({ name, version: found[name].map(({ version }) => version).join(', ') }))
+    .filter(({ version }) => version !== '');
   const programs = Object.entries(found.programs).flatMap(([name, one]) =>
     one ? [{ name: name.replaceAll('_', '-'), version: one.version }] : [],
   );
@@ -35,7 +35,7 @@ export async function machineFacts(directories: readonly string[]): Promise<Mach
     ...{ memory_bytes: found.memory_total_bytes, memory_available_bytes: found.memory_available_bytes },
     ...{ swap_bytes: kibibytesOf(swap, 'SwapTotal'), swap_free_bytes: kibibytesOf(swap, 'SwapFree') },
     disks,
-    programs: [...engines, { name: 'platform-node', version: process.versions.node }, ...programs],
+    programs: [...engines, { name: 'node of the platform', version: process.versions.node }, ...programs],
   };
 }
 

@@ -85,7 +85,7 @@ test('the machine is shown with what is promised of its memory', async () => {
   expect(machine.memory_available_bytes).toBeLessThanOrEqual(machine.memory_bytes);
   expect(Math.abs(machine.database_clock_ahead_seconds)).toBeLessThan(2);
   expect(machine.load).toHaveLength(3);
-  expect(machine.programs).toContainEqual({ name: 'platform-node', version: process.versions.node });
+  expect(machine.programs).toContainEqual({ name: 'node of the platform', version: process.versions.node });
   const mounts: string[] = machine.disks.map(({ mount }: { mount: string }) => mount);
   expect(mounts).toContain('/');
   expect(new Set(mounts).size).toBe(mounts.length);

@@ -149,6 +149,10 @@ function Share({ name, used, all }: { name: string; used: number; all: number })
 function Disks({ disks, promised }: { disks: readonly Disk[]; promised: number }) {
   return (
     <Section title="Disks">
+      <p class="faint">
+        Databases and volumes may take {bytesText(promised)} together.{' '}
+        <a href="/installation/disk">What uses the disk</a>
+      </p>
       <RowsTable<Disk>
         label="Disks"
         rows={disks}
@@ -161,10 +165,6 @@ function Disks({ disks, promised }: { disks: readonly Disk[]; promised: number }
           'Trend since': ({ measured_since }) => <Ago time={measured_since} />,
         }}
       />
-      <p class="faint">
-        Databases and volumes may take {bytesText(promised)} together.{' '}
-        <a href="/installation/disk">What uses the disk</a>
-      </p>
     </Section>
   );
 }
@@ -183,15 +183,15 @@ function fullText({ days_until_full: days, measured_since }: Disk): string {
 function Programs({ machine: { programs } }: { machine: Machine }) {
   return (
     <Section title="Programs">
+      <p class="faint">
+        <code>platform doctor</code> on the machine says what is missing, and why it is needed.
+      </p>
       <RowsTable
         label="Programs"
         rows={programs}
         keyOf={({ name }) => name}
         columns={{ Program: ({ name }) => name, Version: ({ version }) => <code>{version}</code> }}
       />
-      <p class="faint">
-        <code>platform doctor</code> on the machine says what is missing, and why it is needed.
-      </p>
     </Section>
   );
 }

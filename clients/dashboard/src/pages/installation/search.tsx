@@ -6,8 +6,7 @@ export function SearchField({ label, search }: { label: string; search(text: str
   const [text, setText] = useState('');
   return (
     <form
-      class="filters"
-      role="search"
+      class="inline form-line"
       onSubmit={(event) => {
         event.preventDefault();
         search(text.trim());

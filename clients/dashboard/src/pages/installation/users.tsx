@@ -63,11 +63,11 @@ export function UsersPage() {
   const [search, setSearch] = useState('');
   return (
     <OperatorPage title="Users">
-      <SearchField label="Name, e-mail address or id" search={setSearch} />
-      <Users key={search} search={search || null} />
       <p class="faint">
         Who is an operator is decided on the machine: <code>platform user grant-operator --email ADDRESS</code>.
       </p>
+      <SearchField label="Name, e-mail address or id" search={setSearch} />
+      <Users key={search} search={search || null} />
     </OperatorPage>
   );
 }

@@ -66,7 +66,7 @@ export function WorkPage() {
           {found.processes.map((process) => (
             <OneProcess key={`${process.machine} ${process.pid}`} process={process} />
           ))}
-          <Tasks tasks={found.tasks} />
+          {found.tasks.length > 0 && <Tasks tasks={found.tasks} />}
         </>
       )}
     </OperatorPage>
