@@ -21,7 +21,7 @@ const PRIORITIES: readonly string[][] = [
 ];
 
 /** Blocks of the files that are in the file system of the directory. Never rejects, but for the end of the signal. */
-export async function measureDirectory(directory: string, withinMs: number, signal: AbortSignal): Promise<Measured> {
+export async function measureUsedRoom(directory: string, withinMs: number, signal: AbortSignal): Promise<Measured> {
   if (!existsSync(directory)) return NOTHING;
   for (const priority of PRIORITIES) {
     const found = await du([...priority, 'du', '-kx', '-d', '1', directory], withinMs, signal);

@@ -74,12 +74,15 @@ async function conditionsOf(
   if (since) add((place) => `a.id >= ${place}`, firstIdAt(Activity.idPrefix, since));
   if (until) add((place) => `a.id < ${place}`, firstIdAt(Activity.idPrefix, until));
   if (project_id) add((place) => `a.project_id = ${place}`, project_id);
-  if (action?.endsWith('.')) add((place) => `starts_with(a.action, ${place})`, action);
-  else if (action) add((place) => `a.action = ${place}`, action);
+  if (action?.endsWith('.')) add((place) => `starts_with(lower(a.action), lower(${place}))`, action);
+  else if (action) add((place) => `lower(a.action) = lower(${place})`, action);
   if (person) {
     const rows = await sql.query<{ id: string }>(PEOPLE, [person, containing(person)]);
-    const ids = `a.actor_id = any($${values.push([person, ...rows.map(({ id }) => id)])}::text[])`;
-    add((place) => `(${ids} or (a.actor_id is null and a.actor ->> 'name' ilike ${place}))`, containing(person));
+    const ids = `coalesce(a.actor_id, '') = any($${values.push([person, ...rows.map(({ id }) => id)])}::text[])`;
+    add(
+      (place) => `(${ids} or (coalesce(a.actor_id, '') = '' and a.actor ->> 'name' ilike ${place}))`,
+      containing(person),
+    );
   }
   return { text: parts.join(''), values };
 }

@@ -21,11 +21,12 @@ const OWNERS = named(`select id, project_id from (
     union all select r.id, d.project_id from database_replicas r join databases d on d.id = r.database_id
     union all select id, project_id from applications union all select id, project_id from deployments
   ) as owners where id = any($1::text[])`);
-const IN_ROWS =
-  named(`select 'objects' as kind, b.project_id, sum(u.size_bytes + u.noncurrent_size_bytes + u.upload_bytes)::float8
-      as bytes from bucket_usage u join buckets b on b.id = u.bucket_id group by b.project_id
+const IN_ROWS = named(`select 'objects' as kind, b.project_id,
+      sum(u.size_bytes + u.noncurrent_size_bytes + u.upload_bytes)::float8 as bytes
+    from bucket_usage u join buckets b on b.id = u.bucket_id group by b.project_id
   union all select 'registry_images', project_id, sum(size_bytes)::float8 from registries group by project_id
-  union all select 'source_uploads', project_id, sum(coalesce(size_bytes, 0))::float8 from source_uploads group by project_id`);
+  union all select 'source_uploads', project_id, sum(coalesce(size_bytes, 0))::float8 from source_uploads
+    group by project_id`);
 const NAMES = named('select id, name from projects where id = any($1::text[])');
 const LOG_TABLES = named(`select coalesce(sum(pg_total_relation_size(oid)), 0)::float8 as bytes from pg_class
   where relkind in ('r', 'm') and relname = 'log_lines'`);

@@ -5,7 +5,7 @@ import path from 'node:path';
 import type { CacheCleaning } from '../../core/catalog/installation_reports';
 import { repeatWork } from '../../core/process/background';
 import { removeTree } from '../../core/process/remove_tree';
-import { measureDirectory } from '../../drivers/machine/measure';
+import { measureUsedRoom } from '../../drivers/machine/measure';
 import { applicationsBeingDeployed } from '../../models/applications/being_deployed';
 import { loadReports, saveReport } from '../../models/base/installation_report';
 import type { Platform } from '../platform/platform';
@@ -73,7 +73,7 @@ export async function cleanCaches(
         moved.add(application);
     }
   });
-  const { bytes: freed_bytes } = await measureDirectory(aside, MEASURE_WITHIN_MS, signal);
+  const { bytes: freed_bytes } = await measureUsedRoom(aside, MEASURE_WITHIN_MS, signal);
   await removeTree(aside);
   return { applications: moved.size, freed_bytes, kept: kept.size };
 }

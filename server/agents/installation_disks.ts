@@ -7,7 +7,7 @@ import type { DiskKind, DiskSamples, DiskUse } from '../../core/catalog/installa
 import { mailDirectory } from '../../core/mail/mail_directory';
 import { repeatWork } from '../../core/process/background';
 import { fileSystemsOf } from '../../drivers/machine/file_systems';
-import { measureDirectory } from '../../drivers/machine/measure';
+import { measureUsedRoom } from '../../drivers/machine/measure';
 import { loadReports, saveReport } from '../../models/base/installation_report';
 import { sizesInRows, topProjects, type OwnedBytes } from '../../models/projects/installation_disk_use';
 import { backupDirectory } from '../platform/backup_journal';
@@ -132,7 +132,7 @@ export async function measureDiskUse({ config, database }: Parts, signal: AbortS
   const kinds: DiskKind[] = [];
   const owned: OwnedBytes[] = [];
   for (const { kind, directory, without } of placesOf(config)) {
-    const { bytes, parts, problem } = await measureDirectory(directory, DIRECTORY_WITHIN_MS, signal);
+    const { bytes, parts, problem } = await measureUsedRoom(directory, DIRECTORY_WITHIN_MS, signal);
     const other = parts.find(({ name }) => name === without)?.bytes ?? 0;
     kinds.push({ kind, bytes: Math.max(0, bytes - other), problem });
     owned.push(

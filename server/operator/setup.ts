@@ -108,7 +108,9 @@ async function setup(input: Input, report: Report): Promise<Output> {
     }),
   );
   if (outcome === 'set_up')
-    await inDatabase((ctx) => noteOfInstallation(ctx.sql, 'installation.set_up', plan.platformHost));
+    await inDatabase((ctx) => noteOfInstallation(ctx.sql, 'installation.set_up', plan.platformHost)).catch(() =>
+      report('It could not be noted in the activity.'),
+    );
   report(ENDS[outcome]);
   return outputOf(outcome, plan, config);
 }

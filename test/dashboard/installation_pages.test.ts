@@ -12,7 +12,7 @@ import { startService, type TestService } from '../support/service';
 const GB = 1e9;
 const LONG = 'the-project-of-a-team-that-gives-everything-a-very-long-name-so-that-nobody-forgets-what-it-is-for';
 const PAGES = ['machine', 'disk', 'work', 'backups', 'users', 'projects', 'activity'];
-const FAILURE = `connect ECONNREFUSED ${'2001:0db8:0000:0000:0000:0000:0000:0001'.repeat(2)}: the mirror of packages is away`;
+const FAILURE = `connect ECONNREFUSED ${'2001:0db8:0000:0000:0000:0000:0000:0001'.repeat(2)}: the mirror of npm is away`;
 
 let service: TestService;
 let window: Window;
@@ -72,10 +72,12 @@ async function fill(): Promise<void> {
     [os.hostname(), JSON.stringify(use), JSON.stringify(worker)],
   );
   await service.sql(
-    `insert into activity (id, project_id, action, actor, resource_type, resource_id, resource_name, changed_fields, created_at)
-      values ($1, $2, 'application.updated', $3, 'application', $1, $4, '{scaling,health_check_path,build_command}', now()),
-       ($5, null, 'installation.backed_up', '{"type": "system", "id": null, "name": "Operator (alice)"}', 'installation',
-         'installation', null, '{}', now())`,
+    `insert into activity (id, project_id, action, actor, resource_type, resource_id, resource_name, changed_fields,
+        created_at)
+      values ($1, $2, 'application.updated', $3, 'application', $1, $4,
+          '{scaling,health_check_path,build_command}', now()),
+        ($5, null, 'installation.backed_up', '{"type": "system", "id": null, "name": "Operator (alice)"}',
+          'installation', 'installation', null, '{}', now())`,
     [mintId('act'), service.project, JSON.stringify({ type: 'user', id: null, name: LONG }), `=${LONG}`, mintId('act')],
   );
   mkdirSync(path.join(service.platform.config.dataDir, 'backup'), { recursive: true });
@@ -118,7 +120,7 @@ test('the side bar leads to all of them', async () => {
   await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Background work' }).click();
   await page.getByRole('heading', { level: 1, name: 'Background work' }).waitFor();
   await page.getByText('It has not reported since').waitFor();
-  expect(await page.getByText('the mirror of packages is away').count()).toBe(1);
+  expect(await page.getByText('the mirror of npm is away').count()).toBe(1);
 });
 
 test('caches are cleaned after a question', async () => {

@@ -1,5 +1,7 @@
 // Users, projects and the activity of the whole installation, for its operators.
 import { mintId } from '../../core/ids';
+import { noteUpgrade } from '../../server/installation/upgrade_note';
+import { newJournal } from '../../server/upgrade/journal';
 import { byteOrderMarkless, parseCsv } from '../support/csv';
 import { newBrowser, type Browser } from '../support/identity/browser';
 import { startService, type TestService } from '../support/service';
@@ -43,8 +45,8 @@ async function enter(
 ): Promise<void> {
   const { name = null, actor = { type: 'system', id: null, name: 'Platform' }, project = null } = values;
   await service.sql(
-    `insert into activity (id, project_id, action, actor, actor_id, resource_type, resource_id, resource_name, created_at)
-      values ($1, $2, $3, $4, $5, 'project', 'prj_x', $6, now())`,
+    `insert into activity (id, project_id, action, actor, actor_id, resource_type, resource_id, resource_name,
+        created_at) values ($1, $2, $3, $4, $5, 'project', 'prj_x', $6, now())`,
     [mintId('act'), project, action, JSON.stringify(actor), (actor as { id: string | null }).id, name],
   );
 }
@@ -128,6 +130,17 @@ test('activity is filtered by person, action, project and time', async () => {
   expect(await actions({ project_id: service.project, action: 'volume.' })).toEqual(['volume.created']);
   expect(await actions({ until: '2020-01-01T00:00:00Z' })).toEqual([]);
   expect(await actions({ since: '2099-01-01T00:00:00Z' })).toEqual([]);
+});
+
+test('an upgrade is noted once, with who began it and what became of it', async () => {
+  const journal = {
+    ...newJournal({ kind: 'upgrade', from: '1.0.0', to: '1.1.0', file: null, restores: null, step: 'fetch' }),
+    ...{ outcome: 'undone' as const, ended_at: new Date().toISOString(), by: 'Operator (alice)' },
+  };
+  await Promise.all([1, 2, 3].map(() => noteUpgrade(service.platform.database, journal)));
+  const filter = { action: 'installation.upgrade_undone' };
+  const { data } = (await operator.data(ACTIVITY, { filter })).listInstallationActivity;
+  expect(data).toMatchObject([{ actor: { name: 'Operator (alice)' }, resource_name: '1.0.0 → 1.1.0' }]);
 });
 
 async function download(format: string, filter: object = {}): Promise<Response> {
