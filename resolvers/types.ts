@@ -433,10 +433,32 @@ export type ResolversTypes = {
   IncidentStatus: Schema.IncidentStatus;
   Installation: ResolverTypeWrapper<Schema.Installation>;
   NewerRelease: ResolverTypeWrapper<Schema.NewerRelease>;
+  InstallationActivityFilter: Schema.InstallationActivityFilter;
+  ActivityExportFormat: Schema.ActivityExportFormat;
+  ActivityExport: ResolverTypeWrapper<Schema.ActivityExport>;
+  InstallationActivity: ResolverTypeWrapper<Schema.InstallationActivity>;
+  InstallationActivityList: ResolverTypeWrapper<Schema.InstallationActivityList>;
+  InstallationActor: ResolverTypeWrapper<Schema.InstallationActor>;
+  InstallationActivityProject: ResolverTypeWrapper<Schema.InstallationActivityProject>;
   InstallationAlarms: ResolverTypeWrapper<Schema.InstallationAlarms>;
   InstallationAlarm: ResolverTypeWrapper<Schema.InstallationAlarm>;
   InstallationAlarmName: Schema.InstallationAlarmName;
   AlarmNotifier: ResolverTypeWrapper<Schema.AlarmNotifier>;
+  InstallationMachine: ResolverTypeWrapper<Schema.InstallationMachine>;
+  InstallationDisk: ResolverTypeWrapper<Schema.InstallationDisk>;
+  InstallationProgram: ResolverTypeWrapper<Schema.InstallationProgram>;
+  InstallationDiskUse: ResolverTypeWrapper<Schema.InstallationDiskUse>;
+  InstallationDiskKind: ResolverTypeWrapper<Schema.InstallationDiskKind>;
+  InstallationDiskProject: ResolverTypeWrapper<Schema.InstallationDiskProject>;
+  InstallationDiskPart: ResolverTypeWrapper<Schema.InstallationDiskPart>;
+  InstallationCleaning: ResolverTypeWrapper<Schema.InstallationCleaning>;
+  InstallationProcesses: ResolverTypeWrapper<Schema.InstallationProcesses>;
+  InstallationProcess: ResolverTypeWrapper<Schema.InstallationProcess>;
+  InstallationWork: ResolverTypeWrapper<Schema.InstallationWork>;
+  InstallationTask: ResolverTypeWrapper<Schema.InstallationTask>;
+  InstallationBackups: ResolverTypeWrapper<Schema.InstallationBackups>;
+  InstallationProject: ResolverTypeWrapper<Schema.InstallationProject>;
+  InstallationProjectList: ResolverTypeWrapper<Schema.InstallationProjectList>;
   InstallationState: ResolverTypeWrapper<Schema.InstallationState>;
   InstallationCertificate: ResolverTypeWrapper<Schema.InstallationCertificate>;
   InstallationUpgrade: ResolverTypeWrapper<Schema.InstallationUpgrade>;
@@ -453,6 +475,9 @@ export type ResolversTypes = {
   StartedSetup: ResolverTypeWrapper<Schema.StartedSetup>;
   SetupProgress: ResolverTypeWrapper<Schema.SetupProgress>;
   SetupOutcome: Schema.SetupOutcome;
+  InstallationUser: ResolverTypeWrapper<Schema.InstallationUser>;
+  InstallationUserList: ResolverTypeWrapper<Schema.InstallationUserList>;
+  EndedSessions: ResolverTypeWrapper<Schema.EndedSessions>;
   Instance: ResolverTypeWrapper<InstanceModel>;
   InstanceList: ResolverTypeWrapper<Omit<Schema.InstanceList, 'data'> & { data: Array<ResolversTypes['Instance']> }>;
   InstanceStatus: Schema.InstanceStatus;
@@ -841,9 +866,30 @@ export type ResolversParentTypes = {
   IncidentNotification: Schema.IncidentNotification;
   Installation: Schema.Installation;
   NewerRelease: Schema.NewerRelease;
+  InstallationActivityFilter: Schema.InstallationActivityFilter;
+  ActivityExport: Schema.ActivityExport;
+  InstallationActivity: Schema.InstallationActivity;
+  InstallationActivityList: Schema.InstallationActivityList;
+  InstallationActor: Schema.InstallationActor;
+  InstallationActivityProject: Schema.InstallationActivityProject;
   InstallationAlarms: Schema.InstallationAlarms;
   InstallationAlarm: Schema.InstallationAlarm;
   AlarmNotifier: Schema.AlarmNotifier;
+  InstallationMachine: Schema.InstallationMachine;
+  InstallationDisk: Schema.InstallationDisk;
+  InstallationProgram: Schema.InstallationProgram;
+  InstallationDiskUse: Schema.InstallationDiskUse;
+  InstallationDiskKind: Schema.InstallationDiskKind;
+  InstallationDiskProject: Schema.InstallationDiskProject;
+  InstallationDiskPart: Schema.InstallationDiskPart;
+  InstallationCleaning: Schema.InstallationCleaning;
+  InstallationProcesses: Schema.InstallationProcesses;
+  InstallationProcess: Schema.InstallationProcess;
+  InstallationWork: Schema.InstallationWork;
+  InstallationTask: Schema.InstallationTask;
+  InstallationBackups: Schema.InstallationBackups;
+  InstallationProject: Schema.InstallationProject;
+  InstallationProjectList: Schema.InstallationProjectList;
   InstallationState: Schema.InstallationState;
   InstallationCertificate: Schema.InstallationCertificate;
   InstallationUpgrade: Schema.InstallationUpgrade;
@@ -855,6 +901,9 @@ export type ResolversParentTypes = {
   SetupSetting: Schema.SetupSetting;
   StartedSetup: Schema.StartedSetup;
   SetupProgress: Schema.SetupProgress;
+  InstallationUser: Schema.InstallationUser;
+  InstallationUserList: Schema.InstallationUserList;
+  EndedSessions: Schema.EndedSessions;
   Instance: InstanceModel;
   InstanceList: Omit<Schema.InstanceList, 'data'> & { data: Array<ResolversParentTypes['Instance']> };
   LoginMethods: Schema.LoginMethods;
@@ -1056,10 +1105,18 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   getError?: Resolver<ResolversTypes['Error'], ParentType, ContextType, RequireFields<Schema.QueryGetErrorArgs, 'code'>>;
   listObserverIncidents?: Resolver<ResolversTypes['IncidentList'], ParentType, ContextType, RequireFields<Schema.QueryListObserverIncidentsArgs, 'id' | 'limit'>>;
   installation?: Resolver<ResolversTypes['Installation'], ParentType, ContextType>;
+  listInstallationActivity?: Resolver<ResolversTypes['InstallationActivityList'], ParentType, ContextType, RequireFields<Schema.QueryListInstallationActivityArgs, 'limit'>>;
   installationAlarms?: Resolver<ResolversTypes['InstallationAlarms'], ParentType, ContextType>;
+  installationMachine?: Resolver<ResolversTypes['InstallationMachine'], ParentType, ContextType>;
+  installationDiskUse?: Resolver<Array<ResolversTypes['InstallationDiskUse']>, ParentType, ContextType>;
+  installationProcesses?: Resolver<ResolversTypes['InstallationProcesses'], ParentType, ContextType>;
+  installationBackups?: Resolver<ResolversTypes['InstallationBackups'], ParentType, ContextType>;
+  listInstallationProjects?: Resolver<ResolversTypes['InstallationProjectList'], ParentType, ContextType, RequireFields<Schema.QueryListInstallationProjectsArgs, 'limit'>>;
   installationState?: Resolver<ResolversTypes['InstallationState'], ParentType, ContextType>;
   setupPlan?: Resolver<ResolversTypes['SetupPlan'], ParentType, ContextType, RequireFields<Schema.QuerySetupPlanArgs, 'input'>>;
   setupProgress?: Resolver<ResolversTypes['SetupProgress'], ParentType, ContextType, RequireFields<Schema.QuerySetupProgressArgs, 'token'>>;
+  listInstallationUsers?: Resolver<ResolversTypes['InstallationUserList'], ParentType, ContextType, RequireFields<Schema.QueryListInstallationUsersArgs, 'limit'>>;
+  listUserSessions?: Resolver<ResolversTypes['SessionList'], ParentType, ContextType, RequireFields<Schema.QueryListUserSessionsArgs, 'user_id' | 'limit'>>;
   listApplicationInstances?: Resolver<ResolversTypes['InstanceList'], ParentType, ContextType, RequireFields<Schema.QueryListApplicationInstancesArgs, 'id' | 'limit'>>;
   loginMethods?: Resolver<ResolversTypes['LoginMethods'], ParentType, ContextType>;
   listLinkedLogins?: Resolver<Array<ResolversTypes['LinkedLogin']>, ParentType, ContextType>;
@@ -1219,10 +1276,13 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   updateGitIntegration?: Resolver<ResolversTypes['GitIntegration'], ParentType, ContextType, RequireFields<Schema.MutationUpdateGitIntegrationArgs, 'id' | 'input'>>;
   deleteGitIntegration?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteGitIntegrationArgs, 'id'>>;
   verifyGitIntegration?: Resolver<ResolversTypes['GitIntegration'], ParentType, ContextType, RequireFields<Schema.MutationVerifyGitIntegrationArgs, 'id'>>;
+  exportInstallationActivity?: Resolver<ResolversTypes['ActivityExport'], ParentType, ContextType, RequireFields<Schema.MutationExportInstallationActivityArgs, 'format'>>;
   chooseAlarmNotifiers?: Resolver<ResolversTypes['InstallationAlarms'], ParentType, ContextType, RequireFields<Schema.MutationChooseAlarmNotifiersArgs, 'ids'>>;
+  cleanBuildCaches?: Resolver<ResolversTypes['InstallationCleaning'], ParentType, ContextType, RequireFields<Schema.MutationCleanBuildCachesArgs, 'machine'>>;
   upgradeInstallation?: Resolver<ResolversTypes['InstallationState'], ParentType, ContextType, RequireFields<Schema.MutationUpgradeInstallationArgs, 'version' | 'password'>>;
   rollBackInstallation?: Resolver<ResolversTypes['InstallationState'], ParentType, ContextType, RequireFields<Schema.MutationRollBackInstallationArgs, 'version' | 'password'>>;
   setUpInstallation?: Resolver<ResolversTypes['StartedSetup'], ParentType, ContextType, RequireFields<Schema.MutationSetUpInstallationArgs, 'input' | 'password'>>;
+  endUserSessions?: Resolver<ResolversTypes['EndedSessions'], ParentType, ContextType, RequireFields<Schema.MutationEndUserSessionsArgs, 'user_id'>>;
   unlinkLogin?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationUnlinkLoginArgs, 'id'>>;
   inviteMember?: Resolver<ResolversTypes['CreatedInvitation'], ParentType, ContextType, RequireFields<Schema.MutationInviteMemberArgs, 'project_id' | 'input'>>;
   revokeInvitation?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationRevokeInvitationArgs, 'project_id' | 'id'>>;
@@ -2587,6 +2647,40 @@ export type NewerReleaseResolvers<ContextType = Context, ParentType extends Reso
   command?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
 };
 
+export type ActivityExportResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ActivityExport'] = ResolversParentTypes['ActivityExport']> = {
+  url?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  expires_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type InstallationActivityResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationActivity'] = ResolversParentTypes['InstallationActivity']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  action?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  outcome?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  actor?: Resolver<ResolversTypes['InstallationActor'], ParentType, ContextType>;
+  project?: Resolver<Schema.Maybe<ResolversTypes['InstallationActivityProject']>, ParentType, ContextType>;
+  resource_type?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  resource_id?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  resource_name?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  changed_fields?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type InstallationActivityListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationActivityList'] = ResolversParentTypes['InstallationActivityList']> = {
+  data?: Resolver<Array<ResolversTypes['InstallationActivity']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type InstallationActorResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationActor'] = ResolversParentTypes['InstallationActor']> = {
+  type?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  id?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type InstallationActivityProjectResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationActivityProject'] = ResolversParentTypes['InstallationActivityProject']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type InstallationAlarmsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationAlarms'] = ResolversParentTypes['InstallationAlarms']> = {
   evaluated_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   current?: Resolver<Array<ResolversTypes['InstallationAlarm']>, ParentType, ContextType>;
@@ -2614,6 +2708,150 @@ export type AlarmNotifierResolvers<ContextType = Context, ParentType extends Res
   enabled?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   project_name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type InstallationMachineResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationMachine'] = ResolversParentTypes['InstallationMachine']> = {
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  system?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  kernel?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  up_seconds?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  time?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  is_clock_synchronised?: Resolver<Schema.Maybe<ResolversTypes['Boolean']>, ParentType, ContextType>;
+  database_clock_ahead_seconds?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  cpus?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  load?: Resolver<Array<ResolversTypes['Float']>, ParentType, ContextType>;
+  memory_bytes?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  memory_available_bytes?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  swap_bytes?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  swap_free_bytes?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  memory_of_instances_bytes?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  memory_of_databases_bytes?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  promised_storage_bytes?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  disks?: Resolver<Array<ResolversTypes['InstallationDisk']>, ParentType, ContextType>;
+  programs?: Resolver<Array<ResolversTypes['InstallationProgram']>, ParentType, ContextType>;
+};
+
+export type InstallationDiskResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationDisk'] = ResolversParentTypes['InstallationDisk']> = {
+  mount?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  size_bytes?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  used_bytes?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  inodes?: Resolver<Schema.Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+  inodes_used?: Resolver<Schema.Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+  days_until_full?: Resolver<Schema.Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+  measured_since?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+};
+
+export type InstallationProgramResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationProgram'] = ResolversParentTypes['InstallationProgram']> = {
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  version?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type InstallationDiskUseResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationDiskUse'] = ResolversParentTypes['InstallationDiskUse']> = {
+  machine?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  measured_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  seconds?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  kinds?: Resolver<Array<ResolversTypes['InstallationDiskKind']>, ParentType, ContextType>;
+  projects?: Resolver<Array<ResolversTypes['InstallationDiskProject']>, ParentType, ContextType>;
+  cleaning?: Resolver<Schema.Maybe<ResolversTypes['InstallationCleaning']>, ParentType, ContextType>;
+};
+
+export type InstallationDiskKindResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationDiskKind'] = ResolversParentTypes['InstallationDiskKind']> = {
+  kind?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  bytes?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  is_cleaned?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  is_part?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  problem?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type InstallationDiskProjectResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationDiskProject'] = ResolversParentTypes['InstallationDiskProject']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  bytes?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  parts?: Resolver<Array<ResolversTypes['InstallationDiskPart']>, ParentType, ContextType>;
+};
+
+export type InstallationDiskPartResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationDiskPart'] = ResolversParentTypes['InstallationDiskPart']> = {
+  kind?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  bytes?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+};
+
+export type InstallationCleaningResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationCleaning'] = ResolversParentTypes['InstallationCleaning']> = {
+  requested_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  ended_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  applications?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  freed_bytes?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  kept?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  problem?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type InstallationProcessesResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationProcesses'] = ResolversParentTypes['InstallationProcesses']> = {
+  processes?: Resolver<Array<ResolversTypes['InstallationProcess']>, ParentType, ContextType>;
+  tasks?: Resolver<Array<ResolversTypes['InstallationTask']>, ParentType, ContextType>;
+  waiting_seconds?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+};
+
+export type InstallationProcessResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationProcess'] = ResolversParentTypes['InstallationProcess']> = {
+  machine?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  role?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  pid?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  version?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  started_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  memory_bytes?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  reported_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  is_silent?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  work?: Resolver<Array<ResolversTypes['InstallationWork']>, ParentType, ContextType>;
+};
+
+export type InstallationWorkResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationWork'] = ResolversParentTypes['InstallationWork']> = {
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  every_seconds?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  runs?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  failures?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  last_run_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  last_success_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  last_error?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type InstallationTaskResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationTask'] = ResolversParentTypes['InstallationTask']> = {
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  last_run_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  next_run_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  last_error?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type InstallationBackupsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationBackups'] = ResolversParentTypes['InstallationBackups']> = {
+  repository?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  obstacle?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  every_hours?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  started_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  ended_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  error?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  last_whole_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  next_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  files?: Resolver<Schema.Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+  bytes?: Resolver<Schema.Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+  added_bytes?: Resolver<Schema.Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+  notes?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  proven_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  proof_seconds?: Resolver<Schema.Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+  proof_error?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type InstallationProjectResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationProject'] = ResolversParentTypes['InstallationProject']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  owners?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  members?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  applications?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  databases?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  disk_bytes?: Resolver<Schema.Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+  last_activity_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type InstallationProjectListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationProjectList'] = ResolversParentTypes['InstallationProjectList']> = {
+  data?: Resolver<Array<ResolversTypes['InstallationProject']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type InstallationStateResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationState'] = ResolversParentTypes['InstallationState']> = {
@@ -2687,6 +2925,31 @@ export type SetupProgressResolvers<ContextType = Context, ParentType extends Res
   lines?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
   reason?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   address?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type InstallationUserResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationUser'] = ResolversParentTypes['InstallationUser']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  email?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  account_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  account_status?: Resolver<ResolversTypes['AccountStatus'], ParentType, ContextType>;
+  is_operator?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  email_confirmed?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  two_factor_enabled?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  last_seen_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  sessions?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  keys?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  projects?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type InstallationUserListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationUserList'] = ResolversParentTypes['InstallationUserList']> = {
+  data?: Resolver<Array<ResolversTypes['InstallationUser']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type EndedSessionsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EndedSessions'] = ResolversParentTypes['EndedSessions']> = {
+  count?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };
 
 export type InstanceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Instance'] = ResolversParentTypes['Instance']> = {
@@ -3458,9 +3721,29 @@ export type Resolvers<ContextType = Context> = {
   IncidentNotification?: IncidentNotificationResolvers<ContextType>;
   Installation?: InstallationResolvers<ContextType>;
   NewerRelease?: NewerReleaseResolvers<ContextType>;
+  ActivityExport?: ActivityExportResolvers<ContextType>;
+  InstallationActivity?: InstallationActivityResolvers<ContextType>;
+  InstallationActivityList?: InstallationActivityListResolvers<ContextType>;
+  InstallationActor?: InstallationActorResolvers<ContextType>;
+  InstallationActivityProject?: InstallationActivityProjectResolvers<ContextType>;
   InstallationAlarms?: InstallationAlarmsResolvers<ContextType>;
   InstallationAlarm?: InstallationAlarmResolvers<ContextType>;
   AlarmNotifier?: AlarmNotifierResolvers<ContextType>;
+  InstallationMachine?: InstallationMachineResolvers<ContextType>;
+  InstallationDisk?: InstallationDiskResolvers<ContextType>;
+  InstallationProgram?: InstallationProgramResolvers<ContextType>;
+  InstallationDiskUse?: InstallationDiskUseResolvers<ContextType>;
+  InstallationDiskKind?: InstallationDiskKindResolvers<ContextType>;
+  InstallationDiskProject?: InstallationDiskProjectResolvers<ContextType>;
+  InstallationDiskPart?: InstallationDiskPartResolvers<ContextType>;
+  InstallationCleaning?: InstallationCleaningResolvers<ContextType>;
+  InstallationProcesses?: InstallationProcessesResolvers<ContextType>;
+  InstallationProcess?: InstallationProcessResolvers<ContextType>;
+  InstallationWork?: InstallationWorkResolvers<ContextType>;
+  InstallationTask?: InstallationTaskResolvers<ContextType>;
+  InstallationBackups?: InstallationBackupsResolvers<ContextType>;
+  InstallationProject?: InstallationProjectResolvers<ContextType>;
+  InstallationProjectList?: InstallationProjectListResolvers<ContextType>;
   InstallationState?: InstallationStateResolvers<ContextType>;
   InstallationCertificate?: InstallationCertificateResolvers<ContextType>;
   InstallationUpgrade?: InstallationUpgradeResolvers<ContextType>;
@@ -3471,6 +3754,9 @@ export type Resolvers<ContextType = Context> = {
   SetupSetting?: SetupSettingResolvers<ContextType>;
   StartedSetup?: StartedSetupResolvers<ContextType>;
   SetupProgress?: SetupProgressResolvers<ContextType>;
+  InstallationUser?: InstallationUserResolvers<ContextType>;
+  InstallationUserList?: InstallationUserListResolvers<ContextType>;
+  EndedSessions?: EndedSessionsResolvers<ContextType>;
   Instance?: InstanceResolvers<ContextType>;
   InstanceList?: InstanceListResolvers<ContextType>;
   LoginMethods?: LoginMethodsResolvers<ContextType>;

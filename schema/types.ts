@@ -215,8 +215,26 @@ export type Query = {
   listObserverIncidents: IncidentList;
   /** Returns the version of this installation, and for its operators the newest release. */
   installation: Installation;
+  /**
+   * Lists what happened in all projects and in the installation itself, newest first: changes, logins, what operators did
+   * in the dashboard and at the terminal. Entries are kept for 90 days. For operators.
+   */
+  listInstallationActivity: InstallationActivityList;
   /** Returns the alarms of this installation, and who is told of them. For operators. */
   installationAlarms: InstallationAlarms;
+  /** Returns the machine that answers: processors, memory, disks, programs. For operators. */
+  installationMachine: InstallationMachine;
+  /**
+   * Returns what uses the disks of each machine, as it was measured last. Nothing is measured by this query. For
+   * operators.
+   */
+  installationDiskUse: Array<InstallationDiskUse>;
+  /** Returns the processes of the installation and what they do again and again. For operators. */
+  installationProcesses: InstallationProcesses;
+  /** Returns how backups of the installation fare. For operators. */
+  installationBackups: InstallationBackups;
+  /** Lists the projects of the installation, newest first. For operators. */
+  listInstallationProjects: InstallationProjectList;
   /** Returns the names, certificates and upgrades of this installation. For operators. */
   installationState: InstallationState;
   /** Returns what `platform setup` would do with a domain, and where its names lead at public resolvers now. For operators. */
@@ -226,6 +244,10 @@ export type Query = {
    * one; the token is that of `setUpInstallation`.
    */
   setupProgress: SetupProgress;
+  /** Lists the users of the installation, newest first. For operators. */
+  listInstallationUsers: InstallationUserList;
+  /** Lists the active sessions of a user, newest first. For operators. */
+  listUserSessions: SessionList;
   /** Lists the current instances of an application, newest first. */
   listApplicationInstances: InstanceList;
   /** Returns the ways to log in that this installation offers. */
@@ -995,6 +1017,20 @@ export type QueryListObserverIncidentsArgs = {
 };
 
 
+export type QueryListInstallationActivityArgs = {
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  filter?: InputMaybe<InstallationActivityFilter>;
+};
+
+
+export type QueryListInstallationProjectsArgs = {
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  search?: InputMaybe<Scalars['String']['input']>;
+};
+
+
 export type QuerySetupPlanArgs = {
   input: SetupInput;
 };
@@ -1002,6 +1038,20 @@ export type QuerySetupPlanArgs = {
 
 export type QuerySetupProgressArgs = {
   token: Scalars['String']['input'];
+};
+
+
+export type QueryListInstallationUsersArgs = {
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  search?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+export type QueryListUserSessionsArgs = {
+  user_id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
 };
 
 
@@ -1798,11 +1848,18 @@ export type Mutation = {
    * `authorization_url`.
    */
   verifyGitIntegration: GitIntegration;
+  /** Returns an address from which the activity of the installation is downloaded within five minutes. For operators. */
+  exportInstallationActivity: ActivityExport;
   /**
    * Chooses the notifiers that are told of alarms of this installation, in place of those that were chosen before. They
    * belong to projects in which the operator is at least a developer. For operators.
    */
   chooseAlarmNotifiers: InstallationAlarms;
+  /**
+   * Removes the build caches of all applications that are not being deployed; their next builds take longer. The machine
+   * begins within seconds, and `installationDiskUse` shows how far it is. For operators.
+   */
+  cleanBuildCaches: InstallationCleaning;
   /**
    * Upgrades the machine that answers to the newest release, as `platform upgrade` does: with a backup of the control
    * database, and back by itself where it fails. `installationState` shows how far it is. Users without a password must
@@ -1817,6 +1874,8 @@ export type Mutation = {
    * password must have logged in within the last 15 minutes.
    */
   setUpInstallation: StartedSetup;
+  /** Ends all sessions of a user but the one of this request. Keys keep working. For operators. */
+  endUserSessions: EndedSessions;
   /**
    * Unlinks a login at another provider from the logged-in user. The last way to log in cannot be unlinked. Logins are
    * linked on the page `/account/logins`.
@@ -3204,8 +3263,29 @@ export type MutationVerifyGitIntegrationArgs = {
  * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
+export type MutationExportInstallationActivityArgs = {
+  format: ActivityExportFormat;
+  filter?: InputMaybe<InstallationActivityFilter>;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
 export type MutationChooseAlarmNotifiersArgs = {
   ids: Array<Scalars['ID']['input']>;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationCleanBuildCachesArgs = {
+  machine: Scalars['String']['input'];
 };
 
 
@@ -3239,6 +3319,16 @@ export type MutationRollBackInstallationArgs = {
 export type MutationSetUpInstallationArgs = {
   input: SetupInput;
   password: Scalars['String']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationEndUserSessionsArgs = {
+  user_id: Scalars['ID']['input'];
 };
 
 
@@ -7379,6 +7469,63 @@ export type NewerRelease = {
   command: Scalars['String']['output'];
 };
 
+export type InstallationActivityFilter = {
+  since?: InputMaybe<Scalars['DateTime']['input']>;
+  until?: InputMaybe<Scalars['DateTime']['input']>;
+  /** Id, or part of the name or the e-mail address, of who did it. */
+  person?: InputMaybe<Scalars['String']['input']>;
+  /** An action such as `project.created`, or the beginning of some, such as `installation.` */
+  action?: InputMaybe<Scalars['String']['input']>;
+  /** Id of a project. */
+  project_id?: InputMaybe<Scalars['ID']['input']>;
+};
+
+export type ActivityExportFormat =
+  /** Comma-separated values for spreadsheets (RFC 4180), in UTF-8 with a byte order mark. */
+  | 'csv'
+  /** One JSON object a line. */
+  | 'jsonl';
+
+export type ActivityExport = {
+  url: Scalars['String']['output'];
+  expires_at: Scalars['DateTime']['output'];
+};
+
+/** Something that happened. */
+export type InstallationActivity = {
+  id: Scalars['ID']['output'];
+  action: Scalars['String']['output'];
+  /** `succeeded`, or `refused`. */
+  outcome: Scalars['String']['output'];
+  actor: InstallationActor;
+  project?: Maybe<InstallationActivityProject>;
+  resource_type: Scalars['String']['output'];
+  resource_id: Scalars['String']['output'];
+  resource_name?: Maybe<Scalars['String']['output']>;
+  /** Names of changed fields, never their values. */
+  changed_fields: Array<Scalars['String']['output']>;
+  created_at: Scalars['DateTime']['output'];
+};
+
+/** A page of activity entries of the installation. */
+export type InstallationActivityList = {
+  data: Array<InstallationActivity>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type InstallationActor = {
+  type: Scalars['String']['output'];
+  id?: Maybe<Scalars['ID']['output']>;
+  name: Scalars['String']['output'];
+};
+
+export type InstallationActivityProject = {
+  id: Scalars['ID']['output'];
+  /** `null` for a project that is gone. */
+  name?: Maybe<Scalars['String']['output']>;
+};
+
 /** The alarms of the installation, for who runs it. */
 export type InstallationAlarms = {
   /** When they were last evaluated, or `null` if they never were. It is done several times a minute. */
@@ -7445,6 +7592,215 @@ export type AlarmNotifier = {
   enabled: Scalars['Boolean']['output'];
   project_id: Scalars['ID']['output'];
   project_name: Scalars['String']['output'];
+};
+
+/** A machine of the installation. */
+export type InstallationMachine = {
+  /** Host name. */
+  name: Scalars['String']['output'];
+  /** Operating system. */
+  system: Scalars['String']['output'];
+  kernel: Scalars['String']['output'];
+  /** Seconds since the machine was started. */
+  up_seconds: Scalars['Int']['output'];
+  /** Clock of the machine. */
+  time: Scalars['DateTime']['output'];
+  /** Whether the clock follows a time server. `null` if the machine does not say. */
+  is_clock_synchronised?: Maybe<Scalars['Boolean']['output']>;
+  /** Seconds by which the clock of the control database is ahead. */
+  database_clock_ahead_seconds: Scalars['Float']['output'];
+  /** Number of processors. */
+  cpus: Scalars['Int']['output'];
+  /** Load average of 1, 5 and 15 minutes. */
+  load: Array<Scalars['Float']['output']>;
+  memory_bytes: Scalars['Float']['output'];
+  memory_available_bytes: Scalars['Float']['output'];
+  swap_bytes: Scalars['Float']['output'];
+  swap_free_bytes: Scalars['Float']['output'];
+  /** Memory that running instances of applications may take. */
+  memory_of_instances_bytes: Scalars['Float']['output'];
+  /** Memory that databases and their replicas may take. */
+  memory_of_databases_bytes: Scalars['Float']['output'];
+  /** Storage that databases, replicas and volumes may take. */
+  promised_storage_bytes: Scalars['Float']['output'];
+  disks: Array<InstallationDisk>;
+  /** Versions of programs that the platform runs. */
+  programs: Array<InstallationProgram>;
+};
+
+/** A file system that holds data. */
+export type InstallationDisk = {
+  /** Where it is mounted. */
+  mount: Scalars['String']['output'];
+  size_bytes: Scalars['Float']['output'];
+  used_bytes: Scalars['Float']['output'];
+  /** Number of files that fit. `null` where the file system has no fixed number. */
+  inodes?: Maybe<Scalars['Float']['output']>;
+  inodes_used?: Maybe<Scalars['Float']['output']>;
+  /** Days until it is full, if it goes on as in the last days. `null` if it does not grow, or not enough is known. */
+  days_until_full?: Maybe<Scalars['Float']['output']>;
+  /** Time of the first measurement that counts for it. */
+  measured_since?: Maybe<Scalars['DateTime']['output']>;
+};
+
+export type InstallationProgram = {
+  name: Scalars['String']['output'];
+  version: Scalars['String']['output'];
+};
+
+/** What uses the disks of a machine. */
+export type InstallationDiskUse = {
+  /** Host name. */
+  machine: Scalars['String']['output'];
+  /** Time at which the measurement began. */
+  measured_at: Scalars['DateTime']['output'];
+  /** How long it took. */
+  seconds: Scalars['Int']['output'];
+  kinds: Array<InstallationDiskKind>;
+  /** The projects that use most, at most 50. */
+  projects: Array<InstallationDiskProject>;
+  /** The last cleaning of build caches. */
+  cleaning?: Maybe<InstallationCleaning>;
+};
+
+/** Data of one kind. */
+export type InstallationDiskKind = {
+  kind: Scalars['String']['output'];
+  bytes: Scalars['Float']['output'];
+  /** Whether it is a cache that `cleanBuildCaches` removes. */
+  is_cleaned: Scalars['Boolean']['output'];
+  /** Whether it is counted in another kind as well. */
+  is_part: Scalars['Boolean']['output'];
+  /** Why it could not be measured whole. */
+  problem?: Maybe<Scalars['String']['output']>;
+};
+
+/** What a project uses. */
+export type InstallationDiskProject = {
+  id: Scalars['ID']['output'];
+  /** `null` for a project that is gone. */
+  name?: Maybe<Scalars['String']['output']>;
+  bytes: Scalars['Float']['output'];
+  parts: Array<InstallationDiskPart>;
+};
+
+export type InstallationDiskPart = {
+  kind: Scalars['String']['output'];
+  bytes: Scalars['Float']['output'];
+};
+
+/** A cleaning of build caches. */
+export type InstallationCleaning = {
+  requested_at: Scalars['DateTime']['output'];
+  /** `null` until it has ended. */
+  ended_at?: Maybe<Scalars['DateTime']['output']>;
+  /** Number of applications whose caches were removed. */
+  applications: Scalars['Int']['output'];
+  freed_bytes: Scalars['Float']['output'];
+  /** Number of applications whose caches stayed, for they were being deployed. */
+  kept: Scalars['Int']['output'];
+  /** Why it failed. */
+  problem?: Maybe<Scalars['String']['output']>;
+};
+
+/** What the processes of the installation do. */
+export type InstallationProcesses = {
+  processes: Array<InstallationProcess>;
+  /** Tasks that one of the processes does for all. */
+  tasks: Array<InstallationTask>;
+  /** Age of the oldest work that no process has begun. */
+  waiting_seconds: Scalars['Float']['output'];
+};
+
+export type InstallationProcess = {
+  /** Host name. */
+  machine: Scalars['String']['output'];
+  /** `service`, `web`, `worker` or `ingress`. */
+  role: Scalars['String']['output'];
+  pid: Scalars['Int']['output'];
+  version: Scalars['String']['output'];
+  started_at: Scalars['DateTime']['output'];
+  memory_bytes: Scalars['Float']['output'];
+  /** Time of its last report. A process reports twice a minute. */
+  reported_at: Scalars['DateTime']['output'];
+  /** Whether it has not reported for two minutes. */
+  is_silent: Scalars['Boolean']['output'];
+  work: Array<InstallationWork>;
+};
+
+/** Work that is done again and again. */
+export type InstallationWork = {
+  name: Scalars['String']['output'];
+  every_seconds: Scalars['Float']['output'];
+  runs: Scalars['Float']['output'];
+  failures: Scalars['Float']['output'];
+  last_run_at?: Maybe<Scalars['DateTime']['output']>;
+  last_success_at?: Maybe<Scalars['DateTime']['output']>;
+  /** Of the last run. `null` where it succeeded. */
+  last_error?: Maybe<Scalars['String']['output']>;
+};
+
+export type InstallationTask = {
+  name: Scalars['String']['output'];
+  last_run_at?: Maybe<Scalars['DateTime']['output']>;
+  /** `null` while it is under way. */
+  next_run_at?: Maybe<Scalars['DateTime']['output']>;
+  /** Of the last attempt. `null` where it succeeded. */
+  last_error?: Maybe<Scalars['String']['output']>;
+};
+
+/** How backups of the installation fare. */
+export type InstallationBackups = {
+  /** Where they go. `null` if none are made. */
+  repository?: Maybe<Scalars['String']['output']>;
+  /** What to do where none are made, or why the repository is of no use, as a sentence. */
+  obstacle?: Maybe<Scalars['String']['output']>;
+  every_hours: Scalars['Float']['output'];
+  /** Start of the last attempt. */
+  started_at?: Maybe<Scalars['DateTime']['output']>;
+  /** `null` while it is under way, or if it was cut off. */
+  ended_at?: Maybe<Scalars['DateTime']['output']>;
+  /** Why the last attempt failed. */
+  error?: Maybe<Scalars['String']['output']>;
+  /** Start of the last backup that is whole. */
+  last_whole_at?: Maybe<Scalars['DateTime']['output']>;
+  /** When the next one is due. */
+  next_at?: Maybe<Scalars['DateTime']['output']>;
+  /** Number of files in the last backup. */
+  files?: Maybe<Scalars['Float']['output']>;
+  bytes?: Maybe<Scalars['Float']['output']>;
+  /** Bytes that the last backup has added to the repository. */
+  added_bytes?: Maybe<Scalars['Float']['output']>;
+  /** What the last backup has to say. */
+  notes: Array<Scalars['String']['output']>;
+  /** When a backup was last restored aside and compared. */
+  proven_at?: Maybe<Scalars['DateTime']['output']>;
+  proof_seconds?: Maybe<Scalars['Float']['output']>;
+  /** Why the backup is not usable. */
+  proof_error?: Maybe<Scalars['String']['output']>;
+};
+
+/** A project, as operators of the installation see it: numbers, and nothing of what it contains. */
+export type InstallationProject = {
+  id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  /** E-mail addresses of its owners, at most 5. */
+  owners: Array<Scalars['String']['output']>;
+  members: Scalars['Int']['output'];
+  applications: Scalars['Int']['output'];
+  databases: Scalars['Int']['output'];
+  /** Disk space that it was measured to use. `null` if it is not among the 50 largest ones, or nothing was measured. */
+  disk_bytes?: Maybe<Scalars['Float']['output']>;
+  /** Time of the last activity entry. */
+  last_activity_at?: Maybe<Scalars['DateTime']['output']>;
+  created_at: Scalars['DateTime']['output'];
+};
+
+/** A page of projects of the installation. */
+export type InstallationProjectList = {
+  data: Array<InstallationProject>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 /** The installation, for who runs it. */
@@ -7595,6 +7951,41 @@ export type SetupOutcome =
   | 'done'
   /** What it changed was taken back. */
   | 'failed';
+
+/** A user, as operators of the installation see them. */
+export type InstallationUser = {
+  id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  email: Scalars['String']['output'];
+  account_id: Scalars['ID']['output'];
+  account_status: AccountStatus;
+  /** Whether the user is an operator of the installation. */
+  is_operator: Scalars['Boolean']['output'];
+  /** Whether the user has confirmed the e-mail address. */
+  email_confirmed: Scalars['Boolean']['output'];
+  two_factor_enabled: Scalars['Boolean']['output'];
+  /** Last use of a session or a personal key that still works. `null` if there is none. */
+  last_seen_at?: Maybe<Scalars['DateTime']['output']>;
+  /** Number of active sessions. */
+  sessions: Scalars['Int']['output'];
+  /** Number of personal keys that are not revoked. */
+  keys: Scalars['Int']['output'];
+  /** Number of projects that the user is a member of. */
+  projects: Scalars['Int']['output'];
+  created_at: Scalars['DateTime']['output'];
+};
+
+/** A page of users of the installation. */
+export type InstallationUserList = {
+  data: Array<InstallationUser>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** Sessions that were ended. */
+export type EndedSessions = {
+  count: Scalars['Int']['output'];
+};
 
 /** An instance: a running copy of a process type. The platform creates and removes instances. */
 export type Instance = {

@@ -13,11 +13,13 @@ import { makePassableDirectory } from '../core/directory';
 import { memoize } from '../core/memoize';
 import { PROBE_CHECKS_PATH, PROBE_RESULTS_PATH } from '../core/outbound/probe_protocol';
 import { version } from '../package.json';
+import { loadReports } from '../models/base/installation_report';
 import { idempotencyRecords } from '../models/idempotency_record';
 import { DOWNLOAD_PATH } from '../models/databases/database_backup/download';
 import { UPLOAD_PATH } from '../models/deployments/source_upload/address';
 import { certificateFigures } from '../models/domains/certificate/expiry_warnings';
 import { checkFigures } from '../models/observers/observer/claim';
+import { EXPORT_PATH } from '../models/projects/installation_activity';
 import { buildCore, type Core } from '../resolvers';
 import { restHandler } from '../rest/app';
 import { consolePages, graphiqlPage } from '../rest/console';
@@ -28,6 +30,7 @@ import { NOSNIFF } from '../rest/send_text';
 import { readBackupJournal } from './platform/backup_journal';
 import { accountPages } from './http/account_pages';
 import { addAlarmFigures, alarmFiguresOf } from './http/alarm_figures';
+import { activityDownload } from './http/activity_download';
 import {
   addCheckCounts,
   addBackupFigures,
@@ -36,6 +39,7 @@ import {
   addNameserver,
   addNetworks,
   addBackgroundWork,
+  addProcessReports,
   addWorkerLag,
   listenAdmin,
   type Metrics,
@@ -55,6 +59,7 @@ import { gitHooks } from './http/git_hooks';
 import { gitOauthCallback } from './http/git_oauth';
 import { listenHttp } from './http/http';
 import { installationControl } from './installation/control';
+import { startUpgradeNote } from './installation/upgrade_note';
 import { lastHandlers } from './http/last_handlers';
 import { loginRoutes } from './login/routes';
 import { mailLinks } from './http/mail_links';
@@ -66,6 +71,7 @@ import { probeChecks, probeResults } from './http/probes';
 import { HOOK_PATH } from '../models/integrations/git_integration/hook';
 import { OAUTH_CALLBACK_PATH } from '../models/integrations/git_integration/oauth';
 import type { Platform } from './platform/platform';
+import { startProcessReport } from './platform/process_report';
 import { reasonsNotReady, type Readiness } from './http/readiness';
 import { requestLogger } from './http/request_log';
 import { runAttachments } from './runs/upgrade';
@@ -131,6 +137,7 @@ async function open(
   const metrics = openMetrics();
   addWorkerLag(metrics, () => platform.workerLag());
   addBackgroundWork(metrics);
+  addProcessReports(metrics, () => loadReports(platform.database, 'process'));
   addCheckFigures(metrics, () => checkFigures(platform.database));
   addCertificateFigures(metrics, () => certificateFigures(platform.database));
   addBackupFigures(metrics, () => readBackupJournal(platform.config));
@@ -142,6 +149,7 @@ async function open(
   // is answered first, since loading the modules for that takes the processor, too.
   await sleep(ANSWERED_WITHIN_MS);
   await openWorker(platform, metrics, opened);
+  opened.push(startProcessReport(platform, 'service'), startUpgradeNote(platform));
   const pages = mailPages(() => platform);
   const admin = await listenAdmin(platform.config, () => metrics.registry, adminRoutes(platform), pages);
   opened.push(() => admin.close());
@@ -291,6 +299,7 @@ function expressApp(platform: Platform, graphql: express.Router, pages: express.
   app.use('/graphql', graphql);
   app.use(pages);
   app.get(`${DOWNLOAD_PATH}:id`, backupDownload(platform));
+  app.get(`${EXPORT_PATH}:order`, activityDownload(platform));
   app.put(`${UPLOAD_PATH}:id`, sourceUploads(platform));
   app.get(AUTHORITY_PATH, databaseAuthorityFile(platform));
   app.get(`${MAIL_LINK_PATH}*path`, mailLinks(platform));

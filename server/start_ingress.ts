@@ -15,6 +15,7 @@ import { startRouteFeed } from './agents/route_feed';
 import { withPodsOnly } from './agents/route_locations';
 import { openRouterLines } from './agents/sampler';
 import type { Platform } from './platform/platform';
+import { startProcessReport } from './platform/process_report';
 
 /** A cluster that is away is not waited for: what the rows of the worker confirm is served. */
 const KNOWN_MS = 5_000;
@@ -56,6 +57,7 @@ export async function startIngress(platform: Platform): Promise<Ingress> {
     const pods = withPodsOnly(ingress);
     const feed = await startRouteFeed({ database, databaseUrl, ingress: pods, onCluster: true, log });
     opened.push(() => feed.close());
+    opened.push(startProcessReport(platform, 'ingress'));
     await Promise.race([known, sleep(KNOWN_MS, undefined, { ref: false })]);
     return { ports: ingress.ports, close };
   } catch (error) {

@@ -1,6 +1,12 @@
 // What the service may do with the installation that it is: server/installation/ does it. Types only.
 
+import type { DiskUsed } from './installation_reports';
+
 export interface InstallationControl {
+  /** The machine of this process. */
+  machine(): Promise<MachineFacts>;
+  /** Backups of the installation that this machine makes. */
+  backups(): Promise<InstallationBackups>;
   /** A sentence on why upgrades and rollbacks cannot be started here, and what to do instead; null where they can. */
   upgradeObstacle(): string | null;
   /** The release to which a rollback leads; null: there is none. */
@@ -61,4 +67,44 @@ export interface UpgradeProgress {
   backup: string | null;
   started_at: string;
   ended_at: string | null;
+}
+
+export interface MachineFacts {
+  name: string;
+  system: string;
+  kernel: string;
+  up_seconds: number;
+  time: string;
+  /** Null: the machine does not say. */
+  is_clock_synchronised: boolean | null;
+  cpus: number;
+  /** Of 1, 5 and 15 minutes. */
+  load: number[];
+  memory_bytes: number;
+  memory_available_bytes: number;
+  swap_bytes: number;
+  swap_free_bytes: number;
+  disks: DiskUsed[];
+  programs: { name: string; version: string }[];
+}
+
+export interface InstallationBackups {
+  /** Where they go, without a password; null: there are none, `obstacle` says what to do. */
+  repository: string | null;
+  obstacle: string | null;
+  every_hours: number;
+  /** The last attempt. */
+  started_at: string | null;
+  ended_at: string | null;
+  error: string | null;
+  last_whole_at: string | null;
+  /** When the next one is due; null: at once, or never. */
+  next_at: string | null;
+  files: number | null;
+  bytes: number | null;
+  added_bytes: number | null;
+  notes: string[];
+  proven_at: string | null;
+  proof_seconds: number | null;
+  proof_error: string | null;
 }

@@ -157,6 +157,31 @@ export async function recordProjectEvent(sql: Sql, event: ProjectEvent): Promise
   ]);
 }
 
+const OF_OPERATOR = named(`insert into activity (id, project_id, account_id, action, actor, resource_type, resource_id,
+    resource_name, changed_fields, created_at)
+  values ($1, $2, (select account_id from projects where id = $2), $3, $4, $5, $6, $7, $8, $9)`);
+
+/** Something that an operator did at the terminal. In the transaction that did it. */
+export async function recordOperatorEvent(
+  sql: Pick<Sql, 'query'>,
+  {
+    action,
+    resource,
+    name,
+    project_id = null,
+    changed_fields = [],
+  }: Pick<Activity, 'action' | 'resource'> & {
+    name: string;
+    project_id?: string | null;
+    changed_fields?: readonly string[];
+  },
+): Promise<void> {
+  const id = mintId('act');
+  const actor = JSON.stringify({ ...PLATFORM, name });
+  const about = [resource.type, resource.id, resource.name, changed_fields];
+  await sql.query(OF_OPERATOR, [id, project_id, action, actor, ...about, timeOfId(id).toISOString()]);
+}
+
 /** The actor of automatic actions. */
 export const PLATFORM: Activity['actor'] = { type: 'system', id: null, name: 'Platform' };
 

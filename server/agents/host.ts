@@ -27,7 +27,9 @@ import type { Platform } from '../platform/platform';
 import { outboundOf, sourceOptionsOf } from '../platform/outbound';
 import { startBackupStore } from './backup_store';
 import { openInstallationAlarms } from './installation_alarms';
+import { startCacheCleaning } from './cache_cleaning';
 import { startInstallationBackup } from './installation_backup';
+import { startInstallationDisks } from './installation_disks';
 import { startCdnCounting } from './cdn/cdn';
 import { openIngressOf } from './ingress';
 import { openMailAgent } from './mail/mail';
@@ -128,6 +130,12 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   opened.push(await openOwnCertificates(platform));
   startBackups(platform, drivers, opened);
   opened.push(openInstallationAlarms(platform, drivers));
+  const disks = startInstallationDisks(platform);
+  const cleaning = startCacheCleaning({ database, log, caches: directories.caches }, () => disks.measureSoon());
+  opened.push(
+    () => disks.stop(),
+    () => cleaning.stop(),
+  );
   const tending = startUnitWatch(platform, drivers);
   opened.push(() => tending.close());
   // Before the last points are written.

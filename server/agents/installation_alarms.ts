@@ -20,13 +20,13 @@ import {
   queueReadings,
   releaseReadings,
 } from '../../jobs/observers/alarms/rows';
-import { promisedMemory } from '../../models/applications/promised_memory';
 import { certificateFigures } from '../../models/domains/certificate/expiry_warnings';
 import type { Reading } from '../../models/observers/installation_alarm/alarm_rules';
 import { notedRelease } from '../../models/identity/installation';
 import { checkFigures } from '../../models/observers/observer/claim';
 import { notificationLagSeconds } from '../../models/observers/notification/delivery';
 import { promisedCapacity } from '../../models/reference/capacity';
+import { promisedMemory } from '../../models/reference/promised_memory';
 import { version } from '../../package.json';
 import { readBackupJournal } from '../platform/backup_journal';
 import type { Platform } from '../platform/platform';

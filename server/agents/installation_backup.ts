@@ -38,6 +38,7 @@ function runBackup(signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, words, {
       signal,
+      env: { ...process.env, PLATFORM_STARTED_BY_SERVICE: '1' },
       stdio: ['ignore', 'ignore', 'pipe'],
       killSignal: 'SIGTERM',
     });

@@ -4,7 +4,9 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 import { version } from '../../package.json';
 import type { CheckCounts } from '../../jobs/observers/check_loop';
 import type { certificateFigures } from '../../models/domains/certificate/expiry_warnings';
+import type { Report } from '../../models/base/installation_report';
 import type { CheckFigures } from '../../models/observers/observer/claim';
+import type { ProcessReport } from '../../core/catalog/installation_reports';
 import { limits } from '../../core/limits';
 import { backgroundWork, type WorkState } from '../../core/process/background';
 import { StartupError } from '../../core/startup_error';
@@ -222,6 +224,30 @@ export function addBackgroundWork({ registry }: Metrics): void {
     seconds(work.lastSuccessAt),
   );
   add('failing', '1 where the last run of a repeated work has failed', (work) => Number(work.lastError !== null));
+}
+
+/** Adds how the other processes of the installation fare, which have no admin port. */
+export function addProcessReports({ registry }: Metrics, reports: () => Promise<Report<ProcessReport>[]>): void {
+  const add = (name: string, help: string, read: (report: Report<ProcessReport>) => number): void =>
+    void new Gauge({
+      ...{ name: `platform_process_${name}`, help, labelNames: ['machine', 'role', 'pid'], registers: [registry] },
+      async collect() {
+        const found = await reports().catch(() => []);
+        this.reset();
+        for (const report of found)
+          this.set({ machine: report.machine, role: report.facts.role, pid: report.facts.pid }, read(report));
+      },
+    });
+  add(
+    'report_age_seconds',
+    'Time since a process last reported, which it does twice a minute',
+    (report) => report.age_seconds,
+  );
+  add(
+    'failing_work',
+    'Repeated works of a process whose last run has failed',
+    ({ facts }) => facts.work.filter(({ lastError }) => lastError !== null).length,
+  );
 }
 
 /** What /metrics answers with. */

@@ -10,6 +10,7 @@ import { restoreInstallation } from '../backup/restore';
 import { readBackupJournal, type BackupJournal } from '../platform/backup_journal';
 import { UsageError, type Command, type Input, type Output } from './command';
 import { withPlatform } from './open';
+import { noteOfInstallation } from './terminal_activity';
 import { restoreDatabases } from './restored_databases';
 
 const print = (line: string): void => void process.stderr.write(`${line}\n`);
@@ -48,7 +49,11 @@ export const commands: Command[] = [
 
 async function backup(input: Input): Promise<Output> {
   const config = loadConfig(process.env);
-  const journal = await withPlatform((platform) => makePoint(platform, print));
+  const journal = await withPlatform(async (platform) => {
+    const made = await makePoint(platform, print);
+    await noteOfInstallation(platform.database, 'installation.backed_up', made.point);
+    return made;
+  });
   for (const note of journal.notes) print(note);
   if (input.has('no-proof')) return { rows: [rowOf(journal)] };
   print('restoring it aside, and comparing …');

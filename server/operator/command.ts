@@ -35,6 +35,8 @@ export interface Input {
 export interface Output {
   rows: Record<string, unknown>[];
   secrets?: Record<string, string>;
+  /** What it had to show stands in standard output already. */
+  isPrinted?: true;
   /** False makes the exit code 1. */
   ok?: boolean;
 }

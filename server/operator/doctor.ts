@@ -32,6 +32,7 @@ import { database, operators } from './doctor_database';
 import { hostUrl } from './doctor_host_url';
 import { nameserver } from './doctor_nameserver';
 import { projectNetworks } from './doctor_networks';
+import { reports } from './doctor_reports';
 import type { Finding } from './finding';
 import { lastUpgrade } from './doctor_upgrade';
 
@@ -84,6 +85,7 @@ const checks: Record<string, Check> = {
   'admin port': (config) => port('admin port', config.adminHost, config.adminPort),
   'background work': background,
   alarms,
+  processes: reports,
   upgrade: lastUpgrade,
 };
 

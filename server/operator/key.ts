@@ -1,3 +1,4 @@
+import type { Context } from '../../core/context';
 import { formats } from '../../core/formats/formats';
 import { scopes as knownScopes } from '../../core/accounts/scopes';
 import * as keys from '../../models/identity/api_key';
@@ -5,11 +6,13 @@ import { named } from '../../db/statement';
 import { CommandError } from '../command_error';
 import { UsageError, type Command, type Input, type Output } from './command';
 import { actAs, inDatabase } from './open';
+import { noteAtTerminal } from './terminal_activity';
 
 const LIST = named(`select k.id, k.kind, k.name, k.prefix, u.email as user, k.project_id as project, k.scopes,
     k.project_ids as projects, k.may_destroy, k.paused_at, k.created_at, k.expires_at, k.last_used_at
   from api_keys k left join users u on u.id = k.user_id where k.revoked_at is null
     and ($1::text is null or u.email = lower($1)) and ($2::text is null or k.project_id = $2) order by k.id`);
+const KEY = named('select name, project_id from api_keys where id = $1');
 const PROJECT = named('select id from projects where id = $1 and deleted_at is null');
 
 export const commands: Command[] = [
@@ -52,7 +55,10 @@ export const commands: Command[] = [
     argument: 'key id',
     async run({ argument }) {
       await inDatabase(async (ctx) => {
-        if (!(await keys.revokeAnyKey(ctx, argument))) throw new CommandError(`there is no key ${argument}`);
+        const [key] = await ctx.sql.query<{ name: string; project_id: string | null }>(KEY, [argument]);
+        if (!key || !(await keys.revokeAnyKey(ctx, argument))) throw new CommandError(`there is no key ${argument}`);
+        const resource = { type: 'api_key', id: argument, name: key.name };
+        await noteAtTerminal(ctx.sql, { action: 'api_key.revoked', resource, project_id: key.project_id });
       });
       return { rows: [{ id: argument, revoked: true }] };
     },
@@ -75,7 +81,7 @@ function createForProject(input: Input, project: string): Promise<keys.CreatedKe
     if (input.text(option) !== undefined) throw new UsageError(`--${option} is for keys of users`);
   return inDatabase(async (ctx) => {
     if (!(await ctx.sql.query(PROJECT, [project])).length) throw new CommandError(`there is no project ${project}`);
-    return keys.mintProjectKey(ctx, project, { name: nameOf(input), may_destroy: mayDestroy(input) });
+    return noted(ctx, await keys.mintProjectKey(ctx, project, { name: nameOf(input), may_destroy: mayDestroy(input) }));
   });
 }
 
@@ -90,8 +96,14 @@ function createForUser(input: Input, email: string): Promise<keys.CreatedKey> {
   };
   return inDatabase(async (ctx) => {
     await actAs(ctx, email);
-    return keys.createPersonalKey(ctx, values);
+    return noted(ctx, await keys.createPersonalKey(ctx, values));
   });
+}
+
+async function noted(ctx: Context, created: keys.CreatedKey): Promise<keys.CreatedKey> {
+  const { id, name, project_id } = created.key;
+  await noteAtTerminal(ctx.sql, { action: 'api_key.created', resource: { type: 'api_key', id, name }, project_id });
+  return created;
 }
 
 const mayDestroy = (input: Input): boolean => !input.has('no-delete');

@@ -6,8 +6,10 @@ import { version } from '../../package.json';
 import { Problem, type FieldError } from '../../core/errors';
 import { StartupError } from '../../core/startup_error';
 import { CommandError } from '../command_error';
+import { commands as audit } from './audit';
 import { commands as backup } from './backup';
 import { UsageError, type Command, type Input } from './command';
+import { commands as disk } from './disk';
 import { commands as doctor } from './doctor';
 import { commands as env } from './env';
 import { commands as key } from './key';
@@ -29,6 +31,8 @@ const commands = [
   ...doctor,
   ...upgrade,
   ...backup,
+  ...disk,
+  ...audit,
 ];
 
 async function main(args: string[]): Promise<number> {
@@ -48,7 +52,7 @@ async function main(args: string[]): Promise<number> {
   }
   const { input, json } = read(command, args.slice(command.name.split(' ').length));
   const output = await command.run(input);
-  process.stdout.write(printed(output, json ? 'json' : 'table'));
+  if (!output.isPrinted) process.stdout.write(printed(output, json ? 'json' : 'table'));
   return output.ok === false ? 1 : 0;
 }
 

@@ -4,6 +4,7 @@ import { createOauthClient, deleteOauthClient, listOauthClients } from '../../mo
 import { CommandError } from '../command_error';
 import { UsageError, type Command, type Input, type Output } from './command';
 import { inDatabase } from './open';
+import { noteAtTerminal } from './terminal_activity';
 
 export const commands: Command[] = [
   {
@@ -31,6 +32,8 @@ export const commands: Command[] = [
     async run({ argument }) {
       await inDatabase(async (ctx) => {
         if (!(await deleteOauthClient(ctx, argument))) throw new CommandError(`there is no client ${argument}`);
+        const resource = { type: 'oauth_client', id: argument, name: null };
+        await noteAtTerminal(ctx.sql, { action: 'oauth_client.deleted', resource });
       });
       return { rows: [{ client_id: argument, deleted: true }] };
     },
@@ -46,6 +49,11 @@ async function create(input: Input): Promise<Output> {
     throw new UsageError(`--redirect ${wrong} is neither https, nor http on 127.0.0.1, nor a scheme with a dot`);
   if (uris.some((uri) => uri.startsWith('https:')) && !uris.every((uri) => uri.startsWith('https:')))
     throw new UsageError('--redirect has either addresses of a website or of a program on a computer');
-  const client = await inDatabase((ctx) => createOauthClient(ctx, { client_name: name, redirect_uris: uris }));
+  const client = await inDatabase(async (ctx) => {
+    const made = await createOauthClient(ctx, { client_name: name, redirect_uris: uris });
+    const resource = { type: 'oauth_client', id: made.client_id, name };
+    await noteAtTerminal(ctx.sql, { action: 'oauth_client.created', resource });
+    return made;
+  });
   return { rows: [{ ...client }] };
 }

@@ -8,6 +8,7 @@ import { findUser, type UserRow } from '../../models/identity/user';
 import type * as OfContext from '../platform/context';
 import type * as OfPlatform from '../platform/platform';
 import { CommandError } from '../command_error';
+import { operatorName } from './terminal_activity';
 
 const load = createRequire(__filename);
 
@@ -40,7 +41,8 @@ export async function withPlatform<T>(run: (platform: OfPlatform.Platform) => Pr
 /** The context acts as the operator in a project from here on. */
 export function actAsOperator(ctx: Context, project: Omit<ProjectAccess, 'role'>): void {
   const now = new Date().toISOString();
-  ctx.identity = { ...OPERATOR, account_id: project.account_id, account_status: 'active', user: null, created_at: now };
+  const of = { account_id: project.account_id, account_status: 'active' as const, user: null, created_at: now };
+  ctx.identity = { ...OPERATOR, ...of, name: operatorName() };
   ctx.project = { ...project, role: 'owner' };
 }
 

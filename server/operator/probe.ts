@@ -4,6 +4,7 @@ import { createProbe, listProbes, revokeProbe } from '../../models/observers/pro
 import { CommandError } from '../command_error';
 import { UsageError, type Command, type Input, type Output } from './command';
 import { inDatabase } from './open';
+import { noteAtTerminal } from './terminal_activity';
 
 export const commands: Command[] = [
   {
@@ -27,6 +28,8 @@ export const commands: Command[] = [
     async run({ argument }) {
       await inDatabase(async (ctx) => {
         if (!(await revokeProbe(ctx.sql, argument))) throw new CommandError(`there is no probe ${argument}`);
+        const resource = { type: 'probe', id: argument, name: null };
+        await noteAtTerminal(ctx.sql, { action: 'probe.revoked', resource });
       });
       return { rows: [{ id: argument, revoked: true }] };
     },
@@ -42,6 +45,10 @@ async function create(input: Input): Promise<Output> {
     throw new CommandError(`the workers of this installation check from ${regionId} (REGION_ID) themselves`);
   const name = formats.label(input.text('name') ?? region)?.value;
   if (name === undefined) throw new UsageError('--name must have 1 to 100 characters');
-  const { probe, token } = await inDatabase((ctx) => createProbe(ctx.sql, { region, name }));
+  const { probe, token } = await inDatabase(async (ctx) => {
+    const made = await createProbe(ctx.sql, { region, name });
+    await noteAtTerminal(ctx.sql, { action: 'probe.created', resource: { type: 'probe', id: made.probe.id, name } });
+    return made;
+  });
   return { rows: [{ ...probe }], secrets: { token } };
 }

@@ -3,6 +3,7 @@ import { Project } from '../../models/projects/project';
 import { named } from '../../db/statement';
 import { UsageError, type Command } from './command';
 import { actAs, inDatabase } from './open';
+import { noteAtTerminal } from './terminal_activity';
 
 const LIST = named(`select p.id, p.name, p.account_id, p.default_region, (select count(*)::int from members m
     where m.project_id = p.id) as members, p.created_at
@@ -22,7 +23,10 @@ export const commands: Command[] = [
       if (!label) throw new UsageError('--name must have 1 to 100 characters');
       const { id, name, account_id, default_region } = await inDatabase(async (ctx) => {
         await actAs(ctx, input.text('user') as string);
-        return Project.create(ctx, { name: label.value, default_region: input.text('region') });
+        const project = await Project.create(ctx, { name: label.value, default_region: input.text('region') });
+        const resource = { type: 'project', id: project.id, name: project.name };
+        await noteAtTerminal(ctx.sql, { action: 'project.created', resource, project_id: project.id });
+        return project;
       });
       return { rows: [{ id, name, account_id, default_region }] };
     },

@@ -5,6 +5,7 @@ import type * as OfTokens from '../platform/registry_tokens';
 import { CommandError } from '../command_error';
 import { type Command } from './command';
 import { inDatabase } from './open';
+import { noteAtTerminal } from './terminal_activity';
 
 const load = createRequire(__filename);
 const LOGIN_SECONDS = 15 * 60;
@@ -34,6 +35,8 @@ export const commands: Command[] = [
         if (registry === null || (await imagesOfApplication(ctx.sql, argument)).length === 0)
           throw new CommandError(`there is no release image of an application ${argument}`);
         const name = `${registry}/${argument}`;
+        const resource = { type: 'application', id: argument, name: null };
+        await noteAtTerminal(ctx.sql, { action: 'release_image.login_created', resource });
         // Not before: most of the time of a command goes into loading it.
         const { pullLoginOf } = load('../platform/registry_tokens') as typeof OfTokens;
         return { repository: `${ctx.config.registryHost}/${name}`, login: await pullLoginOf(ctx, name, LOGIN_SECONDS) };

@@ -8,6 +8,7 @@ import { ManagedDatabase } from '../../models/databases/database';
 import { actAsOperator } from './open';
 import { makeContext } from '../platform/context';
 import { openPlatform, type Platform } from '../platform/platform';
+import { noteOfInstallation } from './terminal_activity';
 
 const LOST = named(`select d.id, d.name, d.project_id, p.account_id, p.name as project_name,
     (select b.id from database_backups b where b.database_id = d.id and b.deleted_at is null
@@ -36,6 +37,7 @@ export async function restoreDatabases(config: Config): Promise<string[]> {
       const note = await restoreOne(platform, lost);
       if (note !== null) notes.push(note);
     }
+    await noteOfInstallation(platform.database, 'installation.restored', null);
     return notes;
   } finally {
     await platform.close();

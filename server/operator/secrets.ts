@@ -7,6 +7,7 @@ import type { Platform } from '../platform/platform';
 import { CommandError } from '../command_error';
 import { type Command } from './command';
 import { withPlatform } from './open';
+import { noteOfInstallation } from './terminal_activity';
 
 export const commands: Command[] = [
   {
@@ -15,6 +16,7 @@ export const commands: Command[] = [
     run: () =>
       withPlatform(async (platform) => {
         const rows = await reencryptAll(platform);
+        await noteOfInstallation(platform.database, 'installation.secrets_reencrypted', null);
         return { rows: rows.map((row) => ({ ...row })), ok: rows.every(({ unreadable }) => unreadable === 0) };
       }),
   },

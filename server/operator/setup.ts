@@ -22,6 +22,7 @@ import { setUpInstallation, type Outcome, type Parts } from '../setup/set_up';
 import { CommandError } from '../command_error';
 import { UsageError, type Command, type Input, type Output } from './command';
 import { inDatabase } from './open';
+import { noteOfInstallation } from './terminal_activity';
 import { terminalText } from './print';
 import { findInstallation } from '../upgrade/installation';
 
@@ -106,6 +107,10 @@ async function setup(input: Input, report: Report): Promise<Output> {
       recordsWithinMs: recordsWithinMsOf(input),
     }),
   );
+  if (outcome === 'set_up')
+    await inDatabase((ctx) => noteOfInstallation(ctx.sql, 'installation.set_up', plan.platformHost)).catch(() =>
+      report('It could not be noted in the activity.'),
+    );
   report(ENDS[outcome]);
   return outputOf(outcome, plan, config);
 }

@@ -7,6 +7,7 @@ import { loadConfig } from '../../core/config';
 import { settingsFileOf } from '../setup/settings_file';
 import { CommandError } from '../command_error';
 import type { Command, Input, Output } from './command';
+import { operatorName } from './terminal_activity';
 import { momentOf, controlBackupsOf } from '../upgrade/control_backup';
 import { beginUpgrade } from '../upgrade/begin';
 import { carryOut, outcomeOf, STEPS } from '../upgrade/carry_out';
@@ -101,7 +102,7 @@ async function begin(
   installation: Installation,
   wanted: Pick<Journal, 'kind' | 'to' | 'file' | 'restores'>,
 ): Promise<Output> {
-  const journal = await beginUpgrade(installation, wanted);
+  const journal = await beginUpgrade(installation, { ...wanted, by: operatorName() });
   return outputOf(await follow(installation, journal));
 }
 

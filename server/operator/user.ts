@@ -1,3 +1,4 @@
+import type { Context } from '../../core/context';
 import { formats } from '../../core/formats/formats';
 import { hashPassword } from '../../core/accounts/passwords';
 import { awaitLink } from '../../models/identity/login/linked_login';
@@ -8,6 +9,7 @@ import { CommandError } from '../command_error';
 import { UsageError, type Command } from './command';
 import { actAs, inDatabase } from './open';
 import { choosePassword, passwordOption } from './password';
+import { noteAtTerminal } from './terminal_activity';
 
 const LIST = named(`select u.id, u.email, u.name, u.account_id, a.status, u.password_hash is not null as password,
     u.totp_confirmed_at is not null as two_factor, u.is_operator as operator, u.created_at
@@ -31,7 +33,9 @@ export const commands: Command[] = [
       const password_hash = await hashPassword(password);
       const { id, account_id } = await inDatabase(async (ctx) => {
         if (await findUser(ctx, address)) throw new CommandError(`there is a user ${address} already`);
-        return createUser(ctx, { email: address, name, password_hash });
+        const user = await createUser(ctx, { email: address, name, password_hash });
+        await noteUser(ctx, 'user.created', { id: user.id, name });
+        return user;
       });
       return { rows: [{ id, email: address.toLowerCase(), name, account_id }], secrets: { ...made } };
     },
@@ -51,6 +55,7 @@ export const commands: Command[] = [
       const { id, email: address } = await inDatabase(async (ctx) => {
         const user = await actAs(ctx, input.text('email') as string);
         await setPassword(ctx, user.id, hash);
+        await noteUser(ctx, 'user.password_changed', user);
         return user;
       });
       return { rows: [{ id, email: address }], secrets: { ...made } };
@@ -64,6 +69,7 @@ export const commands: Command[] = [
       const { id, email: address } = await inDatabase(async (ctx) => {
         const user = await actAs(ctx, input.text('email') as string);
         await awaitLink(ctx, user.id);
+        await noteUser(ctx, 'user.login_awaited', user);
         return user;
       });
       return { rows: [{ id, email: address }] };
@@ -77,6 +83,7 @@ export const commands: Command[] = [
       const { id, email: address } = await inDatabase(async (ctx) => {
         const user = await actAs(ctx, input.text('email') as string);
         await resetTwoFactor(ctx, user.id);
+        await noteUser(ctx, 'two_factor.disabled', user);
         return user;
       });
       return { rows: [{ id, email: address, two_factor: false }] };
@@ -90,6 +97,7 @@ export const commands: Command[] = [
       const { id, email: address } = await inDatabase(async (ctx) => {
         const user = await actAs(ctx, input.text('email') as string);
         await grantOperator(ctx, user.id);
+        await noteUser(ctx, 'user.operator_granted', user);
         return user;
       });
       return { rows: [{ id, email: address, operator: true }] };
@@ -105,12 +113,17 @@ export const commands: Command[] = [
         if (!(await isOperator(ctx.sql, user.id))) throw new CommandError(`${user.email} is no operator`);
         if (!(await revokeOperator(ctx, user.id)))
           throw new CommandError(`${user.email} is the only operator: make somebody else one first`);
+        await noteUser(ctx, 'user.operator_revoked', user);
         return user;
       });
       return { rows: [{ id, email: address, operator: false }] };
     },
   },
 ];
+
+function noteUser(ctx: Context, action: string, { id, name }: { id: string; name: string }): Promise<void> {
+  return noteAtTerminal(ctx.sql, { action, resource: { type: 'user', id, name } });
+}
 
 function emailOf(text: string | undefined): string {
   const address = formats.email(text ?? '');

@@ -9,7 +9,7 @@ import { requireSystemd, systemctl, UPGRADE_UNIT } from './service_unit';
 /** @throws CommandError, also where another one is under way */
 export async function beginUpgrade(
   installation: Installation,
-  wanted: Pick<Journal, 'kind' | 'to' | 'file' | 'restores'>,
+  wanted: Pick<Journal, 'kind' | 'to' | 'file' | 'restores' | 'by'>,
 ): Promise<Journal> {
   requireSystemd();
   const step = STEPS[wanted.kind][0]?.name as string;

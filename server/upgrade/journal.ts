@@ -32,13 +32,17 @@ export interface Journal {
   started_at: string;
   ended_at: string | null;
   outcome: 'running' | 'done' | 'undone' | 'failed';
+  /** Who began it at the terminal. */
+  by?: string;
 }
 
 type Name = 'state' | 'last';
 
 const fileOf = ({ staging }: Installation, name: Name): string => path.join(staging, `${name}.json`);
 
-export function newJournal(values: Pick<Journal, 'kind' | 'from' | 'to' | 'file' | 'restores' | 'step'>): Journal {
+export function newJournal(
+  values: Pick<Journal, 'kind' | 'from' | 'to' | 'file' | 'restores' | 'step' | 'by'>,
+): Journal {
   return {
     ...values,
     ...{ sha256: null, direction: 'forward', reason: null, notes: [], well: [], unpacked: false, point: null },

@@ -12,21 +12,25 @@ import {
   addCertificateFigures,
   addCheckFigures,
   addBackgroundWork,
+  addProcessReports,
   addWorkerLag,
   listenAdmin,
   openMetrics,
 } from '../http/admin';
 import { readBackupJournal } from '../platform/backup_journal';
 import { adminRoutes } from '../http/ai_usage_ingest';
+import { loadReports } from '../../models/base/installation_report';
 import { certificateFigures } from '../../models/domains/certificate/expiry_warnings';
 import { checkFigures } from '../../models/observers/observer/claim';
 import { poolSizeThatFits } from '../platform/connection_budget';
 import { addAlarmFigures, alarmFiguresOf } from '../http/alarm_figures';
 import { mailPages } from '../http/mail_pages';
+import { startUpgradeNote } from '../installation/upgrade_note';
 import { metricSum } from './metrics';
 import { startWebProcesses } from './processes';
 import type { WaitingProcess } from './waiting';
 import type { Platform } from '../platform/platform';
+import { startProcessReport } from '../platform/process_report';
 import type { Running } from '../program';
 import { closable, openWorker, type BeforeListening, type Opened, type Service } from '../service';
 
@@ -57,6 +61,7 @@ async function open(
     );
   const own = openMetrics();
   await openWorker(platform, own, opened);
+  opened.push(startProcessReport(platform, 'service'), startUpgradeNote(platform));
   const sum = metricSum();
   const socket = serviceSocket(platform.config, 'api');
   if (socket !== null) removeDraft(socket);
@@ -73,6 +78,7 @@ async function open(
   platform.config = withPort(platform.config, processes.port);
   addWorkerLag(own, () => platform.workerLag());
   addBackgroundWork(own);
+  addProcessReports(own, () => loadReports(platform.database, 'process'));
   addCheckFigures(own, () => checkFigures(platform.database));
   addCertificateFigures(own, () => certificateFigures(platform.database));
   addBackupFigures(own, () => readBackupJournal(platform.config));

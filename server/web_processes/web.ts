@@ -14,6 +14,7 @@ import type { Attempts } from '../../rest/rate_limit';
 import { openMetrics, type Metrics } from '../http/admin';
 import type { MetricList } from './metrics';
 import { joinPlatform, type Platform } from '../platform/platform';
+import { startProcessReport } from '../platform/process_report';
 import { exitOnSignal, stopOnSignal } from '../program';
 import { buildFaces, closable, openWeb } from '../service';
 
@@ -44,9 +45,11 @@ async function run(): Promise<void> {
   const platform = await waitForDatabase(config as Config & { databaseUrl: string }, log);
   const metrics = openMetrics();
   platform.attempts = answerFirst(platform, metrics);
-  const service = await closable(async (opened) => ({
-    config: await openWeb(platform, built, metrics, opened, { missing: null }),
-  }));
+  const service = await closable(async (opened) => {
+    const served = await openWeb(platform, built, metrics, opened, { missing: null });
+    opened.push(startProcessReport(platform, 'web'));
+    return { config: served };
+  });
   stopOnSignal(platform, service);
   first.send('serving', service.config.port);
 }

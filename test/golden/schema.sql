@@ -44,7 +44,7 @@ CREATE INDEX acme_challenges_of_certificate ON public.acme_challenges USING btre
 create table activity (
   id text collate "C" not null,
   project_id text collate "C",
-  account_id text not null,
+  account_id text,
   action text not null,
   outcome text not null default 'succeeded'::text,
   actor jsonb not null,
@@ -70,6 +70,8 @@ CREATE INDEX activity_by_age ON public.activity USING btree (created_at);
 CREATE INDEX activity_by_project ON public.activity USING btree (project_id, id);
 CREATE INDEX activity_by_resource ON public.activity USING btree (project_id, resource_id, id);
 CREATE INDEX activity_by_resource_type ON public.activity USING btree (project_id, resource_type, id);
+CREATE INDEX activity_of_all_by_action ON public.activity USING btree (lower(action), id);
+CREATE INDEX activity_of_all_by_actor ON public.activity USING btree (COALESCE(actor_id, ''::text), id);
 
 create table activity_undos (
   id text collate "C" not null,
@@ -1476,6 +1478,14 @@ create table installation_alarms (
 );
 CREATE INDEX installation_alarms_by_age ON public.installation_alarms USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 CREATE UNIQUE INDEX installation_alarms_open ON public.installation_alarms USING btree (name, subject) WHERE (ended_at IS NULL);
+
+create table installation_reports (
+  machine text not null,
+  name text not null,
+  facts jsonb not null,
+  reported_at timestamp(3) with time zone not null default now(),
+  constraint installation_reports_pkey PRIMARY KEY (machine, name)
+);
 
 create table instances (
   id text collate "C" not null,

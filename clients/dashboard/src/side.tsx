@@ -6,6 +6,7 @@ import { openPalette } from './keyboard';
 import { Icon, type IconName } from './parts/icon';
 import { useModal } from './parts/modal';
 import { isOutside, isWithin, shownProject, subject, type Tab } from './place';
+import { INSTALLATION_PAGES } from './pages/installation/places';
 import { projectGroups, type ProjectPage } from './project_pages';
 import { address } from './router';
 import { projectOf, viewer } from './session';
@@ -90,15 +91,13 @@ function AccountPlaces() {
     { href: '/', label: 'Projects', icon: 'project' },
     { href: '/settings', label: 'Account and security', icon: 'person' },
     { href: '/resources', label: 'Catalogs and access', icon: 'resources' },
-    ...(viewer.value?.is_operator
-      ? ([{ href: '/installation', label: 'Installation', icon: 'installation' }] as const)
-      : []),
   ];
   return (
     <>
       <Switcher name={undefined} />
       <nav class="places" aria-label="Main">
         <Group title="" pages={pages} />
+        {viewer.value?.is_operator && <Group title="Installation" pages={INSTALLATION_PAGES} />}
       </nav>
     </>
   );
@@ -136,7 +135,9 @@ function Place({ page: { href, label, icon, things } }: { page: ProjectPage }) {
   const { path } = address.value;
   const open = subject.value;
   const isAbove = things !== undefined && path.startsWith(things);
-  const isHere = /^(\/projects\/\w*)?(\/resources)?\/?$/.test(href) ? path === href : isWithin(path, href);
+  const isHere = /^(\/projects\/\w*)?(\/resources|\/installation)?\/?$/.test(href)
+    ? path === href
+    : isWithin(path, href);
   return (
     <li>
       <a href={href} aria-current={isHere ? 'page' : undefined} class={isAbove ? 'above' : ''}>

@@ -4,6 +4,7 @@ import { openKeys } from '../keyboard';
 import { leaveBy } from '../parts/unsaved';
 import { applicationSections, DEPLOY, deployFilesHref, RESTART, START } from '../pages/application/frame';
 import { databaseSections } from '../pages/database/frame';
+import { INSTALLATION_PAGES } from '../pages/installation/places';
 import { subject, type Tab } from '../place';
 import { projectGroups } from '../project_pages';
 import { navigate } from '../router';
@@ -164,6 +165,11 @@ const projectCommand = ({ id, name }: { id: string; name: string }): Command => 
 /** When the palette is closed, which gives the focus back to where it was. */
 const afterwards = (run: () => void) => (): void => void setTimeout(run);
 
+const installationPages = INSTALLATION_PAGES.map((place) => ({
+  ...place,
+  label: place.href === '/installation' ? 'Installation' : `Installation: ${place.label.toLowerCase()}`,
+}));
+
 function personCommands(): Command[] {
   const next = theme.value === 'dark' ? 'light' : 'dark';
   const page = (label: string, href: string, icon: Command['icon'], words = ''): Command => ({
@@ -174,10 +180,7 @@ function personCommands(): Command[] {
     page('Account and security', '/settings', 'person', 'password two-factor keys sessions'),
     page('Catalogs and access', '/resources', 'resources', 'regions sizes prices'),
     ...(viewer.value?.is_operator
-      ? [
-          page('Installation', '/installation', 'installation', 'upgrade domain'),
-          page('Alarms', '/installation/alarms', 'installation', 'disk backup notifiers'),
-        ]
+      ? installationPages.map(({ label, href, icon }) => page(label, href, icon, 'upgrade domain'))
       : []),
     { ...page('API reference', '/v2/docs', 'docs', 'REST documentation help'), hint: 'documentation' },
     { ...page('GraphiQL', '/graphql', 'docs', 'GraphQL documentation help'), hint: 'documentation' },

@@ -1,0 +1,212 @@
+// Users, projects and the activity of the whole installation, for its operators.
+import { mintId } from '../../core/ids';
+import { noteUpgrade } from '../../server/installation/upgrade_note';
+import { newJournal } from '../../server/upgrade/journal';
+import { byteOrderMarkless, parseCsv } from '../support/csv';
+import { newBrowser, type Browser } from '../support/identity/browser';
+import { startService, type TestService } from '../support/service';
+
+const USERS = `query ($search: String, $limit: Int, $cursor: String) {
+  listInstallationUsers(search: $search, limit: $limit, cursor: $cursor) { next_cursor data { id email is_operator
+    sessions keys projects last_seen_at two_factor_enabled } } }`;
+const SESSIONS = 'query ($id: ID!) { listUserSessions(user_id: $id) { data { id address current } } }';
+const END = 'mutation ($id: ID!) { endUserSessions(user_id: $id) { count } }';
+const PROJECTS = `query ($search: String, $limit: Int) { listInstallationProjects(search: $search, limit: $limit) {
+  data { id name owners members applications databases disk_bytes last_activity_at } } }`;
+const ACTIVITY = `query ($filter: InstallationActivityFilter, $limit: Int, $cursor: String) {
+  listInstallationActivity(filter: $filter, limit: $limit, cursor: $cursor) { next_cursor
+    data { id action outcome actor { type id name } project { id name } resource_id resource_name } } }`;
+const EXPORT = `mutation ($format: ActivityExportFormat!, $filter: InstallationActivityFilter) {
+  exportInstallationActivity(format: $format, filter: $filter) { url expires_at } }`;
+
+let service: TestService;
+let operator: Browser & { user: { id: string } };
+let tenant: Browser & { user: { id: string } };
+beforeAll(async () => {
+  service = await startService();
+  operator = await newBrowser(service, 'operator@example.com');
+  tenant = await newBrowser(service, 'tenant_1@example.com', 'owner');
+  await service.sql('update users set is_operator = true where email = $1', ['operator@example.com']);
+});
+afterAll(() => service.close());
+
+async function queriesOf(run: () => Promise<unknown>): Promise<number> {
+  await run();
+  const query = jest.spyOn(service.platform.database, 'query');
+  await run();
+  const count = query.mock.calls.length;
+  query.mockRestore();
+  return count;
+}
+
+async function enter(
+  action: string,
+  values: { name?: string; actor?: object; project?: string | null } = {},
+): Promise<void> {
+  const { name = null, actor = { type: 'system', id: null, name: 'Platform' }, project = null } = values;
+  await service.sql(
+    `insert into activity (id, project_id, action, actor, actor_id, resource_type, resource_id, resource_name,
+        created_at) values ($1, $2, $3, $4, $5, 'project', 'prj_x', $6, now())`,
+    [mintId('act'), project, action, JSON.stringify(actor), (actor as { id: string | null }).id, name],
+  );
+}
+
+test('users are found by a part of what they are called, and wildcards are letters', async () => {
+  const all = (await operator.data(USERS, {})).listInstallationUsers.data;
+  expect(all.map(({ email }: { email: string }) => email)).toEqual(
+    expect.arrayContaining(['operator@example.com', 'tenant_1@example.com']),
+  );
+  const [found, ...others] = (await operator.data(USERS, { search: 'TENANT_1' })).listInstallationUsers.data;
+  expect(others).toEqual([]);
+  expect(found).toMatchObject({ is_operator: false, sessions: 1, keys: 0, projects: 1, two_factor_enabled: false });
+  expect(Date.parse(found.last_seen_at)).toBeGreaterThan(Date.now() - 60_000);
+  for (const search of ['%', 'o%r@', '\\', "'; drop table users; --"])
+    expect((await operator.data(USERS, { search })).listInstallationUsers.data).toEqual([]);
+  const byId = await operator.data(USERS, { search: tenant.user.id });
+  expect(byId.listInstallationUsers.data).toHaveLength(1);
+});
+
+test('lists ask as often for many rows as for one', async () => {
+  for (let index = 0; index < 12; index += 1) await service.newProject({ stranger: true });
+  for (const query of [USERS, PROJECTS, ACTIVITY]) {
+    const count = (limit: number) => queriesOf(() => operator.data(query, { limit }));
+    expect(await count(12)).toBe(await count(1));
+  }
+});
+
+test('pages follow each other without an overlap', async () => {
+  const seen: string[] = [];
+  for (let cursor: string | null = null; ;) {
+    const { data, next_cursor }: { data: { id: string }[]; next_cursor: string | null } = (
+      await operator.data(USERS, { limit: 5, cursor })
+    ).listInstallationUsers;
+    seen.push(...data.map(({ id }) => id));
+    cursor = next_cursor;
+    if (cursor === null) break;
+  }
+  expect(new Set(seen).size).toBe(seen.length);
+  const [{ count }] = await service.sql('select count(*)::int as count from users');
+  expect(seen).toHaveLength(count);
+  expect((await operator.refused(USERS, { cursor: 'forged' })).code).toBe('invalid_cursor');
+});
+
+test('an operator ends the sessions of a person at once, keeps their own, and both stand in the activity', async () => {
+  expect((await operator.data(SESSIONS, { id: tenant.user.id })).listUserSessions.data).toMatchObject([
+    { current: false },
+  ]);
+  expect((await operator.data(END, { id: tenant.user.id })).endUserSessions.count).toBe(1);
+  expect((await tenant.refused('{ viewer { user { id } } }')).code).toBe('session_required');
+  expect((await operator.data(END, { id: operator.user.id })).endUserSessions.count).toBe(0);
+  expect((await operator.refused(END, { id: mintId('usr') })).code).toBe('not_found');
+  const filter = { action: 'installation.sessions_ended' };
+  const { data } = (await operator.data(ACTIVITY, { filter })).listInstallationActivity;
+  expect(data).toMatchObject([
+    { actor: { id: operator.user.id }, resource_id: operator.user.id },
+    { actor: { id: operator.user.id }, resource_id: tenant.user.id },
+  ]);
+});
+
+test('projects are shown by numbers', async () => {
+  await service.call('POST', '/v2/applications', { body: { name: 'shop', preset: 'node-web' } });
+  const { data } = (await operator.data(PROJECTS, { search: service.project })).listInstallationProjects;
+  expect(data).toMatchObject([{ id: service.project, applications: 1, databases: 0, disk_bytes: null }]);
+  expect(data[0].owners).toContain('tenant_1@example.com');
+  expect(Date.parse(data[0].last_activity_at)).toBeGreaterThan(Date.now() - 60_000);
+});
+
+test('activity is filtered by person, action, project and time', async () => {
+  await enter('installation.backed_up', { actor: { type: 'system', id: null, name: 'Operator (alice)' } });
+  await enter('volume.created', { project: service.project, name: 'data' });
+  const actions = async (filter: object): Promise<string[]> => {
+    const { data } = (await operator.data(ACTIVITY, { filter })).listInstallationActivity;
+    return data.map(({ action }: { action: string }) => action);
+  };
+  expect(await actions({ person: 'alice' })).toEqual(['installation.backed_up']);
+  expect(await actions({ person: 'tenant_1@' })).toEqual(['session.created']);
+  expect(await actions({ action: 'volume.created' })).toEqual(['volume.created']);
+  expect(new Set(await actions({ action: 'installation.' }))).toEqual(
+    new Set(['installation.backed_up', 'installation.sessions_ended']),
+  );
+  expect(await actions({ project_id: service.project, action: 'volume.' })).toEqual(['volume.created']);
+  expect(await actions({ until: '2020-01-01T00:00:00Z' })).toEqual([]);
+  expect(await actions({ since: '2099-01-01T00:00:00Z' })).toEqual([]);
+});
+
+test('an upgrade is noted once, with who began it and what became of it', async () => {
+  const journal = {
+    ...newJournal({ kind: 'upgrade', from: '1.0.0', to: '1.1.0', file: null, restores: null, step: 'fetch' }),
+    ...{ outcome: 'undone' as const, ended_at: new Date().toISOString(), by: 'Operator (alice)' },
+  };
+  await Promise.all([1, 2, 3].map(() => noteUpgrade(service.platform.database, journal)));
+  const filter = { action: 'installation.upgrade_undone' };
+  const { data } = (await operator.data(ACTIVITY, { filter })).listInstallationActivity;
+  expect(data).toMatchObject([{ actor: { name: 'Operator (alice)' }, resource_name: '1.0.0 → 1.1.0' }]);
+});
+
+async function download(format: string, filter: object = {}): Promise<Response> {
+  const { url } = (await operator.data(EXPORT, { format, filter })).exportInstallationActivity;
+  return fetch(service.url + url);
+}
+
+test('a name that is a formula is a text in the export, and everything else is as it was', async () => {
+  const names = [
+    '=HYPERLINK("http://example.com")',
+    '+1',
+    '-1',
+    '@SUM(A1)',
+    '\t=1',
+    ' =1',
+    '＝1',
+    'a,"b"\nc',
+    'Zoë 🚀',
+    '',
+  ];
+  for (const name of names) await enter('test.named', { name });
+  const answer = await download('csv', { action: 'test.named' });
+  expect(answer.headers.get('content-type')).toBe('text/csv; charset=utf-8');
+  expect(answer.headers.get('content-disposition')).toMatch(/^attachment; filename="activity-\d{4}-\d\d-\d\d\.csv"$/);
+  const text = Buffer.from(await answer.arrayBuffer()).toString('utf8');
+  expect(text.startsWith('\uFEFF')).toBe(true);
+  const [head, ...rows] = parseCsv(byteOrderMarkless(text));
+  const at = head?.indexOf('resource_name') ?? -1;
+  const shown = rows.map((row) => row[at]);
+  expect(shown).toEqual(names.map((name) => (/^\s*[=+\-@＝]/.test(name) ? `'${name}` : name)));
+  const lines = (await (await download('jsonl', { action: 'test.named' })).text()).trimEnd().split('\n');
+  expect(lines.map((line) => JSON.parse(line).resource_name)).toEqual(names);
+});
+
+test('an export is read a batch at a time, whole and in order', async () => {
+  await service.sql(
+    `insert into activity (id, action, actor, resource_type, resource_id, created_at)
+      select 'act_0' || lpad(n::text, 25, '0'), 'test.many', '{"type": "system", "id": null, "name": "Platform"}', 'x',
+        n::text, now() from generate_series(1, 3500) n`,
+  );
+  const query = jest.spyOn(service.platform.database, 'query');
+  const text = await (await download('jsonl', { action: 'test.many' })).text();
+  const sizes = await Promise.all(query.mock.results.map(async ({ value }) => ((await value) as unknown[]).length));
+  query.mockRestore();
+  expect(Math.max(...sizes)).toBe(1_000);
+  const found = text
+    .trimEnd()
+    .split('\n')
+    .map((line) => Number(JSON.parse(line).resource_id));
+  expect(found).toEqual(Array.from({ length: 3_500 }, (_, index) => index + 1));
+});
+
+test('an address of an export ends with its time, with the role, and with any change of it', async () => {
+  const { url, expires_at } = (await operator.data(EXPORT, { format: 'csv' })).exportInstallationActivity;
+  expect(Date.parse(expires_at) - Date.now()).toBeLessThanOrEqual(300_000);
+  const status = async (place: string): Promise<number> => (await fetch(service.url + place)).status;
+  expect(await status(url)).toBe(200);
+  expect(await status(url.slice(0, -4))).toBe(404);
+  expect(await status('/downloads/activity/x')).toBe(404);
+  const now = jest.spyOn(Date, 'now').mockReturnValue(Date.now() + 301_000);
+  expect(await status(url)).toBe(404);
+  now.mockRestore();
+  await service.sql('update users set is_operator = false where id = $1', [operator.user.id]);
+  expect(await status(url)).toBe(404);
+  await service.sql('update users set is_operator = true where id = $1', [operator.user.id]);
+  const filter = { action: 'installation.activity_exported' };
+  const { data } = (await operator.data(ACTIVITY, { filter })).listInstallationActivity;
+  expect(data[0]).toMatchObject({ actor: { id: operator.user.id }, resource_name: 'csv' });
+});
