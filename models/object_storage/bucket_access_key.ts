@@ -5,6 +5,8 @@ import { validationFailed, type FieldError } from '../../core/errors';
 import { mintId } from '../../core/ids';
 import { defineStates } from '../../core/states';
 import type { BucketGrantInput, CreateBucketAccessKeyInput, UpdateBucketAccessKeyInput } from '../../schema/types';
+import type { Bin } from '../base/bin';
+import { removeToBin } from '../base/purge';
 import { Resource } from '../base/resource';
 import { requestedChanges } from '../base/requested_changes';
 import { Bucket } from './bucket';
@@ -25,6 +27,7 @@ export class BucketAccessKey extends Resource {
   static readonly kind = 'bucket_access_key';
   static readonly idPrefix = 'bka';
   static override readonly projectChild = 'bucket_access_keys';
+  static override readonly bin: Bin<BucketAccessKey> = { nameFormat: null };
   static override readonly filters = { status: 'status = ?', bucket_id: 'bucket_ids @> array[?]::text[]' };
   static override readonly sorts = ['name', 'last_used_at'];
   static override readonly quotas = [{ resource: 'bucket_access_keys' as const }];
@@ -92,6 +95,11 @@ export class BucketAccessKey extends Resource {
       ...after,
       status: statusAt(after, Date.now()),
     });
+  }
+
+  /** It opens nothing any more. In the bin it keeps its secret. */
+  async destroy(ctx: Context): Promise<void> {
+    await removeToBin(ctx, this);
   }
 
   async rotate(ctx: Context): Promise<this> {

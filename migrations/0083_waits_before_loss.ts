@@ -1,0 +1,14 @@
+import type { Knex } from 'knex';
+
+/** What waits a day: a purge, and what a new owner may do to older ones. And keys of zones that are signed no more. */
+export async function up(knex: Knex): Promise<void> {
+  for (const sql of STATEMENTS) await knex.raw(sql);
+}
+
+const STATEMENTS = [
+  'alter table deleted_resources add column purge_from timestamptz(3) not null default now()',
+  // Those who are owners by now have been for long enough.
+  `alter table members add column owner_since timestamptz(3) not null default '2000-01-01'`,
+  'alter table members alter column owner_since set default now()',
+  'alter table dns_zones add column retired_signing_keys text',
+];
