@@ -77,7 +77,6 @@ export const IRREVERSIBLE: Readonly<Record<string, RevertObstacle>> = {
     'confirmEmail',
     'confirmTwoFactor',
     'createCdnPurge',
-    'enableDnssec',
     'enrolTwoFactor',
     'login',
     'logout',

@@ -1701,7 +1701,7 @@ export type Mutation = {
    */
   enableDnssec: Dnssec;
   /**
-   * Stops signing a zone and deletes its keys. Remove the DS record at the registrar first and wait for its TTL: until
+   * Stops signing a zone. Its keys are put aside, and sign it again when it is enabled again. Remove the DS record at the registrar first and wait for its TTL: until
    * then, validating resolvers refuse the answers of the zone.
    */
   disableDnssec: Scalars['Boolean']['output'];

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Grant } from '../../core/protocols/buckets/bucket_access';
 import type { Context } from '../../core/context';
-import { validationFailed, type FieldError } from '../../core/errors';
+import { problem, validationFailed, type FieldError } from '../../core/errors';
 import { mintId } from '../../core/ids';
 import { defineStates } from '../../core/states';
 import type { BucketGrantInput, CreateBucketAccessKeyInput, UpdateBucketAccessKeyInput } from '../../schema/types';
@@ -57,6 +57,7 @@ export class BucketAccessKey extends Resource {
     requireObjectStorage(ctx.config);
     requireFuture(input.expires_at);
     const grants = await grantsOf(ctx, input.grants ?? []);
+    requireDestroyingFor(ctx, grants);
     const id = mintId(BucketAccessKey.idPrefix);
     const secret = newSecret();
     const enabled = input.enabled ?? true;
@@ -85,6 +86,7 @@ export class BucketAccessKey extends Resource {
     const { name, grants: given, enabled, expires_at } = requestedChanges(input, this);
     requireFuture(expires_at);
     const grants = given && (await grantsOf(ctx, given));
+    if (grants) requireDestroyingFor(ctx, grants);
     const after = {
       enabled: enabled ?? this.enabled,
       expires_at: expires_at === undefined ? this.expires_at : expires_at,
@@ -131,6 +133,12 @@ async function grantsOf(ctx: Context, inputs: readonly BucketGrantInput[]): Prom
   for (const [index, { bucket_id }] of grants.entries())
     if (bucket_id !== null) await Bucket.referenced(ctx, bucket_id, `grants.${index}.bucket_id`);
   return grants;
+}
+
+/** A key that may not destroy would remove versions for good with the one that it makes. @throws destroy_not_allowed */
+function requireDestroyingFor({ identity }: Context, grants: readonly Grant[]): void {
+  if (identity?.may_destroy || !grants.some(({ permission }) => permission === 'full')) return;
+  throw problem('destroy_not_allowed', 'A grant of `full` removes versions for good, and this key may not do that.');
 }
 
 function namedBuckets(grants: readonly Grant[]): string[] {

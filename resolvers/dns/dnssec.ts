@@ -33,4 +33,12 @@ const signedBack: Revert = ({ changes, args }) => {
   };
 };
 
-export const revert: Record<string, Revert> = { disableDnssec: signedBack };
+/** It is signed no more. The keys stay aside. */
+const unsignedBack: Revert = ({ changes, args }) => {
+  const [zone] = changes.filter(({ kind }) => kind === DnsZone.kind);
+  if (!zone?.before || zone.before.dnssec_status !== 'disabled') return 'unchanged';
+  const by = { id: args.id };
+  return { calls: [{ operation: 'disableDnssec', args: by }], holds: [], expected: [] };
+};
+
+export const revert: Record<string, Revert> = { enableDnssec: unsignedBack, disableDnssec: signedBack };

@@ -2082,9 +2082,10 @@ create table robot_accounts (
   username text collate "C" not null,
   secret_hash text not null,
   last_used_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
   constraint robot_accounts_pkey PRIMARY KEY (id)
 );
-CREATE UNIQUE INDEX robot_accounts__name_taken__name ON public.robot_accounts USING btree (project_id, name);
+CREATE UNIQUE INDEX robot_accounts__name_taken__name ON public.robot_accounts USING btree (project_id, name) WHERE (deleted_at IS NULL);
 CREATE INDEX robot_accounts_by_end ON public.robot_accounts USING btree (project_id, expires_at, id);
 CREATE INDEX robot_accounts_by_id ON public.robot_accounts USING btree (project_id, id);
 CREATE INDEX robot_accounts_by_last_use ON public.robot_accounts USING btree (project_id, last_used_at, id);

@@ -35,7 +35,7 @@ export function keepUndo(
 const TRIM = named(`with kept as (
     select u.id, octet_length(u.undo) as bytes,
       sum(octet_length(u.undo)) over (partition by a.resource_id order by u.id desc) as of_resource
-    from activity_undos u join activity a on a.id = u.id where u.project_id = $1
+    from activity_undos u left join activity a on a.id = u.id where u.project_id = $1
   ), summed as (
     select id, sum(bytes) over (order by of_resource, id desc rows unbounded preceding) as bytes from kept
   ), gone as (
