@@ -185,7 +185,10 @@ async function lockTarget(ctx: Context, application_id: string): Promise<void> {
 }
 
 /** The same each time that a project adds the name: a domain that was removed by mistake is still proven. */
-export function verificationToken({ secrets, project }: Pick<Context, 'secrets' | 'project'>, hostname: string): string {
+export function verificationToken(
+  { secrets, project }: Pick<Context, 'secrets' | 'project'>,
+  hostname: string,
+): string {
   const text = JSON.stringify([project?.id, hostname.toLowerCase()]);
   return createHmac('sha256', secrets.subKey('domains')).update(text).digest('hex').slice(0, 32);
 }
