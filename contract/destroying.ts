@@ -10,16 +10,24 @@ import { valueAt, type InputPath } from './running_inputs';
 export interface DestroyingInput {
   path: InputPath;
   value: string | null;
+  /** Where this input is true, nothing is changed. */
+  unless?: InputPath;
 }
 
 /** The inputs below an input type that destroy. */
 export function readDestroyingInputs(schema: GraphQLSchema, type: GraphQLInputObjectType): DestroyingInput[] {
   return Object.values(type.getFields()).flatMap((field): DestroyingInput[] => {
     const destroys = directiveOf(schema, field, 'destroys');
-    if (destroys) return [{ path: [field.name], value: (destroys.value as string | undefined) ?? null }];
+    if (destroys) {
+      const { value = null, unless } = destroys as { value?: string; unless?: string };
+      return [{ path: [field.name], value, ...(unless !== undefined && { unless: [unless] }) }];
+    }
     const inner = getNamedType(field.type);
     if (!isInputObjectType(inner)) return [];
-    return readDestroyingInputs(schema, inner).map(({ path, value }) => ({ path: [field.name, ...path], value }));
+    return readDestroyingInputs(schema, inner).map(({ path, value, unless }) => ({
+      ...{ path: [field.name, ...path], value },
+      ...(unless && { unless: [field.name, ...unless] }),
+    }));
   });
 }
 
@@ -39,8 +47,9 @@ export function requireDestroyingInputs(identity: Identity, inputs: readonly Des
 }
 
 /** Whether an input has what destroys. */
-export function isDestroying({ path, value: only }: DestroyingInput, input: unknown): boolean {
+export function isDestroying({ path, value: only, unless }: DestroyingInput, input: unknown): boolean {
+  if (unless && valueAt(unless, input) === true) return false;
   const value = valueAt(path, input);
-  if (only !== null) return value === only;
+  if (only !== null) return String(value) === only;
   return value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
 }

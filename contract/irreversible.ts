@@ -79,8 +79,6 @@ export const IRREVERSIBLE: Readonly<Record<string, RevertObstacle>> = {
     'confirmEmail',
     'confirmTwoFactor',
     'createCdnPurge',
-    'disableDnssec',
-    'enableDnssec',
     'endUserSessions',
     'enrolTwoFactor',
     'exportInstallationActivity',

@@ -107,6 +107,8 @@ export const limits = {
   /** How long a key that was let go on is not paused again. */
   resumedKeyMinutes: 60,
   /** How long the values from before a change are kept, and how many bytes of them for an entry and for a project. */
+  /** What is older is not removed for good in these hours after its deletion, nor does a newer owner end others. */
+  lossWaitHours: 24,
   activityUndoDays: 7,
   activityUndoBytesMax: 512 * 1024,
   activityUndoBytesPerProject: 32 * 1024 * 1024,

@@ -1617,6 +1617,7 @@ export type BinEntryResolvers<ContextType = Context, ParentType extends Resolver
   deleted_by?: Resolver<Schema.Maybe<ResolversTypes['Actor']>, ParentType, ContextType>;
   deleted_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   kept_until?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  purge_from?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 };
 
 export type BinEntryListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BinEntryList'] = ResolversParentTypes['BinEntryList']> = {

@@ -1526,8 +1526,8 @@ export type Mutation = {
    */
   restoreDeletedProject: RestoredResource;
   /**
-   * Removes a deleted resource from the bin for good. It cannot be restored any more. Backups of a database are kept for
-   * their own time.
+   * Removes a deleted resource from the bin for good, from its `purge_from` on. It cannot be restored any more. Backups of
+   * a database are kept for their own time.
    */
   purgeDeletedResource: Scalars['Boolean']['output'];
   /** Creates a bucket, which can be used at once. Its name is unique on the whole platform. */
@@ -1753,7 +1753,7 @@ export type Mutation = {
    */
   enableDnssec: Dnssec;
   /**
-   * Stops signing a zone and deletes its keys. Remove the DS record at the registrar first and wait for its TTL: until
+   * Stops signing a zone. Its keys are put aside, and sign it again when it is enabled again. Remove the DS record at the registrar first and wait for its TTL: until
    * then, validating resolvers refuse the answers of the zone.
    */
   disableDnssec: Scalars['Boolean']['output'];
@@ -4736,6 +4736,11 @@ export type BinEntry = {
   deleted_at: Scalars['DateTime']['output'];
   /** When the resource is removed for good. The time is set by the operator of the platform. */
   kept_until: Scalars['DateTime']['output'];
+  /**
+   * From when it can be removed for good by request. What was older than a day when it was deleted stays for a day at
+   * least, so that nobody loses it by two calls.
+   */
+  purge_from: Scalars['DateTime']['output'];
 };
 
 /** A page of deleted resources. */

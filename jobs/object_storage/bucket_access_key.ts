@@ -45,6 +45,7 @@ export const job: Job<KeyRow> = {
   leftovers: [leftovers],
   quiet: true,
   states: BucketAccessKey.states,
+  park,
   reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : reconcile(row, ctx)),
 };
 
@@ -72,6 +73,12 @@ async function applyKey(driver: AccessKeyDriver, row: KeyRow, ctx: JobContext): 
       throw new DriverError('transient', 'The object storage has not applied the settings of the access key yet.');
   }
   await wakeBuckets(row, ctx);
+}
+
+/** In the bin: engines that store keys themselves have it no more. */
+async function park(row: KeyRow, ctx: JobContext): Promise<Outcome> {
+  const outcome = await tearDown(row, ctx);
+  return outcome.kind === 'gone' ? settled({ driver: null }) : outcome;
 }
 
 async function tearDown(row: KeyRow, ctx: JobContext): Promise<Outcome> {

@@ -9,6 +9,7 @@ import { Resource } from '../base/resource';
 import { requireCode } from '../identity/two_factor';
 import { currentUser, sessionUser } from '../identity/user';
 import { actorOf, type Activity } from '../projects/activity';
+import { hasLostMembers, mayApproveOthers } from '../projects/member/seniority';
 
 /** What nobody has decided, or the caller has not used, within its time has ended. */
 const STATUS = `case when status in ('pending', 'approved') and expires_at <= now() then 'expired' else status end`;
@@ -82,9 +83,13 @@ export class Approval extends Resource {
   }
 
   private async requireSecondPerson(ctx: Context): Promise<void> {
-    if (this.requester_id !== sessionUser(ctx).id) return;
+    const { id } = sessionUser(ctx);
+    if (this.requester_id !== id) {
+      if (await mayApproveOthers(ctx.sql, this.project_id, id)) return;
+      throw problem('role_not_permitted', NEW_OWNER, { required_role: 'owner' });
+    }
     const [owners] = await ctx.sql.query<{ count: number }>(OWNERS, [this.project_id]);
-    if ((owners?.count ?? 0) < 2) return;
+    if ((owners?.count ?? 0) < 2 && !(await hasLostMembers(ctx.sql, this.project_id))) return;
     const detail = 'You have asked for this call yourself, so another owner of the project must approve it.';
     throw problem('role_not_permitted', detail, { required_role: 'owner' });
   }
@@ -96,6 +101,7 @@ export class Approval extends Resource {
   }
 }
 
+const NEW_OWNER = 'You became an owner of the project today. An owner who was it before must approve this call.';
 const OWNERS = named(`select count(*)::int as count from members where project_id = $1 and role = 'owner'`);
 const LIVING = named(
   'select 1 from api_keys where id = $1 and revoked_at is null and (expires_at is null or expires_at > now())',

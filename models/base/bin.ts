@@ -3,6 +3,7 @@
 import type { Context, Sql } from '../../core/context';
 import { mintId, timeOfId } from '../../core/ids';
 import type { Config } from '../../core/config';
+import { limits } from '../../core/limits';
 import type { FormatName } from '../../core/formats/formats';
 import { named } from '../../db/statement';
 import type { Values } from '../../db/table';
@@ -44,9 +45,12 @@ export interface Kept {
   memo?: Values;
 }
 
+/** Whoever has a key can delete and purge. What is no try of the moment waits, until somebody has missed it. */
+const HOURS = `make_interval(hours => ${limits.lossWaitHours})`;
 const KEEP = named(`insert into deleted_resources
-    (id, created_at, updated_at, project_id, resource_type, resource_id, name, kept_until, along, memo)
-  values ($1, $2, $2, $3, $4, $5, $6, $2::timestamptz + $7 * interval '1 day', $8, $9)`);
+    (id, created_at, updated_at, project_id, resource_type, resource_id, name, kept_until, along, memo, purge_from)
+  values ($1, $2, $2, $3, $4, $5, $6, $2::timestamptz + $7 * interval '1 day', $8, $9,
+    case when $10::timestamptz < now() - ${HOURS} then $2::timestamptz + ${HOURS} else $2 end)`);
 
 /** Whether deleted resources are kept at all. */
 export function hasBin({ retentionOfDeletedDays }: Pick<Config, 'retentionOfDeletedDays'>): boolean {
@@ -65,7 +69,7 @@ export async function keepInBin(
   const { name = null, project_id = resource.id } = resource as { name?: string | null; project_id?: string };
   await ctx.sql.query(KEEP, [
     ...[id, timeOfId(id).toISOString(), project_id, resource_type, resource.id, name],
-    ...[ctx.config.retentionOfDeletedDays, along, JSON.stringify(memo)],
+    ...[ctx.config.retentionOfDeletedDays, along, JSON.stringify(memo), resource.created_at],
   ]);
 }
 

@@ -44,6 +44,8 @@ export const sealedColumns = {
   acmeAccountKey: inTable('acme_accounts', 'key', (authority: string) => `acme_accounts:${authority}`, ['authority']),
   bucketAccessKey: inTable('bucket_access_keys', 'sealed_secret', (id: string) => `bucket_access_keys:${id}:secret`),
   zoneSigningKeys: inTable('dns_zones', 'signing_keys', (id: string) => `dns_zones:${id}`),
+  /** The same text, put aside. */
+  zoneRetiredSigningKeys: inTable('dns_zones', 'retired_signing_keys', (id: string) => `dns_zones:${id}`),
   dkimKeys: inTable('email_domains', 'dkim_keys', (id: string) => `email_domains:${id}:dkim_keys`),
   platformMail: inTable('email_outbox', 'sealed', (id: string) => `email_outbox:${id}`),
   gitTokens: inTable('git_integrations', 'sealed_tokens', (id: string) => `git_integrations:${id}:tokens`),

@@ -1,10 +1,11 @@
 // Entries of the bin: deleted resources that can be restored. How a kind is kept is said by `static bin` of its class.
 import { formats, formatMistake } from '../../core/formats/formats';
 import type { Context } from '../../core/context';
-import { validationFailed } from '../../core/errors';
+import { problem, validationFailed } from '../../core/errors';
 import type { Values } from '../../db/table';
 import type { QueryListDeletedResourcesArgs, RestoreDeletedResourceInput, RestoredResource } from '../../schema/types';
 import type { Bin } from '../base/bin';
+import { requireUnprotected } from '../base/deletion_protection';
 import { kindNamed } from '../base/kinds';
 import { page, type Page } from '../base/page';
 import { purgeResource } from '../base/purge';
@@ -26,6 +27,8 @@ export class BinEntry extends Resource {
   declare resource_id: string;
   declare name: string | null;
   declare kept_until: string;
+  /** Not before, it is removed for good by request. */
+  declare purge_from: string;
   /** Ids of rows that went with the resource. */
   declare along: string[];
   declare memo: Values;
@@ -53,9 +56,18 @@ export class BinEntry extends Resource {
     return { resource: { ...this.resource, name }, notes };
   }
 
-  /** Removes the resource for good. */
+  /**
+   * Removes the resource for good.
+   * @throws deletion_protected with the project, resource_protected in the hours after the deletion
+   */
   async purge(ctx: Context): Promise<void> {
     const { resource_type, resource_id: id, project_id } = this;
+    await requireUnprotected(ctx, { id, project_id, deletion_protection: false });
+    if (Date.parse(this.purge_from) > Date.now())
+      throw problem(
+        'resource_protected',
+        `It is older than a day, so it can be removed for good from ${this.purge_from}.`,
+      );
     ctx.activity.resource = { ...this.resource, project_id };
     await removeEntry(ctx.sql, this.id);
     await purgeResource(ctx, kindNamed(resource_type), { id, project_id }, this.along);

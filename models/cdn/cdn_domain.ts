@@ -1,9 +1,8 @@
-import { randomBytes } from 'node:crypto';
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
 import type { AddCdnDomainInput } from '../../schema/types';
 import type { CdnZone } from './cdn_zone';
-import { Domain, isTaken } from '../domains/domain';
+import { Domain, isTaken, verificationToken } from '../domains/domain';
 import { takenReason } from '../domains/domain/check';
 import type { Findings } from '../domains/domain/instructions';
 import { requireForeign, typeOf } from '../domains/domain/hostname';
@@ -38,7 +37,7 @@ export class CdnDomain extends Domain {
       status: 'pending',
       target_host: zone.hostname,
       certificate: { status: 'none', issuer: null, expires_at: null, error: null },
-      verification_token: randomBytes(16).toString('hex'),
+      verification_token: verificationToken(ctx, hostname),
     });
     // The loop works on the table behind the view.
     ctx.sql.due(Domain.table);

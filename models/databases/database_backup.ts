@@ -10,8 +10,11 @@ import type {
   DatabaseBackupType,
   QueryListDatabaseBackupsArgs,
 } from '../../schema/types';
+import type { Bin } from '../base/bin';
 import { requireUnprotected } from '../base/deletion_protection';
+import { removeToBin } from '../base/purge';
 import { Resource } from '../base/resource';
+import { backupBin } from './database_backup/bin';
 import { downloadAddress } from './database_backup/download';
 import type { ManagedDatabase } from './database';
 import { requireFeature } from './database/offer';
@@ -36,6 +39,7 @@ export class DatabaseBackup extends Resource {
     rows: 'manual backups',
     where: `type = 'manual'`,
   };
+  static override readonly bin: Bin<DatabaseBackup> = backupBin;
   static override readonly filters = { type: 'type = ?', status: 'status = ?', since: 'id >= ?', until: 'id < ?' };
   static override readonly states = defineStates<DatabaseBackupStatus>({
     initial: ['pending'],
@@ -44,6 +48,8 @@ export class DatabaseBackup extends Resource {
   });
 
   declare database_id: string;
+  /** In the bin, where its database is not beside it. */
+  declare name?: string;
   declare type: DatabaseBackupType;
   declare note: string | null;
   declare engine_version: string;
@@ -94,7 +100,8 @@ export class DatabaseBackup extends Resource {
   async destroy(ctx: Context, database: ManagedDatabase): Promise<void> {
     await requireUnprotected(ctx, database);
     this.requireStatus(['completed', 'failed']);
-    await this.remove(ctx);
+    this.name = `${database.name}, ${this.created_at}`;
+    await removeToBin(ctx, this);
   }
 
   /** @throws backup_not_ready, also where the dump could not be made */

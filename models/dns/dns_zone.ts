@@ -69,6 +69,8 @@ export class DnsZone extends Resource {
   declare dnssec_checked_at: string | null;
   /** Sealed list of keys; null while the zone is not signed. */
   declare signing_keys: string | null;
+  /** Those with which it was signed last: the parent zone may still have their digests. */
+  declare retired_signing_keys: string | null;
 
   /** @throws validation_failed for a public suffix, domain_taken, quota_exceeded, engine_unavailable */
   static async create(ctx: Context, input: CreateDnsZoneInput): Promise<DnsZone> {

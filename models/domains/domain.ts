@@ -1,5 +1,5 @@
 // Custom domains of applications: ownership is proven by DNS records, which are checked periodically.
-import { randomBytes } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import type { Context, Sql } from '../../core/context';
 import { problem, validationFailed } from '../../core/errors';
 import { limits } from '../../core/limits';
@@ -68,7 +68,7 @@ export class Domain extends Resource {
       dns: dns ?? 'automatic',
       status: 'pending',
       certificate: { status: 'none', issuer: null, expires_at: null, error: null },
-      verification_token: randomBytes(16).toString('hex'),
+      verification_token: verificationToken(ctx, hostname),
     });
     return domain.createRecords(ctx);
   }
@@ -182,4 +182,13 @@ async function lockTarget(ctx: Context, application_id: string): Promise<void> {
     throw problem('reference_not_found', 'application_id: this project has no usable application with this id.', {
       field: 'application_id',
     });
+}
+
+/** The same each time that a project adds the name: a domain that was removed by mistake is still proven. */
+export function verificationToken(
+  { secrets, project }: Pick<Context, 'secrets' | 'project'>,
+  hostname: string,
+): string {
+  const text = JSON.stringify([project?.id, hostname.toLowerCase()]);
+  return createHmac('sha256', secrets.subKey('domains')).update(text).digest('hex').slice(0, 32);
 }

@@ -14,7 +14,7 @@ import type {
   CreateBucketInput,
   UpdateBucketInput,
 } from '../../schema/types';
-import type { Bin } from '../base/bin';
+import { isKept, type Bin } from '../base/bin';
 import { requireUnprotected } from '../base/deletion_protection';
 import { removeToBin } from '../base/purge';
 import { Resource } from '../base/resource';
@@ -27,6 +27,8 @@ import { requireRegion } from '../reference/region';
 
 const INDEX_DOCUMENT = 'index.html';
 const EMPTY = named(`select 1 from bucket_objects where bucket_id = $1 limit 1`);
+const KEPT_BY_OTHERS = named(`select 1 from buckets b where name = $1 and deleted_at is not null and project_id <> $2
+  and ${isKept('b')}`);
 const LOCK_BUCKET = named('select hold_bucket($1)');
 const ABORT = named('select abort_bucket_upload(bucket_id, id) from bucket_uploads where bucket_id = $1');
 
@@ -80,6 +82,9 @@ export class Bucket extends Resource {
     requireObjectStorage(ctx.config);
     const region = input.region ?? ctx.project?.default_region ?? '';
     requireRegion(ctx, region, 'region');
+    // Names are of all projects: one that can come back is not for strangers, who would get its visitors.
+    if ((await ctx.sql.query(KEPT_BY_OTHERS, [input.name, ctx.project?.id])).length)
+      throw problem('name_taken', undefined, { field: 'name' });
     const access = input.access ?? 'private';
     const website = websiteOf(null, input.website);
     if (website) requireWebsites(ctx.config);

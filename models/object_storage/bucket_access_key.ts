@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import type { Grant } from '../../core/protocols/buckets/bucket_access';
 import type { Context } from '../../core/context';
-import { validationFailed, type FieldError } from '../../core/errors';
+import { problem, validationFailed, type FieldError } from '../../core/errors';
 import { mintId } from '../../core/ids';
 import { defineStates } from '../../core/states';
 import type { BucketGrantInput, CreateBucketAccessKeyInput, UpdateBucketAccessKeyInput } from '../../schema/types';
+import type { Bin } from '../base/bin';
+import { removeToBin } from '../base/purge';
 import { Resource } from '../base/resource';
 import { requestedChanges } from '../base/requested_changes';
 import { Bucket } from './bucket';
@@ -25,6 +27,7 @@ export class BucketAccessKey extends Resource {
   static readonly kind = 'bucket_access_key';
   static readonly idPrefix = 'bka';
   static override readonly projectChild = 'bucket_access_keys';
+  static override readonly bin: Bin<BucketAccessKey> = { nameFormat: null };
   static override readonly filters = { status: 'status = ?', bucket_id: 'bucket_ids @> array[?]::text[]' };
   static override readonly sorts = ['name', 'last_used_at'];
   static override readonly quotas = [{ resource: 'bucket_access_keys' as const }];
@@ -54,6 +57,7 @@ export class BucketAccessKey extends Resource {
     requireObjectStorage(ctx.config);
     requireFuture(input.expires_at);
     const grants = await grantsOf(ctx, input.grants ?? []);
+    requireDestroyingFor(ctx, grants);
     const id = mintId(BucketAccessKey.idPrefix);
     const secret = newSecret();
     const enabled = input.enabled ?? true;
@@ -82,6 +86,7 @@ export class BucketAccessKey extends Resource {
     const { name, grants: given, enabled, expires_at } = requestedChanges(input, this);
     requireFuture(expires_at);
     const grants = given && (await grantsOf(ctx, given));
+    if (grants) requireDestroyingFor(ctx, grants);
     const after = {
       enabled: enabled ?? this.enabled,
       expires_at: expires_at === undefined ? this.expires_at : expires_at,
@@ -92,6 +97,11 @@ export class BucketAccessKey extends Resource {
       ...after,
       status: statusAt(after, Date.now()),
     });
+  }
+
+  /** It opens nothing any more. In the bin it keeps its secret. */
+  async destroy(ctx: Context): Promise<void> {
+    await removeToBin(ctx, this);
   }
 
   async rotate(ctx: Context): Promise<this> {
@@ -123,6 +133,12 @@ async function grantsOf(ctx: Context, inputs: readonly BucketGrantInput[]): Prom
   for (const [index, { bucket_id }] of grants.entries())
     if (bucket_id !== null) await Bucket.referenced(ctx, bucket_id, `grants.${index}.bucket_id`);
   return grants;
+}
+
+/** A key that may not destroy would remove versions for good with the one that it makes. @throws destroy_not_allowed */
+function requireDestroyingFor({ identity }: Context, grants: readonly Grant[]): void {
+  if (identity?.may_destroy || !grants.some(({ permission }) => permission === 'full')) return;
+  throw problem('destroy_not_allowed', 'A grant of `full` removes versions for good, and this key may not do that.');
 }
 
 function namedBuckets(grants: readonly Grant[]): string[] {

@@ -13,6 +13,7 @@ import { projectAccess } from '../identity/identity';
 import { requireRole } from '../identity/role';
 import { startSession, viewer, type Viewer } from '../identity/session';
 import { requireBelow } from '../base/quota';
+import { requireSeniority } from './member/seniority';
 import { named } from '../../db/statement';
 import {
   createUser,
@@ -64,7 +65,9 @@ const LIMIT = {
   rows: 'members and invitations',
 };
 const JOIN = named('insert into members (project_id, user_id, role) values ($1, $2, $3)');
-const SET_ROLE = named('update members set role = $3 where project_id = $1 and user_id = $2');
+const SET_ROLE = named(`update members set role = $3,
+    owner_since = case when role = 'owner' then owner_since else now() end
+  where project_id = $1 and user_id = $2`);
 const LEAVE = named('delete from members where project_id = $1 and user_id = $2');
 
 const INVITATION = 'id, project_id, email, role, invited_by, created_at, expires_at';
@@ -234,6 +237,7 @@ async function requireAnotherOwner(ctx: Context, projectId: string, member: Memb
   const [owners] = await ctx.sql.query<{ count: number }>(OWNERS, [projectId]);
   if ((owners?.count ?? 0) < 2)
     throw problem('resource_protected', 'A project keeps at least one owner. Make somebody else owner first.');
+  await requireSeniority(ctx.sql, projectId, sessionUser(ctx).id, member.user_id);
 }
 
 function signedInMatches(identity: Identity, invitation: InvitationRow): null {

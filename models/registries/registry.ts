@@ -84,28 +84,26 @@ const DEPENDENTS = named(`select id from applications where project_id = $1 and 
   order by id limit 20`);
 const LEAVE_ROBOTS = named(
   `update robot_accounts set registry_ids = array_remove(registry_ids, $2), version = version + 1,
-    updated_at = greatest(now(), updated_at) where project_id = $1 and registry_ids @> array[$2]
-  returning id, name, version`,
+    updated_at = greatest(now(), updated_at) where project_id = $1 and registry_ids @> array[$2] and deleted_at is null
+  returning id, name`,
 );
 const GIVE_BACK = named(
   `update robot_accounts set registry_ids = array_append(registry_ids, $2), version = version + 1,
-    updated_at = greatest(now(), updated_at) where project_id = $1 and id = $3 and version = $4 returning id`,
+    updated_at = greatest(now(), updated_at) where project_id = $1 and id = $3 and not registry_ids @> array[$2] returning id`,
 );
 
 /** A robot account that had a right to the registry, as it was left. */
 interface Robot {
   id: string;
   name: string;
-  version: number;
 }
 
-/** One that was changed meanwhile gets no right that nobody has given it since. */
+/** Also those that are in the bin themselves: nothing else takes a right from a robot account. */
 async function giveRobotsBack(ctx: Context, registry: Registry, { robots }: { robots: Robot[] }): Promise<string[]> {
   const notes: string[] = [];
-  for (const { id, name, version } of robots) {
-    const given = await ctx.sql.query(GIVE_BACK, [registry.project_id, registry.id, id, version]);
-    if (!given.length)
-      notes.push(`The robot account \`${name}\` has no right to the registry: it was changed or deleted meanwhile.`);
+  for (const { id, name } of robots) {
+    const given = await ctx.sql.query(GIVE_BACK, [registry.project_id, registry.id, id]);
+    if (!given.length) notes.push(`The robot account \`${name}\` has no right to the registry: it is gone.`);
   }
   return notes;
 }

@@ -1,8 +1,10 @@
 import type { Context } from '../../core/context';
-import { validationFailed } from '../../core/errors';
+import { problem, validationFailed } from '../../core/errors';
 import { defineStates } from '../../core/states';
 import { mintSecret, sha256 } from '../../core/accounts/tokens';
 import type { CreateRobotAccountInput, RobotAccountStatus, RobotPermission } from '../../schema/types';
+import type { Bin } from '../base/bin';
+import { removeToBin } from '../base/purge';
 import { Resource } from '../base/resource';
 import { Registry } from './registry';
 import { randomWord } from '../../core/ids';
@@ -16,6 +18,7 @@ export class RobotAccount extends Resource {
   static readonly kind = 'robot_account';
   static readonly idPrefix = 'rob';
   static override readonly projectChild = 'robot_accounts';
+  static override readonly bin: Bin<RobotAccount> = { nameFormat: null };
   static override readonly filters = {
     name: 'name = ?',
     status: `case when expires_at <= now() then 'expired' else 'active' end = ?`,
@@ -37,9 +40,12 @@ export class RobotAccount extends Resource {
   /** Only of an account that was created just now. */
   declare secret?: string;
 
-  /** @throws validation_failed for an end in the past, reference_not_found, name_taken, quota_exceeded */
+  /** @throws validation_failed for an end in the past, destroy_not_allowed, reference_not_found, name_taken, quota_exceeded */
   static async create(ctx: Context, input: CreateRobotAccountInput): Promise<RobotAccount> {
     const { name, permissions, registry_ids = null, expires_at = null } = input;
+    // A key that may not delete would delete by the account that it makes.
+    if (permissions.includes('delete') && !ctx.identity?.may_destroy)
+      throw problem('destroy_not_allowed', 'An account that deletes images needs a key that may delete.');
     if (expires_at !== null && Date.parse(expires_at) <= Date.now())
       throw validationFailed([{ field: 'expires_at', code: 'too_small', detail: 'must be in the future' }]);
     for (const [index, id] of (registry_ids ?? []).entries())
@@ -54,6 +60,11 @@ export class RobotAccount extends Resource {
       secret_hash: sha256(secret),
     });
     return Object.assign(robot, { secret });
+  }
+
+  /** It opens nothing any more. In the bin it keeps its secret and its rights. */
+  async destroy(ctx: Context): Promise<void> {
+    await removeToBin(ctx, this);
   }
 
   get accountStatus(): RobotAccountStatus {

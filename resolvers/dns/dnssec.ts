@@ -1,3 +1,4 @@
+import type { Revert } from '../../contract/revert';
 import { DnsZone } from '../../models/dns/dns_zone';
 import { disableDnssec, dnssecOf, enableDnssec, rotateKey } from '../../models/dns/dns_zone/dnssec';
 import type { Resolvers } from '../types';
@@ -19,3 +20,25 @@ export const resolvers: Resolvers = {
     rotateDnssecKey: async (_, { id }, ctx) => rotateKey(ctx, await DnsZone.forUpdate(ctx, id)),
   },
 };
+
+/** It is signed again, with the same keys. */
+const signedBack: Revert = ({ changes, args }) => {
+  const [zone] = changes.filter(({ kind }) => kind === DnsZone.kind);
+  if (!zone?.before || zone.before.dnssec_status === 'disabled') return 'unchanged';
+  const by = { id: args.id };
+  return {
+    calls: [{ operation: 'enableDnssec', args: by }],
+    holds: [],
+    expected: [{ kind: DnsZone.kind, by, values: { dnssec_status: 'disabled' } }],
+  };
+};
+
+/** It is signed no more. The keys stay aside. */
+const unsignedBack: Revert = ({ changes, args }) => {
+  const [zone] = changes.filter(({ kind }) => kind === DnsZone.kind);
+  if (!zone?.before || zone.before.dnssec_status !== 'disabled') return 'unchanged';
+  const by = { id: args.id };
+  return { calls: [{ operation: 'disableDnssec', args: by }], holds: [], expected: [] };
+};
+
+export const revert: Record<string, Revert> = { enableDnssec: unsignedBack, disableDnssec: signedBack };

@@ -13,7 +13,7 @@ export const resolvers: Resolvers = {
     updateBucketAccessKey: async (_, { id, input }, ctx) =>
       (await BucketAccessKey.forUpdate(ctx, id)).change(ctx, input),
     deleteBucketAccessKey: async (_, { id }, ctx) => {
-      await (await BucketAccessKey.forUpdate(ctx, id)).remove(ctx);
+      await (await BucketAccessKey.forUpdate(ctx, id)).destroy(ctx);
       return true;
     },
     rotateBucketAccessKey: async (_, { id }, ctx) => (await BucketAccessKey.forUpdate(ctx, id)).rotate(ctx),

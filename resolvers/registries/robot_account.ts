@@ -10,7 +10,7 @@ export const resolvers: Resolvers = {
   Mutation: {
     createRobotAccount: (_, { input }, ctx) => RobotAccount.create(ctx, input),
     deleteRobotAccount: async (_, { id }, ctx) => {
-      await (await RobotAccount.forUpdate(ctx, id)).remove(ctx);
+      await (await RobotAccount.forUpdate(ctx, id)).destroy(ctx);
       return true;
     },
   },

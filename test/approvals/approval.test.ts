@@ -288,3 +288,38 @@ describe('who decides', () => {
     );
   });
 });
+
+describe('an owner whom the asker has made', () => {
+  const since = (who: { id: string }, hours: number): Promise<unknown> =>
+    service.sql(
+      'update members set owner_since = now() - make_interval(hours => $3) where project_id = $1 and user_id = $2',
+      [service.project, who.id, hours],
+    );
+
+  test('approves nothing on the first day, and who has removed the others does not approve alone', async () => {
+    await service.sql(`update members set owner_since = now() - interval '2 days' where project_id = $1`, [
+      service.project,
+    ]);
+    await since(second.user, 1);
+    const id = await ask(await newVolume());
+    const refused = await second.refused(APPROVE, { id });
+    expect([refused.code, refused.message]).toEqual(['role_not_permitted', expect.stringContaining('today')]);
+    expect((await owner.data(APPROVE, { id })).approveCall.status).toBe('approved');
+
+    await setMode('all');
+    const place = `/v2/volumes/${await newVolume()}`;
+    const asked = await owner.refused(DELETE, { id: place.split('/').at(-1) });
+    const { approval_id: own } = asked.extensions as { approval_id: string };
+    const others = 'delete from members where project_id = $1 and user_id <> $2';
+    await service.sql(others, [service.project, owner.user.id]);
+    await service.sql(
+      `insert into activity (id, project_id, account_id, action, actor, actor_id, resource_type, resource_id, created_at)
+        select 'act_01h455vb4pex5vsknk084sn02q', project_id, account_id, 'member.removed', actor, actor_id, 'member', 'm',
+          now() from activity where project_id = $1 limit 1`,
+      [service.project],
+    );
+    expect((await owner.refused(APPROVE, { id: own })).code).toBe('role_not_permitted');
+    await service.sql(`delete from activity where action in ('member.removed', 'member.role_changed')`);
+    expect((await owner.data(APPROVE, { id: own })).approveCall.status).toBe('approved');
+  });
+});

@@ -50,6 +50,25 @@ afterEach(async () => {
     await purge(await deleted(`/v2/volumes/${id}`));
 });
 
+describe('a purge', () => {
+  it('waits a day for what is older than a day, and for a protected project', async () => {
+    const { id } = await volume('old');
+    await service.sql(`update volumes set created_at = now() - interval '25 hours' where id = $1`, [id]);
+    const entry = await deleted(`/v2/volumes/${id}`);
+    expect(Date.parse(entry.purge_from) - Date.parse(entry.deleted_at)).toBe(24 * 3_600_000);
+    const early = await purge(entry);
+    expect([early.status, early.body.code]).toEqual([409, 'resource_protected']);
+    expect(early.body.detail).toContain(entry.purge_from);
+    await service.sql(`update deleted_resources set purge_from = now() where id = $1`, [entry.id]);
+    const protect = (deletion_protection: boolean): Promise<Answer> =>
+      service.call('PATCH', `/v2/projects/${service.project}`, { body: { deletion_protection } });
+    await protect(true);
+    expect((await purge(entry)).body.code).toBe('deletion_protected');
+    await protect(false);
+    expect((await purge(entry)).status).toBe(204);
+  });
+});
+
 describe('a deleted volume', () => {
   it('is gone from all reads, listed in the bin, and the same after it was restored', async () => {
     const before = await volume('uploads', 2);
@@ -61,6 +80,7 @@ describe('a deleted volume', () => {
       ...{ id: expect.stringMatching(/^del_/), project_id: service.project, deleted_at: expect.any(String) },
       resource: { type: 'volume', id: before.id, name: 'uploads' },
       deleted_by: { type: 'user', id: expect.any(String), name: expect.any(String) },
+      purge_from: entry.deleted_at,
       kept_until: new Date(Date.parse(entry.deleted_at) + 7 * 86_400_000).toISOString(),
     });
     const answer = await restore(entry);

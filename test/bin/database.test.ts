@@ -92,6 +92,14 @@ describePostgresqlWithTools(() => {
       const { body } = await hall.call('GET', `/v2/databases/${id}/backups`);
       return body.data[0].status === 'completed';
     });
+    // Who destroys a database deletes its backups first: they come back too, and the directory waits for them.
+    const gone = `/v2/databases/${id}/backups/${backup}`;
+    expect((await hall.call('DELETE', gone)).status).toBe(204);
+    expect((await hall.call('GET', gone)).status).toBe(404);
+    const [kept] = await entries(`?resource_id=${backup}`);
+    expect(kept.resource).toMatchObject({ type: 'database_backup', name: expect.stringMatching(/^lost, 20/) });
+    expect((await hall.call('POST', `/v2/bin/${kept.id}/restore`)).status).toBe(200);
+    expect((await hall.call('GET', gone)).body).toMatchObject({ id: backup, status: 'completed' });
     const entry = await deleted(id);
     expect((await hall.call('DELETE', `/v2/bin/${entry.id}`)).status).toBe(204);
     await waitFor('the files go', () => !existsSync(path.join(hall.databaseDir, id)));

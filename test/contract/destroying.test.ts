@@ -64,6 +64,13 @@ test('an input that destroys is refused, and the rest of the operation is not', 
     await service.call('DELETE', path, { key }),
   ];
   for (const { status, body } of refused) expect([status, body.code]).toEqual([403, 'destroy_not_allowed']);
+  // What would open the way, and what only says what it would do.
+  const protection = await service.call('PATCH', path, { key, body: { deletion_protection: false } });
+  expect([protection.status, protection.body.code]).toEqual([403, 'destroy_not_allowed']);
+  expect((await service.call('PATCH', path, { key, body: { deletion_protection: true } })).status).toBe(200);
+  const replaced = { zone_file: 'a 300 IN A 192.0.2.2', mode: 'replace', dry_run: true };
+  expect((await service.call('POST', `${path}/import`, { key, body: replaced })).status).toBe(200);
+  await service.call('PATCH', path, { body: { deletion_protection: false } });
   expect(refused[0]?.body.detail).toContain('`delete`');
   expect(refused[1]?.body.detail).toContain('`mode` with the value `replace`');
   const allowed = [

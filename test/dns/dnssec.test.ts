@@ -175,6 +175,7 @@ test('every three days, secondaries are told to fetch fresh signatures', async (
 });
 
 test('switched off, the zone is answered without signatures', async () => {
+  const { ds_records: before } = await dnssec();
   expect((await service.call('DELETE', `/v2/dns_zones/${zone.id}/dnssec`)).status).toBe(204);
   expect(await dnssec()).toMatchObject({ status: 'disabled', ds_records: [] });
   await until(async () => {
@@ -188,5 +189,11 @@ test('switched off, the zone is answered without signatures', async () => {
     ]);
     return stdout.trim() === '192.0.2.1';
   });
+  expect((await service.call('DELETE', `/v2/dns_zones/${zone.id}/dnssec`)).status).toBe(204);
+  // The parent zone may have the digests still: the keys are the same again, by an undo as by hand.
+  const { body } = await service.call('GET', `/v2/projects/${service.project}/activity?action=dnssec.disabled`);
+  const entry = body.data.find(({ revertible }: { revertible: boolean }) => revertible);
+  expect((await service.call('POST', `/v2/activity/${entry.id}/revert`)).status).toBe(200);
+  expect(await dnssec()).toMatchObject({ status: 'pending', ds_records: before });
   expect((await service.call('DELETE', `/v2/dns_zones/${zone.id}/dnssec`)).status).toBe(204);
 });

@@ -963,6 +963,7 @@ create table deleted_resources (
   kept_until timestamp(3) with time zone not null,
   along text[] collate "C" not null default '{}'::text[],
   memo jsonb not null default '{}'::jsonb,
+  purge_from timestamp(3) with time zone not null default now(),
   constraint deleted_resources_pkey PRIMARY KEY (id),
   constraint deleted_resources_project_id_foreign FOREIGN KEY (project_id) REFERENCES projects(id)
 );
@@ -1106,6 +1107,7 @@ create table dns_zones (
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
   deletion_protection boolean not null default false,
+  retired_signing_keys text,
   constraint dns_zones_dnssec_status CHECK ((dnssec_status = ANY (ARRAY['disabled'::text, 'pending'::text, 'active'::text]))),
   constraint dns_zones_pkey PRIMARY KEY (id),
   constraint dns_zones_status CHECK ((status = ANY (ARRAY['pending'::text, 'active'::text, 'moved'::text])))
@@ -1636,6 +1638,7 @@ create table members (
   user_id text collate "C" not null,
   role text not null,
   created_at timestamp(3) with time zone not null default now(),
+  owner_since timestamp(3) with time zone not null default now(),
   constraint members__already_exists PRIMARY KEY (user_id, project_id),
   constraint members_project FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
   constraint members_role CHECK ((role = ANY (ARRAY['owner'::text, 'developer'::text, 'viewer'::text]))),
@@ -2122,9 +2125,10 @@ create table robot_accounts (
   username text collate "C" not null,
   secret_hash text not null,
   last_used_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
   constraint robot_accounts_pkey PRIMARY KEY (id)
 );
-CREATE UNIQUE INDEX robot_accounts__name_taken__name ON public.robot_accounts USING btree (project_id, name);
+CREATE UNIQUE INDEX robot_accounts__name_taken__name ON public.robot_accounts USING btree (project_id, name) WHERE (deleted_at IS NULL);
 CREATE INDEX robot_accounts_by_end ON public.robot_accounts USING btree (project_id, expires_at, id);
 CREATE INDEX robot_accounts_by_id ON public.robot_accounts USING btree (project_id, id);
 CREATE INDEX robot_accounts_by_last_use ON public.robot_accounts USING btree (project_id, last_used_at, id);

@@ -216,3 +216,21 @@ test('what happened stands in the activity of the project, without e-mails and t
   expect(stored).not.toContain('noted@example.com');
   expect(JSON.stringify(await service.sql('select * from invitations'))).not.toContain(token);
 });
+
+test('who became an owner today ends no older owner, nor leaves one the project to them', async () => {
+  const { id } = await service.newProject();
+  const old = await newBrowser(service, 'old@example.com');
+  const fresh = await newBrowser(service, 'fresh@example.com');
+  const join = `insert into members (project_id, user_id, role, owner_since)
+    values ($1, $2, 'owner', now() - make_interval(hours => $3))`;
+  await service.sql('delete from members where project_id = $1', [id]);
+  await service.sql(join, [id, old.user.id, 25]);
+  await service.sql(join, [id, fresh.user.id, 23]);
+  const end = (one: typeof old, user: string): Promise<{ code: string }> => one.refused(REMOVE, { project: id, user });
+  expect((await end(fresh, old.user.id)).code).toBe('resource_protected');
+  expect((await end(old, old.user.id)).code).toBe('resource_protected');
+  const demotion = { project: id, user: old.user.id, role: 'viewer' };
+  expect((await fresh.refused(ROLE, demotion)).code).toBe('resource_protected');
+  await service.sql(`update members set owner_since = now() - interval '25 hours' where project_id = $1`, [id]);
+  expect((await old.data(REMOVE, { project: id, user: old.user.id })).removeMember).toBe(true);
+});

@@ -164,6 +164,23 @@ describe('images', () => {
     expect((await stranger.pull(name, '1')).status).toBe(401);
   });
 
+  it('are deleted by a key that may delete alone, and a paused key does nothing', async () => {
+    const name = `${String((await activeRegistry()).name)}/kept`;
+    const token = await service.mintKey({ may_destroy: false });
+    const ci = startRegistryClient({ port, username: 'ci', password: token });
+    const { digest } = await ci.pushImage(name, '1', [randomBytes(10)]);
+    const refused = await ci.call('DELETE', `/v2/${name}/manifests/${digest}`);
+    expect([refused.status, (await ci.pull(name, '1')).status]).toEqual([401, 200]);
+    const made = await service.call('POST', '/v2/robot_accounts', {
+      key: token,
+      body: { name: 'mine', permissions: ['delete'] },
+    });
+    expect([made.status, made.body.code]).toEqual([403, 'destroy_not_allowed']);
+    await service.sql('update api_keys set paused_at = now() where may_destroy = false');
+    expect((await ci.pull(name, '1')).status).not.toBe(200);
+    await service.sql('update api_keys set paused_at = null');
+  });
+
   it('are in the activity when they are pushed and deleted, with who did it', async () => {
     const { id, name } = await activeRegistry();
     const robot = await createRobot(['pull', 'push', 'delete']);

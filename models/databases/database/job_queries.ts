@@ -2,6 +2,7 @@
 import type { Config } from '../../../core/config';
 import type { Sql } from '../../../core/context';
 import type { SecretBox } from '../../../core/secrets';
+import { isKept } from '../../base/bin';
 import { openPassword } from '../database_user/password';
 import { makeRowsDue, spreadRows, tearDownRows } from '../../../db/loop_rows';
 import { named } from '../../../db/statement';
@@ -136,8 +137,8 @@ export async function endPromotion(sql: Sql, serverId: string): Promise<void> {
   await tearDownRows(sql, { table: 'database_replicas', where, values: [serverId] });
 }
 
-const HELD =
-  named(`select exists (select 1 from database_backups where database_id = $1 and deleted_at is null) as kept,
+const HELD = named(`select exists (select 1 from database_backups b where database_id = $1
+    and (deleted_at is null or ${isKept('b')})) as kept,
   exists (select 1 from database_backups where database_id = $1) or exists (select 1 from database_endpoints
     where database_id = $1) or exists (select 1 from database_replicas where database_id = $1) as held`);
 

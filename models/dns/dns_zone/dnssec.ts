@@ -21,12 +21,16 @@ export function dnssecOf(ctx: Context, zone: DnsZone): Dnssec {
   };
 }
 
-/** @throws invalid_state unless the zone is active and not signed */
+/**
+ * With the keys from before, if it was signed: their digests at the parent zone are right again.
+ * @throws invalid_state unless the zone is active and not signed
+ */
 export async function enableDnssec(ctx: Context, zone: DnsZone): Promise<Dnssec> {
   zone.requireStatus(['active']);
   requireDnssec(zone, ['disabled']);
   const changed = await zone.update(ctx, {
-    signing_keys: sealKeys(ctx.secrets, zone.id, [newKey('ksk'), newKey('zsk')]),
+    signing_keys: zone.retired_signing_keys ?? sealKeys(ctx.secrets, zone.id, [newKey('ksk'), newKey('zsk')]),
+    retired_signing_keys: null,
     dnssec_status: 'pending',
     dnssec_enabled_at: new Date().toISOString(),
     dnssec_checked_at: null,
@@ -35,10 +39,11 @@ export async function enableDnssec(ctx: Context, zone: DnsZone): Promise<Dnssec>
   return dnssecOf(ctx, changed);
 }
 
-/** From any state; does nothing where the zone is not signed. */
+/** From any state; does nothing where the zone is not signed. The keys are put aside. */
 export async function disableDnssec(ctx: Context, zone: DnsZone): Promise<void> {
   if (zone.dnssec_status === 'disabled') return;
-  const cleared = { signing_keys: null, dnssec_enabled_at: null, dnssec_checked_at: null };
+  const keys = { signing_keys: null, retired_signing_keys: zone.signing_keys };
+  const cleared = { ...keys, dnssec_enabled_at: null, dnssec_checked_at: null };
   await zone.update(ctx, { ...cleared, dnssec_status: 'disabled', serial: zone.nextSerial() });
 }
 

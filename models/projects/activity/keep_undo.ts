@@ -30,11 +30,16 @@ export function keepUndo(
   return null;
 }
 
-// The newest stay; the others say so.
+// Resources with little stay, of the others the newest: who changes one thing over and over to have old values forgotten
+// takes the room of that one alone. Those that go say so.
 const TRIM = named(`with kept as (
-    select id, sum(octet_length(undo)) over (order by id desc) as bytes from activity_undos where project_id = $1
+    select u.id, octet_length(u.undo) as bytes,
+      sum(octet_length(u.undo)) over (partition by a.resource_id order by u.id desc) as of_resource
+    from activity_undos u left join activity a on a.id = u.id where u.project_id = $1
+  ), summed as (
+    select id, sum(bytes) over (order by of_resource, id desc rows unbounded preceding) as bytes from kept
   ), gone as (
-    delete from activity_undos where id in (select id from kept where bytes > $2) returning id
+    delete from activity_undos where id in (select id from summed where bytes > $2) returning id
   )
   update activity set revert_obstacle = 'expired' where id in (select id from gone)`);
 const FULL = named(`select project_id from activity_undos group by project_id having sum(octet_length(undo)) > $1

@@ -15,7 +15,7 @@ interface RegistryOwner {
 }
 
 const ROBOT_BY_NAME = named('select id, secret_hash from robot_accounts where username = $1');
-const ROBOT_WORKS = 'id = $1 and (expires_at is null or expires_at > now())';
+const ROBOT_WORKS = 'id = $1 and deleted_at is null and (expires_at is null or expires_at > now())';
 const ROBOT_RIGHTS = quick(
   `select permissions from robot_accounts where ${ROBOT_WORKS} and project_id = $2
     and (registry_ids is null or $3 = any(registry_ids))`,
@@ -50,15 +50,19 @@ export async function rightsOf(
   return identity ? rightsOfKey(sql, identity, project_id) : [];
 }
 
-/** The scope `read` pulls, `write` pushes and deletes; a viewer only pulls. */
+/** The scope `read` pulls, `write` pushes, and deletes where the key may; a viewer only pulls, a paused key nothing. */
 async function rightsOfKey(sql: Sql, identity: Identity, projectId: string): Promise<readonly RegistryAction[]> {
-  const { scopes, project_ids, account_status } = identity;
-  if (account_status === 'suspended' || (project_ids && !project_ids.includes(projectId))) return [];
+  const { scopes, project_ids, account_status, paused_at, may_destroy } = identity;
+  if (paused_at || account_status === 'suspended' || (project_ids && !project_ids.includes(projectId))) return [];
   const access = await projectAccess(sql, identity, projectId);
   if (!access) return [];
   const mayRead = scopes === null || scopes.includes('read');
   const mayWrite = (scopes === null || scopes.includes('write')) && access.role !== 'viewer';
-  return [...(mayRead ? (['pull'] as const) : []), ...(mayWrite ? (['push', 'delete'] as const) : [])];
+  return [
+    ...(mayRead ? (['pull'] as const) : []),
+    ...(mayWrite ? (['push'] as const) : []),
+    ...(mayWrite && may_destroy ? (['delete'] as const) : []),
+  ];
 }
 
 /** Notes that robot accounts were used; called every few seconds with what came together. */

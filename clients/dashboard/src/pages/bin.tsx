@@ -28,6 +28,7 @@ const BIN = graphql(`
         }
         deleted_at
         kept_until
+        purge_from
       }
       next_cursor
     }
@@ -55,7 +56,10 @@ export function Bin({ id }: { id: string }) {
   const mayChange = mayActAs('developer', id);
   return (
     <Page title="Bin" projectId={id} command={`svc bin ls --project ${id}`}>
-      <p class="faint">What was deleted is kept here for a time, with its data and its credentials. It does not run.</p>
+      <p class="faint">
+        What was deleted is kept here for a time, with its data and its credentials. It does not run. What was older
+        than a day stays for a day at least.
+      </p>
       {!list && <Waiting error={error} />}
       {list?.data.length === 0 && <Empty title="The bin is empty">Deleted resources can be restored from here.</Empty>}
       {list && list.data.length > 0 && (
@@ -99,9 +103,11 @@ function Actions({ entry, reload }: { entry: Entry; reload(): Promise<void> }) {
       <button type="button" class="quiet small" aria-disabled={restore.isRunning} onClick={() => void restore.run()}>
         Restore<span class="off-screen"> {name}</span>
       </button>
-      <button type="button" class="quiet small" onClick={() => setAsks('purge')}>
-        Delete for good<span class="off-screen"> {name}</span>
-      </button>
+      {Date.parse(entry.purge_from as string) <= Date.now() && (
+        <button type="button" class="quiet small" onClick={() => setAsks('purge')}>
+          Delete for good<span class="off-screen"> {name}</span>
+        </button>
+      )}
       <Problem error={restore.error} />
       {asks === 'name' && <Rename entry={entry} reload={reload} onClose={() => setAsks(null)} />}
       {asks === 'purge' && (
