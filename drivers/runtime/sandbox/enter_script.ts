@@ -100,6 +100,7 @@ my ($low, $high) = ($mask & 0xffffffff, $mask >> 32);
 my $header = pack('Ll', 0x20080522, 0);
 my $sets = pack('L6', $low, $low, $low, $high, $high, $high);
 must('capset', $header, $sets);
+for my $one (0 .. 63) { prctl(47, 2, $one) if ($mask >> $one) & 1 }
 defined prctl(38, 1) or fail('The kernel has no no_new_privs.');
 prctl(4, 0);
 prctl(1, 9);
