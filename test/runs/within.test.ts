@@ -1,4 +1,4 @@
-/** @covers jobs/runs */
+/** @tier heavy @quarter 2 @covers jobs/runs models/runs drivers/runtime */
 // Commands that enter a running instance.
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
