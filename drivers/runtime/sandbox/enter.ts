@@ -68,7 +68,7 @@ function commandOf(
   const words = [
     ...[host.perl as string, '-e', enterScript() as string, 'platform-unit', String(program.pid), program.start],
     ...(user === null ? ['', '', ''] : [String(user.uid), String(user.gid), (user.groups ?? []).join(',')]),
-    capabilityMask(spec, range),
+    host.isRoot || host.bubblewrap ? capabilityMask(spec, range) : '',
     existsSync(filter) ? filter : '',
     host.bubblewrap === null ? '' : 'isolated',
   ];

@@ -29,7 +29,7 @@ export function enterScript(machine: string = process.arch): string | null {
 }
 
 // Arguments: the name of all processes around a unit; a process of the unit and when it started (proc_pid_stat(5));
-// user, group and groups inside, or '' to stay who we are; capabilities; the file with the filter, or ''; whether the
+// user, group and groups inside, or '' to stay who we are; capabilities, or '' where nothing is taken from units; the file with the filter, or ''; whether the
 // unit has a namespace of processes. Standard input, output and error are those of the command; 3 has the directory,
 // the number of its words, these, and variables.
 const PROGRAM = String.raw`
@@ -86,9 +86,12 @@ must('setns', @$_) for @joined;
 call('close', $_->[0]) for @joined;
 call('close', $_ + 0) for grep { $_ > 2 } 3 .. 64;
 
+my $keeps = $capabilities eq '';
 my $mask = hex $capabilities;
-prctl(47, 4);
-for my $one (0 .. 63) { next if ($mask >> $one) & 1; last unless defined prctl(24, $one) }
+if (!$keeps) {
+  prctl(47, 4);
+  for my $one (0 .. 63) { next if ($mask >> $one) & 1; last unless defined prctl(24, $one) }
+}
 if ($uid ne '') {
   my @groups = split /,/, $groups;
   my $packed = pack('L*', @groups);
@@ -96,12 +99,14 @@ if ($uid ne '') {
   must('setresgid', ($gid + 0) x 3);
   must('setresuid', ($uid + 0) x 3);
 }
-my ($low, $high) = ($mask & 0xffffffff, $mask >> 32);
-my $header = pack('Ll', 0x20080522, 0);
-my $sets = pack('L6', $low, $low, $low, $high, $high, $high);
-must('capset', $header, $sets);
-for my $one (0 .. 63) { prctl(47, 2, $one) if ($mask >> $one) & 1 }
-defined prctl(38, 1) or fail('The kernel has no no_new_privs.');
+if (!$keeps) {
+  my ($low, $high) = ($mask & 0xffffffff, $mask >> 32);
+  my $header = pack('Ll', 0x20080522, 0);
+  my $sets = pack('L6', $low, $low, $low, $high, $high, $high);
+  must('capset', $header, $sets);
+  for my $one (0 .. 63) { prctl(47, 2, $one) if ($mask >> $one) & 1 }
+  defined prctl(38, 1) or fail('The kernel has no no_new_privs.');
+}
 prctl(4, 0);
 prctl(1, 9);
 if ($filter ne '') {
