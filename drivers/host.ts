@@ -47,6 +47,7 @@ const versionQuestions: Record<ProgramName, [program: string, ...args: string[]]
   ping: ['ping', '-V'],
   // That of util-linux: others cannot say how their command ended.
   script: ['script', '--version'],
+  perl: ['perl', '-e', 'printf "%vd", $^V'],
 };
 
 // Not `--version`: a client without its engine, or without the rights to build, is of no use. Their `info` asks the

@@ -65,6 +65,12 @@ export interface UnitSpec {
   exposed?: { port: number; reached_at: number };
   /** In an isolated network: the port on which the unit listens; also forwarded from 127.0.0.1 of the host. */
   published_port?: number;
+  /**
+   * Id of a running unit that the command enters: it sees the processes, files, memory and network of that unit, has
+   * its rights and its limits, and ends with it. The spec has the files, root directory, tenant and image of that unit,
+   * no mounts and no network.
+   */
+  within?: string;
   /** The unit runs in an image whose root is `directory`; tasks get a private copy too. */
   image?: UnitImage;
 }

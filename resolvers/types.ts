@@ -3374,6 +3374,7 @@ export type RunResolvers<ContextType = Context, ParentType extends ResolversPare
   project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   application_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   preview_id?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  instance_id?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
   release_id?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   deployment_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   command?: Resolver<ResolversTypes['String'], ParentType, ContextType>;

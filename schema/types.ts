@@ -1273,6 +1273,7 @@ export type QueryListRunsArgs = {
   process_type?: InputMaybe<Scalars['String']['input']>;
   trigger_type?: InputMaybe<RunTriggerType>;
   preview_id?: InputMaybe<Scalars['ID']['input']>;
+  instance_id?: InputMaybe<Scalars['ID']['input']>;
 };
 
 
@@ -1978,9 +1979,10 @@ export type Mutation = {
   /**
    * Runs a command once, beside the instances: with the files, environment variables, volumes and network of the release
    * that is in service, and in a private copy of the files, which is removed afterwards. A stopped application can run
-   * commands too. The run keeps its release if the application is deployed again meanwhile. Fails with `invalid_state` if
-   * the application or the preview has no release in service, and with `quota_exceeded` if ten runs of the application
-   * have not finished.
+   * commands too. The run keeps its release if the application is deployed again meanwhile. With `instance_id` the command
+   * enters a running instance: it sees its processes, files and network, shares its memory and its other limits, and ends
+   * with it. Fails with `invalid_state` if the application or the preview has no release in service, or the instance does
+   * not run, and with `quota_exceeded` if ten runs of the application have not finished.
    */
   createRun: Run;
   /**
@@ -9126,6 +9128,8 @@ export type Run = {
   application_id: Scalars['ID']['output'];
   /** Id of the preview, or `null` for a run of the application itself. */
   preview_id?: Maybe<Scalars['ID']['output']>;
+  /** Id of the running instance that the command enters, or `null` for a run beside the instances. */
+  instance_id?: Maybe<Scalars['ID']['output']>;
   /** Id of the release that the run uses. */
   release_id: Scalars['String']['output'];
   /** Id of the deployment whose files the run uses. */
@@ -9248,6 +9252,12 @@ export type CreateRunInput = {
   command: Scalars['String']['input'];
   /** Preview in whose environment the command runs. Defaults to the application itself. */
   preview_id?: InputMaybe<Scalars['ID']['input']>;
+  /**
+   * Running instance of the application or of one of its previews that the command enters. It has the size, the process
+   * type and the preview of the instance, so it cannot be given together with these. Fails with `engine_unavailable` where
+   * the platform cannot enter instances.
+   */
+  instance_id?: InputMaybe<Scalars['ID']['input']>;
   /**
    * Process type from which the run takes its default size, and `SVC_PROCESS_TYPE` its value. Defaults to `web`, or to the
    * first process type of a release without `web`.

@@ -36,7 +36,8 @@ export type ProgramName =
   | 'haproxy'
   | 'mariadb_dump'
   | 'ping'
-  | 'script';
+  | 'script'
+  | 'perl';
 export type OciBuilderName = 'podman' | 'buildah' | 'docker';
 
 /** Facts about installed programs that the start needs. */

@@ -11,7 +11,7 @@ export interface UserRange {
 /** The last id that an image can have. */
 export const LAST_ID = 65_535;
 /** The overflow id, which the kernel shows for unmapped ids. */
-const NOBODY = 65_534;
+export const NOBODY = 65_534;
 
 /** Host ids of a user and a group of an image. Ids above LAST_ID map to the overflow id. */
 export function hostIds({ root, first }: UserRange, { uid, gid }: { uid: number; gid: number }): UserRange['root'] {

@@ -26,6 +26,7 @@ export interface RuntimeHost {
   bubblewrap: string | null;
   setpriv: string | null;
   unshare: string | null;
+  perl: string | null;
   /** Whether bubblewrap takes a filter of seccomp(2), and the kernel heeds it. */
   seccomp: boolean;
   /** Whether a unit can have the root of an image: a second bubblewrap within the sandbox, as its user. */
@@ -82,6 +83,7 @@ export async function probeHost(options: ProbeOptions): Promise<RuntimeHost> {
     isRoot,
     ...{ bubblewrap: null, unshare: null, seccomp: false, runsImages: false, mapsRanges: false },
     setpriv: linux ? findProgram('setpriv') : null,
+    perl: linux ? findProgram('perl') : null,
     // First, since the trials below expect that no earlier trial left a mount behind.
     hardDisks: isRoot && linux && disks !== 'soft' && (await canLimitDisks(directory)),
     fallocate: linux ? findProgram('fallocate') : null,

@@ -14,6 +14,7 @@ import type { UserRange } from '../image/owners';
 import type { Handle, UnitSpec } from '../runtime';
 import { groupOf, makeGroup } from './cgroup';
 import type { RuntimeHost, User } from './host_probe';
+import { launchWithin, requireEntered, type Entered } from './sandbox/enter';
 import { launch, type Surroundings } from './sandbox/launch';
 import {
   INPUT_END_FILE,
@@ -46,14 +47,19 @@ export async function startUnit(
   requireValidSpec(spec);
   requireImages(host, spec);
   const range = await requireRange(host, spec);
-  const found = (await preparedUnit(directory, spec.id)) ?? (await prepare(host, directory, spec, { network, range }));
+  const entered = spec.within === undefined ? null : await requireEntered(host, directory, spec.within);
+  const found =
+    (await preparedUnit(directory, spec.id)) ?? (await prepare(host, directory, spec, { network, range, entered }));
   const known = readHandle(runDirectory, spec.id);
   if (known !== null) return known;
   const unit = await inNetwork(found, runDirectory, spec, network);
   await ownMounts(host, runDirectory, spec, spec.image ? range : null);
   // A host that was started anew has lost its groups.
   if (unit.group !== null) await makeGroup(unit.group, unit.limits);
-  const child = launch(host, runDirectory, unit, spec, { network, range }).once('exit', ended);
+  const shim = entered
+    ? launchWithin(host, runDirectory, spec, { entered, range })
+    : launch(host, runDirectory, unit, spec, { network, range });
+  const child = shim.once('exit', ended);
   const handle = await waitForHandle(runDirectory, spec.id, () => child.pid === undefined || child.exitCode !== null);
   if (handle !== null) return handle;
   throw new DriverError('transient', 'The host did not start the processes of the unit in time.');
@@ -108,7 +114,7 @@ async function prepare(
   host: RuntimeHost,
   directory: string,
   spec: UnitSpec,
-  { network, range }: Surroundings,
+  { network, range, entered }: Surroundings & { entered: Entered | null },
 ): Promise<Unit> {
   const runDirectory = runDirectoryOf(directory, spec.id);
   await removeStaging(directory, spec.id);
@@ -118,13 +124,15 @@ async function prepare(
   try {
     if (!host.bubblewrap && user !== null) [directory, spec.directory].forEach(requireReachable);
     const ofImage = spec.image ? range : null;
-    if (ofImage === null) await chownTree(spec.directory, user);
+    if (ofImage === null && !entered) await chownTree(spec.directory, user);
     const disk = await makeDiskFor(host, draft, spec);
     await createRunFiles(draft, user, disk);
     await makeFifos(draft, spec, range !== null && spec.image ? userOfImage(range, spec.image) : user);
-    if (ofImage !== null) await shareRunFiles(draft, disk);
+    if (ofImage !== null && !entered) await shareRunFiles(draft, disk);
     if (hasCopy(spec)) await copyFiles(host, draft, disk, { spec, range: ofImage });
-    const unit = unitOf(host, runDirectory, spec, network);
+    const whole = unitOf(host, runDirectory, spec, network);
+    // It counts in the group of the unit that it enters.
+    const unit = entered ? { ...whole, directory: entered.unit.directory, group: null } : whole;
     await writeFile(path.join(draft, 'unit.json'), JSON.stringify(unit), { mode: 0o600, flush: true });
     if (unit.group !== null) await makeGroup(unit.group, unit.limits);
     await rename(draft, runDirectory);
@@ -167,7 +175,8 @@ function networkOf(
 }
 
 /** A build works in the original files. The root of an image is never written. */
-function hasCopy({ kind, image, own_copy }: UnitSpec): boolean {
+function hasCopy({ kind, image, own_copy, within }: UnitSpec): boolean {
+  if (within !== undefined) return false;
   return kind === 'service' || image !== undefined || own_copy === true;
 }
 

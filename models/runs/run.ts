@@ -13,13 +13,14 @@ import type {
   RunVariableInput,
 } from '../../schema/types';
 import { Application } from '../applications/application';
+import { Instance } from '../applications/instance';
 import { requireType } from '../applications/application/plan';
 import { page, type Page, type Source } from '../base/page';
 import type { ParentLimit } from '../base/quota';
 import { Resource } from '../base/resource';
 import { isReservedVariable, requireFittingValues } from '../environment/environment_variable';
 import { Preview } from '../previews/preview';
-import { requireRelease } from './run/release';
+import { releaseOfInstance, requireRelease, type ReleaseOfRun } from './run/release';
 import { sealVariables } from './run/variables';
 import { hasWriter } from './run/writer';
 
@@ -49,6 +50,7 @@ export class Run extends Resource {
     process_type: 'process_type = ?',
     trigger_type: 'trigger_type = ?',
     preview_id: 'preview_id = ?',
+    instance_id: 'instance_id = ?',
   };
   static override readonly quotas = [{ resource: 'runs', where: COUNTED }];
   static override readonly parentLimit: ParentLimit = {
@@ -71,6 +73,7 @@ export class Run extends Resource {
 
   declare application_id: string;
   declare preview_id: string | null;
+  declare instance_id: string | null;
   declare release_id: string;
   declare deployment_id: string;
   declare command: string;
@@ -115,29 +118,22 @@ export class Run extends Resource {
     trigger: RunTrigger = BY_REQUEST,
   ): Promise<Run> {
     const application = await Application.ofChild(ctx, applicationId);
-    const preview = await previewOf(ctx, application, input.preview_id ?? null);
     const variables = input.env ?? [];
     requireUnreserved(variables);
     requireFittingValues(Object.fromEntries(variables.map(({ key, value }) => [key, value])), 'The variables of a run');
     const { tty, detached } = inputOf(input);
     if (tty) await requireTerminals(ctx);
-    const release = await requireRelease(sessionOf(ctx), application, preview, input.process_type ?? null);
-    const application_type = await requireType(
-      ctx,
-      input.application_type ?? release.application_type,
-      application.region,
-    );
+    const place =
+      input.instance_id == null
+        ? await besideInstances(ctx, application, input)
+        : await withinInstance(ctx, application, input.instance_id, input);
     const id = mintId(Run.idPrefix);
     return Run.insert(ctx, {
       id,
       created_at: timeOfId(id).toISOString(),
       application_id: application.id,
-      preview_id: preview?.id ?? null,
-      release_id: release.id,
-      deployment_id: release.deployment_id,
+      ...place,
       command: input.command,
-      process_type: release.process_type,
-      application_type,
       timeout_seconds: input.timeout_seconds ?? limits.runSecondsDefault,
       env: variables.map(({ key }) => key).sort(),
       variables: sealVariables(ctx.secrets, id, variables),
@@ -166,6 +162,54 @@ export class Run extends Resource {
   }
 }
 
+type Place = Pick<
+  Run,
+  'preview_id' | 'instance_id' | 'release_id' | 'deployment_id' | 'process_type' | 'application_type'
+>;
+
+async function besideInstances(ctx: Context, application: Application, input: CreateRunInput): Promise<Place> {
+  const preview = await previewOf(ctx, application, input.preview_id ?? null);
+  const release = await requireRelease(sessionOf(ctx), application, preview, input.process_type ?? null);
+  const wanted = input.application_type ?? release.application_type;
+  const application_type = await requireType(ctx, wanted, application.region);
+  return { ...placeOf(release), preview_id: preview?.id ?? null, instance_id: null, application_type };
+}
+
+const CHOSEN_BY_INSTANCE = ['preview_id', 'process_type', 'application_type'] as const;
+const ENTERED_STATUSES = ['starting', 'running'];
+
+async function withinInstance(
+  ctx: Context,
+  application: Application,
+  id: string,
+  input: CreateRunInput,
+): Promise<Place> {
+  const given = CHOSEN_BY_INSTANCE.filter((field) => input[field] != null);
+  const detail = 'cannot be given with instance_id: the command has that of the instance';
+  if (given.length) throw validationFailed(given.map((field) => ({ field, code: 'depends_on', detail })));
+  await requireEntering(ctx);
+  const field = 'instance_id';
+  const instance = await Instance.referenced(ctx, id, field);
+  if (instance.application_id !== application.id)
+    throw problem('reference_not_found', `${field} names no instance of this application.`, { field });
+  if (!ENTERED_STATUSES.includes(instance.status))
+    throw problem('invalid_state', `The instance is ${instance.status}: a command enters one that runs.`, {
+      resource_status: instance.status,
+      allowed_statuses: ENTERED_STATUSES,
+    });
+  const release = await releaseOfInstance(sessionOf(ctx), instance);
+  const { preview_id } = instance;
+  return { ...placeOf(release), preview_id, instance_id: id, application_type: release.application_type };
+}
+
+function placeOf({
+  id,
+  deployment_id,
+  process_type,
+}: ReleaseOfRun): Pick<Place, 'release_id' | 'deployment_id' | 'process_type'> {
+  return { release_id: id, deployment_id, process_type };
+}
+
 /** @throws reference_not_found for a preview of another application */
 async function previewOf(ctx: Context, application: Application, id: string | null): Promise<Preview | null> {
   if (id === null) return null;
@@ -190,6 +234,14 @@ async function requireTerminals({ catalogs, config }: Context): Promise<void> {
   if (config.workloads === 'kubernetes') return;
   if ((await catalogs.facts()).programs.script) return;
   throw problem('engine_unavailable', 'This installation has no terminals: its host lacks script of util-linux.');
+}
+
+/** @throws engine_unavailable */
+async function requireEntering({ catalogs, config }: Context): Promise<void> {
+  if (config.workloads === 'kubernetes')
+    throw problem('engine_unavailable', 'This installation runs applications on a cluster: use kubectl exec there.');
+  if ((await catalogs.facts()).programs.perl) return;
+  throw problem('engine_unavailable', 'Commands cannot enter instances here: the host lacks perl.');
 }
 
 /** @throws env_key_reserved */

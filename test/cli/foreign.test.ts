@@ -29,7 +29,7 @@ test.each([
   ['ps:scale web=2', 'ps:scale', 'svc scale web=2'],
   ['secrets set A=b', 'secrets set', 'svc env set NAME=value'],
   ['scale count 3', 'scale count', 'svc scale web=2'],
-  ['ssh console', 'ssh console', 'svc ssh'],
+  ['ssh console', 'ssh console', 'svc exec'],
   ['launch', 'launch', 'svc up --create'],
   ['variables', 'variables', 'svc env ls'],
   ['down', 'down', 'svc delete'],

@@ -1,6 +1,6 @@
-// svc run and svc ssh against a service that really runs commands.
+// svc run, svc ssh and svc exec against a service that really runs commands.
 import { spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import * as fs from 'node:fs';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -172,4 +172,38 @@ terminalTest('a terminal passes every byte as it is, also without a size (needs 
 terminalTest('svc run at a terminal gives the command one (needs script)', async () => {
   const running = onTerminal(home, ['run', '--app', application.id, '--', 'test -t 0 && echo has"-one"']);
   expect(await running.ended).toMatchObject({ code: 0, stdout: expect.stringContaining('has-one') });
+});
+
+const execTest = needs('perl').test;
+
+execTest('svc exec enters the running instance, byte for byte (needs perl)', async () => {
+  const exec = (args: string[], input?: string): ReturnType<Home['svc']> =>
+    home.svc(['exec', '--app', application.id, ...args], { input });
+  const seen = await exec(['--', 'sh', '-c', 'cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" " "; exit 7']);
+  expect([seen.code, seen.stderr]).toEqual([7, '']);
+  expect(seen.stdout).toContain('node server.js');
+  const size = 1_000_003;
+  const input = path.join(home.folder, 'bytes');
+  fs.writeFileSync(input, randomBytes(size));
+  const command = `"$NODE" "$SVC" exec --app ${application.id} --instance web.1 cat < bytes > back`;
+  const env = { ...home.env, NODE: process.execPath, SVC: BINARY };
+  const whole = follow(spawn('sh', ['-c', command], { cwd: home.folder, env, stdio: ['ignore', 'pipe', 'pipe'] }));
+  expect(await whole.ended).toMatchObject({ code: 0, stderr: '' });
+  expect(fs.readFileSync(path.join(home.folder, 'back')).equals(fs.readFileSync(input))).toBe(true);
+  expect(await exec(['--instance', 'web.2', 'true'])).toMatchObject({
+    code: 4,
+    stderr: expect.stringContaining('No instance "web.2" is running.'),
+  });
+  expect(await exec([])).toMatchObject({ code: 2, stderr: expect.stringContaining('A shell needs a terminal.') });
+});
+
+const bothTest = needs('perl', 'script').test;
+
+bothTest('svc exec without a command is a shell there (needs perl, script)', async () => {
+  const shell = onTerminal(home, ['exec', '--app', application.id], { columns: 0, rows: 0 });
+  await shell.until(/\$ $/);
+  shell.child.stdin?.write('echo "$SVC_INSTANCE_ID" sh"own"\r');
+  await shell.until(/ins_\w+ shown/);
+  shell.child.stdin?.write('exit 5\r');
+  expect((await shell.ended).code).toBe(5);
 });

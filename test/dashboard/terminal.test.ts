@@ -20,6 +20,19 @@ dashboardOf(
   (opened) => void (window = opened),
 );
 
+test('a terminal opens within an instance, from its row', async () => {
+  const { page } = window;
+  await visit(page, `/applications/${application.id}/processes`);
+  await page.getByRole('button', { name: 'Open a terminal in this instance of web' }).click();
+  await page.waitForURL(/\/runs\/run_\w+\/terminal$/);
+  await page.locator('.log-head .status', { hasText: 'live' }).waitFor({ timeout: 30_000 });
+  await page.locator('.xterm-helper-textarea').waitFor({ state: 'attached' });
+  await type('echo in-$SVC_INSTANCE_ID-');
+  await shows(/in-ins_\w+-/);
+  await type('exit');
+  await page.locator('.log-head .status', { hasText: 'ended' }).waitFor({ timeout: 30_000 });
+});
+
 const COLORS = `printf '\\033[38;2;10;200;30mtrue\\033[0m-%s\\n' colour`;
 
 /** The text on the screen of the terminal. */

@@ -19,7 +19,7 @@ import { metrics } from './commands/metrics';
 import { previews } from './commands/previews';
 import { members, projects } from './commands/projects';
 import { protect } from './commands/protect';
-import { run, ssh } from './commands/run';
+import { exec, run, ssh } from './commands/run';
 import { schedules } from './commands/schedules';
 import { buckets, keys } from './commands/storage';
 import { undo } from './commands/undo';
@@ -30,7 +30,7 @@ import { apiRoutes } from './operations/api';
 const ROUTES = {
   ...{ login, logout, whoami, link, init, doctor, apps, projects, members, delete: remove },
   ...{ up, deploy, deployments, cancel, rollback, previews },
-  ...{ status, open, logs, metrics, ps, scale, restart, run, ssh, schedules, env, domains },
+  ...{ status, open, logs, metrics, ps, scale, restart, run, exec, ssh, schedules, env, domains },
   ...{ db, volumes, attach, detach, attachments, buckets, keys, protect, bin, undo, approve, completion },
 };
 

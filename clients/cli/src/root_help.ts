@@ -29,6 +29,7 @@ const GROUPS: Record<string, Record<string, string>> = {
     scale: 'Set the number of instances: svc scale web=3',
     restart: 'Restart the application or one process type',
     run: 'Run a command once: svc run -- npm run migrate',
+    exec: 'Run a command, or open a shell, within a running instance',
     ssh: 'Open a shell beside the instances',
     schedules: 'Commands that run at certain times',
     env: 'Environment variables',

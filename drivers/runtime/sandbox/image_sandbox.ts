@@ -25,10 +25,19 @@ export function outerMounts({ mounts }: UnitSpec): UnitSpec['mounts'] {
  * Capabilities of an image's root in its user namespace: those of Docker, except the ones that reach beyond the
  * namespace (AUDIT_WRITE, MKNOD, NET_RAW).
  */
-const CAPABILITIES = [
-  ...['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL', 'NET_BIND_SERVICE', 'SETFCAP', 'SETGID', 'SETPCAP'],
-  ...['SETUID', 'SYS_CHROOT'],
-];
+export const CAPABILITIES = [
+  'CHOWN',
+  'DAC_OVERRIDE',
+  'FOWNER',
+  'FSETID',
+  'KILL',
+  'NET_BIND_SERVICE',
+  'SETFCAP',
+  'SETGID',
+  'SETPCAP',
+  'SETUID',
+  'SYS_CHROOT',
+] as const;
 
 /**
  * @param hasRange its user namespace is in RANGE_FD, and the process that enters it has the user of the image

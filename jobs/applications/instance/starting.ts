@@ -39,7 +39,7 @@ export async function startInstance(row: InstanceRow, launch: Launch, ctx: JobCo
   if (wait > 0) return progressing(wait);
   try {
     const port = await choosePort(row, launch, ctx);
-    const spec = await specOf(row, launch, port, ctx);
+    const spec = await instanceSpecOf(row, launch, port, ctx);
     const handle = await requireHost(ctx).runtime.start(spec, ctx);
     // Recorded at once: after a crash the unit is also found by its id, but its start time would be lost.
     await ctx.record({ handle, started_at: new Date().toISOString() });
@@ -145,7 +145,13 @@ async function choosePort(row: InstanceRow, launch: Launch, ctx: JobContext): Pr
   }
 }
 
-async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobContext): Promise<UnitSpec> {
+/** @throws DriverError invalid without a command; transient */
+export async function instanceSpecOf(
+  row: Pick<InstanceRow, 'id' | 'application_id' | 'preview_id' | 'process_type'>,
+  launch: Launch,
+  port: number,
+  ctx: JobContext,
+): Promise<UnitSpec> {
   if (!launch.process) throw new DriverError('invalid', `The process type ${row.process_type} has no command.`);
   const { command, memory_mb, cpus, disk_mb = null } = launch.process;
   const trust = await databaseTrust(launch.databases, ctx);
@@ -175,7 +181,7 @@ async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobCo
 }
 
 async function variablesFor(
-  row: InstanceRow,
+  row: Pick<InstanceRow, 'id' | 'preview_id' | 'process_type'>,
   launch: Launch,
   port: number,
   ctx: JobContext,

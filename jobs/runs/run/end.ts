@@ -3,6 +3,7 @@ import { progressing, settled, type JobContext, type Outcome } from '../../job';
 import { runnerOf, inspectRun, type Runner } from './runner';
 import { blameLineEnds, resultOf, type RunResult } from './result';
 import type { RunRow } from './row';
+import { blameInstance } from './within';
 
 const SOON_MS = 1_000;
 const UNREACHABLE_MS = 3_000;
@@ -13,7 +14,8 @@ export async function storeOutput(row: RunRow, ctx: JobContext): Promise<Outcome
   if (state === 'unknown') return settled({}, UNREACHABLE_MS);
   if (state?.state !== 'exited') return lostRun(row, runner);
   if (!(await runner.shipLastLines(row, ctx))) return progressing(0);
-  return endRun(row, await blameLineEnds(row, resultOf(row, state, ctx), ctx), state.at);
+  const result = await blameLineEnds(row, resultOf(row, state, ctx), ctx);
+  return endRun(row, await blameInstance(row, result, ctx), state.at);
 }
 
 /** There is no trace of a command that ran, for instance after the disk of the host was replaced. */

@@ -4,6 +4,7 @@ import { shipLastLines } from '../../unit_log';
 import type { Runner } from './runner';
 import type { RunRow } from './row';
 import { unitSpecOf } from './unit';
+import { enteringSpecOf, isEntering } from './within';
 import { driverContext } from '../../../core/driver';
 import type { Handle } from '../../../drivers/runtime';
 import { makeRowsDue } from '../../../db/loop_rows';
@@ -21,7 +22,8 @@ export const hostRunner: Runner = {
     return { ...state, reason: null, started_at: row.started_at };
   },
   async start(row, ctx) {
-    await requireHost(ctx).runtime.start(await unitSpecOf(row, ctx), ctx);
+    const spec = isEntering(row) ? await enteringSpecOf(row, ctx) : await unitSpecOf(row, ctx);
+    await requireHost(ctx).runtime.start(spec, ctx);
   },
   async stop(row, ctx) {
     const handle = await requireHost(ctx).runtime.find(row.id);

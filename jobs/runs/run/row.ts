@@ -5,6 +5,8 @@ export interface RunRow extends LoopRow {
   project_id: string;
   application_id: string;
   preview_id: string | null;
+  /** That the command enters; null: it runs beside the instances. */
+  instance_id: string | null;
   release_id: string;
   deployment_id: string;
   command: string;

@@ -6,6 +6,7 @@ import { runnerOf, inspectRun } from './runner';
 import { resultOf } from './result';
 import type { RunRow } from './row';
 import { waitForStart } from './start';
+import { hasInstanceEnded, INSTANCE_ENDED, isEntering } from './within';
 
 /** The end of a unit wakes its row; these intervals cover lost notifications, of a short command sooner. */
 const RECHECK_MS = { first: 1_000, later: 10_000 };
@@ -21,13 +22,21 @@ export async function waitForExit(row: RunRow, ctx: JobContext): Promise<Outcome
   if (!state) return lostRun(row, runner);
   if (state.state === 'waiting') return waitForStart(row, state, runner, ctx);
   if (state.state === 'running') {
-    if (!row.cancel_requested_at && !(await cancelAbandoned(row, ctx))) return settled({}, recheckMs(row));
+    const isToEnd = row.cancel_requested_at || (await cancelAbandoned(row, ctx)) || (await endWithInstance(row, ctx));
+    if (!isToEnd) return settled({}, recheckMs(row));
     await runner.stop(row, ctx);
     return settled({}, STOPPING_MS);
   }
   const { exit_code = null } = resultOf(row, state, ctx);
   if (exit_code !== null) await ctx.record({ exit_code });
   return 'done';
+}
+
+/** Without namespaces, the end of the instance leaves the command. */
+async function endWithInstance(row: RunRow, ctx: JobContext): Promise<boolean> {
+  if (!isEntering(row) || !(await hasInstanceEnded(row, ctx))) return false;
+  await ctx.record({ cancel_requested_at: new Date().toISOString(), status_reason: INSTANCE_ENDED });
+  return true;
 }
 
 function recheckMs({ started_at }: RunRow): number {

@@ -5,6 +5,7 @@ import type { Session } from '../../../db/control_database';
 import { tearDownRows } from '../../../db/loop_rows';
 import { named } from '../../../db/statement';
 import type { AttachedDatabase } from '../../applications/attached_database';
+import type { InstanceStatus } from '../../../schema/types';
 import type { ReleaseSettings } from '../../applications/release_settings';
 
 /** All that a run is started from. */
@@ -39,6 +40,25 @@ const LAUNCH = named(`select a.name as application_name, a.region, a.tenant,
 /** null where the release or its deployment has gone. */
 export async function findRunLaunch(sql: Sql, id: string): Promise<RunLaunch | null> {
   return (await sql.query<RunLaunch>(LAUNCH, [id]))[0] ?? null;
+}
+
+/** As far as a command that enters it must know it. */
+export interface EnteredInstance {
+  id: string;
+  application_id: string;
+  preview_id: string | null;
+  process_type: string;
+  port: number | null;
+  status: InstanceStatus;
+  started_at: string | null;
+}
+
+const INSTANCE = named(`select id, application_id, preview_id, process_type, port, status, started_at from instances
+  where id = $1 and deleted_at is null`);
+
+/** null where the instance has gone. */
+export async function findEnteredInstance(sql: Sql, id: string): Promise<EnteredInstance | null> {
+  return (await sql.query<EnteredInstance>(INSTANCE, [id]))[0] ?? null;
 }
 
 const ARTIFACT = named('select coalesce(artifact_id, id) as id from deployments where id = $1');

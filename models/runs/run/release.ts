@@ -3,7 +3,7 @@ import type { Sql } from '../../../core/context';
 import { problem } from '../../../core/errors';
 import { named } from '../../../db/statement';
 
-interface ReleaseOfRun {
+export interface ReleaseOfRun {
   id: string;
   deployment_id: string;
   process_type: string;
@@ -55,6 +55,16 @@ export async function requireRelease(
     process_type: process_type ?? DEFAULT_TYPE,
     application_type: size?.application_type as string,
   };
+}
+
+/** The release that an instance runs, with the size of its process type. */
+export async function releaseOfInstance(
+  sql: Sql,
+  instance: { application_id: string; release_id: string; deployment_id: string; process_type: string },
+): Promise<ReleaseOfRun> {
+  const { application_id, release_id: id, deployment_id, process_type } = instance;
+  const [size] = await sql.query<{ application_type: string }>(SIZE, [application_id, process_type]);
+  return { id, deployment_id, process_type, application_type: size?.application_type as string };
 }
 
 function withoutRelease(resource_status: string, isPreview: boolean): Error {

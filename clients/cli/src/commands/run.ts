@@ -1,11 +1,16 @@
-// run and ssh: a command in the environment of the application, beside its instances.
+// run and ssh: a command in the environment of the application, beside its instances. exec: within one of them.
 import { duration, sessionCommand, several, text, toggle, words } from '../command';
-import { EXIT, usageFailure } from '../failure';
+import { EXIT, Failure, usageFailure } from '../failure';
 import { noteExitCode } from '../outcome';
 import { printOne, type Row } from '../output/print';
 import { attachToRun } from '../run/attach';
 import type { Session } from '../session';
 
+type Place = {
+  readonly instance?: string | undefined;
+  readonly process?: string | undefined;
+  readonly timeout?: number | undefined;
+};
 type RunFlags = {
   readonly detach?: boolean | undefined;
   readonly preview?: string | undefined;
@@ -54,7 +59,8 @@ export const ssh = sessionCommand<Omit<RunFlags, 'detach' | 'env'>>({
   brief: 'Open a shell in the environment of the application',
   text:
     'A shell with the files, variables and volumes of the version in service, beside the instances: it sees none of ' +
-    'their processes, and what it changes in its copy of the files ends with it.',
+    'their processes, and what it changes in its copy of the files ends with it. For a shell within a running ' +
+    'instance: svc exec',
   flags: PLACE,
   output: false,
   async run(session, flags) {
@@ -65,6 +71,53 @@ export const ssh = sessionCommand<Omit<RunFlags, 'detach' | 'env'>>({
     );
   },
 });
+
+export const exec = sessionCommand<Place & { readonly env?: readonly string[] | undefined }, string[]>({
+  brief: 'Run a command, or open a shell, within a running instance',
+  text:
+    'The command sees the processes, files and network of the instance, shares its memory and its other limits, and ' +
+    'ends with it. Without a command it is a shell. At a terminal the command gets a terminal; else its input and ' +
+    'output are what stands here, byte for byte. svc ends with the exit code of the command.\n\n' +
+    '  svc exec\n' +
+    '  svc exec --instance worker -- ps aux\n' +
+    '  svc exec -- tar c /data > data.tar',
+  flags: {
+    instance: text(
+      'Id, process type, or process type and number, as in web.2 (default: the oldest of web)',
+      'instance',
+    ),
+    env: several('Further variable, such as BATCH=100', 'name=value'),
+    timeout: PLACE.timeout,
+  },
+  args: words('command', 'Command; one word is a line for the shell', 0),
+  async run(session, flags, ...command) {
+    const isTerminal = process.stdin.isTTY && process.stdout.isTTY;
+    if (!command.length && !isTerminal)
+      throw usageFailure('A shell needs a terminal.', 'Without one: svc exec -- <command>');
+    const instance_id = await findInstance(session, flags.instance);
+    const input = isTerminal ? { tty: true } : { detached: false };
+    const { env, timeout } = flags;
+    const line = command.length ? toLine(command) : SHELL;
+    const row = await createRun(session, { env, timeout }, { command: line, instance_id, ...input });
+    noteExitCode((await attachToRun(session, row)) ?? EXIT.failed);
+  },
+});
+
+/** @throws Failure where the application has no such instance that runs */
+async function findInstance(session: Session, name = 'web'): Promise<string> {
+  if (name.startsWith('ins_')) return name;
+  const path = `/v2/applications/${await session.application()}/instances`;
+  const all = await session.list(path);
+  const running = all.filter(({ status }) => status === 'running' || status === 'starting').reverse();
+  const [, type, number = '1'] = /^(.+?)(?:\.(\d{1,5}))?$/.exec(name) ?? [];
+  const found = running.filter(({ process_type }) => process_type === type)[Number(number) - 1];
+  if (found) return String(found.id);
+  const types = [...new Set(running.map(({ process_type }) => String(process_type)))].join(', ');
+  throw new Failure(`No instance "${name}" is running.`, EXIT.notFound, [
+    types ? `There are instances of: ${types}` : 'See them: svc ps',
+    'A command beside the instances: svc run -- <command>',
+  ]);
+}
 
 async function createRun(session: Session, flags: RunFlags, input: object): Promise<Row> {
   const env = (flags.env ?? []).map((given) => parseVariable(given));

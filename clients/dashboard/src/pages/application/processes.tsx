@@ -213,8 +213,11 @@ function Scale({ process, shown, children }: ScaleProps) {
   );
 }
 
+const COLUMNS = ['Process', 'Status', 'CPU', 'Memory', 'Restarts', 'Started'];
+
 function Instances({ shown }: { shown: Shown }) {
   const actions = shown.mayChange && shown.application.current_deployment_id && <OpenShell shown={shown} />;
+  const mayEnter = shown.mayChange;
   const { data, error, reload } = useQuery(INSTANCES, { id: shown.application.id });
   const list = data?.listApplicationInstances.data;
   useMoving(Boolean(list), reload);
@@ -223,7 +226,7 @@ function Instances({ shown }: { shown: Shown }) {
       {!list && <Waiting error={error} />}
       {list?.length === 0 && <p class="faint">No running instances.</p>}
       {list && list.length > 0 && (
-        <Table label="Instances" head={['Process', 'Status', 'CPU', 'Memory', 'Restarts', 'Started']}>
+        <Table label="Instances" head={mayEnter ? [...COLUMNS, 'Terminal'] : COLUMNS}>
           {list.map((instance) => (
             <tr key={instance.id}>
               <th scope="row">{instance.process_type}</th>
@@ -236,6 +239,7 @@ function Instances({ shown }: { shown: Shown }) {
               <td>
                 <Ago time={instance.started_at} />
               </td>
+              {mayEnter && <td>{instance.status === 'running' && <OpenShell {...{ shown, instance }} />}</td>}
             </tr>
           ))}
         </Table>

@@ -23,6 +23,7 @@ export const RUN = graphql(`
       id
       command
       process_type
+      instance_id
       application_type
       deployment_id
       env
@@ -117,6 +118,7 @@ function factsOf({ id, project_id: projectId }: Shown['application'], run: RunDa
     ['Exit code', exit],
     ['Size', <CatalogName of="size" id={run.application_type} />],
     ['Process type', run.process_type],
+    ...(run.instance_id ? [['Within the instance', <code>{run.instance_id}</code>] as const] : []),
     ['Time limit', secondsText(run.timeout_seconds)],
     ...(run.env.length ? [['Additional variables', run.env.join(', ')] as const] : []),
     [

@@ -1,4 +1,4 @@
-// A shell with the files and variables of what runs: a run with a terminal, beside the instances.
+// A shell with the files and variables of what runs: a run with a terminal, beside the instances or within one.
 import { request } from '../../api/client';
 import { graphql } from '../../api/graphql';
 import { useAction } from '../../api/use_query';
@@ -20,17 +20,30 @@ const SHELL = 'if command -v bash >/dev/null 2>&1; then exec bash -i; else exec 
 /** What the command of a run is called: nobody has typed that of a shell. */
 export const commandText = (command: string): string => (command === SHELL ? 'Shell' : command);
 
-export function OpenShell({ shown }: { shown: Shown }) {
+interface OpenShellProps {
+  shown: Shown;
+  /** The instance that the shell enters; absent: it is beside them. */
+  instance?: { id: string; process_type: string };
+}
+
+export function OpenShell({ shown, instance }: OpenShellProps) {
   const { id } = shown.application;
+  const within = instance && { instance_id: instance.id };
   const shell = useAction(async () => {
-    const { createRun } = await request(SHELL_RUN, { id, input: { command: SHELL, tty: true } });
+    const { createRun } = await request(SHELL_RUN, { id, input: { command: SHELL, tty: true, ...within } });
     navigate(`/applications/${id}/runs/${createRun.id}/terminal`);
   });
   return (
     <>
       <Problem error={shell.error} />
-      <button type="button" class="quiet" aria-disabled={shell.isRunning} onClick={() => void shell.run()}>
-        Open a shell
+      <button
+        type="button"
+        class="quiet"
+        aria-disabled={shell.isRunning}
+        {...(instance && { 'aria-label': `Open a terminal in this instance of ${instance.process_type}` })}
+        onClick={() => void shell.run()}
+      >
+        {instance ? 'Open a terminal' : 'Open a shell'}
       </button>
     </>
   );
