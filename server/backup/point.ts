@@ -14,7 +14,7 @@ import { settingsFileOf } from '../setup/settings_file';
 import { copyControlDatabase } from '../upgrade/control_backup';
 import { MANIFEST, takeStock, type Manifest } from './manifest';
 import { partsOfInstallation, pointDirectory } from './place';
-import { openBackupRepository, type Repository } from './repository';
+import type { Repository } from './repository';
 
 const BEGIN_WITHIN_MS = 20_000;
 const DATABASES_WITHIN_MS = 30 * 60_000;
@@ -24,10 +24,17 @@ const NAMED = 3;
 
 export const SETTINGS_COPY = 'settings.env';
 
-/** @throws CommandError, and the journal has its sentence */
-export async function makePoint(platform: Platform, print: (line: string) => void): Promise<BackupJournal> {
+interface Wanted {
+  repository: Repository;
+  /** Whether the backup is one of those that are due: the journal has it then, with its sentence where it failed. */
+  isKept: boolean;
+  print(line: string): void;
+}
+
+/** @throws CommandError */
+export async function makePoint(platform: Platform, { repository, isKept, print }: Wanted): Promise<BackupJournal> {
   const { config } = platform;
-  const repository = openBackupRepository(config);
+  const save = async (): Promise<void> => (isKept ? saveBackupJournal(config, journal) : undefined);
   const before = await readBackupJournal(config);
   const journal: BackupJournal = {
     ...{ started_at: new Date().toISOString(), ended_at: null, repository: repository.address, point: null },
@@ -41,7 +48,7 @@ export async function makePoint(platform: Platform, print: (line: string) => voi
     throw error;
   });
   try {
-    await saveBackupJournal(config, journal);
+    await save();
     await repository.ensure();
     await fill({ platform, repository, session, journal, print });
     journal.last_whole_at = journal.started_at;
@@ -52,7 +59,7 @@ export async function makePoint(platform: Platform, print: (line: string) => voi
     await session.close();
     await rm(pointDirectory(config), { recursive: true, force: true });
     journal.ended_at = new Date().toISOString();
-    await saveBackupJournal(config, journal);
+    await save();
   }
   return journal;
 }

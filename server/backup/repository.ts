@@ -5,10 +5,10 @@ import { setPriority } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../core/config';
-import { makePassableDirectory } from '../../core/directory';
 import { commandEnvironment } from '../../core/process/command';
 import { CommandError } from '../command_error';
 import { backupDirectory } from '../platform/backup_journal';
+import { makeBackupDirectory } from './place';
 
 const TAG = 'platform';
 /** Variables by which restic reads credentials of its backends (manual, "Environment Variables"). */
@@ -17,6 +17,7 @@ const LOCKED = /already locked/;
 const LOCKED_WITHIN_MS = 5 * 60_000;
 const LOCKED_POLL_MS = 1_000;
 const LOW_PRIORITY = 15;
+const KEPT_ALWAYS = 3;
 /** Some files could not be read: they went while it was reading. */
 const PARTLY_READ = 3;
 
@@ -70,9 +71,7 @@ export function openBackupRepository(config: Config): Repository {
   } catch {
     throw new CommandError(`the passphrase of the backups cannot be read: ${passwordFile} (RESTIC_PASSWORD_FILE)`);
   }
-  // The proof starts PostgreSQL in it, as another user.
-  makePassableDirectory(dataDir);
-  makePassableDirectory(backupDirectory({ dataDir }));
+  makeBackupDirectory({ dataDir });
   return repositoryOf({ dataDir, repository, passwordFile });
 }
 
@@ -103,7 +102,8 @@ function repositoryOf(chosen: Chosen): Repository {
       await restic('restore', point, '--target', target, ...only.map((one) => `--include=${one}`));
     },
     async prune(days) {
-      const kept = ['--keep-within', '2d', '--keep-within-daily', `${days}d`];
+      // A clock that was a year ahead for a day must not make all others too old.
+      const kept = ['--keep-last', String(KEPT_ALWAYS), '--keep-within', '2d', '--keep-within-daily', `${days}d`];
       await restic('forget', '--tag', TAG, '--group-by', 'tags', ...kept, '--prune');
     },
     async verify(percent) {

@@ -137,7 +137,9 @@ async function requireRoom({ dataDir }: Config, bytes: number): Promise<void> {
 }
 
 async function fetch({ config, repository, journal }: Work): Promise<void> {
-  await mkdir(stagingOf(config), { recursive: true, mode: 0o700 });
+  // What a fetch that was cut off has left would be in the way of some kinds of files.
+  await rm(stagingOf(config), { recursive: true, force: true });
+  await mkdir(stagingOf(config), { mode: 0o700 });
   await repository.restore(journal.point, stagingOf(config));
   const manifest = await readManifest(config);
   if (semver.gt(manifest.version, version))
