@@ -4,6 +4,7 @@ import { mkdir, rm, writeFile, copyFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../core/config';
+import { isDiskFull } from '../../core/driver';
 import { CLAIM_BACKUP, HOLD_FILES } from '../../models/base/installation_backup';
 import { backUpAllDatabases, countUnfinishedBackups } from '../../models/databases/database_backup/job_queries';
 import { CommandError } from '../command_error';
@@ -40,6 +41,7 @@ export async function makePoint(platform: Platform, { repository, isKept, print 
     ...{ started_at: new Date().toISOString(), ended_at: null, repository: repository.address, point: null },
     ...{ files: 0, bytes: 0, added_bytes: 0, notes: [], error: null },
     ...{ last_whole_at: before?.last_whole_at ?? null, proof: before?.proof ?? null },
+    last_whole_in: before?.last_whole_in,
   };
   const session = await openSession(platform.databaseUrl);
   // What is prepared and the journal are those of the backup that holds the lock.
@@ -49,12 +51,15 @@ export async function makePoint(platform: Platform, { repository, isKept, print 
   });
   try {
     await save();
-    await repository.ensure();
+    // Where there was a backup, a repository that is not there is a disk that is not mounted.
+    await (isKept && before?.last_whole_in === repository.address ? repository.points() : repository.ensure());
     await fill({ platform, repository, session, journal, print });
     journal.last_whole_at = journal.started_at;
+    journal.last_whole_in = repository.address;
   } catch (error) {
-    journal.error = (error as Error).message;
-    throw error;
+    const failure = isDiskFull(error) ? fullDisk(config) : error;
+    journal.error = (failure as Error).message;
+    throw failure;
   } finally {
     await session.close();
     await rm(pointDirectory(config), { recursive: true, force: true });
@@ -62,6 +67,12 @@ export async function makePoint(platform: Platform, { repository, isKept, print 
     await save();
   }
   return journal;
+}
+
+function fullDisk({ dataDir }: Config): CommandError {
+  return new CommandError(
+    `the disk of ${dataDir} is full: a backup begins with a copy of the control database there. Make room`,
+  );
 }
 
 interface Work {

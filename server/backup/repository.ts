@@ -18,6 +18,13 @@ const LOCKED_WITHIN_MS = 5 * 60_000;
 const LOCKED_POLL_MS = 1_000;
 const LOW_PRIORITY = 15;
 const KEPT_ALWAYS = 3;
+const MISSING = /unable to open config file|Is there a repository/;
+/** Bytes of the repository are not what restic wrote: their checksums or their structure do not agree. */
+const SPOILED =
+  /ciphertext verification failed|invalid data returned|hash mismatch|does not match (?:id|hash)|Unmarshal|is damaged|wrong hash|LoadIndex returned errors|repository contains errors|blob not found|invalid header length/;
+/** Says how many errors there were, and not which. */
+const COUNTED = /There were \d+ errors|returned errors|contains errors/;
+const FAULT = /error|fail|invalid|mismatch|does not match|damaged/i;
 /** Some files could not be read: they went while it was reading. */
 const PARTLY_READ = 3;
 
@@ -82,7 +89,7 @@ function repositoryOf(chosen: Chosen): Repository {
     async ensure() {
       const found = await runRestic(chosen, ['cat', 'config']);
       if (found.code === 0) return;
-      if (!/unable to open config file|Is there a repository/.test(found.err)) throw failure(chosen, found.err);
+      if (!MISSING.test(found.err)) throw failure(chosen, found.err);
       await restic('init');
     },
     async save(files, exclude) {
@@ -178,9 +185,19 @@ function failure({ repository, passwordFile }: Chosen, err: string): CommandErro
     return new CommandError(`the passphrase in ${passwordFile} does not open the repository ${address}`);
   if (/no space left|disk quota/i.test(err))
     return new CommandError(`the disk of the repository ${address} is full: make room there`);
+  if (MISSING.test(err))
+    return new CommandError(
+      `there is no repository of restic in ${address}: mount its disk, or begin anew with \`restic init\``,
+    );
   const lines = err.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('{'));
-  const reason = (lines.find((line) => line.startsWith('Fatal:')) ?? lines.at(-1) ?? 'it has said nothing').trim();
-  return new CommandError(`restic with ${address}: ${reason.replace(/^Fatal: /, '')}`);
+  const fatal = lines.find((line) => line.startsWith('Fatal:') && !COUNTED.test(line));
+  const reason = (fatal ?? lines.find((line) => FAULT.test(line)) ?? lines.at(-1) ?? 'it has said nothing').trim();
+  const said = reason.replace(/^(?:Fatal|error|ignoring error for \S+): /, '');
+  if (!SPOILED.test(err)) return new CommandError(`restic with ${address}: ${said}`);
+  return new CommandError(
+    `the repository ${address} is spoiled (${said}): keep it, name another RESTIC_REPOSITORY for new backups, and see ` +
+      'what is lost with `restic check --read-data`',
+  );
 }
 
 /** `rest:https://user:password@host/` may have one. */

@@ -6,7 +6,7 @@ import path from 'node:path';
 import semver from 'semver';
 import type { Config } from '../../core/config';
 import { hasEntries, makeDirectory, makePassableDirectory } from '../../core/directory';
-import { driverContext } from '../../core/driver';
+import { driverContext, DriverError } from '../../core/driver';
 import { replaceFileDurably } from '../../core/files';
 import { gibibytesText } from '../../core/sentence';
 import { run } from '../../core/process/command';
@@ -17,6 +17,7 @@ import { gigabyteBytes } from '../../drivers/volume';
 import { version } from '../../package.json';
 import { CommandError } from '../command_error';
 import { engineUser, type EngineUser } from '../platform/embedded/engine_user';
+import { newestOf } from './newest';
 import { findRestoredRoot, MANIFEST, type Manifest } from './manifest';
 import { RESTORED } from './place';
 import { SETTINGS_COPY } from './point';
@@ -98,15 +99,26 @@ async function begunRestore({ config, repository }: Wanted): Promise<RestoreJour
 
 async function begin({ config, repository, moment }: Wanted): Promise<RestoreJournal> {
   requireEmpty(config);
-  const points = (await repository.points()).filter(
-    ({ at }) => moment === null || Date.parse(at) <= Date.parse(moment),
-  );
-  const point = points.at(-1);
+  const until = moment === null ? Infinity : Date.parse(moment);
+  const points = (await repository.points()).filter(({ at }) => Date.parse(at) <= until);
+  const point = moment === null ? newestOf(points, Date.now()) : points.at(-1);
   if (!point)
     throw new CommandError(`${repository.address} has no backup${moment === null ? '' : ` from before ${moment}`}`);
   makeDirectory(config.dataDir, 0o711);
   await requireRoom(config, await repository.bytesOf(point.id));
-  const journal = { repository: repository.address, point: point.id, at: point.at, done: [], notes: [] };
+  const journal: RestoreJournal = {
+    repository: repository.address,
+    point: point.id,
+    at: point.at,
+    done: [],
+    notes: [],
+  };
+  const last = points.at(-1);
+  if (last && last !== point)
+    journal.notes.push(
+      `There are backups up to ${last.at}, which is later than the clock of this machine. If they are wanted, begin ` +
+        'again in an empty directory with --at.',
+    );
   await saveJournal(config, journal);
   return journal;
 }
@@ -193,14 +205,18 @@ async function place({ config, journal }: Work): Promise<void> {
     await chmod(kept, 0o600);
     journal.notes.push(`The settings of before are in ${kept}: take over what this machine needs.`);
   }
-  const { user_id_base: base } = await readManifest(config);
+  await claimOwners(config, (await readManifest(config)).user_id_base);
+}
+
+/** The user ids of before, or others: files of volumes are given to them when they are mounted. */
+async function claimOwners({ runtimeDir, tenantUidBase }: Config, base: number | null): Promise<void> {
   if (base === null || process.getuid?.() !== 0) return;
-  makeDirectory(config.runtimeDir);
-  try {
-    await claimUserIds({ directory: config.runtimeDir, base, isUsed: true });
-  } catch (error) {
-    journal.notes.push(`Files of applications belong to the user ids from ${base} on. ${(error as Error).message}`);
-  }
+  makeDirectory(runtimeDir);
+  const claim = { directory: runtimeDir, base: tenantUidBase ?? base, isUsed: false };
+  await claimUserIds(claim).catch((error: unknown) => {
+    if (tenantUidBase !== null || !(error instanceof DriverError)) throw error;
+    return claimUserIds({ ...claim, base: null });
+  });
 }
 
 async function volumes({ config }: Work): Promise<void> {

@@ -5,6 +5,7 @@ import { loadConfig, type Config } from '../../core/config';
 import { CommandError } from '../command_error';
 import { makePoint } from '../backup/point';
 import { isArchive, openArchive } from '../backup/archive';
+import { newestOf } from '../backup/newest';
 import { keepProof, provePoint } from '../backup/proof';
 import { openBackupRepository, type Repository } from '../backup/repository';
 import { restoreInstallation } from '../backup/restore';
@@ -74,7 +75,7 @@ async function backup(input: Input): Promise<Output> {
 async function proveNewest(): Promise<Output> {
   const config = loadConfig(process.env);
   const repository = openBackupRepository(config);
-  const point = (await repository.points()).at(-1);
+  const point = newestOf(await repository.points(), Date.now());
   if (!point) throw new CommandError('there is no backup yet: `platform backup` makes one');
   const proof = await prove(config, repository, point.id);
   await keepProof(config, proof);

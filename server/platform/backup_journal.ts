@@ -24,6 +24,8 @@ export interface BackupJournal {
   error: string | null;
   /** The last one that was whole, this one included. */
   last_whole_at: string | null;
+  /** Its repository; undefined in journals of 1.0.0. */
+  last_whole_in?: string | undefined;
   proof: Proof | null;
 }
 
