@@ -76,7 +76,7 @@ test('gzip and tar open what is in its encryption', async () => {
 withAge('the program age opens it', () => {
   const command = `age --decrypt ${archive} 2>/dev/null | tar -tz | grep -c secret-key`;
   const { stdout } = spawnSync('script', ['-qec', command, '/dev/null'], { input: 'of the test\n', encoding: 'utf8' });
-  expect(stdout.trim().split('\n').at(-1)?.trim()).toBe('1');
+  expect(stdout.trim()).toMatch(/1$/);
 });
 
 test('a file that the program age has encrypted is opened', async () => {
