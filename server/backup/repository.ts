@@ -20,8 +20,13 @@ const LOW_PRIORITY = 15;
 const KEPT_ALWAYS = 3;
 const MISSING = /unable to open config file|Is there a repository/;
 /** Bytes of the repository are not what restic wrote: their checksums or their structure do not agree. */
-const SPOILED =
-  /ciphertext verification failed|invalid data returned|hash mismatch|does not match (?:id|hash)|Unmarshal|is damaged|wrong hash|LoadIndex returned errors|repository contains errors|blob not found|invalid header length/;
+const SPOILED = new RegExp(
+  [
+    ...['ciphertext verification failed', 'invalid data returned', 'hash mismatch', 'does not match (?:id|hash)'],
+    ...['Unmarshal', 'is damaged', 'wrong hash', 'LoadIndex returned errors', 'repository contains errors'],
+    ...['blob not found', 'invalid header length'],
+  ].join('|'),
+);
 /** Says how many errors there were, and not which. */
 const COUNTED = /There were \d+ errors|returned errors|contains errors/;
 const FAULT = /error|fail|invalid|mismatch|does not match|damaged/i;
@@ -97,8 +102,11 @@ function repositoryOf(chosen: Chosen): Repository {
       return savedOf(chosen, await runUnlocked(chosen, words, [0, PARTLY_READ]));
     },
     async points() {
-      const found = JSON.parse(await restic('snapshots', '--json', '--tag', TAG)) as Record<string, string>[] | null;
-      return (found ?? []).map(({ id = '', time = '', hostname = '' }) => ({ id, at: time, hostname }));
+      const { out, err } = await runUnlocked(chosen, ['snapshots', '--json', '--tag', TAG]);
+      const found = (JSON.parse(out) ?? []) as Record<string, string>[];
+      // One that cannot be read is left out of the list.
+      if (found.length === 0 && SPOILED.test(err)) throw failure(chosen, err);
+      return found.map(({ id = '', time = '', hostname = '' }) => ({ id, at: time, hostname }));
     },
     async bytesOf(point) {
       return (JSON.parse(await restic('stats', '--json', '--mode', 'restore-size', point)) as { total_size: number })

@@ -1,5 +1,5 @@
-// npm run bench:restore: what a backup costs visitors while it is made, and how long a whole installation is away that is
-// destroyed and restored on an empty machine.
+// npm run bench:restore: what a backup costs visitors while it is made, and how long a whole installation is away that
+// is destroyed and restored on an empty machine.
 //   npm run bench:restore -- [--gigabytes=0.3] [--archive] [--seconds=20]
 // A third each is files of a volume, objects and rows of PostgreSQL; the API is written to all the time. As root, the
 // restored installation runs in a network namespace of its own, with other addresses and directories. The backup is one
