@@ -203,8 +203,8 @@ function failure({ repository, passwordFile }: Chosen, err: string): CommandErro
   const said = reason.replace(/^(?:Fatal|error|ignoring error for \S+): /, '');
   if (!SPOILED.test(err)) return new CommandError(`restic with ${address}: ${said}`);
   return new CommandError(
-    `the repository ${address} is spoiled (${said}): keep it, name another RESTIC_REPOSITORY for new backups, and see ` +
-      'what is lost with `restic check --read-data`',
+    `the repository ${address} is spoiled (${said}): keep it, name another RESTIC_REPOSITORY for new backups, and ` +
+      'see what is lost with `restic check --read-data`',
   );
 }
 

@@ -195,7 +195,7 @@ asRoot('a machine with less room is refused before anything is written', () => {
   }
 });
 
-test('killed while it fetches and called again, a restore brings everything back, as other users where it must', async () => {
+test('killed while it fetches and called again, a restore brings all back, as other users where it must', async () => {
   // The ids of before belong to another installation by now.
   const base = isRoot ? claimsOf(path.join(whole.data, 'runtime'))[0] : undefined;
   await whole.destroy();
