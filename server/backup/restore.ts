@@ -25,6 +25,7 @@ import type { Repository } from './repository';
 
 const VOLUME_WITHIN_MS = 6 * 3_600_000;
 const SETTINGS_OF_BEFORE = 'settings-of-before.env';
+const COPY_WITHIN_MS = 24 * 3_600_000;
 const CHOWN_WITHIN_MS = 600_000;
 
 export interface RestoreJournal {
@@ -129,13 +130,18 @@ function saveJournal(config: Config, journal: RestoreJournal): Promise<void> {
 
 function requireEmpty({ dataDir }: Config): void {
   for (const name of ['postgres', ...RESTORED.filter((one) => one !== 'secret-key')])
-    if (hasEntries(path.join(dataDir, name)))
+    if (isUsed(path.join(dataDir, name)))
       throw new CommandError(
         `${path.join(dataDir, name)} is not empty: a restore needs a machine on which the platform has not run. ` +
           'Stop the service and move the directory away, or set PLATFORM_DATA_DIR',
       );
   if (existsSync(path.join(dataDir, 'secret-key')))
     throw new CommandError(`${path.join(dataDir, 'secret-key')} exists: move it away, the backup has its own`);
+}
+
+/** A new disk that is mounted there has nothing but a directory of its file system. */
+function isUsed(directory: string): boolean {
+  return hasEntries(directory) && readdirSync(directory).some((name) => name !== 'lost+found');
 }
 
 async function requireRoom({ dataDir }: Config, bytes: number): Promise<void> {
@@ -195,8 +201,7 @@ async function place({ config, journal }: Work): Promise<void> {
     // Absent: it was moved before the step was cut off, or never existed.
     if (!existsSync(from)) continue;
     makeDirectory(path.dirname(to));
-    await rm(to, { recursive: true, force: true });
-    await rename(from, to);
+    await moveTo(from, to);
   }
   const settings = path.join(root, 'backup/point', SETTINGS_COPY);
   if (existsSync(settings)) {
@@ -206,6 +211,19 @@ async function place({ config, journal }: Work): Promise<void> {
     journal.notes.push(`The settings of before are in ${kept}: take over what this machine needs.`);
   }
   await claimOwners(config, (await readManifest(config)).user_id_base);
+}
+
+/** May be repeated. */
+async function moveTo(from: string, to: string): Promise<void> {
+  try {
+    await rm(to, { recursive: true, force: true });
+    await rename(from, to);
+  } catch (error) {
+    if (!['EBUSY', 'EXDEV'].includes(String((error as NodeJS.ErrnoException).code))) throw error;
+    // A disk of its own is mounted there.
+    await run('cp', ['-a', '--', `${from}/.`, to], driverContext(COPY_WITHIN_MS));
+    await rm(from, { recursive: true });
+  }
 }
 
 /** The user ids of before, or others: files of volumes are given to them when they are mounted. */

@@ -34,6 +34,7 @@ let listing: string;
 let archive: string;
 const CLAIMS = '/var/lib/platform-api/user-ids';
 let otherClaim: string | null = null;
+let mounted: string | null = null;
 
 beforeAll(async () => {
   whole = wholeInstallation();
@@ -49,6 +50,8 @@ beforeAll(async () => {
 
 afterAll(async () => {
   if (otherClaim !== null) fs.rmSync(otherClaim, { force: true });
+  await whole.kill();
+  if (mounted !== null) execFileSync('umount', ['-l', mounted]);
   await whole.remove();
 });
 
@@ -203,6 +206,7 @@ test('killed while it fetches and called again, a restore brings all back, as ot
     otherClaim = path.join(CLAIMS, base);
     fs.writeFileSync(otherClaim, `${path.dirname(whole.data)}\n`);
   }
+  if (isRoot) mountDisk(path.join(whole.data, 'volumes'));
   const child = whole.begin(['restore', '--from', archive]);
   const ended = new Promise((resolve) => child.on('exit', resolve));
   while (!fs.existsSync(path.join(whole.data, 'restore/volumes')) && child.exitCode === null) await sleep(2);
@@ -218,6 +222,15 @@ test('killed while it fetches and called again, a restore brings all back, as ot
   const claims = isRoot ? claimsOf(path.join(whole.data, 'runtime')) : ['one'];
   expect(claims).toHaveLength(1);
 });
+
+/** As a disk of its own, on which a file system was just made. */
+function mountDisk(place: string): void {
+  const disk = path.join(path.dirname(whole.data), 'disk');
+  fs.mkdirSync(path.join(disk, 'lost+found'), { recursive: true });
+  fs.mkdirSync(place);
+  execFileSync('mount', ['--bind', disk, place]);
+  mounted = place;
+}
 
 function claimsOf(directory: string): string[] {
   return fs.readdirSync(CLAIMS).filter((name) => fs.readFileSync(path.join(CLAIMS, name), 'utf8').trim() === directory);
