@@ -30,6 +30,7 @@ export const MANIFEST = 'manifest.json';
 /** The data directory that a backup is of, below a directory to which it was restored; null: not there. */
 export function findRestoredRoot(directory: string): string | null {
   if (existsSync(path.join(directory, 'backup/point', MANIFEST))) return directory;
+  if (!existsSync(directory)) return null;
   for (const entry of readdirSync(directory, { withFileTypes: true })) {
     const found = entry.isDirectory() ? findRestoredRoot(path.join(directory, entry.name)) : null;
     if (found !== null) return found;

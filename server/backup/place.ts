@@ -1,6 +1,7 @@
 // What a backup of the installation is made of, and where it lies on this machine.
 import path from 'node:path';
 import type { Config } from '../../core/config';
+import { makePassableDirectory } from '../../core/directory';
 import { backupDirectory } from '../platform/backup_journal';
 
 /** Directories of the data directory that are copied as they are; what is left out is made again. */
@@ -24,6 +25,12 @@ export function pointDirectory({ dataDir }: Pick<Config, 'dataDir'>): string {
 export function partsOfInstallation({ dataDir }: Pick<Config, 'dataDir'>): { files: string[]; leftOut: string[] } {
   const at = (name: string): string => path.join(dataDir, name);
   return { files: [pointDirectory({ dataDir }), ...COPIED.map(at)], leftOut: LEFT_OUT.map(at) };
+}
+
+/** Makes the directory of backups. The proof starts PostgreSQL in it, as another user. */
+export function makeBackupDirectory({ dataDir }: Pick<Config, 'dataDir'>): void {
+  makePassableDirectory(dataDir);
+  makePassableDirectory(backupDirectory({ dataDir }));
 }
 
 /** Places of the data directory that a restore fills. */

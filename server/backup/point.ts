@@ -4,6 +4,7 @@ import { mkdir, rm, writeFile, copyFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../core/config';
+import { isDiskFull } from '../../core/driver';
 import { CLAIM_BACKUP, HOLD_FILES } from '../../models/base/installation_backup';
 import { backUpAllDatabases, countUnfinishedBackups } from '../../models/databases/database_backup/job_queries';
 import { CommandError } from '../command_error';
@@ -14,7 +15,7 @@ import { settingsFileOf } from '../setup/settings_file';
 import { copyControlDatabase } from '../upgrade/control_backup';
 import { MANIFEST, takeStock, type Manifest } from './manifest';
 import { partsOfInstallation, pointDirectory } from './place';
-import { openBackupRepository, type Repository } from './repository';
+import type { Repository } from './repository';
 
 const BEGIN_WITHIN_MS = 20_000;
 const DATABASES_WITHIN_MS = 30 * 60_000;
@@ -24,15 +25,23 @@ const NAMED = 3;
 
 export const SETTINGS_COPY = 'settings.env';
 
-/** @throws CommandError, and the journal has its sentence */
-export async function makePoint(platform: Platform, print: (line: string) => void): Promise<BackupJournal> {
+interface Wanted {
+  repository: Repository;
+  /** Whether the backup is one of those that are due: the journal has it then, with its sentence where it failed. */
+  isKept: boolean;
+  print(line: string): void;
+}
+
+/** @throws CommandError */
+export async function makePoint(platform: Platform, { repository, isKept, print }: Wanted): Promise<BackupJournal> {
   const { config } = platform;
-  const repository = openBackupRepository(config);
+  const save = async (): Promise<void> => (isKept ? saveBackupJournal(config, journal) : undefined);
   const before = await readBackupJournal(config);
   const journal: BackupJournal = {
     ...{ started_at: new Date().toISOString(), ended_at: null, repository: repository.address, point: null },
     ...{ files: 0, bytes: 0, added_bytes: 0, notes: [], error: null },
     ...{ last_whole_at: before?.last_whole_at ?? null, proof: before?.proof ?? null },
+    last_whole_in: before?.last_whole_in,
   };
   const session = await openSession(platform.databaseUrl);
   // What is prepared and the journal are those of the backup that holds the lock.
@@ -41,20 +50,29 @@ export async function makePoint(platform: Platform, print: (line: string) => voi
     throw error;
   });
   try {
-    await saveBackupJournal(config, journal);
-    await repository.ensure();
+    await save();
+    // Where there was a backup, a repository that is not there is a disk that is not mounted.
+    await (isKept && before?.last_whole_in === repository.address ? repository.points() : repository.ensure());
     await fill({ platform, repository, session, journal, print });
     journal.last_whole_at = journal.started_at;
+    journal.last_whole_in = repository.address;
   } catch (error) {
-    journal.error = (error as Error).message;
-    throw error;
+    const failure = isDiskFull(error) ? fullDisk(config) : error;
+    journal.error = (failure as Error).message;
+    throw failure;
   } finally {
     await session.close();
     await rm(pointDirectory(config), { recursive: true, force: true });
     journal.ended_at = new Date().toISOString();
-    await saveBackupJournal(config, journal);
+    await save();
   }
   return journal;
+}
+
+function fullDisk({ dataDir }: Config): CommandError {
+  return new CommandError(
+    `the disk of ${dataDir} is full: a backup begins with a copy of the control database there. Make room`,
+  );
 }
 
 interface Work {

@@ -11,18 +11,17 @@ import { openEmbedded } from '../platform/embedded';
 import { openSession } from '../platform/session';
 import { DUMP } from '../upgrade/control_backup';
 import { countRows, findRestoredRoot, MANIFEST, type Manifest } from './manifest';
-import { openBackupRepository, type Repository } from './repository';
+import type { Repository } from './repository';
 
 /** Of the data of the repository, read at each proof: all of it in about a month of daily ones. */
 const READ_PERCENT = 3;
 /** Rows that come and go between the count and the end of the copy of the database. */
 const CHANGED = { share: 0.1, rows: 500 };
 
-/** Proves a point, and keeps the outcome in the journal. @throws CommandError */
-export async function provePoint(config: Config, point: string): Promise<Proof> {
+/** Proves a point of a repository. */
+export async function provePoint(config: Config, repository: Repository, point: string): Promise<Proof> {
   const began = Date.now();
   const proof: Proof = { point, at: new Date().toISOString(), seconds: 0, error: null, manifest: null };
-  const repository = openBackupRepository(config);
   try {
     const { at, counts } = await compare(config, repository, point);
     proof.manifest = { at, counts };
@@ -31,9 +30,13 @@ export async function provePoint(config: Config, point: string): Promise<Proof> 
     proof.error = (error as Error).message;
   }
   proof.seconds = Math.round((Date.now() - began) / 100) / 10;
+  return proof;
+}
+
+/** Keeps the outcome in the journal. */
+export async function keepProof(config: Config, proof: Proof): Promise<void> {
   const journal = await readBackupJournal(config);
   if (journal !== null) await saveBackupJournal(config, { ...journal, proof });
-  return proof;
 }
 
 async function compare(config: Config, repository: Repository, point: string): Promise<Manifest> {

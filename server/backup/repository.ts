@@ -5,10 +5,10 @@ import { setPriority } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../core/config';
-import { makePassableDirectory } from '../../core/directory';
 import { commandEnvironment } from '../../core/process/command';
 import { CommandError } from '../command_error';
 import { backupDirectory } from '../platform/backup_journal';
+import { makeBackupDirectory } from './place';
 
 const TAG = 'platform';
 /** Variables by which restic reads credentials of its backends (manual, "Environment Variables"). */
@@ -17,6 +17,19 @@ const LOCKED = /already locked/;
 const LOCKED_WITHIN_MS = 5 * 60_000;
 const LOCKED_POLL_MS = 1_000;
 const LOW_PRIORITY = 15;
+const KEPT_ALWAYS = 3;
+const MISSING = /unable to open config file|Is there a repository/;
+/** Bytes of the repository are not what restic wrote: their checksums or their structure do not agree. */
+const SPOILED = new RegExp(
+  [
+    ...['ciphertext verification failed', 'invalid data returned', 'hash mismatch', 'does not match (?:id|hash)'],
+    ...['Unmarshal', 'is damaged', 'wrong hash', 'LoadIndex returned errors', 'repository contains errors'],
+    ...['blob not found', 'invalid header length'],
+  ].join('|'),
+);
+/** Says how many errors there were, and not which. */
+const COUNTED = /There were \d+ errors|returned errors|contains errors/;
+const FAULT = /error|fail|invalid|mismatch|does not match|damaged/i;
 /** Some files could not be read: they went while it was reading. */
 const PARTLY_READ = 3;
 
@@ -70,9 +83,7 @@ export function openBackupRepository(config: Config): Repository {
   } catch {
     throw new CommandError(`the passphrase of the backups cannot be read: ${passwordFile} (RESTIC_PASSWORD_FILE)`);
   }
-  // The proof starts PostgreSQL in it, as another user.
-  makePassableDirectory(dataDir);
-  makePassableDirectory(backupDirectory({ dataDir }));
+  makeBackupDirectory({ dataDir });
   return repositoryOf({ dataDir, repository, passwordFile });
 }
 
@@ -83,7 +94,7 @@ function repositoryOf(chosen: Chosen): Repository {
     async ensure() {
       const found = await runRestic(chosen, ['cat', 'config']);
       if (found.code === 0) return;
-      if (!/unable to open config file|Is there a repository/.test(found.err)) throw failure(chosen, found.err);
+      if (!MISSING.test(found.err)) throw failure(chosen, found.err);
       await restic('init');
     },
     async save(files, exclude) {
@@ -91,8 +102,11 @@ function repositoryOf(chosen: Chosen): Repository {
       return savedOf(chosen, await runUnlocked(chosen, words, [0, PARTLY_READ]));
     },
     async points() {
-      const found = JSON.parse(await restic('snapshots', '--json', '--tag', TAG)) as Record<string, string>[] | null;
-      return (found ?? []).map(({ id = '', time = '', hostname = '' }) => ({ id, at: time, hostname }));
+      const { out, err } = await runUnlocked(chosen, ['snapshots', '--json', '--tag', TAG]);
+      const found = (JSON.parse(out) ?? []) as Record<string, string>[];
+      // One that cannot be read is left out of the list.
+      if (found.length === 0 && SPOILED.test(err)) throw failure(chosen, err);
+      return found.map(({ id = '', time = '', hostname = '' }) => ({ id, at: time, hostname }));
     },
     async bytesOf(point) {
       return (JSON.parse(await restic('stats', '--json', '--mode', 'restore-size', point)) as { total_size: number })
@@ -103,7 +117,8 @@ function repositoryOf(chosen: Chosen): Repository {
       await restic('restore', point, '--target', target, ...only.map((one) => `--include=${one}`));
     },
     async prune(days) {
-      const kept = ['--keep-within', '2d', '--keep-within-daily', `${days}d`];
+      // A clock that was a year ahead for a day must not make all others too old.
+      const kept = ['--keep-last', String(KEPT_ALWAYS), '--keep-within', '2d', '--keep-within-daily', `${days}d`];
       await restic('forget', '--tag', TAG, '--group-by', 'tags', ...kept, '--prune');
     },
     async verify(percent) {
@@ -178,9 +193,19 @@ function failure({ repository, passwordFile }: Chosen, err: string): CommandErro
     return new CommandError(`the passphrase in ${passwordFile} does not open the repository ${address}`);
   if (/no space left|disk quota/i.test(err))
     return new CommandError(`the disk of the repository ${address} is full: make room there`);
+  if (MISSING.test(err))
+    return new CommandError(
+      `there is no repository of restic in ${address}: mount its disk, or begin anew with \`restic init\``,
+    );
   const lines = err.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('{'));
-  const reason = (lines.find((line) => line.startsWith('Fatal:')) ?? lines.at(-1) ?? 'it has said nothing').trim();
-  return new CommandError(`restic with ${address}: ${reason.replace(/^Fatal: /, '')}`);
+  const fatal = lines.find((line) => line.startsWith('Fatal:') && !COUNTED.test(line));
+  const reason = (fatal ?? lines.find((line) => FAULT.test(line)) ?? lines.at(-1) ?? 'it has said nothing').trim();
+  const said = reason.replace(/^(?:Fatal|error|ignoring error for \S+): /, '');
+  if (!SPOILED.test(err)) return new CommandError(`restic with ${address}: ${said}`);
+  return new CommandError(
+    `the repository ${address} is spoiled (${said}): keep it, name another RESTIC_REPOSITORY for new backups, and ` +
+      'see what is lost with `restic check --read-data`',
+  );
 }
 
 /** `rest:https://user:password@host/` may have one. */

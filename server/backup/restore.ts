@@ -6,7 +6,7 @@ import path from 'node:path';
 import semver from 'semver';
 import type { Config } from '../../core/config';
 import { hasEntries, makeDirectory, makePassableDirectory } from '../../core/directory';
-import { driverContext } from '../../core/driver';
+import { driverContext, DriverError } from '../../core/driver';
 import { replaceFileDurably } from '../../core/files';
 import { gibibytesText } from '../../core/sentence';
 import { run } from '../../core/process/command';
@@ -17,6 +17,7 @@ import { gigabyteBytes } from '../../drivers/volume';
 import { version } from '../../package.json';
 import { CommandError } from '../command_error';
 import { engineUser, type EngineUser } from '../platform/embedded/engine_user';
+import { newestOf } from './newest';
 import { findRestoredRoot, MANIFEST, type Manifest } from './manifest';
 import { RESTORED } from './place';
 import { SETTINGS_COPY } from './point';
@@ -24,6 +25,7 @@ import type { Repository } from './repository';
 
 const VOLUME_WITHIN_MS = 6 * 3_600_000;
 const SETTINGS_OF_BEFORE = 'settings-of-before.env';
+const COPY_WITHIN_MS = 24 * 3_600_000;
 const CHOWN_WITHIN_MS = 600_000;
 
 export interface RestoreJournal {
@@ -98,15 +100,26 @@ async function begunRestore({ config, repository }: Wanted): Promise<RestoreJour
 
 async function begin({ config, repository, moment }: Wanted): Promise<RestoreJournal> {
   requireEmpty(config);
-  const points = (await repository.points()).filter(
-    ({ at }) => moment === null || Date.parse(at) <= Date.parse(moment),
-  );
-  const point = points.at(-1);
+  const until = moment === null ? Infinity : Date.parse(moment);
+  const points = (await repository.points()).filter(({ at }) => Date.parse(at) <= until);
+  const point = moment === null ? newestOf(points, Date.now()) : points.at(-1);
   if (!point)
     throw new CommandError(`${repository.address} has no backup${moment === null ? '' : ` from before ${moment}`}`);
   makeDirectory(config.dataDir, 0o711);
   await requireRoom(config, await repository.bytesOf(point.id));
-  const journal = { repository: repository.address, point: point.id, at: point.at, done: [], notes: [] };
+  const journal: RestoreJournal = {
+    repository: repository.address,
+    point: point.id,
+    at: point.at,
+    done: [],
+    notes: [],
+  };
+  const last = points.at(-1);
+  if (last && last !== point)
+    journal.notes.push(
+      `There are backups up to ${last.at}, which is later than the clock of this machine. If they are wanted, begin ` +
+        'again in an empty directory with --at.',
+    );
   await saveJournal(config, journal);
   return journal;
 }
@@ -117,13 +130,18 @@ function saveJournal(config: Config, journal: RestoreJournal): Promise<void> {
 
 function requireEmpty({ dataDir }: Config): void {
   for (const name of ['postgres', ...RESTORED.filter((one) => one !== 'secret-key')])
-    if (hasEntries(path.join(dataDir, name)))
+    if (isUsed(path.join(dataDir, name)))
       throw new CommandError(
         `${path.join(dataDir, name)} is not empty: a restore needs a machine on which the platform has not run. ` +
           'Stop the service and move the directory away, or set PLATFORM_DATA_DIR',
       );
   if (existsSync(path.join(dataDir, 'secret-key')))
     throw new CommandError(`${path.join(dataDir, 'secret-key')} exists: move it away, the backup has its own`);
+}
+
+/** A new disk that is mounted there has nothing but a directory of its file system. */
+function isUsed(directory: string): boolean {
+  return hasEntries(directory) && readdirSync(directory).some((name) => name !== 'lost+found');
 }
 
 async function requireRoom({ dataDir }: Config, bytes: number): Promise<void> {
@@ -137,7 +155,9 @@ async function requireRoom({ dataDir }: Config, bytes: number): Promise<void> {
 }
 
 async function fetch({ config, repository, journal }: Work): Promise<void> {
-  await mkdir(stagingOf(config), { recursive: true, mode: 0o700 });
+  // What a fetch that was cut off has left would be in the way of some kinds of files.
+  await rm(stagingOf(config), { recursive: true, force: true });
+  await mkdir(stagingOf(config), { mode: 0o700 });
   await repository.restore(journal.point, stagingOf(config));
   const manifest = await readManifest(config);
   if (semver.gt(manifest.version, version))
@@ -181,8 +201,7 @@ async function place({ config, journal }: Work): Promise<void> {
     // Absent: it was moved before the step was cut off, or never existed.
     if (!existsSync(from)) continue;
     makeDirectory(path.dirname(to));
-    await rm(to, { recursive: true, force: true });
-    await rename(from, to);
+    await moveTo(from, to);
   }
   const settings = path.join(root, 'backup/point', SETTINGS_COPY);
   if (existsSync(settings)) {
@@ -191,14 +210,31 @@ async function place({ config, journal }: Work): Promise<void> {
     await chmod(kept, 0o600);
     journal.notes.push(`The settings of before are in ${kept}: take over what this machine needs.`);
   }
-  const { user_id_base: base } = await readManifest(config);
-  if (base === null || process.getuid?.() !== 0) return;
-  makeDirectory(config.runtimeDir);
+  await claimOwners(config, (await readManifest(config)).user_id_base);
+}
+
+/** May be repeated. */
+async function moveTo(from: string, to: string): Promise<void> {
   try {
-    await claimUserIds({ directory: config.runtimeDir, base, isUsed: true });
+    await rm(to, { recursive: true, force: true });
+    await rename(from, to);
   } catch (error) {
-    journal.notes.push(`Files of applications belong to the user ids from ${base} on. ${(error as Error).message}`);
+    if (!['EBUSY', 'EXDEV'].includes(String((error as NodeJS.ErrnoException).code))) throw error;
+    // A disk of its own is mounted there.
+    await run('cp', ['-a', '--', `${from}/.`, to], driverContext(COPY_WITHIN_MS));
+    await rm(from, { recursive: true });
   }
+}
+
+/** The user ids of before, or others: files of volumes are given to them when they are mounted. */
+async function claimOwners({ runtimeDir, tenantUidBase }: Config, base: number | null): Promise<void> {
+  if (base === null || process.getuid?.() !== 0) return;
+  makeDirectory(runtimeDir);
+  const claim = { directory: runtimeDir, base: tenantUidBase ?? base, isUsed: false };
+  await claimUserIds(claim).catch((error: unknown) => {
+    if (tenantUidBase !== null || !(error instanceof DriverError)) throw error;
+    return claimUserIds({ ...claim, base: null });
+  });
 }
 
 async function volumes({ config }: Work): Promise<void> {

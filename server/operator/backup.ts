@@ -4,16 +4,20 @@ import path from 'node:path';
 import { loadConfig, type Config } from '../../core/config';
 import { CommandError } from '../command_error';
 import { makePoint } from '../backup/point';
-import { provePoint } from '../backup/proof';
-import { openBackupRepository } from '../backup/repository';
+import { isArchive, openArchive } from '../backup/archive';
+import { newestOf } from '../backup/newest';
+import { keepProof, provePoint } from '../backup/proof';
+import { openBackupRepository, type Repository } from '../backup/repository';
 import { restoreInstallation } from '../backup/restore';
-import { readBackupJournal, type BackupJournal } from '../platform/backup_journal';
+import { readBackupJournal, type BackupJournal, type Proof } from '../platform/backup_journal';
 import { UsageError, type Command, type Input, type Output } from './command';
 import { withPlatform } from './open';
 import { noteOfInstallation } from './terminal_activity';
 import { restoreDatabases } from './restored_databases';
 
 const print = (line: string): void => void process.stderr.write(`${line}\n`);
+
+const PASSPHRASE_FILE = { value: 'file', description: 'Its passphrase. Default: RESTIC_PASSWORD_FILE.' };
 
 export const commands: Command[] = [
   {
@@ -27,20 +31,27 @@ export const commands: Command[] = [
   {
     name: 'backup prove',
     summary: 'Restore the newest backup aside, and compare it.',
-    run: () => prove(loadConfig(process.env)),
+    run: proveNewest,
   },
   {
     name: 'backup',
     summary: 'Back up the whole installation to RESTIC_REPOSITORY while it runs, and prove the backup.',
-    options: { 'no-proof': { value: null, description: 'Do not restore it aside afterwards.' } },
+    options: {
+      to: {
+        value: 'file',
+        description: 'Write an archive instead, such as /mnt/monday.tar.gz.age. restic is not needed.',
+      },
+      'passphrase-file': PASSPHRASE_FILE,
+      'no-proof': { value: null, description: 'Do not restore it aside afterwards.' },
+    },
     run: backup,
   },
   {
     name: 'restore',
     summary: 'Restore a backup of the whole installation to this machine, on which the platform has not run.',
     options: {
-      from: { value: 'repository', description: 'Repository of restic. Default: RESTIC_REPOSITORY.' },
-      'passphrase-file': { value: 'file', description: 'Its passphrase. Default: RESTIC_PASSWORD_FILE.' },
+      from: { value: 'repository', description: 'Repository of restic, or an archive. Default: RESTIC_REPOSITORY.' },
+      'passphrase-file': PASSPHRASE_FILE,
       at: { value: 'time', description: 'The newest backup up to this time. Default: the newest one.' },
     },
     run: restore,
@@ -48,25 +59,60 @@ export const commands: Command[] = [
 ];
 
 async function backup(input: Input): Promise<Output> {
-  const config = loadConfig(process.env);
+  const archive = input.text('to');
+  const config = configOf(input, null);
+  const repository = open(config, archive ?? null);
+  const isKept = archive === undefined;
   const journal = await withPlatform(async (platform) => {
-    const made = await makePoint(platform, print);
+    const made = await makePoint(platform, { repository, isKept, print });
     await noteOfInstallation(platform.database, 'installation.backed_up', made.point);
     return made;
   });
   for (const note of journal.notes) print(note);
   if (input.has('no-proof')) return { rows: [rowOf(journal)] };
   print('restoring it aside, and comparing …');
-  const proof = await prove(config);
-  return { rows: [{ ...rowOf(journal), ...proof.rows[0] }], ok: proof.ok };
+  const proof = await prove(config, repository, journal.point as string);
+  if (isKept) await keepProof(config, proof);
+  const outcome = outputOf(proof);
+  return { ...outcome, rows: [{ ...rowOf(journal), ...outcome.rows[0] }] };
 }
 
-async function prove(config: Config): Promise<Output> {
-  const point = (await openBackupRepository(config).points()).at(-1);
+async function proveNewest(): Promise<Output> {
+  const config = loadConfig(process.env);
+  const repository = openBackupRepository(config);
+  const point = newestOf(await repository.points(), Date.now());
   if (!point) throw new CommandError('there is no backup yet: `platform backup` makes one');
-  const { error, seconds } = await provePoint(config, point.id);
-  if (error !== null) print(`The backup ${point.id.slice(0, 8)} is not usable: ${error}`);
-  return { rows: [{ point: point.id.slice(0, 8), proven: error === null, seconds_of_proof: seconds }], ok: !error };
+  const proof = await prove(config, repository, point.id);
+  await keepProof(config, proof);
+  return outputOf(proof);
+}
+
+async function prove(config: Config, repository: Repository, point: string): Promise<Proof> {
+  const proof = await provePoint(config, repository, point);
+  if (proof.error !== null) print(`The backup ${point.slice(0, 8)} is not usable: ${proof.error}`);
+  return proof;
+}
+
+function outputOf({ point, error, seconds }: Proof): Output {
+  return {
+    rows: [{ point: point.slice(0, 8), proven: error === null, seconds_of_proof: seconds }],
+    ok: error === null,
+  };
+}
+
+/** The settings, with what the command line says of the backup. */
+function configOf(input: Input, from: string | null): Config {
+  const passphrase = input.text('passphrase-file');
+  return loadConfig({
+    ...process.env,
+    ...(from !== null && { RESTIC_REPOSITORY: from }),
+    ...(passphrase && { RESTIC_PASSWORD_FILE: path.resolve(passphrase) }),
+  });
+}
+
+function open(config: Config, archive: string | null): Repository {
+  if (archive === null) return openBackupRepository(config);
+  return openArchive({ dataDir: config.dataDir, file: archive, passphraseFile: config.resticPasswordFile });
 }
 
 function rowOf({ point, started_at, ended_at, files, bytes, added_bytes }: BackupJournal): Record<string, unknown> {
@@ -75,16 +121,12 @@ function rowOf({ point, started_at, ended_at, files, bytes, added_bytes }: Backu
 }
 
 async function restore(input: Input): Promise<Output> {
-  const [from, passphrase, moment] = [input.text('from'), input.text('passphrase-file'), input.text('at') ?? null];
+  const [from, moment] = [input.text('from') ?? null, input.text('at') ?? null];
   if (moment !== null && Number.isNaN(Date.parse(moment)))
     throw new UsageError('--at is a time such as 2026-11-28T18:00:00Z');
-  const config = loadConfig({
-    ...process.env,
-    ...(from && { RESTIC_REPOSITORY: from }),
-    ...(passphrase && { RESTIC_PASSWORD_FILE: path.resolve(passphrase) }),
-  });
+  const config = configOf(input, from);
   await requireStopped(config);
-  const repository = openBackupRepository(config);
+  const repository = open(config, from !== null && isArchive(from) ? from : null);
   const { point, at, notes } = await restoreInstallation({ config, repository, moment, print, restoreDatabases });
   for (const note of notes) print(note);
   print('Restored. Start the service: applications start by themselves, databases are restored from their backups.');

@@ -24,6 +24,8 @@ export interface BackupJournal {
   error: string | null;
   /** The last one that was whole, this one included. */
   last_whole_at: string | null;
+  /** Its repository; undefined in journals of 1.0.0. */
+  last_whole_in?: string | undefined;
   proof: Proof | null;
 }
 
@@ -53,12 +55,22 @@ export async function saveBackupJournal(config: Pick<Config, 'dataDir'>, journal
 }
 
 const HOUR_MS = 3_600_000;
+/** By which the clock may be set back without one being made again. */
+const CLOCK_STEP_MS = 60_000;
 
-/** One that failed is tried again after an hour. @param now ms since the epoch */
+/**
+ * One that failed is tried again after an hour. What is of later than now was made when the clock was ahead, and counts
+ * for nothing. @param now ms since the epoch
+ */
 export function isBackupDue(journal: BackupJournal | null, everyHours: number, now: number): boolean {
   if (journal === null) return true;
   const { started_at, ended_at, error, last_whole_at } = journal;
   const isCutOff = ended_at === null;
-  if ((error !== null || isCutOff) && now - Date.parse(started_at) < HOUR_MS) return false;
-  return last_whole_at === null || now - Date.parse(last_whole_at) >= everyHours * HOUR_MS;
+  if ((error !== null || isCutOff) && isWithin(started_at, now, HOUR_MS)) return false;
+  return last_whole_at === null || !isWithin(last_whole_at, now, everyHours * HOUR_MS);
+}
+
+function isWithin(moment: string, now: number, ms: number): boolean {
+  const age = now - Date.parse(moment);
+  return age >= -CLOCK_STEP_MS && age < ms;
 }

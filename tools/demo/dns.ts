@@ -6,7 +6,8 @@ import { boundPort, freeDnsPort } from './ports';
 import type { Show } from './show';
 import type { Stage } from './stage';
 
-const ZONE = 'demo.example.com';
+/** The zone that a parent delegates. */
+export const ZONE = 'demo.example.com';
 const ANSWER_WITHIN_MS = 5_000;
 const ASK_EVERY_MS = 100;
 

@@ -1,0 +1,220 @@
+// npm run bench:restore: what a backup costs visitors while it is made, and how long a whole installation is away that
+// is destroyed and restored on an empty machine.
+//   npm run bench:restore -- [--gigabytes=0.3] [--archive] [--seconds=20]
+// A third each is files of a volume, objects and rows of PostgreSQL; the API is written to all the time. As root, the
+// restored installation runs in a network namespace of its own, with other addresses and directories. The backup is one
+// of restic, or with --archive a file. The exit code is 1 where something did not come back.
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { openParent } from '../../demo/dns';
+import { freePort } from '../../demo/ports';
+import { openStage, type Stage } from '../../demo/stage';
+import { load, type Round } from '../load';
+import { printLine, runBench } from '../run';
+import { fillSite, inventoryOf, logIn, makeUser, pageOf, type Inventory, type Site } from './site';
+
+const OPERATOR = path.resolve(__dirname, '../../../server/operator/main.js');
+const NAMESPACE = 'platform-restored';
+const OTHER_ADDRESS = '192.0.2.77';
+const CONNECTIONS = 4;
+const WRITE_EVERY_MS = 200;
+
+/** What the second half, which may run in a namespace, is told. */
+interface Told {
+  site: Site;
+  before: Inventory;
+  settings: Record<string, string>;
+  from: string;
+  passphrase: string;
+  directory: string;
+  key: string;
+  lastWrite: string;
+}
+
+const { values } = parseArgs({
+  options: {
+    gigabytes: { type: 'string', default: '0.3' },
+    seconds: { type: 'string', default: '20' },
+    archive: { type: 'boolean', default: false },
+    restored: { type: 'string' },
+  },
+});
+
+runBench(() => (values.restored === undefined ? measure() : restored(values.restored)));
+
+async function measure(): Promise<void> {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'platform-restore-'));
+  chmodSync(folder, 0o711);
+  const passphrase = path.join(folder, 'passphrase');
+  writeFileSync(passphrase, 'of the measurement\n', { mode: 0o600 });
+  const from = path.join(folder, values.archive ? 'backup.tar.gz.age' : 'repository');
+  const parent = await openParent();
+  const settings = {
+    ...{ ...parent.settings, S3_PORT: String(await freePort()), NETWORK: 'shared', MX_PORT: '0', REGISTRY_PORT: '0' },
+    ...{ RATE_LIMIT_READ: '10000000', RATE_LIMIT_WRITE: '10000000', QUOTAS: '{"notifiers":null,"buckets":null}' },
+  };
+  const stage = await openStage(settings);
+  try {
+    const site = await fillSite(stage, Number(values.gigabytes), parent);
+    makeUser(stage, OPERATOR);
+    const backup = await backUpUnderLoad(stage, site, { from, passphrase });
+    const before = await inventoryOf(stage, site, { dns: parent.port });
+    const key = readFileSync(path.join(stage.directory, 'first-key.json'), 'utf8');
+    await destroy(stage);
+    const told = { site, before, settings, from, passphrase, key, directory: path.join(folder, 'data'), ...backup };
+    writeFileSync(path.join(folder, 'told.json'), JSON.stringify(told), { mode: 0o600 });
+    process.exitCode = runRestored(path.join(folder, 'told.json'));
+  } finally {
+    await destroy(stage);
+    parent.close();
+    killProcessesOf(path.join(folder, 'data'));
+    rmSync(folder, { recursive: true, force: true });
+  }
+  process.exit();
+}
+
+async function backUpUnderLoad(stage: Stage, site: Site, to: { from: string; passphrase: string }) {
+  const writes = startWrites(stage);
+  try {
+    const milliseconds = Number(values.seconds) * 1000;
+    const quiet = await visits(stage, site, milliseconds);
+    writes.forget();
+    const began = performance.now();
+    let isDone = false;
+    const rounds: Round[] = [];
+    const backup = operator(stage.directory, backupWords(to), to).finally(() => (isDone = true));
+    while (!isDone) rounds.push(await visits(stage, site, 2_000));
+    const output = await backup;
+    const p99 = Math.max(...rounds.map((round) => round.p99));
+    printLine(`backup and proof: ${((performance.now() - began) / 1000).toFixed(1)} s\n${output.trim()}`);
+    printLine(`visitors: p99 ${quiet.p99.toFixed(1)} ms before, ${p99.toFixed(1)} ms at worst of 2 s meanwhile`);
+    const rps = rounds.reduce((sum, one) => sum + one.rps, 0) / rounds.length;
+    printLine(`          ${quiet.rps.toFixed(0)} requests a second before, ${rps.toFixed(0)} meanwhile, none lost`);
+    printLine(`API: the longest time without an answered write was ${writes.longestGapMs()} ms`);
+    return { lastWrite: writes.lastBeforeBackup() };
+  } finally {
+    await writes.stop();
+  }
+}
+
+const backupWords = ({ from }: { from: string }): string[] => ['backup', ...(values.archive ? ['--to', from] : [])];
+
+function visits(stage: Stage, { application }: Site, milliseconds: number): Promise<Round> {
+  const request = `GET / HTTP/1.1\r\nHost: ${String(application.default_hostname)}\r\n\r\n`;
+  const shot = { request, status: 200, body: null };
+  return load({ port: stage.port, connections: CONNECTIONS, milliseconds, next: () => shot });
+}
+
+/** Writes to the API, one after the other. */
+function startWrites({ api }: Stage) {
+  let [isStopped, number, last, gap, kept] = [false, 0, performance.now(), 0, ''];
+  const running = (async () => {
+    for (; !isStopped; await sleep(WRITE_EVERY_MS)) {
+      const name = `Written ${(number += 1)}`;
+      await api.call('POST', '/v2/notifiers', { name, type: 'webhook', config: { url: 'https://example.com/' } });
+      const now = performance.now();
+      gap = Math.max(gap, now - last - WRITE_EVERY_MS);
+      last = now;
+    }
+  })();
+  running.catch(() => undefined);
+  return {
+    forget: () => ([gap, kept] = [0, `Written ${number}`]),
+    longestGapMs: () => Math.round(gap),
+    lastBeforeBackup: () => kept,
+    stop: () => ((isStopped = true), running),
+  };
+}
+
+function operator(directory: string, words: string[], { from, passphrase }: Pick<Told, 'from' | 'passphrase'>) {
+  const env = {
+    ...{ PATH: process.env.PATH, HOME: process.env.HOME, NODE_ENV: 'production', PLATFORM_DATA_DIR: directory },
+    ...{ RESTIC_PASSWORD_FILE: passphrase, VOLUME_DRIVER: 'directory', NETWORK: 'shared' },
+    ...(!values.archive && { RESTIC_REPOSITORY: from }),
+  };
+  return new Promise<string>((resolve, reject) => {
+    const child = spawn(process.execPath, [OPERATOR, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    let [out, err] = ['', ''];
+    child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));
+    child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()));
+    child.on('close', (code) => (code === 0 ? resolve(out) : reject(new Error(`${words.join(' ')}: ${out}${err}`))));
+  });
+}
+
+/** All of its processes end at once, and its directory is gone. */
+async function destroy(stage: Stage): Promise<void> {
+  await stage.kill();
+  killProcessesOf(stage.directory);
+  await sleep(500);
+  killProcessesOf(stage.directory);
+  rmSync(stage.directory, { recursive: true, force: true });
+}
+
+function killProcessesOf(directory: string): void {
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid))
+    try {
+      const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8') + readFileSync(`/proc/${pid}/environ`, 'utf8');
+      if (words.includes(directory)) process.kill(Number(pid), 'SIGKILL');
+    } catch {
+      // It has ended, or is not ours.
+    }
+}
+
+/** The second half, in a namespace where that can be made. @returns exit code */
+function runRestored(told: string): number {
+  const words = [...process.execArgv, __filename, `--restored=${told}`, ...(values.archive ? ['--archive'] : [])];
+  const ip = (...more: string[]): unknown => execFileSync('ip', more, { stdio: 'ignore' });
+  if (process.getuid?.() !== 0) return spawnSync(process.execPath, words, { stdio: 'inherit' }).status ?? 1;
+  ip('netns', 'add', NAMESPACE);
+  try {
+    ip('-n', NAMESPACE, 'link', 'set', 'lo', 'up');
+    ip('-n', NAMESPACE, 'link', 'add', 'other', 'type', 'dummy');
+    ip('-n', NAMESPACE, 'addr', 'add', `${OTHER_ADDRESS}/24`, 'dev', 'other');
+    ip('-n', NAMESPACE, 'link', 'set', 'other', 'up');
+    const inside = ['netns', 'exec', NAMESPACE, process.execPath, ...words];
+    return spawnSync('ip', inside, { stdio: 'inherit' }).status ?? 1;
+  } finally {
+    ip('netns', 'delete', NAMESPACE);
+  }
+}
+
+async function restored(file: string): Promise<void> {
+  const told = JSON.parse(readFileSync(file, 'utf8')) as Told;
+  const began = performance.now();
+  const since = (): string => `${((performance.now() - began) / 1000).toFixed(1)} s`;
+  await operator(told.directory, ['restore', '--from', told.from], told);
+  printLine(`restored after ${since()}`);
+  writeFileSync(path.join(told.directory, 'first-key.json'), told.key, { mode: 0o600 });
+  const stage = await openStage(told.settings, told.directory);
+  try {
+    printLine(`the API answers after ${since()}`);
+    await pageOf(stage, told.site);
+    printLine(`the application answers after ${since()}`);
+    for (const id of [told.site.postgresql, told.site.redis])
+      await stage.api.until(`/v2/databases/${id}`, ({ status }) => status === 'available', 600_000);
+    printLine(`all databases answer after ${since()} (RTO)`);
+    const after = await inventoryOf(stage, told.site, { dns: Number(told.settings.DNS_PORT) });
+    const wrong = differences(told.before, after);
+    if (!(await logIn(stage))) wrong.push('the login');
+    for (const one of wrong) printLine(`NOT AS BEFORE: ${one}`);
+    printLine(wrong.length ? '' : 'everything is as before: counts, hashes, rows, DNS, page, variables, login, key');
+    process.exitCode = wrong.length ? 1 : 0;
+  } finally {
+    await stage.kill();
+    killProcessesOf(told.directory);
+  }
+  process.exit();
+}
+
+function differences(before: Inventory, after: Inventory): string[] {
+  const text = (value: unknown): string => JSON.stringify(value).slice(0, 200);
+  const found: string[] = [];
+  for (const part of Object.keys(before) as (keyof Inventory)[])
+    if (JSON.stringify(before[part]) !== JSON.stringify(after[part]))
+      found.push(`${part}: ${text(before[part])} was, ${text(after[part])} is`);
+  return found;
+}
