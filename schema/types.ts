@@ -129,7 +129,7 @@ export type Query = {
   getDatabaseBackupDownload: DatabaseBackupDownload;
   /**
    * Lists the backups of all databases of a project, newest first, also of databases that were deleted. A backup outlives
-   * its database, in the bin and after a purge, until `expires_at`. `restore_from` of a new database takes the ids of both.
+   * its database, in the bin and after a purge, until `expires_at`. `restore_from` of a new database takes both ids.
    */
   listProjectDatabaseBackups: ProjectDatabaseBackupList;
   /** Lists the database packages for the engines of this installation. */

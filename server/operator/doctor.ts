@@ -25,6 +25,7 @@ import { sharedSiteWarning } from '../platform/shared_site';
 import { listenErrorReason } from '../http/listen';
 import type { Command } from './command';
 import { installationBackup } from './doctor_backup';
+import { deletedResources } from './doctor_bin';
 import { certificates } from './doctor_certificates';
 import { cluster } from './doctor_cluster';
 import { database, operators } from './doctor_database';
@@ -69,6 +70,7 @@ const checks: Record<string, Check> = {
   database,
   operators,
   host,
+  bin: deletedResources,
   isolation,
   'networks of projects': projectNetworks,
   cluster,

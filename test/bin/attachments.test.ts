@@ -155,8 +155,8 @@ test('a user, an endpoint or the database that it used may be deleted meanwhile,
   for (const one of places) expect((await service.call('DELETE', one)).status).toBe(204);
   expect((await bin.purge(await bin.entryOf(gone))).status).toBe(204);
   const lost =
-    'The database `shared` is not attached to it any more: the user or the endpoint that the attachment used was ' +
-    'deleted. Attach it again.';
+    'The database `shared` is not attached to it any more: the user or the endpoint that it used was deleted. ' +
+    'Attach it again.';
   const notes = [lost, lost, 'The database `gone`, which was attached to it, is gone.'];
   for (const [n, app] of apps.entries()) {
     expect(await bin.restored(entries[n])).toEqual([notes[n]]);

@@ -1,5 +1,5 @@
 // Operations: listProjectDatabaseBackups.
-// Backups of databases that are in the bin or purged, as rows: they are listed with their project, and lead to a new one.
+// Backups of databases that are in the bin or purged, as rows: they are listed with their project, and restored.
 import { expireBackups } from '../../models/databases/database_backup/job_queries';
 import { binCalls } from '../support/bin_calls';
 import { fresh, scheduled, service, setUpBackups } from '../support/databases/database_backup_cases';

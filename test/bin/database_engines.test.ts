@@ -130,7 +130,7 @@ const CASES: Case[] = [
 
 for (const { engine, ask, fill, sum, add } of CASES)
   describeEngine(engine as 'redis', () => {
-    test(`${engine}: stops with nothing left running, is equal after a restore, and a purge leaves nothing`, async () => {
+    test(`${engine}: nothing of it runs, it is equal after a restore, and a purge leaves nothing`, async () => {
       const { id, ...before } = await hall.create({ name: `shop-${engine}`, engine });
       const place = `/v2/databases/${id}`;
       const address = await addressOf(id);

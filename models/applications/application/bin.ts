@@ -57,6 +57,7 @@ const DOMAINS_AGAIN =
 
 export const applicationBin: Bin<Application> = {
   nameFormat: 'slug',
+  isOnDisk: () => true,
   purge: ({ sql }, { id }) => removeApplicationDependents(sql, id),
   async restore(ctx, application, memo, along) {
     const { id, status, current_deployment_id } = application;
@@ -137,8 +138,8 @@ async function attachDatabases(ctx: Context, { project_id }: Application, { atta
   return [
     ...lost.map(({ database_id, database_name: name }) =>
       present.has(database_id ?? '')
-        ? `The database \`${name}\` is not attached to it any more: the user or the endpoint that the attachment used ` +
-          'was deleted. Attach it again.'
+        ? `The database \`${name}\` is not attached to it any more: the user or the endpoint that it used was ` +
+          'deleted. Attach it again.'
         : `The database \`${name}\`, which was attached to it, is gone.`,
     ),
     ...found

@@ -14,6 +14,7 @@ const TAKEN = named(`select 1 from volumes where application_id = $1 and mount_p
 export const volumeBin: Bin<Volume> = {
   nameFormat: 'slug',
   isCharged: true,
+  isOnDisk: ({ workloads }) => workloads !== 'kubernetes',
   async restore(ctx, volume, { attach }) {
     return attach ? [await attachAgain(ctx, volume, attach as AttachmentToRestore)] : [];
   },
