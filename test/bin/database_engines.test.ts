@@ -148,6 +148,9 @@ for (const { engine, ask, fill, sum, add } of CASES)
       for (const one of [address, as(address, reader)]) expect(sumOf(await ask(one, sum))).toBe(had.sum);
       expect(await refused(ask, as(address, reader), add)).toMatch(/denied|NOPERM/);
       await ask(address, add);
+      await stoppedOneComesBackStopped(id);
+      expect((await hall.act(id, 'start')).status).toBe('available');
+      await ask(address, sum);
       await purged(id);
     }, 180_000);
   });
@@ -214,6 +217,15 @@ describePostgresqlWithTools(() => {
     await purged(id, [replica.id, pool.id, spread.id]);
   }, 300_000);
 });
+
+async function stoppedOneComesBackStopped(id: string): Promise<void> {
+  const place = `/v2/databases/${id}`;
+  expect((await hall.act(id, 'stop')).status).toBe('stopped');
+  const had = await list(`${place}/endpoints`);
+  expect(await bin.restored(await bin.deleted(place))).toEqual([]);
+  expect((await hall.settled(id)).status).toBe('stopped');
+  expect(same(await list(`${place}/endpoints`))).toEqual(same(had));
+}
 
 /** Deletes a database and purges it: files, processes, ports and rows go. */
 async function purged(id: string, children: string[] = []): Promise<void> {

@@ -28,8 +28,12 @@ export const databaseBin: Bin<ManagedDatabase> = {
     const rows = { where: 'id = any($1) and deleted_at is not null', values: [along] };
     await changeRows(ctx.sql, { ...rows, table: 'database_replicas', set: back });
     await requireMemoryOfAll(ctx);
-    const active = `status = case status when 'active' then 'updating' else status end`;
-    await changeRows(ctx.sql, { ...rows, table: 'database_endpoints', set: `${back}, ${active}` });
+    // Those of a stopped database stay as they were: nothing would make them active again.
+    const active = `, status = case status when 'active' then 'updating' else status end`;
+    await changeRows(ctx.sql, {
+      ...{ ...rows, table: 'database_endpoints' },
+      set: `${back}${database.running ? active : ''}`,
+    });
     await chargeReplicas(ctx, along);
     await bringBackObservers(ctx, database, along);
     return [];
