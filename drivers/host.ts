@@ -158,6 +158,14 @@ async function diskOf(directory: string): Promise<Pick<HostFacts, 'disk_total_by
   return { disk_total_bytes: disk.blocks * disk.bsize, disk_free_bytes: disk.bavail * disk.bsize };
 }
 
+/** As `df` says it; null where it cannot be found out. */
+export async function diskUsedPercent(directory: string): Promise<number | null> {
+  const disk = await statfs(directory).catch(() => null);
+  if (disk === null || disk.blocks === 0) return null;
+  const used = disk.blocks - disk.bfree;
+  return Math.ceil((100 * used) / (used + disk.bavail));
+}
+
 async function postgresqls(root: string, places: string[]): Promise<PostgresqlFound[]> {
   const installed = await postgresqlDirectories(root);
   const found = await Promise.all([...[...installed, ...places].map(installedPostgresql), embeddedPostgresql()]);

@@ -1,5 +1,7 @@
 // Periodic tasks as rows with a due time: cleanup, and the search for orphans. Each task runs in one worker at a time:
 // the first that claims it.
+import { diskUsedPercent } from '../drivers/host';
+import { evictOldest, isBeingTornDown, type Evicted } from '../models/bin/evict';
 import { emptyBin } from '../models/bin/purge';
 import { expireBackups, scheduleBackups } from '../models/databases/database_backup/job_queries';
 import { warnOfCertificates } from '../models/domains/certificate/expiry_warnings';
@@ -27,8 +29,17 @@ import {
 
 interface Task {
   everyMs: number;
-  /** Bounded; answers whether there is more to do at once, and what to keep in the row for the operator. */
-  run(ctx: JobContext): Promise<{ more: boolean; report: Values }>;
+  /** Bounded. @param before what the last run has kept in the row */
+  run(ctx: JobContext, before: Values): Promise<Ran>;
+}
+
+interface Ran {
+  /** Whether there is more to do at once. */
+  more: boolean;
+  /** When to run again otherwise, in the place of `everyMs`. */
+  nextMs?: number;
+  /** What to keep in the row for the operator. */
+  report: Values;
 }
 
 const MINUTE_MS = 60_000;
@@ -37,6 +48,8 @@ const BETWEEN_BATCHES_MS = 100;
 const REPORTED_MAX = 100;
 const BACKUPS_AT_ONCE = 100;
 const PURGED_AT_ONCE = 20;
+/** Between two looks at a disk that is too full. */
+const EVICTED_MS = 3_000;
 
 const retentions = RETENTIONS.map((retention): [string, Task] => [
   `sweep_${retention.table}`,
@@ -70,39 +83,33 @@ async function reconcile(row: LoopRow, ctx: JobContext): Promise<Outcome> {
   const task = tasks[row.id];
   // A task of another program version, which its own workers run.
   if (!task) return progressing(HOUR_MS);
-  const { more, report } = await task.run(ctx);
+  const { more, nextMs, report } = await task.run(ctx, (row.observed as Values | null) ?? {});
   return settled(
     { observed: { ...report, at: new Date().toISOString() } },
-    more ? BETWEEN_BATCHES_MS : jittered(task.everyMs),
+    more ? BETWEEN_BATCHES_MS : (nextMs ?? jittered(task.everyMs)),
   );
 }
 
-async function runSweep(
-  ctx: JobContext,
-  sweep: (sql: Session) => Promise<Swept>,
-): Promise<{ more: boolean; report: Values }> {
+async function runSweep(ctx: JobContext, sweep: (sql: Session) => Promise<Swept>): Promise<Ran> {
   const { rows, full } = await sweep(ctx.sql);
   if (rows) ctx.log.info({ rows }, 'swept');
   return { more: full, report: { rows } };
 }
 
-async function runBatch(
-  ctx: JobContext,
-  work: (sql: Session, batch: number) => Promise<number>,
-): Promise<{ more: boolean; report: Values }> {
+async function runBatch(ctx: JobContext, work: (sql: Session, batch: number) => Promise<number>): Promise<Ran> {
   const rows = await work(ctx.sql, BACKUPS_AT_ONCE);
   return { more: rows === BACKUPS_AT_ONCE, report: { rows } };
 }
 
 /** Logs and metrics are kept by the day: a day ahead is made, one that is over goes as a whole. */
-async function rotateObservationDays(ctx: JobContext): Promise<{ more: boolean; report: Values }> {
+async function rotateObservationDays(ctx: JobContext): Promise<Ran> {
   const { dropped, kept } = await rotateDays(ctx.sql);
   if (dropped) ctx.log.info({ partitions: dropped }, 'old logs and metrics dropped');
   return { more: false, report: { dropped, busy: kept } };
 }
 
 /** The values from before changes, where a project has too many of them. */
-async function trimAllUndos(ctx: JobContext): Promise<{ more: boolean; report: Values }> {
+async function trimAllUndos(ctx: JobContext): Promise<Ran> {
   return { more: false, report: { projects: await trimUndos(ctx.sql) } };
 }
 
@@ -111,23 +118,38 @@ function remindAtOnce(sql: Session, batch: number): Promise<number> {
   return sql.transaction((session) => remindOfIncidents(session, batch));
 }
 
-async function emptyBinAtOnce(ctx: JobContext): Promise<{ more: boolean; report: Values }> {
+async function emptyBinAtOnce(ctx: JobContext, { evicted = null }: Values): Promise<Ran> {
   const rows = await emptyBin(ctx, PURGED_AT_ONCE);
-  return { more: rows === PURGED_AT_ONCE, report: { rows } };
+  if (rows === PURGED_AT_ONCE) return { more: true, report: { rows, evicted } };
+  const next = await evictOne(ctx, evicted as Evicted | null);
+  return { more: false, ...(next && { nextMs: EVICTED_MS }), report: { rows, evicted: next } };
 }
 
-function warnAtOnce(ctx: JobContext): Promise<{ more: boolean; report: Values }> {
+/** One after the other: only a disk whose room was made tells whether another must go. @returns the one that goes */
+async function evictOne(ctx: JobContext, before: Evicted | null): Promise<Evicted | null> {
+  const { evictDeletedAboveDiskPercent: limit, dataDir } = ctx.config;
+  if (limit === null) return null;
+  if (before && (await isBeingTornDown(ctx.sql, before))) return before;
+  const percent = await diskUsedPercent(dataDir);
+  if (percent === null || percent <= limit) return null;
+  const evicted = await evictOldest(ctx);
+  if (evicted)
+    ctx.log.warn({ ...evicted, disk_percent: percent }, 'the disk is full: a deleted resource was removed for good');
+  return evicted;
+}
+
+function warnAtOnce(ctx: JobContext): Promise<Ran> {
   return runBatch(ctx, (sql, batch) => warnOfCertificates(sql, batch, ctx));
 }
 
 /** Finds regions without a verdict, and regions with late checks. */
-async function watchAllRegions({ sql, config, log }: JobContext): Promise<{ more: boolean; report: Values }> {
+async function watchAllRegions({ sql, config, log }: JobContext): Promise<Ran> {
   const watch = { lostSeconds: config.probeLostSeconds, log };
   return { more: false, report: { changed: await sql.transaction((session) => watchRegions(session, watch)) } };
 }
 
 /** Reports leftovers of deleted rows that hold data. They are never removed: the operator decides. */
-async function findOrphans(ctx: JobContext): Promise<{ more: boolean; report: Values }> {
+async function findOrphans(ctx: JobContext): Promise<Ran> {
   const orphans: Values[] = [];
   for (const { list, withoutRow } of allLeftovers().filter(({ remove }) => !remove)) {
     for await (const batch of list(ctx.drivers, ctx)) {

@@ -293,6 +293,9 @@ export type ResolversTypes = {
   CreateDatabaseAttachmentInput: Schema.CreateDatabaseAttachmentInput;
   DatabaseBackup: ResolverTypeWrapper<DatabaseBackupModel>;
   DatabaseBackupList: ResolverTypeWrapper<Omit<Schema.DatabaseBackupList, 'data'> & { data: Array<ResolversTypes['DatabaseBackup']> }>;
+  ProjectDatabaseBackup: ResolverTypeWrapper<Schema.ProjectDatabaseBackup>;
+  ProjectDatabaseBackupList: ResolverTypeWrapper<Schema.ProjectDatabaseBackupList>;
+  BackedUpDatabase: ResolverTypeWrapper<Schema.BackedUpDatabase>;
   DatabaseBackupDownload: ResolverTypeWrapper<Schema.DatabaseBackupDownload>;
   DatabaseBackupType: Schema.DatabaseBackupType;
   DatabaseBackupStatus: Schema.DatabaseBackupStatus;
@@ -766,6 +769,9 @@ export type ResolversParentTypes = {
   CreateDatabaseAttachmentInput: Schema.CreateDatabaseAttachmentInput;
   DatabaseBackup: DatabaseBackupModel;
   DatabaseBackupList: Omit<Schema.DatabaseBackupList, 'data'> & { data: Array<ResolversParentTypes['DatabaseBackup']> };
+  ProjectDatabaseBackup: Schema.ProjectDatabaseBackup;
+  ProjectDatabaseBackupList: Schema.ProjectDatabaseBackupList;
+  BackedUpDatabase: Schema.BackedUpDatabase;
   DatabaseBackupDownload: Schema.DatabaseBackupDownload;
   CreateDatabaseBackupInput: Schema.CreateDatabaseBackupInput;
   DatabasePackage: Schema.DatabasePackage;
@@ -1064,6 +1070,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   listDatabaseBackups?: Resolver<ResolversTypes['DatabaseBackupList'], ParentType, ContextType, RequireFields<Schema.QueryListDatabaseBackupsArgs, 'id' | 'limit'>>;
   getDatabaseBackup?: Resolver<ResolversTypes['DatabaseBackup'], ParentType, ContextType, RequireFields<Schema.QueryGetDatabaseBackupArgs, 'id' | 'backup_id'>>;
   getDatabaseBackupDownload?: Resolver<ResolversTypes['DatabaseBackupDownload'], ParentType, ContextType, RequireFields<Schema.QueryGetDatabaseBackupDownloadArgs, 'id' | 'backup_id'>>;
+  listProjectDatabaseBackups?: Resolver<ResolversTypes['ProjectDatabaseBackupList'], ParentType, ContextType, RequireFields<Schema.QueryListProjectDatabaseBackupsArgs, 'id' | 'limit'>>;
   listDatabasePackages?: Resolver<ResolversTypes['DatabasePackageList'], ParentType, ContextType, RequireFields<Schema.QueryListDatabasePackagesArgs, 'limit'>>;
   listDatabasePackageAvailability?: Resolver<ResolversTypes['DatabasePackageAvailabilityList'], ParentType, ContextType, RequireFields<Schema.QueryListDatabasePackageAvailabilityArgs, 'limit'>>;
   listDatabaseEngines?: Resolver<ResolversTypes['DatabaseEngineList'], ParentType, ContextType, RequireFields<Schema.QueryListDatabaseEnginesArgs, 'limit'>>;
@@ -2062,6 +2069,32 @@ export type DatabaseBackupResolvers<ContextType = Context, ParentType extends Re
 export type DatabaseBackupListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseBackupList'] = ResolversParentTypes['DatabaseBackupList']> = {
   data?: Resolver<Array<ResolversTypes['DatabaseBackup']>, ParentType, ContextType>;
   next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type ProjectDatabaseBackupResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ProjectDatabaseBackup'] = ResolversParentTypes['ProjectDatabaseBackup']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  database?: Resolver<ResolversTypes['BackedUpDatabase'], ParentType, ContextType>;
+  type?: Resolver<ResolversTypes['DatabaseBackupType'], ParentType, ContextType>;
+  note?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  engine_version?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  size_bytes?: Resolver<Schema.Maybe<ResolversTypes['ByteCount']>, ParentType, ContextType>;
+  finished_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  expires_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['DatabaseBackupStatus'], ParentType, ContextType>;
+  status_reason?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type ProjectDatabaseBackupListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ProjectDatabaseBackupList'] = ResolversParentTypes['ProjectDatabaseBackupList']> = {
+  data?: Resolver<Array<ResolversTypes['ProjectDatabaseBackup']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type BackedUpDatabaseResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BackedUpDatabase'] = ResolversParentTypes['BackedUpDatabase']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  engine?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  deleted_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
 };
 
 export type DatabaseBackupDownloadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseBackupDownload'] = ResolversParentTypes['DatabaseBackupDownload']> = {
@@ -3653,6 +3686,9 @@ export type Resolvers<ContextType = Context> = {
   DatabaseAttachmentList?: DatabaseAttachmentListResolvers<ContextType>;
   DatabaseBackup?: DatabaseBackupResolvers<ContextType>;
   DatabaseBackupList?: DatabaseBackupListResolvers<ContextType>;
+  ProjectDatabaseBackup?: ProjectDatabaseBackupResolvers<ContextType>;
+  ProjectDatabaseBackupList?: ProjectDatabaseBackupListResolvers<ContextType>;
+  BackedUpDatabase?: BackedUpDatabaseResolvers<ContextType>;
   DatabaseBackupDownload?: DatabaseBackupDownloadResolvers<ContextType>;
   DatabasePackage?: DatabasePackageResolvers<ContextType>;
   DatabasePackageList?: DatabasePackageListResolvers<ContextType>;

@@ -127,6 +127,11 @@ export type Query = {
    * database, so keep the URL secret.
    */
   getDatabaseBackupDownload: DatabaseBackupDownload;
+  /**
+   * Lists the backups of all databases of a project, newest first, also of databases that were deleted. A backup outlives
+   * its database, in the bin and after a purge, until `expires_at`. `restore_from` of a new database takes both ids.
+   */
+  listProjectDatabaseBackups: ProjectDatabaseBackupList;
   /** Lists the database packages for the engines of this installation. */
   listDatabasePackages: DatabasePackageList;
   /**
@@ -692,6 +697,16 @@ export type QueryGetDatabaseBackupArgs = {
 export type QueryGetDatabaseBackupDownloadArgs = {
   id: Scalars['ID']['input'];
   backup_id: Scalars['ID']['input'];
+};
+
+
+export type QueryListProjectDatabaseBackupsArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  deleted?: InputMaybe<Scalars['Boolean']['input']>;
+  database_id?: InputMaybe<Scalars['ID']['input']>;
 };
 
 
@@ -1754,8 +1769,8 @@ export type Mutation = {
    */
   enableDnssec: Dnssec;
   /**
-   * Stops signing a zone. Its keys are put aside, and sign it again when it is enabled again. Remove the DS record at the registrar first and wait for its TTL: until
-   * then, validating resolvers refuse the answers of the zone.
+   * Stops signing a zone. Its keys are put aside for the time that it is signed again. Remove the DS record at the
+   * registrar first and wait for its TTL: until then, validating resolvers refuse the answers of the zone.
    */
   disableDnssec: Scalars['Boolean']['output'];
   /**
@@ -5925,6 +5940,42 @@ export type DatabaseBackupList = {
   data: Array<DatabaseBackup>;
   /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** A backup in the list of its project. */
+export type ProjectDatabaseBackup = {
+  id: Scalars['ID']['output'];
+  database: BackedUpDatabase;
+  type: DatabaseBackupType;
+  /** Note on why the backup was taken. */
+  note?: Maybe<Scalars['String']['output']>;
+  /** Version of the engine when the backup was taken. */
+  engine_version: Scalars['String']['output'];
+  /** Size in bytes, or `null` until the backup is completed. */
+  size_bytes?: Maybe<Scalars['ByteCount']['output']>;
+  finished_at?: Maybe<Scalars['DateTime']['output']>;
+  /** Time at which the backup is deleted automatically, or `null` if it is kept. */
+  expires_at?: Maybe<Scalars['DateTime']['output']>;
+  status: DatabaseBackupStatus;
+  /** Why the backup failed or is tried again, or what a completed one does not hold; otherwise `null`. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+  created_at: Scalars['DateTime']['output'];
+};
+
+/** A page of backups. */
+export type ProjectDatabaseBackupList = {
+  data: Array<ProjectDatabaseBackup>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** The database of a backup, which may be deleted. */
+export type BackedUpDatabase = {
+  id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  engine: Scalars['String']['output'];
+  /** When the database was deleted, or `null`. It may be in the bin of the project still. */
+  deleted_at?: Maybe<Scalars['DateTime']['output']>;
 };
 
 /** A download URL of a backup. */

@@ -146,6 +146,15 @@ export const serviceSettings = {
     max: limits.activityRetentionDays,
     description: 'Days in which a deleted resource can be restored. 0: it is removed at once.',
   }),
+  EVICT_DELETED_ABOVE_DISK_PERCENT: integer({
+    default: null,
+    derived: 'never',
+    min: 1,
+    max: 99,
+    description:
+      'When more than this part of the disk of PLATFORM_DATA_DIR is used, deleted resources are removed for good ' +
+      'before their time, those deleted first before others.',
+  }),
   DESTROYING_CALLS_PER_MINUTE: integer({
     default: '10',
     min: 1,

@@ -24,6 +24,8 @@ export interface Bin<R extends Resource = Resource> {
   nameFormat: FormatName | null;
   /** Charged while it is kept: storage. */
   isCharged?: true;
+  /** Whether its data lie on the disk of this installation, so that a purge makes room there. */
+  isOnDisk?(config: Config): boolean;
   /**
    * Removes for good what hangs on a deleted row, in the transaction of the purge; the rows of `along` and the row
    * itself follow. Where nothing is kept (`RETENTION_OF_DELETED_DAYS` is 0) it is called by the deletion.

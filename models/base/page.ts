@@ -102,7 +102,8 @@ function pageQuery(
   return query.orderByRaw(`${orderOf(plan)} limit ?`, ['limit']);
 }
 
-function tenantSource(kind: ResourceClass, ctx: Context): Source {
+/** Rows of the selected project. */
+export function tenantSource(kind: ResourceClass, ctx: Context): Source {
   const info = tableOf(ctx, kind.table);
   return {
     from: kind.table,

@@ -9,7 +9,7 @@ import { kindNamed } from '../base/kinds';
 import { purgeResource } from '../base/purge';
 import { PLATFORM, recordProjectEvent } from '../projects/activity';
 
-interface Entry {
+export interface Entry {
   id: string;
   project_id: string;
   resource_type: string;
@@ -57,10 +57,14 @@ export async function emptyBin(
 async function purgeDue(ctx: PurgeContext, failed: readonly string[]): Promise<string | null> {
   const [entry] = await ctx.sql.query<Entry>(REMOVE_DUE, [failed]);
   if (!entry) return null;
+  await purgeEntry(ctx, entry, 'deleted_resource.expired');
+  return entry.id;
+}
+
+/** What the platform does with an entry that it has just removed. @param action as the activity names it */
+export async function purgeEntry(ctx: PurgeContext, entry: Entry, action: string): Promise<void> {
   const { project_id, resource_type: type, resource_id, name, along } = entry;
   await purgeResource(ctx, kindNamed(type), { id: resource_id, project_id }, along);
   const resource = { type, id: resource_id, name };
-  const action = 'deleted_resource.expired';
   await recordProjectEvent(ctx.sql, { project_id, action, actor: PLATFORM, key_id: null, resource });
-  return entry.id;
 }

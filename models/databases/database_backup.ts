@@ -8,7 +8,9 @@ import type {
   DatabaseBackupDownload,
   DatabaseBackupStatus,
   DatabaseBackupType,
+  ProjectDatabaseBackup,
   QueryListDatabaseBackupsArgs,
+  QueryListProjectDatabaseBackupsArgs,
 } from '../../schema/types';
 import type { Bin } from '../base/bin';
 import { requireUnprotected } from '../base/deletion_protection';
@@ -18,13 +20,17 @@ import { backupBin } from './database_backup/bin';
 import { downloadAddress } from './database_backup/download';
 import type { ManagedDatabase } from './database';
 import { requireFeature } from './database/offer';
-import { page, type Page, type PageArguments } from '../base/page';
+import { page, tenantSource, type Page, type PageArguments } from '../base/page';
 import { named } from '../../db/statement';
 
 const RUNNING = named(
   `select status from database_backups where database_id = $1 and status in ('pending', 'running')
     and deleted_at is null limit 1`,
 );
+
+const DATABASE = `(select jsonb_build_object('id', d.id, 'name', d.name, 'engine', d.engine, 'deleted_at',
+  to_char(d.deleted_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+  from databases d where d.id = database_backups.database_id) as database`;
 
 /** What a database held at one time. */
 export class DatabaseBackup extends Resource {
@@ -40,7 +46,12 @@ export class DatabaseBackup extends Resource {
     where: `type = 'manual'`,
   };
   static override readonly bin: Bin<DatabaseBackup> = backupBin;
-  static override readonly filters = { type: 'type = ?', status: 'status = ?', since: 'id >= ?', until: 'id < ?' };
+  static override readonly filters = {
+    ...{ type: 'type = ?', status: 'status = ?', since: 'id >= ?', until: 'id < ?' },
+    database_id: 'database_id = ?',
+    deleted: `exists (select 1 from databases d where d.id = database_backups.database_id
+      and d.deleted_at is not null) = ?`,
+  };
   static override readonly states = defineStates<DatabaseBackupStatus>({
     initial: ['pending'],
     transitional: ['pending', 'running'],
@@ -67,6 +78,17 @@ export class DatabaseBackup extends Resource {
     const since = args.since && firstIdAt(DatabaseBackup.idPrefix, args.since);
     const until = args.until && firstIdAt(DatabaseBackup.idPrefix, args.until);
     return page(DatabaseBackup, ctx, { ...args, since, until } as PageArguments, { database_id });
+  }
+
+  /** Those of all databases of a project, with what deleted ones were. */
+  static async listOfProject(
+    ctx: Context,
+    { id: _, ...args }: QueryListProjectDatabaseBackupsArgs,
+  ): Promise<Page<ProjectDatabaseBackup>> {
+    const own = tenantSource(DatabaseBackup, ctx);
+    const source = { ...own, columns: `${own.columns}, ${DATABASE}` };
+    const found = await page(DatabaseBackup, ctx, args as PageArguments, {}, source);
+    return found as Page<DatabaseBackup & Pick<ProjectDatabaseBackup, 'database'>>;
   }
 
   /**

@@ -4,6 +4,7 @@ import { limits } from '../../core/limits';
 import { isId, mintId } from '../../core/ids';
 import { defineStates } from '../../core/states';
 import type { CreateDatabaseReplicaInput, DatabaseReplicaStatus, UpdateDatabaseReplicaInput } from '../../schema/types';
+import { isKept } from '../base/bin';
 import { Resource } from '../base/resource';
 import type { Billing } from '../base/metering';
 import { packageFor, reserveCapacity } from './database_replica/size';
@@ -23,8 +24,9 @@ export class DatabaseReplica extends Resource {
   static readonly kind = 'database_replica';
   static readonly idPrefix = 'rep';
   // With a copy of the data of its database.
-  static override readonly reserves = `select r.database_package, r.nodes, r.nodes * d.storage_gb as storage_gb
-    from database_replicas r join databases d on d.id = r.database_id where r.deleted_at is null`;
+  static override readonly reserves = `select case when r.deleted_at is null then r.database_package end
+    as database_package, r.nodes, r.nodes * d.storage_gb as storage_gb
+    from database_replicas r join databases d on d.id = r.database_id where r.deleted_at is null or ${isKept('r')}`;
   static override readonly parentLimit = {
     column: 'database_id',
     max: limits.replicasPerDatabase,

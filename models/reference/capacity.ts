@@ -45,9 +45,20 @@ export async function promisedCapacity(sql: Pick<Sql, 'query'>): Promise<Promise
 export async function requireCapacity(ctx: Context, more: Promised): Promise<void> {
   await ctx.sql.query(LOCK, []);
   if (fits(await ctx.catalogs.facts(), await promisedCapacity(ctx.sql), more)) return;
-  throw problem('capacity_unavailable', 'No host of the region has enough free capacity for the requested size.', {
+  throw noRoom();
+}
+
+function noRoom(): Error {
+  return problem('capacity_unavailable', 'No host of the region has enough free capacity for the requested size.', {
     regions: [],
   });
+}
+
+/** For servers that are back already, whose disk was counted all the time. @throws capacity_unavailable */
+export async function requireMemoryOfAll(ctx: Context): Promise<void> {
+  await ctx.sql.query(LOCK, []);
+  const { memory_mb } = await promisedCapacity(ctx);
+  if (!fits(await ctx.catalogs.facts(), { memory_mb: 0, storage_gb: 0 }, { memory_mb, storage_gb: 0 })) throw noRoom();
 }
 
 /**

@@ -22,6 +22,7 @@ export class Registry extends Resource {
   static override readonly bin: Bin<Registry> = {
     // The name stays taken: whoever pulls an image by it must not get one of another project.
     nameFormat: null,
+    isOnDisk: ({ distributionUrl }) => distributionUrl === null,
     restore: (ctx, registry, memo) => giveRobotsBack(ctx, registry, memo as { robots: Robot[] }),
   };
   static override readonly states = defineStates({

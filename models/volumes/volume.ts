@@ -15,6 +15,7 @@ import { requireRoom } from '../base/quota';
 import { isOnlyField, requestedChanges } from '../base/requested_changes';
 import { requireRoomOnDisk } from '../observers/installation_alarm/room';
 import { requireRegion } from '../reference/region';
+import { volumeBin } from './volume/bin';
 
 /** A persistent storage volume: grows only, attached to at most one application. */
 export class Volume extends Resource {
@@ -34,7 +35,7 @@ export class Volume extends Resource {
   static override readonly sorts = ['name', 'size_gb'];
   static override readonly quotas = [{ resource: 'volumes' }, { resource: 'volume_storage_gb', sum: 'size_gb' }];
   static readonly billing: Billing = { price: 'volume_gb', quantity: 'size_gb' };
-  static override readonly bin: Bin<Volume> = { nameFormat: 'slug', isCharged: true };
+  static override readonly bin: Bin<Volume> = volumeBin;
   static override readonly states = defineStates<VolumeStatus>({
     initial: ['provisioning'],
     transitional: ['provisioning', 'resizing'],

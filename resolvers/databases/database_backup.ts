@@ -9,6 +9,7 @@ export const resolvers: Resolvers = {
       await ManagedDatabase.get(ctx, args.id);
       return DatabaseBackup.list(ctx, args);
     },
+    listProjectDatabaseBackups: (_, args, ctx) => DatabaseBackup.listOfProject(ctx, args),
     getDatabaseBackup: async (_, { id, backup_id }, ctx) => {
       await ManagedDatabase.get(ctx, id);
       return DatabaseBackup.get(ctx, backup_id, { database_id: id });

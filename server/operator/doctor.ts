@@ -26,6 +26,7 @@ import { listenErrorReason } from '../http/listen';
 import type { Command } from './command';
 import { alarms } from './doctor_alarms';
 import { installationBackup } from './doctor_backup';
+import { deletedResources } from './doctor_bin';
 import { certificates } from './doctor_certificates';
 import { cluster } from './doctor_cluster';
 import { database, operators } from './doctor_database';
@@ -71,6 +72,7 @@ const checks: Record<string, Check> = {
   database,
   operators,
   host,
+  bin: deletedResources,
   isolation,
   'networks of projects': projectNetworks,
   cluster,

@@ -94,6 +94,13 @@ testWhere(hasPostgresqlTools(), 'PostgreSQL with its tools is not installed')(
     expect(await psql('select count(*) from notes')).toBe('1\n');
     await home.output(['db', 'rm', 'orders', '--yes']);
     expect(await home.svc(['db', 'url', 'orders'])).toMatchObject({ code: 4 });
+    expect(await home.output(['db', 'backups', '--deleted'])).toContain(`orders\t${taken.id}\tmanual\tcompleted\t`);
+    expect(await home.output(['db', 'backups', 'other', '--deleted'])).toBe('');
+    expect(await home.svc(['db', 'backups'])).toMatchObject({ code: 2, stderr: expect.stringContaining('--deleted') });
+    const lost = await home.svc(['db', 'create', 'orders', '--from-backup', 'bkp_lost']);
+    expect(lost).toMatchObject({ code: 4, stderr: expect.stringContaining('no backup bkp_lost') });
+    await home.output(['db', 'create', 'orders', '--from-backup', taken.id, '--wait', '--timeout', '90s']);
+    expect(await psql('select count(*) from notes')).toBe('1\n');
   },
   120_000,
 );

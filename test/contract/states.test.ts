@@ -76,12 +76,15 @@ describe.each(machines)('%s', (name, kind) => {
   });
 });
 
+/** Show rows of a kind that has one. */
+const VIEWS = ['ProjectDatabaseBackup'];
+
 test('a status in the schema has a machine in the code', () => {
   const withStatus = Object.values(core.schema.getTypeMap()).filter(
     (type) =>
       isObjectType(type) && isEnumType(getNullableType(type.getFields().status?.type)) && type.getFields().created_at,
   );
-  const known = machines.map(([name]) => pascal(name));
+  const known = [...machines.map(([name]) => pascal(name)), ...VIEWS];
   expect(withStatus.map(({ name }) => name).filter((name) => !known.includes(name))).toEqual([]);
 });
 

@@ -754,6 +754,7 @@ CREATE INDEX database_backups_by_type ON public.database_backups USING btree (da
 CREATE INDEX database_backups_due ON public.database_backups USING btree (next_at) WHERE (next_at IS NOT NULL);
 CREATE INDEX database_backups_of_database ON public.database_backups USING btree (database_id);
 CREATE INDEX database_backups_of_project ON public.database_backups USING btree (project_id);
+CREATE INDEX database_backups_of_project_by_id ON public.database_backups USING btree (project_id, id) WHERE (deleted_at IS NULL);
 
 create table database_endpoints (
   id text collate "C" not null,

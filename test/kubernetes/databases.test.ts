@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, realpathSync } from 'node:fs';
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { kubectl } from '../cluster/kubectl';
+import { binCalls } from '../support/bin_calls';
 import { tarOf } from '../support/builds/images';
 import { hasPostgresqlTools, openDatabaseWorkshop } from '../support/databases/database_hall';
 import { makeApplication, type DeployService, type TestApplication } from '../support/deployments/deploy';
@@ -39,6 +40,7 @@ const asking = (address: string) => ({
 const VERIFIED = '$DATABASE_URL&sslmode=verify-full';
 
 let service: DeployService;
+const bin = binCalls(() => service);
 let host: string;
 const workshop = openDatabaseWorkshop();
 
@@ -73,15 +75,19 @@ if (hasPostgresqlTools())
         layers: [await psqlLayer()],
         settings: {
           ...workshop.settings,
+          RETENTION_OF_DELETED_DAYS: '7',
           DATABASE_ADDRESS_FOR_PODS: host,
           DATABASE_SOURCES_OF_PODS: await podsOfCluster(cluster()),
         },
       });
     }, 90_000);
     afterAll(async () => {
+      for (const table of ['applications', 'databases'])
+        for (const { id } of await service.sql<{ id: string }>(`select id from ${table} where deleted_at is null`))
+          await service.call('DELETE', `/v2/${table}/${id}`);
+      const { body } = await service.call('GET', `/v2/projects/${service.project}/bin`);
+      for (const entry of body.data) await bin.purge(entry);
       await service.clear();
-      for (const { id } of await service.sql<{ id: string }>('select id from databases where deleted_at is null'))
-        await service.call('DELETE', `/v2/databases/${id}`);
       await waitFor('no database', async () => (await service.sql('select 1 from databases')).length === 0, WITHIN_MS);
       await service.close();
       workshop.clear();
@@ -103,6 +109,15 @@ if (hasPostgresqlTools())
           [application.id],
         );
         expect(await answerOf(application, /^app by/)).toBe(`app by ${address?.address}`);
+        const entry = await bin.deleted(`/v2/applications/${application.id}`);
+        await waitFor(
+          'no instance',
+          async () => (await service.sql('select 1 from instances')).length === 0,
+          WITHIN_MS,
+        );
+        await service.sql('update databases set next_at = now()');
+        expect(await bin.restored(entry)).toEqual([]);
+        expect(await answerOf(application, /^app by/)).toMatch(/^app by /);
         await othersAreRefused(id);
         await service.call('DELETE', `/v2/databases/${id}/attachments/${attached.body.id}`);
         expect(await answerOf(application, /refused|no pg_hba/)).toMatch(/Connection refused|no pg_hba.conf entry/);

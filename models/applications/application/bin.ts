@@ -3,20 +3,28 @@
 import type { Context } from '../../../core/context';
 import { changeRows, NEW_VERSION, tearDownRows, wakeRows } from '../../../db/loop_rows';
 import { named } from '../../../db/statement';
-import type { Bin, Kept } from '../../base/bin';
+import { isKept, type Bin, type Kept } from '../../base/bin';
 import { wantDefaultCertificate } from '../../base/default_certificate';
 import { bringBackObservers, removeObserversOf } from '../../observers/observer/bin';
 import type { Application } from '../application';
 import { removeApplicationDependents } from './dependents';
+import { attachWhenRestored } from './deleted_volume';
 import { followRepository, type FollowedRepository } from './repository';
 
 /** What an application had, as the deletion found it. */
 interface Memo {
   volumes: { id: string; name: string; mount_path: string }[];
   domains: { id: string; hostname: string }[];
-  attachments: { id: string; database_name: string }[];
+  /** Entries of release 1.0.0 have no `database_id`. */
+  attachments: { id: string; database_id?: string; database_name: string }[];
   previews: number;
   repository: FollowedRepository | null;
+}
+
+interface AttachedNow {
+  id: string;
+  database_id: string;
+  database_name: string;
 }
 
 const VOLUMES = named(`select id, name, mount_path from volumes where application_id = $1 and deleted_at is null
@@ -28,13 +36,15 @@ const REPOSITORY = named(`select r.git_integration_id, r.repository_id, r.full_n
   from git_repositories r where r.git_integration_id = $1 and r.repository_id = $2 and r.deleted_at is null`);
 const ATTACHMENTS = named(`update database_attachments a set deleted_at = now() from databases d
   where a.application_id = $1 and d.id = a.database_id and a.deleted_at is null
-  returning a.id, d.name as database_name`);
+  returning a.id, a.database_id, d.name as database_name`);
 const DETACHED = `application_id = null, mount_path = null,
   status = case when status = 'in_use' then 'available' else status end`;
 
 const ATTACH_AGAIN = named(`update database_attachments a set deleted_at = null from databases d
   where a.id = any($1) and d.id = a.database_id and a.deleted_at is not null
-  returning a.id, d.name as database_name, d.deleted_at is not null as is_deleted`);
+  returning a.id, a.database_id, d.name as database_name, d.deleted_at is not null as is_deleted`);
+const DATABASES = named(`select d.id from databases d where d.id = any($1) and d.project_id = $2
+  and (d.deleted_at is null or ${isKept('d')})`);
 const DOMAINS_AGAIN =
   named(`insert into domains (id, project_id, application_id, created_at, updated_at, hostname, type, dns, status,
     certificate, verification_token)
@@ -47,6 +57,7 @@ const DOMAINS_AGAIN =
 
 export const applicationBin: Bin<Application> = {
   nameFormat: 'slug',
+  isOnDisk: () => true,
   purge: ({ sql }, { id }) => removeApplicationDependents(sql, id),
   async restore(ctx, application, memo, along) {
     const { id, status, current_deployment_id } = application;
@@ -59,7 +70,7 @@ export const applicationBin: Bin<Application> = {
     const had = memo as unknown as Memo;
     return [
       ...(await attachVolumes(ctx, application, had)),
-      ...(await attachDatabases(ctx, had)),
+      ...(await attachDatabases(ctx, application, had)),
       ...(await claimDomains(ctx, application, had)),
       ...(had.previews ? ['Its previews were removed. Create them again.'] : []),
       ...(await followRepository(ctx, application, had.repository)),
@@ -70,7 +81,8 @@ export const applicationBin: Bin<Application> = {
 /** Takes from an application that is being deleted what others may want, and notes it. */
 export async function giveUpDependents(ctx: Context, application: Application): Promise<Required<Kept>> {
   const own = { where: 'application_id = $1 and deleted_at is null', values: [application.id] };
-  const attachments = await ctx.sql.query<{ id: string; database_name: string }>(ATTACHMENTS, own.values);
+  const attachments = await ctx.sql.query<AttachedNow>(ATTACHMENTS, own.values);
+  await wakeDatabases(ctx, attachments);
   const memo = {
     volumes: await ctx.sql.query(VOLUMES, own.values),
     domains: await ctx.sql.query(DOMAINS, own.values),
@@ -96,6 +108,11 @@ async function repositoryOf(ctx: Context, { source }: Application): Promise<Foll
 async function attachVolumes(ctx: Context, { id: applicationId }: Application, { volumes }: Memo): Promise<string[]> {
   const notes: string[] = [];
   for (const { id, name, mount_path } of volumes) {
+    // First of all: it waits for a restore of the volume that is under way.
+    if (await attachWhenRestored(ctx, id, { application_id: applicationId, mount_path })) {
+      notes.push(`The volume \`${name}\` is deleted. Restore it too, then it is attached again.`);
+      continue;
+    }
     const attached = await changeRows(ctx.sql, {
       table: 'volumes',
       set: `application_id = $2, mount_path = $3,
@@ -104,25 +121,40 @@ async function attachVolumes(ctx: Context, { id: applicationId }: Application, {
       values: [id, applicationId, mount_path],
     });
     if (!attached.length)
-      notes.push(`The volume \`${name}\` is not attached: it was deleted, or is attached to another application.`);
+      notes.push(`The volume \`${name}\` is not attached: it was purged, or is attached to another application.`);
   }
   return notes;
 }
 
-async function attachDatabases(ctx: Context, { attachments }: Memo): Promise<string[]> {
-  const found = await ctx.sql.query<{ id: string; database_name: string; is_deleted: boolean }>(ATTACH_AGAIN, [
+async function attachDatabases(ctx: Context, { project_id }: Application, { attachments }: Memo): Promise<string[]> {
+  const found = await ctx.sql.query<AttachedNow & { is_deleted: boolean }>(ATTACH_AGAIN, [
     attachments.map(({ id }) => id),
   ]);
+  await wakeDatabases(ctx, found);
   const back = new Set(found.map(({ id }) => id));
   const lost = attachments.filter(({ id }) => !back.has(id));
+  const values = [lost.map(({ database_id }) => database_id ?? ''), project_id];
+  const present = new Set((await ctx.sql.query<{ id: string }>(DATABASES, values)).map(({ id }) => id));
   return [
-    ...lost.map(({ database_name: name }) => `The database \`${name}\`, which was attached to it, is gone.`),
+    ...lost.map(({ database_id, database_name: name }) =>
+      present.has(database_id ?? '')
+        ? `The database \`${name}\` is not attached to it any more: the user or the endpoint that it used was ` +
+          'deleted. Attach it again.'
+        : `The database \`${name}\`, which was attached to it, is gone.`,
+    ),
     ...found
       .filter(({ is_deleted }) => is_deleted)
       .map(
         ({ database_name: name }) => `The database \`${name}\`, which is attached to it, is deleted. Restore it too.`,
       ),
   ];
+}
+
+/** Servers accept connections of pods while applications are attached to them. */
+async function wakeDatabases({ sql, config }: Context, attachments: readonly AttachedNow[]): Promise<void> {
+  if (config.workloads !== 'kubernetes') return;
+  const values = [attachments.map(({ database_id }) => database_id)];
+  await wakeRows(sql, { table: 'databases', where: 'id = any($1) and deleted_at is null', values });
 }
 
 /** With their ids and verification records, so that what stands in the DNS elsewhere proves them again. */

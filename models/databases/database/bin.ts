@@ -8,7 +8,7 @@ import { kindNamed } from '../../base/kinds';
 import { meter } from '../../base/metering';
 import { hydrate } from '../../base/resource';
 import { bringBackObservers, removeObserversOf } from '../../observers/observer/bin';
-import { requireCapacity } from '../../reference/capacity';
+import { requireMemoryOfAll } from '../../reference/capacity';
 import type { ManagedDatabase } from '../database';
 import type { DatabaseReplica } from '../database_replica';
 import { removeDatabaseDependents } from './dependents';
@@ -20,15 +20,20 @@ const REPLICAS = named('select * from database_replicas where id = any($1) order
 
 export const databaseBin: Bin<ManagedDatabase> = {
   nameFormat: 'slug',
+  isOnDisk: () => true,
   purge: ({ sql }, { id }) => removeDatabaseDependents(sql, id),
   async restore(ctx, database, _, along) {
-    await requireCapacity(ctx, { memory_mb: 0, storage_gb: 0 });
     if (database.status === 'available') await database.update(ctx, { status: 'starting', status_reason: null });
     const back = `deleted_at = null, ${NEW_VERSION}`;
     const rows = { where: 'id = any($1) and deleted_at is not null', values: [along] };
     await changeRows(ctx.sql, { ...rows, table: 'database_replicas', set: back });
-    const active = `status = case status when 'active' then 'updating' else status end`;
-    await changeRows(ctx.sql, { ...rows, table: 'database_endpoints', set: `${back}, ${active}` });
+    await requireMemoryOfAll(ctx);
+    // Those of a stopped database stay as they were: nothing would make them active again.
+    const active = `, status = case status when 'active' then 'updating' else status end`;
+    await changeRows(ctx.sql, {
+      ...{ ...rows, table: 'database_endpoints' },
+      set: `${back}${database.running ? active : ''}`,
+    });
     await chargeReplicas(ctx, along);
     await bringBackObservers(ctx, database, along);
     return [];

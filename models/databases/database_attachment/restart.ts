@@ -3,6 +3,7 @@ import type { Config } from '../../../core/config';
 import type { Sql } from '../../../core/context';
 import type { SecretBox } from '../../../core/secrets';
 import type { Application } from '../../applications/application';
+import { isKept } from '../../base/bin';
 import { createCurrentRelease } from '../../deployments/run_application';
 import { createRelease } from '../../deployments/release';
 import { changeRows } from '../../../db/loop_rows';
@@ -14,9 +15,11 @@ const APPLICATIONS = named(
   `select distinct a.application_id as id from database_attachments a where a.user_id = $1 order by 1`,
 );
 const LOCK_APPLICATION = named(
-  `select id, status, current_deployment_id from applications where id = $1 and deleted_at is null for no key update`,
+  `select id, status, current_deployment_id, deleted_at is not null as is_deleted from applications a
+    where id = $1 and (deleted_at is null or ${isKept('a')}) for no key update`,
 );
 // Stopped applications get a release with the new variables at their next start, new ones with their first deployment.
+// A restore from the bin starts the release that it finds.
 const LIVE = new Set<string>(['running', 'crashed', 'restarting', 'starting']);
 const RESTART = `status = case when status = 'starting' then status else 'restarting' end, status_reason = null,
   observed_generation = observed_generation + 1`;
@@ -31,7 +34,7 @@ interface Parts {
   secrets: SecretBox;
 }
 
-type Held = Pick<Application, 'id' | 'status' | 'current_deployment_id'>;
+type Held = Pick<Application, 'id' | 'status' | 'current_deployment_id'> & { is_deleted: boolean };
 
 /** In one transaction with what says that the server has the password: it happens once. */
 export async function restartForUsers(
@@ -54,6 +57,10 @@ async function restart(parts: Parts, id: string): Promise<void> {
   const { sql } = parts;
   const [application] = await sql.query<Held>(LOCK_APPLICATION, [id]);
   if (!application) return;
+  if (application.is_deleted) {
+    if (application.current_deployment_id) await createCurrentRelease(parts, application, null);
+    return;
+  }
   if (application.current_deployment_id && LIVE.has(application.status)) {
     await createCurrentRelease(parts, application, null);
     await changeRows(sql, { table: 'applications', set: RESTART, where: 'id = $1', values: [id] });

@@ -4,6 +4,7 @@ import type { Sql } from '../../../core/context';
 import { mintId, timeOfId } from '../../../core/ids';
 import { tearDownRows } from '../../../db/loop_rows';
 import { named } from '../../../db/statement';
+import { isKept } from '../../base/bin';
 
 const OWNER = named('select * from databases where id = $1');
 
@@ -79,10 +80,13 @@ export async function countUnfinishedBackups(sql: Sql): Promise<number> {
   return (await sql.query<{ count: number }>(UNFINISHED, []))[0]?.count ?? 0;
 }
 
-// Expired backups of a database whose data are lost stay: they are the last copy.
+// Expired backups of a database whose data are lost stay: they are the last copy. So does the last one that is whole of
+// a database in the bin, of which a purge leaves nothing else.
 const EXPIRED = `id in (select b.id from database_backups b left join databases d on d.id = b.database_id
   where b.expires_at < now() and b.deleted_at is null and b.status in ('completed', 'failed')
-    and (d.deleted_at is not null or ${HAS_DATA}) order by b.expires_at limit $1)`;
+    and (d.deleted_at is not null or ${HAS_DATA}) and not (d.deleted_at is not null and ${isKept('d')}
+      and b.id = (select id from database_backups where database_id = d.id and status = 'completed'
+        and deleted_at is null order by id desc limit 1)) order by b.expires_at limit $1)`;
 
 /** Takes backups away whose time is over. @returns how many */
 export async function expireBackups(sql: Sql, batch: number): Promise<number> {

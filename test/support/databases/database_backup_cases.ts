@@ -8,6 +8,9 @@ export const MINUTE_MS = 60_000;
 
 export let service: TestService;
 
+/** For tests that start one of their own. */
+export const useServiceOfBackups = (started: TestService): void => void (service = started);
+
 export async function fresh(body: Record<string, unknown> = {}): Promise<Children & { id: string }> {
   const { id } = await database(service, body);
   return { ...childrenOf(service, id), id };
@@ -39,9 +42,10 @@ export async function scheduled(databaseId: string, columns: Record<string, unkn
 }
 
 /** To be called where tests are declared. */
-export function setUpBackups(): void {
+export function setUpBackups(settings: Record<string, string> = {}): void {
   beforeAll(async () => {
-    service = await startService({ settings: { QUOTAS: '{"databases": 1000, "database_storage_gb": 100000}' } });
+    const quotas = '{"databases": 1000, "database_storage_gb": 100000}';
+    service = await startService({ settings: { QUOTAS: quotas, ...settings } });
     await describeHost(service);
   });
   afterAll(() => service?.close());

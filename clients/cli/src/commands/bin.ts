@@ -6,9 +6,9 @@ import { notice } from '../output/notice';
 import { formatAge, printOne, printRows, type Row } from '../output/print';
 import { confirmByName } from '../output/terminal';
 import { namesOf, type Session } from '../session';
+import { projectIdOf } from './project_id';
 
 type Entry = Row & { id: string; resource: { type: string; id: string; name: string | null } };
-type Me = Row & { project: { id: string } | null };
 const DELETED = tuple(word('name', 'Name or id of what was deleted'));
 
 const ls = sessionCommand({
@@ -58,8 +58,7 @@ const purge = sessionCommand<NonNullable<unknown>, [string]>({
 });
 
 async function entriesOf(session: Session): Promise<Entry[]> {
-  const project = (await session.project()) ?? (await session.request<Me>('GET', '/v2/me')).project?.id;
-  return session.list<Entry>(`/v2/projects/${project}/bin`);
+  return session.list<Entry>(`/v2/projects/${await projectIdOf(session)}/bin`);
 }
 
 /** The one that was deleted last comes first; several of a name are told apart by their ids. */

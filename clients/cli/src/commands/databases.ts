@@ -8,6 +8,7 @@ import { confirmByName } from '../output/terminal';
 import { namesOf, type Session } from '../session';
 import { waitWhile } from '../settle';
 import { downloadFile } from '../http/download';
+import { projectIdOf } from './project_id';
 import { findEndpoint, runPsql, type Credentials } from './psql';
 
 type WaitFlags = { readonly wait?: boolean | undefined; readonly timeout?: number | undefined };
@@ -43,6 +44,7 @@ type CreateFlags = WaitFlags & {
   readonly size?: string | undefined;
   readonly storage?: number | undefined;
   readonly attach?: boolean | undefined;
+  readonly fromBackup?: string | undefined;
 };
 
 const create = sessionCommand<CreateFlags, [string]>({
@@ -54,6 +56,7 @@ const create = sessionCommand<CreateFlags, [string]>({
     size: text('Size: see svc api listDatabasePackages', 'package'),
     storage: integer('Storage in GB', 1),
     attach: toggle('Attach it to the application'),
+    fromBackup: text('Start with the data of a backup, also of a deleted database', 'id'),
     ...WAIT,
   },
   args: tuple(word('name', 'Name of the database')),
@@ -62,6 +65,7 @@ const create = sessionCommand<CreateFlags, [string]>({
     const application_id = flags.attach ? await session.application() : undefined;
     const body = {
       ...{ name, engine: flags.engine ?? 'postgresql' },
+      ...(flags.fromBackup && (await originOf(session, flags.fromBackup))),
       ...(flags.engineVersion && { engine_version: flags.engineVersion }),
       ...(flags.size && { database_package: flags.size }),
       ...(flags.storage && { storage_gb: flags.storage }),
@@ -130,15 +134,53 @@ const BACKUP_COLUMNS = {
   NOTE: 'note',
 };
 
-const backups = sessionCommand<NonNullable<unknown>, [string]>({
-  brief: 'List the backups of a database',
+const DELETED_COLUMNS = {
+  DATABASE: 'database.name',
+  ...BACKUP_COLUMNS,
+  DELETED: (row: Row) => formatAge((row.database as BackedUp).deleted_at),
+  'KEPT UNTIL': 'expires_at',
+};
+
+const backups = sessionCommand<{ readonly deleted?: boolean | undefined }, [string?]>({
+  brief: 'List the backups of a database, or with --deleted those of deleted databases',
+  text: 'A new database starts with the data of one: svc db create NAME --from-backup ID',
   target: 'project',
-  args: NAME,
+  flags: { deleted: toggle('Of databases that were deleted, also when they are not in the bin any more') },
+  args: tuple(maybe('database', 'Name or id of the database')),
   async run(session, flags, given) {
+    if (flags.deleted) {
+      const rows = await backupsOfProject(session, { deleted: true });
+      const ofOne = ({ database: { id, name } }: ProjectBackup): boolean => [id, name].includes(given as string);
+      return printRows(given === undefined ? rows : rows.filter(ofOne), DELETED_COLUMNS, flags);
+    }
+    if (given === undefined) throw usageFailure('Name a database, or pass --deleted.');
     const { id } = await findDatabase(session, given);
     printRows(await session.list(`/v2/databases/${id}/backups`), BACKUP_COLUMNS, flags);
   },
 });
+
+interface BackedUp {
+  id: string;
+  name: string;
+  engine: string;
+  deleted_at: string | null;
+}
+type ProjectBackup = Row & { id: string; database: BackedUp };
+
+async function backupsOfProject(session: Session, query: { deleted?: boolean }): Promise<ProjectBackup[]> {
+  return session.list(`/v2/projects/${await projectIdOf(session)}/database_backups`, query);
+}
+
+/** What a new database starts with, and the engine of the data. @throws Failure where the project has no such backup */
+async function originOf(session: Session, backup_id: string): Promise<{ engine: string; restore_from: object }> {
+  const found = (await backupsOfProject(session, {})).find(({ id }) => id === backup_id);
+  if (!found)
+    throw new Failure(`There is no backup ${backup_id} in this project.`, EXIT.notFound, [
+      'svc db backups NAME and svc db backups --deleted list them.',
+    ]);
+  const { id: database_id, engine } = found.database;
+  return { engine, restore_from: { database_id, backup_id } };
+}
 
 const backup = sessionCommand<WaitFlags & { readonly note?: string | undefined }, [string]>({
   brief: 'Take a backup of a database',

@@ -8,8 +8,8 @@ import { Field, Form, Problem, Submit } from '../../parts/form';
 import { Empty, Section, Table, Waiting } from '../../parts/page';
 import { isUnsettled, StatusReason } from '../../parts/status';
 import { Ago, bytesText } from '../../parts/time';
-import { navigate } from '../../router';
 import { DatabaseFrame, type ShownDatabase } from './frame';
+import { restoreIntoNew } from './restore_into_new';
 
 const BACKUPS = graphql(`
   query Backups($id: ID!) {
@@ -38,13 +38,6 @@ const DOWNLOAD = graphql(`
   query BackupDownload($id: ID!, $backup_id: ID!) {
     getDatabaseBackupDownload(id: $id, backup_id: $backup_id) {
       url
-    }
-  }
-`);
-const COPY = graphql(`
-  mutation CopyDatabase($project_id: ID!, $input: CreateDatabaseInput!) {
-    createDatabase(project_id: $project_id, input: $input) {
-      id
     }
   }
 `);
@@ -130,15 +123,7 @@ function Actions({ shown: { database }, backup }: { shown: ShownDatabase; backup
     const { getDatabaseBackupDownload } = await request(DOWNLOAD, { id: database.id, backup_id: backup.id });
     location.assign(getDatabaseBackupDownload.url);
   });
-  const restore = async (): Promise<void> => {
-    const input = {
-      name: `${database.name.slice(0, 50)}-${new Date().toISOString().slice(5, 16).replace(/\D/g, '')}`,
-      engine: database.engine,
-      restore_from: { database_id: database.id, backup_id: backup.id },
-    };
-    const { createDatabase } = await request(COPY, { project_id: database.project_id, input });
-    navigate(`/databases/${createDatabase.id}`);
-  };
+  const restore = (): Promise<void> => restoreIntoNew(database.project_id, database, backup.id);
   return (
     <>
       <button type="button" class="quiet small" onClick={() => void download.run()}>

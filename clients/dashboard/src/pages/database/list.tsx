@@ -8,6 +8,7 @@ import { isUnsettled, Status } from '../../parts/status';
 import { navigate } from '../../router';
 import { DATABASE_FIELDS, Engine } from '../project';
 import { NewSection, ProjectList } from '../project_list';
+import { DeletedBackups } from './deleted_backups';
 
 const DATABASES = graphql(
   `
@@ -92,11 +93,12 @@ export function Databases({ id }: { id: string }) {
       })}
       deletion={{
         kind: 'database',
-        consequence: 'Its data, users, endpoints, replicas and backups are deleted with it.',
+        consequence: 'Its data, users, endpoints and replicas go with it. Its backups are kept for their own time.',
         remove: (one) => request(DELETE, { id: one }),
       }}
     >
       <Create projectId={id} />
+      <DeletedBackups projectId={id} />
     </ProjectList>
   );
 }
