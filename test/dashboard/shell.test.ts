@@ -234,12 +234,12 @@ test('a viewer finds names, and no action that the role may not do', async () =>
   expect(viewer.complaints).toEqual([]);
 });
 
-test('a stranger is led to the sign-in page after one question of who it is', async () => {
+test('a stranger is led to the login page after one question of who it is', async () => {
   const { page } = await openWindow(service);
   let asked = 0;
   page.on('request', (request) => void (asked += /\bviewer \{/.test(request.postData() ?? '') ? 1 : 0));
   await page.goto('/');
-  await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+  await page.getByRole('heading', { name: 'Log in' }).waitFor();
   expect(asked).toBe(1);
 });
 

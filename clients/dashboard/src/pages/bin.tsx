@@ -12,6 +12,7 @@ import { RowsTable } from '../parts/table';
 import { Ago } from '../parts/time';
 import { kindWords } from '../parts/words';
 import { mayActAs } from '../session';
+import { projectFlag } from '../parts/command';
 
 const BIN = graphql(`
   query Bin($id: ID!, $cursor: String) {
@@ -54,7 +55,7 @@ export function Bin({ id }: { id: string }) {
   const list = data?.listDeletedResources;
   const mayChange = mayActAs('developer', id);
   return (
-    <Page title="Bin" projectId={id} command={`svc bin ls --project ${id}`}>
+    <Page title="Bin" projectId={id} command={`svc bin ls${projectFlag(id)}`}>
       <p class="faint">What was deleted is kept here for a time, with its data and its credentials. It does not run.</p>
       {!list && <Waiting error={error} />}
       {list?.data.length === 0 && <Empty title="The bin is empty">Deleted resources can be restored from here.</Empty>}

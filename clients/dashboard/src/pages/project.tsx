@@ -24,6 +24,7 @@ import { isUnsettled, Status } from '../parts/status';
 import { Address } from '../parts/table';
 import { Ago } from '../parts/time';
 import { mayActAs } from '../session';
+import { projectFlag } from '../parts/command';
 
 /** What the table of databases shows. */
 export const DATABASE_FIELDS = graphql(
@@ -122,7 +123,7 @@ export function ProjectHome({ id }: { id: string }) {
       title={data?.getProject.name ?? 'Project'}
       actions={actions}
       projectId={id}
-      command={`svc api listApplications --project ${id}`}
+      command={`svc apps${projectFlag(id)}`}
     >
       {!data && <Waiting error={error} rows={6} />}
       {data && <Wellness data={data} id={id} />}
@@ -176,7 +177,7 @@ function Applications({ data, id }: { data: Home; id: string }) {
       {list.data.length === 0 ? (
         <Empty
           title="No applications yet"
-          command={`svc up --create --project ${id}`}
+          command={`svc up --create${projectFlag(id)}`}
           action={
             mayActAs('developer', id) && (
               <a role="button" href={`/projects/${id}/new`}>
@@ -263,7 +264,7 @@ function Databases({ data, id }: { data: Home; id: string }) {
       {list.length === 0 ? (
         <Empty
           title="No databases yet"
-          command={`svc db create orders --engine postgresql --project ${id}`}
+          command={`svc db create orders --engine postgresql${projectFlag(id)}`}
           action={mayActAs('developer', id) && <a href={`/projects/${id}/databases`}>Create a database</a>}
         >
           PostgreSQL, MariaDB and Redis with daily backups, and a connection string to copy.

@@ -87,10 +87,10 @@ export function Projects() {
   const list = data?.listProjects;
   const states = useStates(list?.data.map(({ id }) => id) ?? []);
   return (
-    <Page title="Projects" actions={add} command="svc api listProjects">
+    <Page title="Projects" actions={add} command="svc projects ls">
       {!list && <Waiting error={error} />}
       {list?.data.length === 0 && (
-        <Empty title="No projects yet" command="svc api createProject --field name=Shop" action={add}>
+        <Empty title="No projects yet" command="svc projects create Shop" action={add}>
           A project holds applications, databases and everything else, and the people who work on them.
         </Empty>
       )}

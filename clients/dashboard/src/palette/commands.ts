@@ -7,7 +7,7 @@ import { databaseSections } from '../pages/database/frame';
 import { subject, type Tab } from '../place';
 import { projectGroups } from '../project_pages';
 import { navigate } from '../router';
-import { mayActAs, projectOf, projects, signOut, viewer } from '../session';
+import { mayActAs, projectOf, projects, logOut, viewer } from '../session';
 import { setTheme, theme } from '../theme';
 import type { Named, Names, Part } from './names';
 import type { Command } from './rank';
@@ -189,8 +189,8 @@ function personCommands(): Command[] {
       run: () => setTheme(next),
     },
     {
-      ...{ id: 'sign out', label: 'Sign out', hint: 'action', icon: 'signOut', words: 'log out logout' },
-      run: afterwards(() => leaveBy(() => void signOut())),
+      ...{ id: 'log out', label: 'Log out', hint: 'action', icon: 'logOut', words: 'sign out' },
+      run: afterwards(() => leaveBy(() => void logOut())),
     },
   ];
 }

@@ -12,6 +12,7 @@ import { isMissing, Page, Waiting, type Tab } from '../../parts/page';
 import { isUnsettled, Status } from '../../parts/status';
 import { navigate } from '../../router';
 import { mayActAs } from '../../session';
+import { appFlags } from '../../parts/command';
 
 const APPLICATION = graphql(`
   query Application($id: ID!) {
@@ -104,11 +105,12 @@ interface FrameProps {
   id: string;
   /** Of the page, behind the name of the application. */
   section?: string;
-  command?: string;
+  /** Command of `svc` that shows the same; a function gets the flags that name the application. */
+  command?: string | ((app: string) => string);
   children(shown: Shown): ComponentChildren;
 }
 
-export function ApplicationFrame({ id, section, command, children }: FrameProps) {
+export function ApplicationFrame({ id, section, command = (app) => `svc status${app}`, children }: FrameProps) {
   const { data, error, reload } = useQuery(APPLICATION, { id });
   const application = data?.getApplication;
   const mayChange = mayActAs('developer', application?.project_id);
@@ -123,7 +125,7 @@ export function ApplicationFrame({ id, section, command, children }: FrameProps)
       tabs={isMissing(error) ? [] : applicationSections(id)}
       actions={application && <Actions application={application} mayChange={mayChange} reload={reload} />}
       projectId={application?.project_id}
-      command={command ?? `svc status --app ${id}`}
+      command={typeof command === 'function' ? application && command(appFlags(application)) : command}
     >
       {section && <h2 class="off-screen">{section}</h2>}
       {application ? children({ application, mayChange, reload }) : <Waiting error={error} rows={6} />}

@@ -66,7 +66,7 @@ const SCALE = graphql(`
 
 export function Processes({ id }: { id: string }) {
   return (
-    <ApplicationFrame id={id} section="Processes" command={`svc ps --app ${id}`}>
+    <ApplicationFrame id={id} section="Processes" command={(app) => `svc ps${app}`}>
       {(shown) => (
         <>
           <ProcessTypes shown={shown} />

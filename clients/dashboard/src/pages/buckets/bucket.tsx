@@ -227,6 +227,7 @@ function Danger({ bucket, reload }: { bucket: BucketData; reload(): Promise<void
     <DangerZone
       kind="bucket"
       name={name}
+      projectId={project_id}
       consequence="A bucket with objects is not deleted."
       warning="Uploads that have not ended are aborted."
       isProtected={deletion_protection}

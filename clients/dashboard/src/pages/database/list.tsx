@@ -8,6 +8,7 @@ import { isUnsettled, Status } from '../../parts/status';
 import { navigate } from '../../router';
 import { DATABASE_FIELDS, Engine } from '../project';
 import { NewSection, ProjectList } from '../project_list';
+import { projectFlag } from '../../parts/command';
 
 const DATABASES = graphql(
   `
@@ -74,13 +75,13 @@ export function Databases({ id }: { id: string }) {
       query={DATABASES}
       listOf={({ listDatabases }) => listDatabases}
       isMoving={({ status }) => isUnsettled(status)}
-      command={`svc db ls --project ${id}`}
+      command={`svc db ls${projectFlag(id)}`}
       empty={{
         title: 'No databases yet',
         text:
           'A database is a server of its own, with daily backups. Attach it to an application, or connect from ' +
           'elsewhere.',
-        command: `svc db create orders --engine postgresql --project ${id}`,
+        command: `svc db create orders --engine postgresql${projectFlag(id)}`,
       }}
       hrefOf={({ id: one }) => `/databases/${one}`}
       columns={() => ({
@@ -92,7 +93,7 @@ export function Databases({ id }: { id: string }) {
       })}
       deletion={{
         kind: 'database',
-        consequence: 'Its data, users, endpoints, replicas and backups are deleted with it.',
+        consequence: 'Its data, users, endpoints and replicas go with it. Its backups are kept for their own time.',
         remove: (one) => request(DELETE, { id: one }),
       }}
     >

@@ -9,6 +9,7 @@ import { Section, Table, Waiting } from '../../parts/page';
 import { SecretOnce } from '../../parts/secret_once';
 import { Ago } from '../../parts/time';
 import { DatabaseFrame, type ShownDatabase } from './frame';
+import { reversalText } from '../../parts/reversal';
 
 const USERS = graphql(`
   query DatabaseUsers($id: ID!) {
@@ -188,7 +189,7 @@ function Actions({ id, user, take, reload }: ActionsProps) {
           done={`The user ${user.username} was deleted.`}
           onClose={() => setAsks(null)}
         >
-          Programs that log in with this name are refused from then on.
+          Programs that log in with this name are refused from then on. {reversalText(null)}
         </Confirm>
       )}
     </>

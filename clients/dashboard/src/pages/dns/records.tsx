@@ -12,6 +12,7 @@ import { Clip } from '../../parts/table';
 import { kindWords } from '../../parts/words';
 import { revertChange } from '../../parts/undo';
 import type { ZoneData } from './zone';
+import { reversalText } from '../../parts/reversal';
 
 const RECORDS = graphql(`
   query DnsRecords($id: ID!, $cursor: String, $type: DnsType) {
@@ -168,7 +169,7 @@ function Actions({ zone, record, edit, done }: ActionsProps) {
           onClose={() => setAsks(false)}
         >
           {record.fqdn} no longer has the value {valueOf(record)}. Resolvers keep it for up to{' '}
-          {record.ttl ?? zone.default_ttl} seconds.
+          {record.ttl ?? zone.default_ttl} seconds. {reversalText('activity', zone.project_id)}
         </Confirm>
       )}
     </>

@@ -22,7 +22,7 @@ const HOUR_S = 3_600;
 
 export function NewRun({ id }: { id: string }) {
   return (
-    <ApplicationFrame id={id} section="New run" command={`svc run --app ${id} -- COMMAND`}>
+    <ApplicationFrame id={id} section="New run" command={(app) => `svc run${app} -- COMMAND`}>
       {(shown) =>
         shown.mayChange ? (
           <>
