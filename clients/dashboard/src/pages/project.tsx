@@ -1,6 +1,5 @@
 // The home of a project: its applications and databases, with their states and what was deployed last.
 import { useState } from 'preact/hooks';
-import { request } from '../api/client';
 import { graphql, type ResultOf } from '../api/graphql';
 import { useMoving } from '../api/use_moving';
 import { useQuery } from '../api/use_query';
@@ -19,12 +18,12 @@ import { DiskUsed } from '../parts/disk';
 import { HOUR_FIELDS, HourRequests, HourTime } from '../parts/last_hour';
 import { Empty, Page, Section, Table, Waiting } from '../parts/page';
 import { Paging } from '../parts/paging';
-import { Protection } from '../parts/protection';
 import { isUnsettled, Status } from '../parts/status';
 import { Address } from '../parts/table';
 import { Ago } from '../parts/time';
 import { mayActAs } from '../session';
 import { projectFlag } from '../parts/command';
+import { ProjectDanger } from './project_danger';
 
 /** What the table of databases shows. */
 export const DATABASE_FIELDS = graphql(
@@ -90,15 +89,6 @@ const HOME = graphql(
   `,
   [DATABASE_FIELDS, APPLICATION_FACTS, VOLUME_FACTS, HOUR_FIELDS],
 );
-const PROTECTED_WITH_IT =
-  'an application, a database, its backups, a volume, a bucket, a zone, a sending domain or a registry in it';
-const PROTECT = graphql(`
-  mutation ProtectProject($id: ID!, $input: UpdateProjectInput!) {
-    updateProject(id: $id, input: $input) {
-      id
-    }
-  }
-`);
 /** So many domains and schedules of each application are looked at here: its overview looks at all. */
 const PARTS = 5;
 
@@ -136,19 +126,7 @@ export function ProjectHome({ id }: { id: string }) {
           <ActivityTable projectId={id} entries={entries && entries.slice(0, 8)} />
         </Section>
       )}
-      {data && mayActAs('owner', id) && (
-        <Section title="Protection">
-          <Protection
-            kind="project"
-            isOn={data.getProject.deletion_protection}
-            also={PROTECTED_WITH_IT}
-            set={async (deletion_protection) => {
-              await request(PROTECT, { id, input: { deletion_protection } });
-              await reload();
-            }}
-          />
-        </Section>
-      )}
+      {data && mayActAs('owner', id) && <ProjectDanger project={data.getProject} reload={reload} />}
     </Page>
   );
 }

@@ -10,6 +10,7 @@ import { Paging } from '../parts/paging';
 import { Ago } from '../parts/time';
 import { navigate } from '../router';
 import { loadSession, PROJECT_FIELDS } from '../session';
+import { DeletedProjects } from './deleted_projects';
 
 const PROJECTS = graphql(
   `
@@ -77,7 +78,7 @@ function useStates(ids: readonly string[]): ReadonlyMap<string, ProjectStates[st
 
 export function Projects() {
   const [cursor, setCursor] = useState<string | null>(null);
-  const { data, error } = useQuery(PROJECTS, { cursor });
+  const { data, error, reload } = useQuery(PROJECTS, { cursor });
   const [isCreating, setCreating] = useState(false);
   const add = (
     <button type="button" onClick={() => setCreating(true)}>
@@ -109,6 +110,7 @@ export function Projects() {
         ))}
       </ul>
       {list && <Paging cursor={cursor} next={list.next_cursor} go={setCursor} />}
+      {list && <DeletedProjects restored={reload} />}
       {isCreating && <NewProject onClose={() => setCreating(false)} />}
     </Page>
   );

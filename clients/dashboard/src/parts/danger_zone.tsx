@@ -55,7 +55,7 @@ export function DangerZone({
           findUndo={findUndo}
           onClose={() => setAsks(false)}
         >
-          {warning} {reversalText('bin', projectId)}
+          {warning} {reversalText('bin', projectId, kind)}
         </Confirm>
       )}
     </Section>

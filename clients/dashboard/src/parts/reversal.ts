@@ -8,11 +8,12 @@ export type Reversal = 'bin' | 'activity' | null;
 const ACTIVITY_DAYS = 7;
 
 /** The sentence of a question before something is deleted. @param projectId of its project */
-export function reversalText(by: Reversal, projectId?: string, type = ''): string {
+export function reversalText(by: Reversal, projectId?: string, kind = ''): string {
   if (by === 'activity') return `It can be taken back in the activity of the project for ${days(ACTIVITY_DAYS)}.`;
   const kept = by === 'bin' ? (projectOf(projectId)?.deleted_retention_days ?? 0) : 0;
   if (kept === 0) return 'This cannot be undone.';
-  if (type === 'Project') return `For ${days(kept)}, its owners can restore it from the list of projects.`;
+  if (kind.toLowerCase() === 'project')
+    return `For ${days(kept)}, its owners can restore it from the list of projects.`;
   return `It stays in the bin for ${days(kept)} and can be restored from there.`;
 }
 

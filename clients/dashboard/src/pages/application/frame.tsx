@@ -1,6 +1,6 @@
 // What all pages of an application share: its name and state, its tabs, its actions.
 import type { ComponentChildren } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 import { request, type ApiError } from '../../api/client';
 import { graphql, type ResultOf } from '../../api/graphql';
 import { useMoving } from '../../api/use_moving';
@@ -10,7 +10,7 @@ import { Confirm } from '../../parts/dialog';
 import { Problem } from '../../parts/form';
 import { isMissing, Page, Waiting, type Tab } from '../../parts/page';
 import { isUnsettled, Status } from '../../parts/status';
-import { navigate } from '../../router';
+import { address, navigate, setQuery } from '../../router';
 import { mayActAs } from '../../session';
 import { appFlags } from '../../parts/command';
 
@@ -145,9 +145,15 @@ export function applicationSections(id: string): Tab[] {
   }));
 }
 
+/** What can be done with an application in its state. */
+export const canStart = (status: string): boolean => status === 'stopped';
+export const canStop = (status: string): boolean => ['running', 'crashed'].includes(status);
+
+/** Its page, with the question whether it is to be stopped. */
+export const stopHref = (id: string): string => `/applications/${id}?ask=stop`;
+
 function Actions({ application, mayChange, reload }: Shown) {
   const { id, name, status, url } = application;
-  const [asks, setAsks] = useState<'stop' | null>(null);
   const deploy = useAction(async () => {
     const { createDeployment } = await request(DEPLOY, { id, input: {} });
     navigate(`/applications/${id}/deployments/${createDeployment.id}`);
@@ -163,17 +169,17 @@ function Actions({ application, mayChange, reload }: Shown) {
           Open <span class="off-screen">(in a new tab)</span>
         </a>
       )}
-      {mayChange && status === 'stopped' && (
+      {mayChange && canStart(status) && (
         <button type="button" class="quiet" onClick={() => void run.run('start')}>
           Start
         </button>
       )}
-      {mayChange && ['running', 'crashed'].includes(status) && (
+      {mayChange && canStop(status) && (
         <>
           <button type="button" class="quiet" onClick={() => void run.run('restart')}>
             Restart
           </button>
-          <button type="button" class="quiet" onClick={() => setAsks('stop')}>
+          <button type="button" class="quiet" onClick={() => setQuery({ ask: 'stop' })}>
             Stop
           </button>
         </>
@@ -189,7 +195,7 @@ function Actions({ application, mayChange, reload }: Shown) {
         </button>
       )}
       <ActionProblem error={deploy.error ?? run.error} />
-      {asks && (
+      {mayChange && canStop(status) && address.value.query.get('ask') === 'stop' && (
         <Confirm
           title={`Stop ${name}?`}
           verb="Stop"
@@ -197,7 +203,7 @@ function Actions({ application, mayChange, reload }: Shown) {
             await request(STOP, { id });
             await reload();
           }}
-          onClose={() => setAsks(null)}
+          onClose={() => setQuery({ ask: '' })}
         >
           Visitors get an error until the application is started again. Its configuration and its data stay.
         </Confirm>

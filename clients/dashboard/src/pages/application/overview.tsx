@@ -79,7 +79,9 @@ export function ApplicationOverview({ id }: { id: string }) {
               <Table label="Processes" head={['Type', 'Status', 'Instances', 'Command']}>
                 {application.processes.map((process) => (
                   <tr key={process.id}>
-                    <th scope="row">{process.type}</th>
+                    <th scope="row">
+                      <span>{process.type}</span>
+                    </th>
                     <td>
                       <Status value={process.status} />
                     </td>

@@ -226,7 +226,9 @@ function Instances({ shown }: { shown: Shown }) {
         <Table label="Instances" head={['Process', 'Status', 'CPU', 'Memory', 'Restarts', 'Started']}>
           {list.map((instance) => (
             <tr key={instance.id}>
-              <th scope="row">{instance.process_type}</th>
+              <th scope="row">
+                <span>{instance.process_type}</span>
+              </th>
               <td>
                 <StatusReason value={instance.status} reason={instance.status_reason} />
               </td>

@@ -95,7 +95,9 @@ function Users({ shown }: { shown: ShownDatabase }) {
           <Table label="Users" head={['Name', 'Access', 'Created', 'Password', '']}>
             {list.map((user) => (
               <tr key={user.id}>
-                <th scope="row">{user.username}</th>
+                <th scope="row">
+                  <span>{user.username}</span>
+                </th>
                 <td>{ACCESS.find(({ value }) => value === user.access)?.label}</td>
                 <td>
                   <Ago time={user.created_at} />

@@ -114,7 +114,9 @@ function RecordTable({ zone, records, mayChange, edit, done }: TableProps) {
     <Table label="Records" head={['Name', 'Type', 'Value', 'TTL', 'Comment', '']}>
       {records.map((record) => (
         <tr key={record.id}>
-          <th scope="row">{record.name}</th>
+          <th scope="row">
+            <span>{record.name}</span>
+          </th>
           <td>{record.type}</td>
           <td>
             <Clip code text={valueOf(record)} />

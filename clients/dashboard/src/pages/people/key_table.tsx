@@ -43,7 +43,7 @@ export function KeyTable({ keys, ...rest }: KeyTableProps) {
       {keys.map((key) => (
         <tr key={key.id}>
           <th scope="row">
-            {key.name} {key.paused_at && <Status value="paused" />}
+            <span>{key.name}</span> {key.paused_at && <Status value="paused" />}
           </th>
           <td>
             <code>{key.prefix}…</code>

@@ -61,7 +61,7 @@ function Fields({ shown }: { shown: Shown }) {
         />
         <div class="columns">
           <Select
-            label="Size of process type"
+            label="Size and variables of the process type"
             {...fields.of('process_type', action)}
             options={sizesOf(processes)}
             onChange={(value) => fields.set({ process_type: value })}

@@ -208,7 +208,7 @@ function Rules({ fields, action, types }: PartProps & { types: string[] }) {
         onChange={(missed) => fields.set({ missed })}
       />
       <Select
-        label="Size of process type"
+        label="Size and variables of the process type"
         {...fields.of('process_type', action)}
         options={[
           { value: '', label: 'web, or the first one' },
