@@ -44,6 +44,20 @@ describe('sizes', () => {
   });
 });
 
+describe('words', () => {
+  it('people log in and out, here as in the API: nothing that they read says "sign"', () => {
+    const read_by_people = files.filter((file) =>
+      /^(clients|docs|server|schema|tools)\/.*\.(tsx?|md|graphql|html)$/.test(file),
+    );
+    const found = read_by_people.flatMap((file) =>
+      [...read(file).matchAll(/\b[Ss]ign(?:ed|s|ing)?[ -](?:in|out|up)\b(?! the\b)/g)].map(
+        ([word]) => `${file}: ${word}`,
+      ),
+    );
+    expect(found.filter((one) => !one.endsWith(': sign-in'))).toEqual([]);
+  });
+});
+
 /** Codes of the public table whose operations are not built yet, with the group that will throw them. */
 const NOT_YET: Record<string, string[]> = {};
 
