@@ -134,20 +134,13 @@ interface OneProps {
   reload(): Promise<void>;
 }
 
-function One({ application: { id, project_id }, domain, mayChange, reload }: OneProps) {
+function One({ application, domain, mayChange, reload }: OneProps) {
+  const { id } = application;
   const [asks, setAsks] = useState(false);
   const verify = useAction(async () => {
     await request(VERIFY, { id, domain_id: domain.id });
     await reload();
   });
-  const remove = async (): Promise<void> => {
-    await request(REMOVE, { id, domain_id: domain.id });
-    await reload();
-  };
-  const undo = async (): Promise<void> => {
-    await revertChange({ projectId: project_id, resourceId: domain.id, action: 'domain.removed' });
-    await reload();
-  };
   const actions = mayChange && (
     <>
       <button
@@ -180,19 +173,33 @@ function One({ application: { id, project_id }, domain, mayChange, reload }: One
       {domain.status_reason && <p class="notice">{domain.status_reason}</p>}
       <Problem error={verify.error} />
       <Records domain={domain} />
-      {asks && (
-        <Confirm
-          title={`Remove ${domain.hostname}?`}
-          verb="Remove"
-          work={remove}
-          done={`${domain.hostname} was removed.`}
-          undo={undo}
-          onClose={() => setAsks(false)}
-        >
-          The application is no longer reachable under this name. {reversalText('activity', project_id)}
-        </Confirm>
-      )}
+      {asks && <Remove {...{ application, domain, reload }} onClose={() => setAsks(false)} />}
     </Section>
+  );
+}
+
+type RemoveProps = Omit<OneProps, 'mayChange'> & { onClose(): void };
+
+function Remove({ application: { id, project_id }, domain, reload, onClose }: RemoveProps) {
+  const remove = async (): Promise<void> => {
+    await request(REMOVE, { id, domain_id: domain.id });
+    await reload();
+  };
+  const undo = async (): Promise<void> => {
+    await revertChange({ projectId: project_id, resourceId: domain.id, action: 'domain.removed' });
+    await reload();
+  };
+  return (
+    <Confirm
+      title={`Remove ${domain.hostname}?`}
+      verb="Remove"
+      work={remove}
+      done={`${domain.hostname} was removed.`}
+      undo={undo}
+      onClose={onClose}
+    >
+      The application is no longer reachable under this name. {reversalText('activity', project_id)}
+    </Confirm>
   );
 }
 
