@@ -3,7 +3,6 @@ import { buildRouteMap } from '@stricli/core';
 import { duration, integer, sessionCommand, text, toggle, tuple, word, type Shell } from '../command';
 import { deleteToBin } from '../deletion';
 import { EXIT, Failure, usageFailure } from '../failure';
-import { notice } from '../output/notice';
 import { printOne, printRows, type Row } from '../output/print';
 import { namesOf, type Session } from '../session';
 import { waitWhile } from '../settle';
