@@ -20,6 +20,9 @@ import { budgetOf, defaultScope, isScopeRule, type ScopeRule } from '../core/acc
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
+/** Where what an operation destroyed is brought back. */
+export type Reversal = 'bin' | 'activity';
+
 /** One root field of the core schema: what both faces check before its resolver runs. */
 export interface RootField {
   name: string;
@@ -46,6 +49,8 @@ export interface RootField {
   runs: InputPath[];
   /** Removes or overwrites what cannot be made again, or ends access. */
   destroys: boolean;
+  /** How what it destroyed is brought back; null where that is not possible, or nothing is destroyed. */
+  reversibleBy: Reversal | null;
   /** Inputs of the body with which it does. */
   destroyingInputs: DestroyingInput[];
   /** Answers with a {data, next_cursor} envelope. */
@@ -142,6 +147,7 @@ function readField(
     body: body ? bodyOf(body) : null,
     runs: body ? readRunningInputs(schema, getNullableType(body.type) as GraphQLInputObjectType) : [],
     destroys: Boolean(one('destroys')) || bindings.some(({ method }) => method === 'DELETE'),
+    reversibleBy: (one('reversible')?.by as Reversal | undefined) ?? null,
     destroyingInputs: body && changesWhatIsThere(definition) ? destroyingInputsOf(schema, body) : [],
     list: isEnvelope(definition),
     live: Boolean(one('live')),

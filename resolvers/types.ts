@@ -3285,6 +3285,7 @@ export type ProjectResolvers<ContextType = Context, ParentType extends Resolvers
   deletion_protection?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   role?: Resolver<Schema.Maybe<ResolversTypes['Role']>, ParentType, ContextType>;
   approval_required_for?: Resolver<ResolversTypes['ApprovalRequirement'], ParentType, ContextType>;
+  deleted_retention_days?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   names?: Resolver<Array<ResolversTypes['ResourceName']>, ParentType, ContextType, RequireFields<Schema.ProjectNamesArgs, 'ids'>>;

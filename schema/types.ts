@@ -8890,6 +8890,11 @@ export type Project = {
   role?: Maybe<Role>;
   /** Whose calls that destroy need the approval of a second person. */
   approval_required_for: ApprovalRequirement;
+  /**
+   * Days in which a deleted resource can be restored from the bin of the project, and the project itself by its owners. 0:
+   * it is removed at once. Set by the operator of the platform.
+   */
+  deleted_retention_days: Scalars['Int']['output'];
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
   /**

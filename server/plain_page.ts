@@ -8,9 +8,16 @@ const HEADERS = {
   // The address holds a code that must not leak to other sites. With no-referrer, browsers would also omit our own
   // origin from form submissions.
   'Referrer-Policy': 'same-origin',
-  // A window that opened the page, or that it opened, gets no reference to it: it could redirect a login.
+  // A window that opened the page, or that it opened, gets no reference to it: it could redirect a login. Pages on which a
+  // program on the web waits for an answer replace it (OPENER_KEPT).
   'Cross-Origin-Opener-Policy': 'same-origin',
 };
+/**
+ * For pages of a login that a program on the web may have opened in a popup: with another policy, its own page in that
+ * popup would find no `opener` to hand the code to (HTML, 7.1.3.1), and the popup would be `closed` at once.
+ */
+export const OPENER_KEPT = { 'Cross-Origin-Opener-Policy': 'unsafe-none' };
+
 // The tokens of the dashboard (clients/dashboard/DESIGN.md), light and dark: these pages work without its files.
 const LIGHT =
   '--ground:#f7f8fa;--surface:#fff;--line:#dfe3ea;--line-strong:#8a94a6;--text:#18202e;--faint:#566176;' +

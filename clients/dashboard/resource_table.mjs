@@ -57,6 +57,8 @@ function operationOf(field, isMutation) {
     role: roleOf(directives, isMutation, scopes),
     isGlobal: Boolean(directives.global),
     isLive: Boolean(directives.live),
+    destroys: Boolean(directives.destroys) || method === 'DELETE',
+    reversibleBy: directives.reversible?.[0].by ?? null,
   };
 }
 

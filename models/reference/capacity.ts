@@ -57,7 +57,7 @@ function noRoom(): Error {
 /** For servers that are back already, whose disk was counted all the time. @throws capacity_unavailable */
 export async function requireMemoryOfAll(ctx: Context): Promise<void> {
   await ctx.sql.query(LOCK, []);
-  const { memory_mb } = await promisedCapacity(ctx);
+  const { memory_mb } = await promisedCapacity(ctx.sql);
   if (!fits(await ctx.catalogs.facts(), { memory_mb: 0, storage_gb: 0 }, { memory_mb, storage_gb: 0 })) throw noRoom();
 }
 

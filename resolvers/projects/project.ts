@@ -26,6 +26,7 @@ export const resolvers: Resolvers = {
     },
   },
   Project: {
+    deleted_retention_days: (_, __, ctx) => ctx.config.retentionOfDeletedDays,
     names: (project, { ids }, ctx) => resourceNames(ctx, project.id, ids),
   },
 };

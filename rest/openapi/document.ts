@@ -90,6 +90,8 @@ export interface OperationObject {
   'x-required-scope': string;
   /** Keys without `may_destroy` are refused. */
   'x-destroys'?: true;
+  /** How what it destroyed is brought back. */
+  'x-reversible-by'?: 'bin' | 'activity';
   /** Beyond the specification. */
   'x-extension'?: true;
   'x-codeSamples': CodeSample[];

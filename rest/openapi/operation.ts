@@ -35,6 +35,7 @@ export function operationObject(builder: DocumentBuilder, operation: Operation):
     security: securityOf(field.scope),
     'x-required-scope': field.scope,
     'x-destroys': field.destroys || undefined,
+    'x-reversible-by': field.reversibleBy ?? undefined,
     parameters: parameters.length ? parameters : undefined,
     'x-codeSamples': codeSamples(operation, parameters, body),
     requestBody: body,

@@ -65,7 +65,8 @@ export async function beginLogin(visit: Visit): Promise<void> {
   response.appendHeader('Set-Cookie', browserCookie(platform.config, browser));
   const { title } = setting;
   const leading = `<p><a href="${escapeHtml(url)}">Continue to ${escapeHtml(title)}</a></p>`;
-  showPage(visit, 200, `Log in at ${title}`, `You are being sent to ${title}.`, leading);
+  const page = { title: `Log in at ${title}`, text: `You are being sent to ${title}.`, more: leading };
+  showPage(visit, { status: 200, ...page, returnTo: return_to });
 }
 
 /** GET: the provider sends the browser back. */
@@ -96,7 +97,8 @@ export async function finishWithCode(visit: Visit): Promise<void> {
   const browser = browserOf(visit);
   const pending = await findAttempt<PendingCode>(ctx, id, browser);
   if (!pending) throw problem('not_found', OVER);
-  if (!isAnswer) return showCodePage(visit, 200, id, '');
+  const page = { id, returnTo: pending.return_to };
+  if (!isAnswer) return showCodePage(visit, { ...page, status: 200, failure: '' });
   requireSameOrigin(request, platform.config.baseUrl);
   const setting = requireProvider(ctx, pending.provider);
   const user = await findUserById(ctx, pending.user_id);
@@ -108,7 +110,7 @@ export async function finishWithCode(visit: Visit): Promise<void> {
   } catch (error) {
     if (!(error instanceof Problem) || error.status >= 500) throw error;
     Object.assign(ctx.reply.headers, error.headers);
-    return showCodePage(visit, error.status, id, failureText(error));
+    return showCodePage(visit, { ...page, status: error.status, failure: failureText(error) });
   }
   await ctx.transact(async (inner) => {
     if (!(await takeAttempt(inner, id, browser))) throw problem('not_found', OVER);
@@ -123,9 +125,16 @@ async function askCode(visit: Visit, { provider, return_to, user_id, login }: Pe
   goOn(visit, `${LOGIN_PATHS.code}?attempt=${id}`);
 }
 
-function showCodePage(visit: Visit, status: number, id: string, failure: string): void {
+interface CodePage {
+  id: string;
+  returnTo: string;
+  status: number;
+  failure: string;
+}
+
+function showCodePage(visit: Visit, { id, failure, ...page }: CodePage): void {
   const text = 'Two-factor authentication is on for your user.';
-  showPage(visit, status, 'Two-factor code', text, codeForm(id, failure));
+  showPage(visit, { ...page, title: 'Two-factor code', text, more: codeForm(id, failure) });
 }
 
 /** Begins the session. @param user null: a new user is created from an invitation */

@@ -59,7 +59,7 @@ function showLoginPage(
 ): void {
   const forms = loginForms(visit.platform.config, { ...last, action: LOGIN_PATHS.login, returnTo });
   const { host } = new URL(visit.platform.config.baseUrl);
-  showPage(visit, status, 'Log in', `Log in to ${host}.`, forms);
+  showPage(visit, { status, title: 'Log in', text: `Log in to ${host}.`, more: forms, returnTo });
 }
 
 /** With the password: the operation of the dashboard, with its limits. */
@@ -104,7 +104,7 @@ async function showLinked(visit: Visit, status: number, failure: string): Promis
   const { email, password_hash } = await currentUser(ctx);
   const passwordOf = password_hash !== null && platform.config.loginPassword === 'on' ? email : null;
   const body = linkedLogins(platform.config, { linked, passwordOf, failure });
-  showPage(visit, status, 'Your logins', `You are logged in as ${email}.`, body);
+  showPage(visit, { status, title: 'Your logins', text: `You are logged in as ${email}.`, more: body });
 }
 
 async function unlink(visit: Visit): Promise<void> {

@@ -5,13 +5,14 @@ import type { Context } from '../../core/context';
 import type { Problem } from '../../core/errors';
 import { problem } from '../../core/errors';
 import { LoginProviderError, type LoginProviderSetting } from '../../core/accounts/login_provider';
+import { OAUTH_PATHS } from '../../core/accounts/oauth';
 import { readSessionCookie } from '../../core/accounts/session_cookie';
 import { LoginRefusal } from '../../models/identity/login/linked_login';
 import { requestContext } from '../platform/context';
 import type { Platform } from '../platform/platform';
 import type { Core } from '../../resolvers';
 import { asProblem } from '../../rest/problem';
-import { formPage, sendFormPage } from '../plain_page';
+import { formPage, OPENER_KEPT, sendFormPage } from '../plain_page';
 import { browserSecret } from './browser_cookie';
 
 export interface Visit {
@@ -45,10 +46,22 @@ export function requireProvider({ config }: Context, name: unknown): LoginProvid
   return setting;
 }
 
+interface LoginPage {
+  status: number;
+  title: string;
+  text: string;
+  /** HTML below the text. */
+  more: string;
+  /** Where the login leads to. */
+  returnTo?: string;
+}
+
 /** Shows a page, with the headers of the answer so far, such as the cookie of a session. */
-export function showPage({ ctx, response }: Visit, status: number, title: string, text: string, more: string): void {
+export function showPage({ ctx, response }: Visit, { status, title, text, more, returnTo = '' }: LoginPage): void {
   const { headers, html } = formPage(title, text, more);
-  response.writeHead(status, { ...headers, ...ctx.reply.headers }).end(html);
+  // The program that waits for this login may have opened it in a popup.
+  const opener = returnTo.startsWith(OAUTH_PATHS.interaction) ? OPENER_KEPT : {};
+  response.writeHead(status, { ...headers, ...opener, ...ctx.reply.headers }).end(html);
 }
 
 export function goOn({ ctx, response }: Visit, path: string): void {

@@ -17,7 +17,7 @@ import type { Platform } from '../platform/platform';
 import type { Core } from '../../resolvers';
 import { loginForms } from '../login/pages';
 import { loginFailure } from '../login/routes';
-import { sendFormPage, textOf } from '../plain_page';
+import { OPENER_KEPT, sendFormPage, textOf } from '../plain_page';
 import { consentPage, loginPage } from './pages';
 import type { AuthorisationServer } from './provider';
 import type { Provider } from './types';
@@ -204,11 +204,17 @@ function seeOther(response: Response, uid: string, headers: Context['reply']['he
   response.writeHead(303, { ...headers, Location: OAUTH_PATHS.interaction + uid, 'Cache-Control': 'no-store' }).end();
 }
 
+/** Programs of a device, and those with an address on this computer, open no popup that they have to hear of. */
+function isOnWeb({ deviceCode, params }: Interaction): boolean {
+  return !deviceCode && textOf(params.redirect_uri).startsWith('https:');
+}
+
 function show(
-  { response }: Asking,
+  { response, interaction }: Asking,
   status: number,
   { headers, html }: ReturnType<typeof loginPage>,
   more: Record<string, string> = {},
 ): void {
-  response.writeHead(status, { ...headers, ...more }).end(html);
+  const opener = isOnWeb(interaction) ? OPENER_KEPT : {};
+  response.writeHead(status, { ...headers, ...opener, ...more }).end(html);
 }

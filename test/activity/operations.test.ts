@@ -5,6 +5,7 @@ import { IRREVERSIBLE } from '../../contract/irreversible';
 import { firstIdAt } from '../../core/ids';
 import { layerFiles } from '../../core/layer_files';
 import { REVERT_OBSTACLES } from '../../core/undo';
+import { allKinds } from '../../models/base/kinds';
 import { obstacleOf } from '../../models/projects/activity';
 import { core } from '../support/world';
 
@@ -20,6 +21,14 @@ test('every mutation has a revert, or a reason why it has none', () => {
   expect(names.filter((name) => reverts.has(name) && IRREVERSIBLE[name])).toEqual([]);
   const known = new Set(names);
   expect([...reverts, ...Object.keys(IRREVERSIBLE)].filter((name) => !known.has(name))).toEqual([]);
+});
+
+test('what destroys says what brings it back: the bin, a revert, or nothing', () => {
+  const kept = new Set(allKinds().flatMap(({ bin, name }) => (bin ? [`delete${name}`] : [])));
+  expect(kept.size).toBeGreaterThan(10);
+  const byOf = (name: string): string | null => (kept.has(name) ? 'bin' : reverts.has(name) ? 'activity' : null);
+  const expected = mutations.map(({ name, destroys }) => [name, destroys ? byOf(name) : null]);
+  expect(mutations.map(({ name, reversibleBy }) => [name, reversibleBy])).toEqual(expected);
 });
 
 test('what changes settings has a revert: nothing but one of its inputs is a change of a secret', () => {

@@ -30,6 +30,7 @@ describe('a deleted project', () => {
     const project = { id, key: await service.mintKey({ kind: 'project', project_id: id }) };
     expect(await statusWith(project.key, id)).toBe(200);
     const before = (await get(project)).body;
+    expect(before.deleted_retention_days).toBe(7);
     const volume = await service.call('POST', '/v2/volumes', { body: { name: 'data', size_gb: 1 }, project: id });
     await service.call('DELETE', `/v2/volumes/${volume.body.id}`, { project: id });
     const entry = await deleted(project);

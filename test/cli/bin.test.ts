@@ -35,3 +35,29 @@ test('a deleted volume is listed, restored under another name, and purged', asyn
   await home.output(['bin', 'purge', 'uploads', '--yes']);
   expect(await home.output(['bin', 'ls', '--field', 'resource.name'])).toBe('uploads-before\n');
 });
+
+test('a deleted project is listed and restored by its name', async () => {
+  const id = (await home.output(['projects', 'create', 'Spare & parts', '--field', 'id'])).trim();
+  const refused = await home.svc(['projects', 'rm', 'Spare & parts']);
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('It stays in the bin for 7 days.') });
+  const removed = await home.svc(['projects', 'rm', 'Spare & parts', '--yes']);
+  expect(removed.stderr).toBe(
+    `Deleted the project Spare & parts. Within 7 days, this restores it: svc projects restore 'Spare & parts'\n`,
+  );
+  expect(await home.output(['projects', 'deleted', '--field', 'resource.id'])).toBe(`${id}\n`);
+  expect(await home.svc(['projects', 'restore', 'nothing'])).toMatchObject({
+    code: 4,
+    stderr: expect.stringContaining('There are: Spare & parts'),
+  });
+  expect(await home.output(['projects', 'restore', 'Spare & parts', '--field', 'resource.id'])).toBe(`${id}\n`);
+  expect(await home.output(['projects', 'deleted'])).toBe('');
+  expect(await home.output(['projects', 'ls', '--field', 'id'])).toContain(id);
+});
+
+test('a command that is named has the flags of the command that names it', async () => {
+  await home.output(['volumes', 'create', 'papers']);
+  const flags = ['--project', service.project];
+  const removed = await home.svc(['volumes', 'rm', 'papers', '--yes', ...flags]);
+  expect(removed.stderr).toContain(`this restores it: svc bin restore papers --project ${service.project}\n`);
+  await home.output(['bin', 'restore', 'papers']);
+});

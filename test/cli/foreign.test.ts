@@ -57,6 +57,13 @@ test('each of them is a command that there is, and none hides one', async () => 
   for (const [, id = ''] of [...lines].join('\n').matchAll(/^api (\w+)/gm)) expect(operations).toContain(`${id}\t`);
 }, 30_000);
 
+test('a flag before the command is said to be there', async () => {
+  expect(await home.svc(['--app', 'shop', 'ps'])).toEqual({
+    ...{ code: 2, stdout: '' },
+    stderr: 'Error: Flags stand behind the command, and --app is before it.\nExample: svc status --app shop\n',
+  });
+});
+
 test('svc logs --tail follows, and a group alone lists', async () => {
   const env = { SVC_URL: 'http://127.0.0.1:1', SVC_TOKEN: 'x', SVC_PROJECT: 'prj_1', SVC_APP: `app_${'0'.repeat(26)}` };
   for (const words of [

@@ -49,6 +49,10 @@ test('the OpenAPI document marks what destroys, and nothing else', async () => {
   const marked = operations.filter((one) => one['x-destroys']).map((one) => one.operationId);
   const expected = [...published, ...extensions].filter(destroys).map(({ id }) => id);
   expect(marked.sort()).toEqual(expected.sort());
+  const brought = Object.fromEntries(operations.map((one) => [one.operationId, one['x-reversible-by']]));
+  expect([brought.deleteVolume, brought.deleteDnsRecord, brought.purgeDeletedResource]).toEqual([
+    ...['bin', 'activity', undefined],
+  ]);
 });
 
 test('an input that destroys is refused, and the rest of the operation is not', async () => {

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers clients/dashboard/src/pages/account.tsx clients/dashboard/src/pages/sign_in.tsx */
+/** @tier heavy @quarter 4 @covers clients/dashboard/src/pages/account.tsx clients/dashboard/src/pages/log_in.tsx */
 // The account of a person in the browser: another password, the second factor, sessions elsewhere.
 import { Secret, TOTP } from 'otpauth';
 import {
@@ -40,10 +40,10 @@ async function signInWith(page: Page, password: string, code?: string): Promise<
   await page.goto('/sign-in');
   await field(page, 'E-mail address').fill(EMAIL);
   await field(page, 'Password').fill(password);
-  await press(page, 'Sign in');
+  await press(page, 'Log in');
   if (code === undefined) return;
   await field(page, 'Code').fill(code);
-  await press(page, 'Sign in');
+  await press(page, 'Log in');
 }
 
 const arrived = async (page: Page): Promise<void> => {

@@ -16,7 +16,7 @@ const generate = (secret: string, offset = 0): string =>
 
 const application = (page = ''): string => `/applications/${planted.application}${page}`;
 
-test('a session that has ended leads to signing in, and back to the same page', async () => {
+test('a session that has ended leads to logging in, and back to the same page', async () => {
   const { page } = window;
   await visit(page, application('/domains'));
   await service.sql('delete from sessions');
@@ -24,10 +24,10 @@ test('a session that has ended leads to signing in, and back to the same page', 
   await page.waitForURL(/\/sign-in\?return_to=%2Fapplications%2Fapp_\w+%2Fdomains$/);
   await page.getByLabel('E-mail address').fill('owner@example.org');
   await page.getByLabel('Password').fill('not the password');
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Log in' }).click();
   await page.getByText('E-mail or password is wrong.').waitFor();
   await page.getByLabel('Password').fill(PASSWORD);
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Log in' }).click();
   await page.waitForURL(application('/domains'));
   await page.getByRole('heading', { name: 'shop.example.com' }).waitFor();
 });
@@ -68,7 +68,7 @@ test('a page to return to is one of this server', async () => {
   await page.goto('/sign-in?return_to=https://example.com/');
   await page.getByLabel('E-mail address').fill('owner@example.org');
   await page.getByLabel('Password').fill(PASSWORD);
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Log in' }).click();
   await page.waitForURL('/');
 });
 
@@ -127,7 +127,7 @@ test('a viewer sees no control that a viewer may not use, and is told why on dem
   expect(viewer.complaints).toEqual([]);
 });
 
-test('two-factor authentication is set up, and asked for at the next sign-in', async () => {
+test('two-factor authentication is set up, and asked for at the next login', async () => {
   const { page } = window;
   await visit(page, '/settings');
   await page.locator('form').first().getByLabel('Your password').fill(PASSWORD);
@@ -140,15 +140,15 @@ test('two-factor authentication is set up, and asked for at the next sign-in', a
   await again.page.goto('/sign-in');
   await again.page.getByLabel('E-mail address').fill('owner@example.org');
   await again.page.getByLabel('Password').fill(PASSWORD);
-  await again.page.getByRole('button', { name: 'Sign in' }).click();
+  await again.page.getByRole('button', { name: 'Log in' }).click();
   // A code holds once: the next one is that of the next half minute, which counts already.
   await again.page.getByLabel('Code', { exact: true }).fill(generate(secret, 1));
   expect(await violations(again.page)).toEqual([]);
-  await again.page.getByRole('button', { name: 'Sign in' }).click();
+  await again.page.getByRole('button', { name: 'Log in' }).click();
   await again.page.waitForURL('/');
   await settled(again.page);
   await again.page.locator('.menu summary').click();
-  await again.page.getByRole('button', { name: 'Sign out' }).click();
+  await again.page.getByRole('button', { name: 'Log out' }).click();
   await again.page.waitForURL('/sign-in');
 });
 

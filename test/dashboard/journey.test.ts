@@ -42,7 +42,7 @@ const deployed = async (number: number): Promise<void> => {
   await page.locator('.headline .status', { hasText: 'active' }).waitFor({ timeout: 50_000 });
 };
 
-test('the first start: the address with the code sets the password and signs in', async () => {
+test('the first start: the address with the code sets the password and logs in', async () => {
   const { page } = window;
   const code = await newFirstStartCode(service.platform.database);
   await page.goto(`/welcome#${code}`);

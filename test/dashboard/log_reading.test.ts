@@ -88,6 +88,26 @@ test('a range of times has its lines and no others, and its file has all of them
   expect(await line('straw').count()).toBe(0);
 });
 
+test('on a phone the filters fold behind one button, which says how many are set', async () => {
+  const { page } = window;
+  await page.setViewportSize({ width: 390, height: 800 });
+  await visit(page, logs());
+  const level = page.getByLabel('Level');
+  const button = page.getByRole('button', { name: 'Filters' });
+  await button.waitFor();
+  expect(await level.boundingBox()).toBeNull();
+  const rows = ['Search', 'Filters'].map((name) => page.getByRole('button', { name }).boundingBox());
+  const [search, filters] = await Promise.all(rows);
+  expect(search?.y).toBe(filters?.y);
+  await button.click();
+  await level.selectOption('error');
+  await page.getByRole('button', { name: 'Filters (1)' }).waitFor();
+  expect(await violations(page)).toEqual([]);
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await button.waitFor({ state: 'hidden' });
+  expect(await level.boundingBox()).not.toBeNull();
+});
+
 test('a long line is wrapped, and the choice stays', async () => {
   const { page } = window;
   await visit(page, logs('?search=long long'));

@@ -39,7 +39,7 @@ async function signInAt({ page }: Window): Promise<void> {
   await page.goto('/sign-in');
   await page.getByLabel('E-mail address').fill(PERSON.email);
   await page.getByLabel('Password').fill(PERSON.password);
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Log in' }).click();
   await page.waitForURL('/');
   await settled(page);
 }

@@ -45,7 +45,7 @@ const PAGES: [name: string, path: () => string, picture?: string][] = [
   ['account', () => '/settings'],
   ['search', () => '/search?q=sh'],
   ['a page that does not exist', () => '/nowhere'],
-  ['sign in', () => '/sign-in'],
+  ['log in', () => '/sign-in'],
   ['welcome', () => '/welcome'],
 ];
 
@@ -67,7 +67,7 @@ test.each(PAGES.map(([name, place, picture = '']) => [name, place, picture] as c
   },
 );
 
-test('signing in, and the first start', async () => {
+test('logging in, and the first start', async () => {
   const { page, complaints } = await openWindow(service, { viewport: { width: 320, height: 640 } });
   for (const place of ['/sign-in', '/welcome']) {
     await page.goto(place);

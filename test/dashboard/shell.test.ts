@@ -129,6 +129,31 @@ test('the palette does what it is told', async () => {
   await page.waitForURL(`/projects/${service.project}/new`);
 });
 
+test('the palette offers what applies: to stop what runs, to start what stands', async () => {
+  const { page } = window;
+  const offers = async (text: string): Promise<string[]> => {
+    await openPalette(page, 'Control+k');
+    await page.keyboard.type(text);
+    await page.getByRole('option', { name: /^Deploy shop/ }).waitFor();
+    const names = await page.getByRole('option', { name: /^(Start|Stop|Restart) shop/ }).allInnerTexts();
+    await page.keyboard.press('Escape');
+    await palette(page).waitFor({ state: 'detached' });
+    return names.map((name) => name.split('\n')[0] as string).sort();
+  };
+  const setStatus = (status: string): Promise<unknown> =>
+    service.sql('update applications set status = $2 where id = $1', [planted.application, status]);
+  await setStatus('running');
+  await visit(page, application());
+  expect(await offers('shop action')).toEqual(['Restart shop', 'Stop shop']);
+  await say(page, 'stop shop', 'Stop shop');
+  const question = page.getByRole('dialog', { name: 'Stop shop?' });
+  await question.getByRole('button', { name: 'Cancel' }).click();
+  await page.waitForURL(application());
+  await setStatus('stopped');
+  expect(await offers('shop action')).toEqual(['Start shop']);
+  await setStatus('running');
+});
+
 test('arrows move through the palette, from one end to the other, and Escape closes it', async () => {
   const { page } = window;
   await visit(page, `/projects/${service.project}`);
@@ -234,12 +259,12 @@ test('a viewer finds names, and no action that the role may not do', async () =>
   expect(viewer.complaints).toEqual([]);
 });
 
-test('a stranger is led to the sign-in page after one question of who it is', async () => {
+test('a stranger is led to the login page after one question of who it is', async () => {
   const { page } = await openWindow(service);
   let asked = 0;
   page.on('request', (request) => void (asked += /\bviewer \{/.test(request.postData() ?? '') ? 1 : 0));
   await page.goto('/');
-  await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+  await page.getByRole('heading', { name: 'Log in' }).waitFor();
   expect(asked).toBe(1);
 });
 

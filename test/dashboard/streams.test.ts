@@ -102,7 +102,7 @@ test('a page that the API does not answer asks again by itself', async () => {
   expect(await page.locator('main .notice.bad').count()).toBe(0);
 }, 60_000);
 
-test('a session that ends while a log is followed leads to signing in', async () => {
+test('a session that ends while a log is followed leads to logging in', async () => {
   const { page } = window;
   await visit(page, logs());
   await hasStatus(page, 'live');
@@ -110,7 +110,7 @@ test('a session that ends while a log is followed leads to signing in', async ()
   await page.waitForURL(/\/sign-in\?return_to=%2Fapplications%2Fapp_\w+%2Flogs$/);
 }, 60_000);
 
-test('a session that ends while a page of the schema is open leads to signing in, and back', async () => {
+test('a session that ends while a page of the schema is open leads to logging in, and back', async () => {
   const { page } = window;
   await signIn(window, 'owner@example.org', volumes());
   await page.locator('tbody th', { hasText: 'after' }).waitFor();
@@ -118,7 +118,7 @@ test('a session that ends while a page of the schema is open leads to signing in
   await page.waitForURL(/\/sign-in\?return_to=%2Fprojects%2Fprj_\w+%2Fresources%2Fvolumes$/);
   await page.getByLabel('E-mail address').fill('owner@example.org');
   await page.getByLabel('Password').fill(PASSWORD);
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Log in' }).click();
   await page.waitForURL(volumes());
   await page.locator('tbody th', { hasText: 'after' }).waitFor();
 }, 60_000);

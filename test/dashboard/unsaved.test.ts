@@ -184,7 +184,7 @@ test('after saving nobody is asked: on the page, and where saving leads elsewher
   expect([asked, await question().count()]).toEqual([[], 0]);
 });
 
-test('"Cancel" asks nothing, and neither do the name before a deletion, a search and signing in', async () => {
+test('"Cancel" asks nothing, and neither do the name before a deletion, a search and logging in', async () => {
   await open('a form of the schema', '');
   await page.getByLabel('Name', { exact: true }).fill('data');
   await page.locator('form.generic-form').getByRole('button', { name: 'Cancel' }).click();

@@ -114,7 +114,7 @@ it('the page gives the installation its domain, also when it is reloaded meanwhi
 
   await page.getByLabel('E-mail address').fill(PERSON.email);
   await page.getByLabel('Password').fill(PERSON.password);
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Log in' }).click();
   await page.waitForURL(`${THERE}/installation`);
   await settled(page);
   await page.locator('tr', { hasText: '*.apps.example.com' }).getByText('issued').waitFor();

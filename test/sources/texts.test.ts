@@ -44,6 +44,18 @@ describe('sizes', () => {
   });
 });
 
+describe('words', () => {
+  it('people log in and out, here as in the API: nothing that they read says "sign"', () => {
+    const shown = files.filter((file) => /^(clients|docs|server|schema|tools)\/.*\.(tsx?|md|graphql|html)$/.test(file));
+    const found = shown.flatMap((file) =>
+      [...read(file).matchAll(/\b[Ss]ign(?:ed|s|ing)?[ -](?:in|out|up)\b(?! the\b)/g)].map(
+        ([word]) => `${file}: ${word}`,
+      ),
+    );
+    expect(found.filter((one) => !one.endsWith(': sign-in'))).toEqual([]);
+  });
+});
+
 /** Codes of the public table whose operations are not built yet, with the group that will throw them. */
 const NOT_YET: Record<string, string[]> = {};
 

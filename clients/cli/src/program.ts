@@ -21,6 +21,8 @@ export async function runCommand(words: string[]): Promise<void> {
   }
 }
 
+const ROOT_FLAGS = new Set(['--help', '-h', '--version', '-v', '--help-all', '--helpAll', '-H']);
+
 async function run(given: string[]): Promise<void> {
   const [first, second] = given;
   if (first === '__help') return print(allHelp());
@@ -29,6 +31,8 @@ async function run(given: string[]): Promise<void> {
     if (second === undefined || second === '--help' || second === '-h') return print(API_HELP);
     if (second === '--list') return printOperations({ json: given.includes('--json') });
   }
+  if (first?.startsWith('-') && !ROOT_FLAGS.has(first))
+    throw usageFailure(`Flags stand behind the command, and ${first} is before it.`, 'Example: svc status --app shop');
   const foreign = findForeign(given);
   if (foreign) throw usageFailure(`There is no command \`${foreign.said}\` here. Use \`${foreign.own}\`.`);
   const shell = {

@@ -6,6 +6,7 @@ import { EXIT, Failure, isLacking, ProblemFailure, usageFailure, type Problem } 
 import { networkFailure, sendWithRetries } from './http/retry';
 import { openResponse, type HttpAnswer } from './http/send';
 import { noteServer } from './outcome';
+import { noteTarget } from './output/hint';
 import type { Row } from './output/print';
 import { fixedToken, storedToken, type TokenSource } from './tokens';
 
@@ -54,6 +55,7 @@ export function openSession(flags: TargetFlags): Session {
   const link = findLink();
   const { server, tokens } = chooseServer(flags, link);
   noteServer(server);
+  noteTarget(flags);
   let project: Promise<string | undefined> | undefined;
   const session: Session = {
     ...{ server, tokens, link, flags },
@@ -219,7 +221,7 @@ async function findProject(session: Session): Promise<string | undefined> {
   }
   if (projects.length === 1 && only) return only.id;
   if (!projects.length)
-    throw new Failure('You are in no project.', EXIT.notFound, ['Create one: svc api createProject --field name=Shop']);
+    throw new Failure('You are in no project.', EXIT.notFound, ['Create one: svc projects create Shop']);
   throw usageFailure('Which project? Pass --project with its name or id, or link this folder.', namesOf(projects));
 }
 
@@ -229,7 +231,10 @@ async function findApplication(session: Session): Promise<string> {
   if (named && /^app_\w{26}$/.test(named)) return named;
   if (!named) {
     if (link && serverOf(link.url) === server) return link.application_id;
-    throw usageFailure('Which application? Pass --app with its name or id, or run `svc link` in its folder.');
+    throw usageFailure(
+      'Which application? Pass --app with its name or id, or run `svc link` in its folder.',
+      namesOf(await session.list<Named>('/v2/applications')),
+    );
   }
   const applications = await session.list<Named>('/v2/applications');
   const found = applications.find(({ name }) => name === named);

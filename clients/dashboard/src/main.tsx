@@ -1,4 +1,4 @@
-// Starts the page: who is signed in, then the page of the address.
+// Starts the page: who is logged in, then the page of the address.
 import '@picocss/pico/css/pico.classless.min.css';
 import './styles/tokens.css';
 import './styles/frame.css';
@@ -29,7 +29,7 @@ import { loadSession, viewer } from './session';
 import { Shell } from './shell';
 import { startTheme } from './theme';
 
-/** Pages for people who are not signed in; a setup ends the session with the address of before. */
+/** Pages for people who are not logged in; a setup ends the session with the address of before. */
 const OPEN = ['/sign-in', '/welcome', '/installation/domain/progress'];
 
 function App() {

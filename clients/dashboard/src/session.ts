@@ -1,6 +1,6 @@
-// Who is signed in, and the projects that they see.
+// Who is logged in, and the projects that they see.
 import { signal } from '@preact/signals';
-import { onSignedOut, request } from './api/client';
+import { onLoggedOut, request } from './api/client';
 import { graphql, type ResultOf } from './api/graphql';
 import { navigate } from './router';
 
@@ -12,6 +12,7 @@ export const PROJECT_FIELDS = graphql(`
     description
     role
     default_region
+    deleted_retention_days
   }
 `);
 const VIEWER = graphql(
@@ -78,10 +79,10 @@ export type Role = NonNullable<Project['role']>;
 /** undefined until it is known. */
 export const viewer = signal<Viewer | null | undefined>(undefined);
 export const projects = signal<readonly Project[]>([]);
-/** What serves these pages; null while nobody is signed in. */
+/** What serves these pages; null while nobody is logged in. */
 export const installation = signal<Installation | null>(null);
 
-/** Asks who is signed in. @throws ApiError where the server does not answer */
+/** Asks who is logged in. @throws ApiError where the server does not answer */
 export async function loadSession(): Promise<void> {
   try {
     const answer = await request(VIEWER, {});
@@ -101,7 +102,7 @@ async function withMore({ data, next_cursor }: ResultOf<typeof VIEWER>['listProj
   return [...data, ...(await withMore(listProjects))];
 }
 
-export async function signOut(): Promise<void> {
+export async function logOut(): Promise<void> {
   await request(LOGOUT, {});
   viewer.value = null;
   installation.value = null;
@@ -122,8 +123,8 @@ export function mayActAs(role: Role, projectId: string | undefined): boolean {
   return own != null && RANKS.indexOf(own) >= RANKS.indexOf(role);
 }
 
-// A session that ended leads to the sign-in page, and from there back to where the person was.
-onSignedOut(() => {
+// A session that ended leads to the login page, and from there back to where the person was.
+onLoggedOut(() => {
   viewer.value = null;
   installation.value = null;
 });

@@ -6,11 +6,11 @@ import { openKeys, openPalette } from './keyboard';
 import { Icon } from './parts/icon';
 import { InstallationFoot } from './parts/installation_foot';
 import { leaveBy } from './parts/unsaved';
-import { signOut, viewer } from './session';
+import { logOut, viewer } from './session';
 import { Drawer, DrawerButton, SideBar } from './side';
 import { setTheme, theme } from './theme';
 
-/** @param isOpen of a page for people who are not signed in: nothing stands around it */
+/** @param isOpen of a page for people who are not logged in: nothing stands around it */
 export function Shell({ isOpen, children }: { isOpen: boolean; children: ComponentChildren }) {
   return (
     <>
@@ -53,7 +53,7 @@ function PersonMenu() {
 
 function OpenPersonMenu({ name, email }: { name: string; email: string }) {
   const menu = useRef<HTMLDetailsElement>(null);
-  const leaving = useAction(signOut);
+  const leaving = useAction(logOut);
   const close = (): void => menu.current?.removeAttribute('open');
   return (
     <details class="menu" ref={menu} onBlur={(event) => closeOutside(event, close)}>
@@ -89,7 +89,7 @@ function OpenPersonMenu({ name, email }: { name: string; email: string }) {
           <Icon name="theme" /> {theme.value === 'dark' ? 'Light colours' : 'Dark colours'}
         </button>
         <button type="button" class="plain" onClick={() => leaveBy(() => void leaving.run())}>
-          <Icon name="signOut" /> Sign out
+          <Icon name="logOut" /> Log out
         </button>
         {leaving.error && <p role="alert">{leaving.error.message}</p>}
       </div>

@@ -13,6 +13,11 @@ interface Message {
   location(): { url: string };
 }
 
+interface Route {
+  fulfill(answer: object): Promise<void>;
+  request(): { url(): string };
+}
+
 interface Page {
   goto(url: string): Promise<unknown>;
   url(): string;
@@ -22,11 +27,14 @@ interface Page {
   waitForURL(url: RegExp): Promise<void>;
   content(): Promise<string>;
   setContent(html: string): Promise<void>;
-  route(url: RegExp, handle: (route: { fulfill(answer: object): Promise<void> }) => void): Promise<void>;
+  route(url: RegExp, handle: (route: Route) => void): Promise<void>;
   on(event: 'console', listener: (message: Message) => void): void;
   evaluate(text: string): Promise<unknown>;
+  waitForFunction(text: string): Promise<unknown>;
   screenshot(options: { path: string }): Promise<unknown>;
   close(): Promise<void>;
+  waitForEvent(name: 'popup'): Promise<Page>;
+  context(): Pick<Page, 'route'>;
 }
 
 interface Browser {
@@ -164,4 +172,36 @@ inBrowser(`log in at another provider for a program that has registered itself; 
   await page.click('[value=unlink]');
   expect(await page.content()).toContain('No login is linked.');
   expect(complaints.filter((text) => !text.includes('favicon'))).toEqual([]);
+});
+
+/** A program on the web: its page opens the login in a popup, which hands the code to its opener. */
+const OPENER = `<!doctype html><title>Shop</title>
+  <button onclick="window.popup = window.open(document.body.dataset.url)">Log in</button>
+  <script>onmessage = ({ data }) => (document.title = data)</script>`;
+const CALLBACK = '<!doctype html><script>opener.postMessage(location.search, origin), close()</script>';
+
+inBrowser(`a program on the web keeps the popup in which a person allows it${reason}`, async () => {
+  const { page } = await openPage();
+  await newUser(service, 'popup@example.com', 'owner');
+  const redirect_uri = 'https://app.example.com/callback';
+  await page.context().route(/^https:\/\/app\.example\.com\//, (route) => {
+    const isBack = /\/callback/.test(route.request().url());
+    void route.fulfill({ status: 200, contentType: 'text/html', body: isBack ? CALLBACK : OPENER });
+  });
+  const registered = await fetch(`${service.url}/oauth/register`, {
+    ...{ method: 'POST', headers: { 'content-type': 'application/json' } },
+    body: JSON.stringify({ client_name: 'Shop', redirect_uris: [redirect_uri] }),
+  });
+  const { client_id } = (await registered.json()) as { client_id: string };
+  const { url, state } = await (await openClient(service, client_id)).ask({ redirect_uri });
+  await page.goto('https://app.example.com/');
+  await page.evaluate(`document.body.dataset.url = ${JSON.stringify(url)}`);
+  const [popup] = await Promise.all([page.waitForEvent('popup'), page.click('button')]);
+  await popup.fill('[name=email]', 'popup@example.com');
+  expect(await page.evaluate('popup.closed')).toBe(false);
+  await popup.fill('[name=password]', PASSWORD);
+  await popup.click('[value=login]');
+  await popup.click('[value=allow]');
+  await page.waitForFunction(`document.title.includes('code=')`);
+  expect(await page.title()).toContain(state);
 });

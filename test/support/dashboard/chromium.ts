@@ -138,7 +138,7 @@ export async function signIn({ page }: Window, email: string, to = '/'): Promise
   await page.goto(`/sign-in?return_to=${encodeURIComponent(to)}`);
   await page.getByLabel('E-mail address').fill(email);
   await page.getByLabel('Password').fill(PASSWORD);
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Log in' }).click();
   await page.waitForURL(to);
   await settled(page);
 }

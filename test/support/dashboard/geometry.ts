@@ -55,6 +55,22 @@ const FAULTS = `(() => {
     }
   }
 
+  // A name breaks between its words, not within one that has room in a column.
+  const LONGEST = 20;
+  for (const element of all) {
+    if (!element.closest('th[scope=row], h1, .card strong') || innerWidth < 768) continue;
+    for (const node of element.childNodes) {
+      if (node.nodeType !== 3) continue;
+      for (const { 0: word, index } of node.textContent.matchAll(/[\\p{L}\\p{N}]+/gu)) {
+        const range = document.createRange();
+        range.setStart(node, index);
+        range.setEnd(node, index + word.length);
+        const lines = new Set([...range.getClientRects()].map(({ top }) => Math.round(top)));
+        if (lines.size > 1 && word.length <= LONGEST) faults.add('a word that breaks: ' + word + ' of ' + named(element));
+      }
+    }
+  }
+
   // Off-screen labels are one pixel in a place where nobody sees them.
   for (const label of root.querySelectorAll('.off-screen')) {
     if (!isShown(label)) continue;

@@ -1,10 +1,10 @@
 // apps, delete, deployments, cancel.
 import { integer, maybe, sessionCommand, tuple } from '../command';
 import { removeLink } from '../config/link';
+import { deleteToBin } from '../deletion';
 import { EXIT, Failure } from '../failure';
 import { notice } from '../output/notice';
 import { formatAge, printOne, printRows, type Row } from '../output/print';
-import { confirmByName } from '../output/terminal';
 import { openSession, type Session } from '../session';
 import { findDeployment } from './deploy';
 
@@ -56,9 +56,11 @@ export const remove = sessionCommand<NonNullable<unknown>, [string?]>({
     const session = name === undefined ? given : openSession({ ...flags, app: name });
     const path = `/v2/applications/${await session.application()}`;
     const application = await session.request('GET', path);
-    await confirmByName(await describeLoss(session, path, application), String(application.name), flags);
-    await session.send('DELETE', path);
-    notice(`Deleted the application ${application.name}.`);
+    const appName = String(application.name);
+    const texts = { what: await describeLoss(session, path, application), done: `Deleted the application ${appName}.` };
+    await deleteToBin({ session, flags, name: appName, ...texts, restore: `svc bin restore ${appName}` }, () =>
+      session.send('DELETE', path),
+    );
     const { link } = session;
     if (!link || link.application_id !== application.id) return;
     removeLink(link.folder);

@@ -111,7 +111,7 @@ export const detach = sessionCommand<{ readonly restart?: boolean | undefined },
       kind === 'database'
         ? await databaseDetacher(session, application, row)
         : volumeDetacher(session, application, row);
-    await confirm(`Detach the ${kind} ${row.name}?`, flags);
+    await confirm(`Detach the ${kind} ${row.name}? What it contains stays.`, flags);
     await take();
     notice(`Detached ${row.name}.`);
     await restartOrSay(session, application, flags);

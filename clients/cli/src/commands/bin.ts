@@ -1,6 +1,7 @@
 // bin: ls, restore, purge. What was deleted is kept for a time, and comes back with its id, data and credentials.
 import { buildRouteMap } from '@stricli/core';
 import { sessionCommand, text, tuple, word, type Shell } from '../command';
+import { ownProject } from '../deletion';
 import { EXIT, Failure, usageFailure } from '../failure';
 import { notice } from '../output/notice';
 import { formatAge, printOne, printRows, type Row } from '../output/print';
@@ -43,7 +44,7 @@ const restore = sessionCommand<{ readonly name?: string | undefined }, [string]>
 });
 
 const purge = sessionCommand<NonNullable<unknown>, [string]>({
-  brief: 'Remove something for good that was deleted',
+  brief: 'Delete something for good that is in the bin',
   target: 'project',
   asks: true,
   output: false,
@@ -51,14 +52,14 @@ const purge = sessionCommand<NonNullable<unknown>, [string]>({
   async run(session, flags, given) {
     const { id, resource } = await findEntry(session, given);
     const name = resource.name ?? resource.id;
-    await confirmByName(`${name} cannot be restored then.`, name, flags);
+    await confirmByName(`${name} will be deleted for good. This cannot be undone.`, name, flags);
     await session.send('DELETE', `/v2/bin/${id}`);
-    notice(`Removed ${name} for good.`);
+    notice(`Deleted ${name} for good.`);
   },
 });
 
 async function entriesOf(session: Session): Promise<Entry[]> {
-  return session.list<Entry>(`/v2/projects/${await projectIdOf(session)}/bin`);
+  return session.list<Entry>(`/v2/projects/${await ownProject(session)}/bin`);
 }
 
 /** The one that was deleted last comes first; several of a name are told apart by their ids. */
@@ -72,7 +73,10 @@ async function findEntry(session: Session, given: string): Promise<Entry> {
     );
   if (found[0]) return found[0];
   const names = entries.map(({ resource: { id, name } }) => ({ id, name: name ?? id }));
-  throw new Failure(`There is no "${given}" in the bin of this project.`, EXIT.notFound, [namesOf(names)]);
+  throw new Failure(`There is no "${given}" in the bin of this project.`, EXIT.notFound, [
+    namesOf(names),
+    'Deleted projects: svc projects deleted',
+  ]);
 }
 
 export const bin = buildRouteMap<string, Shell>({

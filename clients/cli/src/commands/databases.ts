@@ -1,6 +1,7 @@
 // db: ls, create, url, psql, rotate, backup, backups, download, restore, rm.
 import { buildRouteMap } from '@stricli/core';
 import { duration, integer, maybe, sessionCommand, text, toggle, tuple, word, type Shell } from '../command';
+import { deleteToBin } from '../deletion';
 import { EXIT, Failure, usageFailure } from '../failure';
 import { notice } from '../output/notice';
 import { formatAge, formatBytes, printOne, printRows, writeLine, type Row } from '../output/print';
@@ -277,13 +278,11 @@ const rm = sessionCommand<NonNullable<unknown>, [string]>({
   args: NAME,
   async run(session, flags, given) {
     const { id, name } = await findDatabase(session, given);
-    await confirmByName(
-      `The database ${name} stops. It goes to the bin of the project, where this platform keeps what is deleted.`,
-      String(name),
-      flags,
+    const what = `The database ${name} stops. Its backups are kept for their own time.`;
+    const texts = { what, done: `Deleted the database ${name}.`, restore: `svc bin restore ${name}` };
+    await deleteToBin({ session, flags, name: String(name), ...texts }, () =>
+      session.send('DELETE', `/v2/databases/${id}`),
     );
-    await session.send('DELETE', `/v2/databases/${id}`);
-    notice(`Deleted the database ${name}.`);
   },
 });
 

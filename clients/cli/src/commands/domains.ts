@@ -51,7 +51,11 @@ const rm = sessionCommand<NonNullable<unknown>, [string]>({
   args: HOSTNAME,
   async run(session, flags, hostname) {
     const found = await findDomain(session, hostname);
-    await confirmByName(`Visitors of ${hostname} will no longer reach the application.`, hostname, flags);
+    await confirmByName(
+      `Visitors of ${hostname} will no longer reach the application. \`svc undo\` takes it back.`,
+      hostname,
+      flags,
+    );
     await session.send('DELETE', `${await pathOf(session)}/${found.id}`);
     notice(`Removed ${hostname}.`);
   },

@@ -3,10 +3,12 @@ import { buildRouteMap } from '@stricli/core';
 import { command, sessionCommand, text, toggle, tuple, word, type Shell } from '../command';
 import { credentialsLock, readCredentials } from '../config/credentials';
 import { withLock } from '../config/lock';
+import { deleteToBin } from '../deletion';
 import { EXIT, Failure, usageFailure } from '../failure';
 import { notice } from '../output/notice';
-import { printOne, printRows, writeLine, type Row } from '../output/print';
-import { confirmByName, isTerminal } from '../output/terminal';
+import { formatAge, printOne, printRows, writeLine, type Row } from '../output/print';
+import { shellWord } from '../output/shell_word';
+import { isTerminal } from '../output/terminal';
 import { namesOf, openSession, type Session } from '../session';
 import { saveLogin } from '../tokens';
 import { openInBrowser } from './login';
@@ -60,12 +62,63 @@ const rm = sessionCommand<NonNullable<unknown>, [string]>({
   output: false,
   args: PROJECT,
   async run(session, flags, given) {
-    const { id, name } = await findProject(session, given);
-    await confirmByName(`The project ${name} will be deleted.`, String(name), flags);
-    await session.send('DELETE', `/v2/projects/${id}`, { project: 'none' });
-    notice(`Deleted the project ${name}.`);
+    const { id, ...found } = await findProject(session, given);
+    const name = String(found.name);
+    const inProject = openSession({ ...flags, project: String(id) });
+    const texts = { what: `The project ${name} will be deleted.`, done: `Deleted the project ${name}.` };
+    const restore = `svc projects restore ${shellWord(name)}`;
+    await deleteToBin({ session: inProject, flags, name, ...texts, restore }, () =>
+      session.send('DELETE', `/v2/projects/${id}`, { project: 'none' }),
+    );
   },
 });
+
+type Entry = Row & { id: string; resource: { id: string; name: string } };
+
+const deleted = sessionCommand({
+  brief: 'List the projects that were deleted and can be restored',
+  target: 'server',
+  async run(session, flags) {
+    const columns = {
+      NAME: 'resource.name',
+      DELETED: (row: Row) => formatAge(row.deleted_at),
+      BY: 'deleted_by.name',
+      'KEPT UNTIL': 'kept_until',
+      ID: 'resource.id',
+    };
+    printRows(await listDeleted(session), columns, flags);
+  },
+});
+
+const restore = sessionCommand<NonNullable<unknown>, [string]>({
+  brief: 'Restore a deleted project, with its members and its keys',
+  target: 'server',
+  args: tuple(word('project', 'Name or id of the deleted project')),
+  async run(session, flags, given) {
+    const { id } = await findDeleted(session, given);
+    const path = `/v2/deleted_projects/${id}/restore`;
+    const restored = await session.request('POST', path, { body: {}, project: 'none' });
+    for (const note of restored.notes as string[]) notice(note);
+    printOne(restored, flags, { name: 'resource.name', id: 'resource.id' });
+  },
+});
+
+const listDeleted = (session: Session): Promise<Entry[]> =>
+  session.list<Entry>('/v2/deleted_projects', {}, { project: 'none' });
+
+async function findDeleted(session: Session, given: string): Promise<Entry> {
+  const entries = await listDeleted(session);
+  const found = entries.filter(({ id, resource }) => [id, resource.id, resource.name].includes(given));
+  if (found.length > 1)
+    throw usageFailure(
+      `Several deleted projects are named "${given}". Pass an id.`,
+      ...found.map(({ resource, deleted_at }) => `${resource.id}  deleted ${String(deleted_at)}`),
+    );
+  if (found[0]) return found[0];
+  throw new Failure(`There is no deleted project "${given}" that you owned.`, EXIT.notFound, [
+    namesOf(entries.map(({ resource }) => resource)),
+  ]);
+}
 
 async function currentProject(session: Session): Promise<string | undefined> {
   try {
@@ -99,7 +152,7 @@ async function keepProject({ server, flags }: Session, { id, name }: Row): Promi
 }
 
 export const projects = buildRouteMap<string, Shell>({
-  routes: { ls, create, use, rm },
+  routes: { ls, create, use, rm, deleted, restore },
   aliases: { list: 'ls', remove: 'rm' },
   docs: { brief: 'Projects' },
 });

@@ -5,6 +5,7 @@ import { noteExitCode } from '../outcome';
 import { printOne, type Row } from '../output/print';
 import { attachToRun } from '../run/attach';
 import type { Session } from '../session';
+import { shellWord } from '../output/shell_word';
 
 type Place = {
   readonly instance?: string | undefined;
@@ -141,5 +142,5 @@ function parseVariable(given: string): { key: string; value: string } {
 /** One word is a line of the shell as it stands; several are a program and its arguments. */
 function toLine(command: readonly string[]): string {
   if (command.length === 1) return command[0] as string;
-  return command.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ');
+  return command.map(shellWord).join(' ');
 }

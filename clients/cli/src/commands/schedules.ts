@@ -78,7 +78,7 @@ const rm = sessionCommand<NonNullable<unknown>, [string]>({
   args: SCHEDULE,
   async run(session, flags, given) {
     const { id, name } = await findSchedule(session, given);
-    await confirm(`Delete the schedule ${name}?`, flags);
+    await confirm(`Delete the schedule ${name}? \`svc undo\` takes it back.`, flags);
     await session.send('DELETE', `${await pathOf(session)}/${id}`);
     notice(`Deleted the schedule ${name}.`);
   },

@@ -1,6 +1,7 @@
 // buckets and keys: object storage.
 import { buildRouteMap } from '@stricli/core';
 import { choice, sessionCommand, text, toggle, tuple, word, type Shell } from '../command';
+import { deleteToBin } from '../deletion';
 import { EXIT, Failure } from '../failure';
 import { notice } from '../output/notice';
 import { formatBytes, printOne, printRows, type Row } from '../output/print';
@@ -67,9 +68,10 @@ const removeBucket = sessionCommand<NonNullable<unknown>, [string]>({
   args: NAME,
   async run(session, flags, given) {
     const { id, name } = await findNamed(session, '/v2/buckets', 'bucket', given);
-    await confirmByName(`The bucket ${name} will be deleted.`, String(name), flags);
-    await session.send('DELETE', `/v2/buckets/${id}`);
-    notice(`Deleted the bucket ${name}.`);
+    const texts = { what: `The bucket ${name} will be deleted.`, done: `Deleted the bucket ${name}.` };
+    await deleteToBin({ session, flags, name: String(name), ...texts, restore: `svc bin restore ${name}` }, () =>
+      session.send('DELETE', `/v2/buckets/${id}`),
+    );
   },
 });
 
@@ -142,7 +144,7 @@ const removeKey = sessionCommand<NonNullable<unknown>, [string]>({
   args: NAME,
   async run(session, flags, given) {
     const { id, name } = await findNamed(session, KEYS, 'access key', given);
-    await confirmByName(`Programs with the key ${name} lose their access.`, String(name), flags);
+    await confirmByName(`Programs with the key ${name} lose their access. This cannot be undone.`, String(name), flags);
     await session.send('DELETE', `${KEYS}/${id}`);
     notice(`Deleted the access key ${name}.`);
   },

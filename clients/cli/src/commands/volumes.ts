@@ -1,10 +1,9 @@
 // volumes: ls, create, grow, rm. `svc attach` gives one to an application.
 import { buildRouteMap } from '@stricli/core';
 import { duration, integer, sessionCommand, text, toggle, tuple, word, type Shell } from '../command';
+import { deleteToBin } from '../deletion';
 import { EXIT, Failure, usageFailure } from '../failure';
-import { notice } from '../output/notice';
 import { printOne, printRows, type Row } from '../output/print';
-import { confirmByName } from '../output/terminal';
 import { namesOf, type Session } from '../session';
 import { waitWhile } from '../settle';
 
@@ -81,13 +80,10 @@ const rm = sessionCommand<NonNullable<unknown>, [string]>({
   args: NAME,
   async run(session, flags, given) {
     const { id, name } = await findVolume(session, given);
-    await confirmByName(
-      `The volume ${name} goes to the bin of the project, where this platform keeps what is deleted.`,
-      name,
-      flags,
+    const texts = { what: `The volume ${name} will be deleted.`, done: `Deleted the volume ${name}.` };
+    await deleteToBin({ session, flags, name, ...texts, restore: `svc bin restore ${name}` }, () =>
+      session.send('DELETE', `/v2/volumes/${id}`),
     );
-    await session.send('DELETE', `/v2/volumes/${id}`);
-    notice(`Deleted the volume ${name}.`);
   },
 });
 

@@ -1,6 +1,7 @@
 // How a command says why it ends: problem documents field by field, with what the server's catalog says to do.
 import { EXIT, Failure, ProblemFailure, type Problem } from '../failure';
 import { sendRequest } from '../http/send';
+import { completeHint } from './hint';
 import { clean, colour } from './terminal';
 
 /** Members that are said in words, or say nothing to a person. */
@@ -18,7 +19,7 @@ export async function reportFailure(
     return error.exitCode;
   }
   if (error instanceof Failure) {
-    if (error.message) write(formatLines(error.message, error.hints));
+    if (error.message) write(completeHint(formatLines(error.message, error.hints)));
     return error.exitCode;
   }
   const { message = String(error), stack } = error instanceof Error ? error : {};
@@ -41,7 +42,7 @@ function formatProblem({ problem, hints }: ProblemFailure, remedy: string | unde
     ...members,
     // What each field lacks is said above.
     ...(remedy && !errors.length ? withoutSaid(remedy, [first, title ?? '']) : []),
-    ...hints,
+    ...hints.map(completeHint),
     ids && colour(`(${ids})`, 'dim', process.stderr),
   ]
     .filter(Boolean)

@@ -1,11 +1,12 @@
 // Words for people: on standard error, so that standard output is data alone.
+import { completeHint } from './hint';
 
 let isOverwritten = false;
 let last = Date.now();
 
 export function notice(text: string): void {
   // What stands in the line of the progress is drawn again below.
-  process.stderr.write(`${isOverwritten ? '\r\x1b[K' : ''}${text}\n`);
+  process.stderr.write(`${isOverwritten ? '\r\x1b[K' : ''}${completeHint(text)}\n`);
   last = Date.now();
 }
 

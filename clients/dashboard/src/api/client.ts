@@ -29,12 +29,12 @@ interface Answer {
   etag?: string | null;
 }
 
-/** Codes that mean that nobody is signed in any more, or that an operation is for keys alone. */
+/** Codes that mean that nobody is logged in any more, or that an operation is for keys alone. */
 const REFUSED = ['session_required', 'token_missing', 'token_invalid'];
 const signedOut = new Set<() => void>();
 
 /** Calls back when an answer says that the session is over. */
-export function onSignedOut(listener: () => void): void {
+export function onLoggedOut(listener: () => void): void {
   signedOut.add(listener);
 }
 
@@ -69,7 +69,7 @@ export async function requestWith<Data, Variables>(
 }
 
 /**
- * Calls back those of `onSignedOut` where an error says that the session is over.
+ * Calls back those of `onLoggedOut` where an error says that the session is over.
  * @param query that was refused, where it is known
  */
 export async function noteRefusal({ code }: ApiError, query = ''): Promise<void> {
@@ -78,7 +78,7 @@ export async function noteRefusal({ code }: ApiError, query = ''): Promise<void>
 
 const WHO = '{ viewer { user { id } } }';
 
-/** `getMe` describes a key, and refuses a session that is still there. What asks who is signed in has asked already. */
+/** `getMe` describes a key, and refuses a session that is still there. What asks who is logged in has asked already. */
 async function isSignedOut(code: string, query: string): Promise<boolean> {
   if (code === 'session_required' || /\bviewer\s*\{/.test(query)) return true;
   const { errors } = await post(WHO, {}, {});

@@ -16,6 +16,14 @@ interface State<Data> {
   error: ApiError | null;
 }
 
+/** What the page on the screen has asked for. */
+const loads = new Set<() => Promise<void>>();
+
+/** Asks for all of it again, after something outside of the page has changed it. */
+export async function reloadPage(): Promise<void> {
+  await Promise.all([...loads].map((load) => load()));
+}
+
 /** @param pollMs asks again and again; 0 asks once */
 export function useQuery<Data, Variables>(
   query: Query<Data, Variables>,
@@ -46,6 +54,10 @@ export function useQuery<Data, Variables>(
     return () => clearInterval(timer);
   }, [load, pollMs]);
   useAgain(state.error, load);
+  useEffect(() => {
+    loads.add(load);
+    return () => void loads.delete(load);
+  }, [load]);
   return { data: state.data, error: state.key === key ? state.error : null, reload: load };
 }
 

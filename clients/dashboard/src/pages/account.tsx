@@ -65,7 +65,7 @@ export function AccountPage() {
   return (
     <Page title="Account and security" command="svc whoami">
       <p>
-        Signed in as <strong>{person.user.email}</strong>. <a href="/account/logins">Logins at other providers</a>
+        Logged in as <strong>{person.user.email}</strong>. <a href="/account/logins">Logins at other providers</a>
       </p>
       <Section title="Two-factor authentication">
         {person.two_factor_enabled ? <Disable left={person.recovery_codes_left} /> : <Enable />}
@@ -95,7 +95,7 @@ function Enable() {
   if (!secret) {
     return (
       <Form action={enrol} isFleeting>
-        <p>Each sign-in then also asks for a code of an authenticator app.</p>
+        <p>Each login then also asks for a code of an authenticator app.</p>
         <Field label="Your password" {...fields.of('password', enrol)} {...CURRENT} />
         <Problem error={enrol.error} fields={['password']} />
         <Submit action={enrol}>Set up two-factor authentication</Submit>

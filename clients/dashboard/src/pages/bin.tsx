@@ -11,7 +11,8 @@ import { Paging } from '../parts/paging';
 import { RowsTable } from '../parts/table';
 import { Ago } from '../parts/time';
 import { kindWords } from '../parts/words';
-import { mayActAs } from '../session';
+import { mayActAs, projectOf } from '../session';
+import { projectFlag } from '../parts/command';
 
 const BIN = graphql(`
   query Bin($id: ID!, $cursor: String) {
@@ -55,10 +56,10 @@ export function Bin({ id }: { id: string }) {
   const list = data?.listDeletedResources;
   const mayChange = mayActAs('developer', id);
   return (
-    <Page title="Bin" projectId={id} command={`svc bin ls --project ${id}`}>
+    <Page title="Bin" projectId={id} command={`svc bin ls${projectFlag(id)}`}>
       <p class="faint">
-        What was deleted is kept here for a time, with its data and its credentials. It does not run. What was older
-        than a day stays for a day at least.
+        What is deleted {keptText(projectOf(id)?.deleted_retention_days)}, with its data and its credentials. It does
+        not run. What was older than a day stays for a day at least.
       </p>
       {!list && <Waiting error={error} />}
       {list?.data.length === 0 && <Empty title="The bin is empty">Deleted resources can be restored from here.</Empty>}
@@ -80,6 +81,11 @@ export function Bin({ id }: { id: string }) {
       {list && <Paging cursor={cursor} next={list.next_cursor} go={go} />}
     </Page>
   );
+}
+
+function keptText(days: number | undefined): string {
+  if (days === 0) return 'is not kept by this platform; what was deleted before is';
+  return `is kept here for ${days === 1 ? 'one day' : `${days ?? 'some'} days`}`;
 }
 
 function nameOf({ resource }: Entry): string {

@@ -3,7 +3,7 @@ import type { ComponentType } from 'preact';
 import { ActivityPage } from './activity';
 import { ProjectHome } from './project';
 import { Projects } from './projects';
-import { SignIn, Welcome } from './sign_in';
+import { LogIn, Welcome } from './log_in';
 
 // oxlint-disable-next-line typescript/no-explicit-any -- each page has the parameters of its own path
 type Load = () => Promise<ComponentType<any>>;
@@ -13,7 +13,7 @@ const at = async <Module, Name extends keyof Module>(module: Promise<Module>, na
 
 export const pages: readonly (readonly [pattern: string, load: Load])[] = [
   ['/', async () => Projects],
-  ['/sign-in', async () => SignIn],
+  ['/sign-in', async () => LogIn],
   ['/welcome', async () => Welcome],
   ['/projects/:id', async () => ProjectHome],
   ['/projects/:id/activity', async () => ActivityPage],

@@ -16,6 +16,7 @@ import { Paste, VariableRows } from './application/variable_rows';
 import { createAndDeploy, type Input } from './new_application/create';
 import { Repository } from './new_application/repository';
 import { Presets, Sources, type Source } from './new_application/sources';
+import { projectFlag } from '../parts/command';
 
 const CATALOG = graphql(
   `
@@ -52,7 +53,7 @@ export function NewApplication({ id }: { id: string }) {
     <Page
       title="New application"
       projectId={id}
-      command={`svc up --create --app shop --project ${id}`}
+      command={`svc up --create --app shop${projectFlag(id)}`}
       trail={[{ href: `/projects/${id}/new`, label: 'New application' }]}
     >
       {!data && <Waiting error={error} />}

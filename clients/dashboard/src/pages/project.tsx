@@ -1,6 +1,5 @@
 // The home of a project: its applications and databases, with their states and what was deployed last.
 import { useState } from 'preact/hooks';
-import { request } from '../api/client';
 import { graphql, type ResultOf } from '../api/graphql';
 import { useMoving } from '../api/use_moving';
 import { useQuery } from '../api/use_query';
@@ -19,11 +18,12 @@ import { DiskUsed } from '../parts/disk';
 import { HOUR_FIELDS, HourRequests, HourTime } from '../parts/last_hour';
 import { Empty, Page, Section, Table, Waiting } from '../parts/page';
 import { Paging } from '../parts/paging';
-import { Protection } from '../parts/protection';
 import { isUnsettled, Status } from '../parts/status';
 import { Address } from '../parts/table';
 import { Ago } from '../parts/time';
 import { mayActAs } from '../session';
+import { projectFlag } from '../parts/command';
+import { ProjectDanger } from './project_danger';
 
 /** What the table of databases shows. */
 export const DATABASE_FIELDS = graphql(
@@ -89,15 +89,6 @@ const HOME = graphql(
   `,
   [DATABASE_FIELDS, APPLICATION_FACTS, VOLUME_FACTS, HOUR_FIELDS],
 );
-const PROTECTED_WITH_IT =
-  'an application, a database, its backups, a volume, a bucket, a zone, a sending domain or a registry in it';
-const PROTECT = graphql(`
-  mutation ProtectProject($id: ID!, $input: UpdateProjectInput!) {
-    updateProject(id: $id, input: $input) {
-      id
-    }
-  }
-`);
 /** So many domains and schedules of each application are looked at here: its overview looks at all. */
 const PARTS = 5;
 
@@ -122,7 +113,7 @@ export function ProjectHome({ id }: { id: string }) {
       title={data?.getProject.name ?? 'Project'}
       actions={actions}
       projectId={id}
-      command={`svc api listApplications --project ${id}`}
+      command={`svc apps${projectFlag(id)}`}
     >
       {!data && <Waiting error={error} rows={6} />}
       {data && <Wellness data={data} id={id} />}
@@ -135,19 +126,7 @@ export function ProjectHome({ id }: { id: string }) {
           <ActivityTable projectId={id} entries={entries && entries.slice(0, 8)} />
         </Section>
       )}
-      {data && mayActAs('owner', id) && (
-        <Section title="Protection">
-          <Protection
-            kind="project"
-            isOn={data.getProject.deletion_protection}
-            also={PROTECTED_WITH_IT}
-            set={async (deletion_protection) => {
-              await request(PROTECT, { id, input: { deletion_protection } });
-              await reload();
-            }}
-          />
-        </Section>
-      )}
+      {data && mayActAs('owner', id) && <ProjectDanger project={data.getProject} reload={reload} />}
     </Page>
   );
 }
@@ -176,7 +155,7 @@ function Applications({ data, id }: { data: Home; id: string }) {
       {list.data.length === 0 ? (
         <Empty
           title="No applications yet"
-          command={`svc up --create --project ${id}`}
+          command={`svc up --create${projectFlag(id)}`}
           action={
             mayActAs('developer', id) && (
               <a role="button" href={`/projects/${id}/new`}>
@@ -263,7 +242,7 @@ function Databases({ data, id }: { data: Home; id: string }) {
       {list.length === 0 ? (
         <Empty
           title="No databases yet"
-          command={`svc db create orders --engine postgresql --project ${id}`}
+          command={`svc db create orders --engine postgresql${projectFlag(id)}`}
           action={mayActAs('developer', id) && <a href={`/projects/${id}/databases`}>Create a database</a>}
         >
           PostgreSQL, MariaDB and Redis with daily backups, and a connection string to copy.

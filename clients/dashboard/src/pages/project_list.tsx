@@ -4,11 +4,11 @@ import { useState } from 'preact/hooks';
 import type { Query } from '../api/graphql';
 import { useMoving } from '../api/use_moving';
 import { useQuery, type Action } from '../api/use_query';
-import { RESTORED_BY_BIN } from '../parts/danger_zone';
 import { Confirm } from '../parts/dialog';
 import { Form, Problem, Submit } from '../parts/form';
 import { Empty, Page, Section, Waiting } from '../parts/page';
 import { Paging } from '../parts/paging';
+import { reversalText } from '../parts/reversal';
 import { RowsTable, type Columns } from '../parts/table';
 import { undoOfDelete } from '../parts/undo';
 import { mayActAs } from '../session';
@@ -115,7 +115,7 @@ function Delete<Item extends Named>({ projectId, item, deletion, reload }: Delet
           findUndo={() => undoOfDelete(projectId, item.id, reload)}
           onClose={() => setAsks(false)}
         >
-          {consequence} {RESTORED_BY_BIN}
+          {consequence} {reversalText('bin', projectId)}
         </Confirm>
       )}
     </>

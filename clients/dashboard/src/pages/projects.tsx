@@ -10,6 +10,7 @@ import { Paging } from '../parts/paging';
 import { Ago } from '../parts/time';
 import { navigate } from '../router';
 import { loadSession, PROJECT_FIELDS } from '../session';
+import { DeletedProjects } from './deleted_projects';
 
 const PROJECTS = graphql(
   `
@@ -77,7 +78,7 @@ function useStates(ids: readonly string[]): ReadonlyMap<string, ProjectStates[st
 
 export function Projects() {
   const [cursor, setCursor] = useState<string | null>(null);
-  const { data, error } = useQuery(PROJECTS, { cursor });
+  const { data, error, reload } = useQuery(PROJECTS, { cursor });
   const [isCreating, setCreating] = useState(false);
   const add = (
     <button type="button" onClick={() => setCreating(true)}>
@@ -87,10 +88,10 @@ export function Projects() {
   const list = data?.listProjects;
   const states = useStates(list?.data.map(({ id }) => id) ?? []);
   return (
-    <Page title="Projects" actions={add} command="svc api listProjects">
+    <Page title="Projects" actions={add} command="svc projects ls">
       {!list && <Waiting error={error} />}
       {list?.data.length === 0 && (
-        <Empty title="No projects yet" command="svc api createProject --field name=Shop" action={add}>
+        <Empty title="No projects yet" command="svc projects create Shop" action={add}>
           A project holds applications, databases and everything else, and the people who work on them.
         </Empty>
       )}
@@ -109,6 +110,7 @@ export function Projects() {
         ))}
       </ul>
       {list && <Paging cursor={cursor} next={list.next_cursor} go={setCursor} />}
+      {list && <DeletedProjects restored={reload} />}
       {isCreating && <NewProject onClose={() => setCreating(false)} />}
     </Page>
   );

@@ -10,6 +10,7 @@ import { showNotice } from '../parts/notices';
 import { isUnsettled, StatusReason } from '../parts/status';
 import { mayActAs } from '../session';
 import { NewSection, ProjectList } from './project_list';
+import { projectFlag } from '../parts/command';
 
 const VOLUMES = graphql(`
   query Volumes($id: ID!, $cursor: String) {
@@ -74,11 +75,11 @@ export function Volumes({ id }: { id: string }) {
       query={VOLUMES}
       listOf={({ listVolumes }) => listVolumes}
       isMoving={({ status }) => isUnsettled(status)}
-      command={`svc api listVolumes --project ${id}`}
+      command={`svc volumes ls${projectFlag(id)}`}
       empty={{
         title: 'No volumes yet',
         text: 'A volume is a directory of an application that keeps its files when the application is deployed again.',
-        command: `svc api createVolume --field name=uploads --field size_gb=10 --project ${id}`,
+        command: `svc volumes create uploads --size 10${projectFlag(id)}`,
       }}
       hrefOf={(volume) => `/projects/${id}/resources/volumes/${volume.id}`}
       columns={(reload) => ({
@@ -90,7 +91,7 @@ export function Volumes({ id }: { id: string }) {
       })}
       deletion={{
         kind: 'volume',
-        consequence: 'Its files are deleted with it.',
+        consequence: 'Its files go with it.',
         mayDelete: ({ application }) => !application,
         remove: (one) => request(DELETE, { id: one }),
       }}

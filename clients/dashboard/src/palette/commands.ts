@@ -1,17 +1,27 @@
 // Everything that the palette finds and does: pages, things, what an application can be told, and the page itself.
-import { ApiError, request } from '../api/client';
+import { request } from '../api/client';
 import { openKeys } from '../keyboard';
 import { leaveBy } from '../parts/unsaved';
-import { applicationSections, DEPLOY, deployFilesHref, RESTART, START } from '../pages/application/frame';
+import {
+  applicationSections,
+  canStart,
+  canStop,
+  DEPLOY,
+  deployFilesHref,
+  RESTART,
+  START,
+  stopHref,
+} from '../pages/application/frame';
 import { databaseSections } from '../pages/database/frame';
 import { INSTALLATION_PAGES } from '../pages/installation/places';
 import { subject, type Tab } from '../place';
 import { projectGroups } from '../project_pages';
 import { navigate } from '../router';
-import { mayActAs, projectOf, projects, signOut, viewer } from '../session';
+import { mayActAs, projectOf, projects, logOut, viewer } from '../session';
 import { setTheme, theme } from '../theme';
 import type { Named, Names, Part } from './names';
 import type { Command } from './rank';
+import { reloadPage } from '../api/use_query';
 
 /** @param path of the page that is shown @param projectId of its project */
 export function commandsOf(names: Names, path: string, projectId: string): Command[] {
@@ -108,9 +118,10 @@ export function commandsOfThings({ named }: Names, path: string, text: string): 
     .flatMap((one) => thingCommands(one, isShown(one)));
 }
 
-function thingCommands({ kind, id, name, project }: Named, isShown: boolean): Command[] {
+function thingCommands(named: Named, isShown: boolean): Command[] {
+  const { kind, id, name, project } = named;
   const isApplication = kind.word === 'application';
-  const actions = isApplication && mayActAs('developer', project.id) ? orders(id, name, isShown) : [];
+  const actions = isApplication && mayActAs('developer', project.id) ? orders(named, isShown) : [];
   if (isShown) return actions;
   const sections = isApplication ? applicationSections(id) : databaseSections(id);
   return [
@@ -122,35 +133,44 @@ function thingCommands({ kind, id, name, project }: Named, isShown: boolean): Co
   ];
 }
 
-function orders(id: string, name: string, isShown: boolean): Command[] {
+/** The page that is on the screen already does not know what has changed. */
+async function show(to: string): Promise<void> {
+  navigate(to);
+  await reloadPage();
+}
+
+/** What applies to an application as it is. */
+function orders({ id, name, status = '', source }: Named, isShown: boolean): Command[] {
   const to = `/applications/${id}`;
   const order = (label: string, icon: Command['icon'], run: () => Promise<void>): Command => ({
     ...{ id: `${label} ${id}`, label: `${label} ${name}`, hint: 'action', icon, run, isSuggested: isShown },
   });
   return [
     order('Deploy', 'deploy', async () => {
-      try {
-        const { createDeployment } = await request(DEPLOY, { id, input: {} });
-        navigate(`${to}/deployments/${createDeployment.id}`);
-      } catch (error) {
-        // What was sent by hand has to be chosen.
-        if (!isOfField(error, 'source_upload_id')) throw error;
-        navigate(deployFilesHref(id));
-      }
+      // What was sent by hand has to be chosen.
+      if (!source || source.type === 'upload') return navigate(deployFilesHref(id));
+      const { createDeployment } = await request(DEPLOY, { id, input: {} });
+      navigate(`${to}/deployments/${createDeployment.id}`);
     }),
-    order('Restart', 'restart', async () => {
-      await request(RESTART, { id });
-      navigate(to);
-    }),
-    order('Start', 'start', async () => {
-      await request(START, { id });
-      navigate(to);
-    }),
+    ...(canStop(status)
+      ? [
+          order('Restart', 'restart', async () => {
+            await request(RESTART, { id });
+            await show(to);
+          }),
+          order('Stop', 'stop', async () => navigate(stopHref(id))),
+        ]
+      : []),
+    ...(canStart(status)
+      ? [
+          order('Start', 'start', async () => {
+            await request(START, { id });
+            await show(to);
+          }),
+        ]
+      : []),
   ];
 }
-
-const isOfField = (error: unknown, field: string): boolean =>
-  error instanceof ApiError && error.errors.some((one) => one.field === field);
 
 const partCommand = ({ icon, word, name, application, href }: Part): Command => ({
   id: `${word} ${application.id} ${name}`,
@@ -176,7 +196,7 @@ function personCommands(): Command[] {
     ...{ id: `page ${href}`, label, hint: 'page', icon, href, words, isSuggested: true },
   });
   return [
-    page('Projects', '/', 'project', 'home'),
+    page('Projects', '/', 'project', 'home deleted bin restore'),
     page('Account and security', '/settings', 'person', 'password two-factor keys sessions'),
     page('Catalogs and access', '/resources', 'resources', 'regions sizes prices'),
     ...(viewer.value?.is_operator
@@ -197,8 +217,8 @@ function personCommands(): Command[] {
       run: () => setTheme(next),
     },
     {
-      ...{ id: 'sign out', label: 'Sign out', hint: 'action', icon: 'signOut', words: 'log out logout' },
-      run: afterwards(() => leaveBy(() => void signOut())),
+      ...{ id: 'log out', label: 'Log out', hint: 'action', icon: 'logOut', words: 'sign out' },
+      run: afterwards(() => leaveBy(() => void logOut())),
     },
   ];
 }

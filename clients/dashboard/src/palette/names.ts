@@ -10,14 +10,17 @@ interface Kind {
   list: string;
   word: string;
   icon: IconName;
-  /** Field with the name. */
-  name?: string;
+  /** What decides what can be done with it. */
+  fields?: string;
   href(id: string, projectId: string): string;
 }
 
 const below = (path: string) => (id: string, projectId: string) => `/projects/${projectId}/resources/${path}/${id}`;
 const KINDS: readonly Kind[] = [
-  { list: 'listApplications', word: 'application', icon: 'application', href: (id) => `/applications/${id}` },
+  {
+    ...{ list: 'listApplications', word: 'application', icon: 'application', fields: 'status source { type }' },
+    href: (id) => `/applications/${id}`,
+  },
   { list: 'listDatabases', word: 'database', icon: 'database', href: (id) => `/databases/${id}` },
   { list: 'listBuckets', word: 'bucket', icon: 'bucket', href: (id) => `/buckets/${id}` },
   { list: 'listDnsZones', word: 'DNS zone', icon: 'dns', href: (id) => `/dns/${id}` },
@@ -34,6 +37,9 @@ export interface Named {
   id: string;
   name: string;
   project: Project;
+  /** Of an application. */
+  status?: string;
+  source?: { type: string } | null;
 }
 
 /** What belongs to an application, and is found by its name. */
@@ -100,7 +106,7 @@ async function readOthers(first: string, add: Add, signal: AbortSignal): Promise
 }
 
 interface NamesPage {
-  data: { id: string; name: string }[];
+  data: Pick<Named, 'id' | 'name' | 'status' | 'source'>[];
   next_cursor: string | null;
 }
 
@@ -120,7 +126,8 @@ const nextOf = (list: string, { next_cursor }: NamesPage): [string, string][] =>
 function namesQuery(kinds: readonly Kind[]): Query<Record<string, NamesPage>, Record<string, string | null>> {
   const cursors = kinds.map(({ list }) => `, $${list}: String`).join('');
   const lists = kinds.map(
-    ({ list }) => `${list}(project_id: $id, limit: 100, cursor: $${list}) { data { id name } next_cursor }`,
+    ({ list, fields = '' }) =>
+      `${list}(project_id: $id, limit: 100, cursor: $${list}) { data { id name ${fields} } next_cursor }`,
   );
   const text = `query PaletteNames($id: ID!${cursors}) { ${lists.join(' ')} }`;
   return text as unknown as Query<Record<string, NamesPage>, Record<string, string | null>>;

@@ -1,6 +1,7 @@
 // A chart over time. The library is loaded with the first one.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { AlignedData, Axis, Options, default as UPlot } from 'uplot';
+import { theme } from '../theme';
 import { shortTime } from './time';
 
 export interface ChartSeries {
@@ -47,7 +48,7 @@ export function Chart({ title, unit, series, from, to }: ChartProps) {
       resized.disconnect();
       chart?.destroy();
     };
-  }, [series, unit, from, to]);
+  }, [series, unit, from, to, theme.value]);
   return (
     <figure class="chart">
       <figcaption>

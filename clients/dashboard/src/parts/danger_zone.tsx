@@ -2,11 +2,13 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { Confirm } from './dialog';
 import { Section } from './page';
+import { reversalText } from './reversal';
 
 interface DangerZoneProps {
   /** Such as "bucket". */
   kind: string;
   name: string;
+  projectId: string;
   /** What becomes of what belongs to it. */
   consequence: string;
   /** Said once more beside the name that is to be typed. */
@@ -14,19 +16,16 @@ interface DangerZoneProps {
   isProtected?: boolean;
   remove(): Promise<void>;
   /** How it is restored from the bin, where it is kept there. */
-  findUndo?(): Promise<(() => Promise<unknown>) | undefined>;
+  findUndo(): Promise<(() => Promise<unknown>) | undefined>;
   /** What else is dangerous. */
   children?: ComponentChildren;
 }
 
-/** Of kinds that have a bin: the operator may have switched it off. */
-export const RESTORED_BY_BIN =
-  'It can be restored from the bin of the project, if this platform keeps what is deleted.';
-
-/** The end of a page: its resource is deleted, by whoever types its name. */
+/** The end of the page of a kind that has a bin: its resource is deleted, by whoever types its name. */
 export function DangerZone({
   kind,
   name,
+  projectId,
   consequence,
   warning,
   isProtected,
@@ -56,7 +55,7 @@ export function DangerZone({
           findUndo={findUndo}
           onClose={() => setAsks(false)}
         >
-          {warning} {findUndo ? RESTORED_BY_BIN : 'This cannot be undone.'}
+          {warning} {reversalText('bin', projectId, kind)}
         </Confirm>
       )}
     </Section>

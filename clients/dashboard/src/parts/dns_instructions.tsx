@@ -19,7 +19,9 @@ export function DnsInstructions({ records, label }: { records: readonly Instruct
     <Table label={label} head={['For', 'Type', 'Name', 'Value', 'State']}>
       {records.map(({ purpose, type, name, value, priority, status, observed_values }) => (
         <tr key={`${type} ${name} ${value}`}>
-          <th scope="row">{words(purpose)}</th>
+          <th scope="row">
+            <span>{words(purpose)}</span>
+          </th>
           <td>{type}</td>
           <td>
             <span class="with-copy">

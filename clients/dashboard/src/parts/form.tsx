@@ -35,7 +35,7 @@ interface FormProps {
   /** `run` answers whether it has saved what is in the form. */
   action: Pick<Action<void>, 'run'>;
   class?: string;
-  /** Such as for signing in: it may be left, whatever is in it. */
+  /** Such as for logging in: it may be left, whatever is in it. */
   isFleeting?: boolean;
   /** Called after each attempt. */
   done?(isSaved: boolean): void;

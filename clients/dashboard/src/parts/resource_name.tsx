@@ -66,6 +66,8 @@ function textOf(found: Named | null | undefined): string | undefined {
   if (!found) return undefined;
   const { name, parent } = found;
   if (name === null) return parent?.name ?? undefined;
+  // An attachment is called after the prefix of its variables.
+  if (found.type === 'database_attachment' && parent?.name) return parent.name;
   return found.type === 'deployment' && parent ? `${parent.name} ${name}` : name;
 }
 

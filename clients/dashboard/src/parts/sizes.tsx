@@ -26,7 +26,8 @@ export function inOrder(sizes: readonly Size[], region: string | null): Size[] {
     .sort((a, b) => a.memory_mb - b.memory_mb || a.vcpu - b.vcpu || Number(a.price_monthly) - Number(b.price_monthly));
 }
 
-export const memoryText = (mb: number): string => (mb % 1_024 ? `${mb} MB` : `${mb / 1_024} GB`);
+/** A number stays on the line of its unit. */
+export const memoryText = (mb: number): string => (mb % 1_024 ? `${mb}\u00a0MB` : `${mb / 1_024}\u00a0GB`);
 
 const priceText = ({ price_monthly, currency }: Size): string =>
   Number(price_monthly) ? `${price_monthly} ${currency} a month` : 'free of charge';
@@ -61,7 +62,7 @@ export function Sizes({ sizes, chosen, choose }: SizesProps) {
           />
           <strong>{size.name}</strong>
           <small>
-            {memoryText(size.memory_mb)} memory, {size.vcpu} CPU, {size.disk_gb} GB disk
+            {memoryText(size.memory_mb)} memory, {size.vcpu}&nbsp;CPU, {size.disk_gb}&nbsp;GB disk
             <br />
             {size.available ? priceText(size) : 'This installation has too little memory for it.'}
           </small>

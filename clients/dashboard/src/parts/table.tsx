@@ -47,7 +47,9 @@ export function RowsTable<Row>({ label, rows, columns, keyOf }: RowsTableProps<R
     <Table label={label} head={Object.keys(columns)}>
       {rows.map((row) => (
         <tr key={keyOf(row)}>
-          <th scope="row">{nameOf?.(row)}</th>
+          <th scope="row">
+            <span>{nameOf?.(row)}</span>
+          </th>
           {cells.map(([title, cellOf]) => (
             <td key={title}>{cellOf(row)}</td>
           ))}

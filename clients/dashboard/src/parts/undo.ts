@@ -59,6 +59,40 @@ const RESTORE = graphql(`
   }
 `);
 
+const DELETED_PROJECT = graphql(`
+  query DeletedProject($name: String) {
+    listDeletedProjects(name: $name, limit: 100) {
+      data {
+        id
+        resource {
+          id
+        }
+      }
+    }
+  }
+`);
+export const RESTORE_PROJECT = graphql(`
+  mutation RestoreDeletedProject($id: ID!) {
+    restoreDeletedProject(id: $id) {
+      notes
+    }
+  }
+`);
+
+/** As `undoOfDelete`, of a project: it is in no other one. */
+export async function undoOfDeletedProject(
+  { id, name }: { id: string; name: string },
+  then: () => unknown,
+): Promise<(() => Promise<unknown>) | undefined> {
+  const found = await request(DELETED_PROJECT, { name }).catch(() => null);
+  const entry = found?.listDeletedProjects.data.find(({ resource }) => resource.id === id);
+  if (!entry) return undefined;
+  return async () => {
+    await request(RESTORE_PROJECT, { id: entry.id });
+    await then();
+  };
+}
+
 /**
  * What restores a resource that was just deleted; undefined where it is not kept in the bin.
  * @param then shows it again

@@ -1,4 +1,5 @@
 // The table that the build makes of the SDL (resource_table.mjs): its shapes, and how addresses of pages fit to it.
+import type { Reversal } from '../../parts/reversal';
 
 /** An argument of an operation or a field of a form. */
 export interface Value {
@@ -57,6 +58,9 @@ export interface Operation {
   project: string | null;
   role: 'viewer' | 'developer' | 'owner';
   isGlobal: boolean;
+  /** Removes or overwrites what cannot be made again, or ends access: its name is asked for. */
+  destroys: boolean;
+  reversibleBy: Reversal;
 }
 
 export interface ResourcePage {

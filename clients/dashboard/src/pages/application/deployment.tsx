@@ -61,7 +61,7 @@ export function DeploymentPage({ id, deployment_id }: { id: string; deployment_i
     <ApplicationFrame
       id={id}
       section="Deployment"
-      command={`svc logs --deployment ${deployment_id} --follow --app ${id}`}
+      command={(app) => `svc logs --deployment ${deployment_id} --follow${app}`}
     >
       {(shown) => <One key={deployment_id} shown={shown} deploymentId={deployment_id} />}
     </ApplicationFrame>

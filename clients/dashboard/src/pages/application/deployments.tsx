@@ -13,6 +13,7 @@ import { address, navigate, setQuery } from '../../router';
 import { Clip } from '../../parts/table';
 import { DeployDialog } from './deploy';
 import { ApplicationFrame, type Shown } from './frame';
+import { appFlags } from '../../parts/command';
 
 export const DEPLOYMENT_FIELDS = graphql(`
   fragment DeploymentFields on Deployment {
@@ -64,7 +65,7 @@ type Listed = ResultOf<typeof DEPLOYMENT_FIELDS>;
 
 export function Deployments({ id }: { id: string }) {
   return (
-    <ApplicationFrame id={id} section="Deployments" command={`svc api listDeployments ${id}`}>
+    <ApplicationFrame id={id} section="Deployments" command={(app) => `svc deployments${app}`}>
       {(shown) => <List shown={shown} />}
     </ApplicationFrame>
   );
@@ -86,7 +87,7 @@ function List({ shown }: { shown: Shown }) {
     <Section title="Deployments" actions={actions}>
       {!list && <Waiting error={error} />}
       {list?.data.length === 0 && !cursor && (
-        <Empty title="No deployments yet" command={`svc deploy --app ${id}`}>
+        <Empty title="No deployments yet" command={`svc deploy${appFlags(shown.application)}`}>
           Each deployment stays in this list, and the last ten that were active can be brought back.
         </Empty>
       )}

@@ -12,6 +12,9 @@ import { Empty, Section, Table, Waiting } from '../../parts/page';
 import { Status, StatusReason } from '../../parts/status';
 import { Ago } from '../../parts/time';
 import { ApplicationFrame, type Shown } from './frame';
+import { appFlags } from '../../parts/command';
+import { reversalText } from '../../parts/reversal';
+import { revertChange } from '../../parts/undo';
 
 const DOMAINS = graphql(`
   query Domains($id: ID!) {
@@ -62,7 +65,7 @@ type Domain = ResultOf<typeof DOMAINS>['listApplicationDomains']['data'][number]
 
 export function Domains({ id }: { id: string }) {
   return (
-    <ApplicationFrame id={id} section="Domains" command={`svc domains ls --app ${id}`}>
+    <ApplicationFrame id={id} section="Domains" command={(app) => `svc domains ls${app}`}>
       {(shown) => <List shown={shown} />}
     </ApplicationFrame>
   );
@@ -79,13 +82,19 @@ function List({ shown }: { shown: Shown }) {
       {shown.mayChange && <Add id={id} reload={reload} />}
       {!list && <Waiting error={error} />}
       {list?.length === 0 && (
-        <Empty title="No custom domains yet" command={`svc domains add shop.example.com --app ${id}`}>
+        <Empty title="No custom domains yet" command={`svc domains add shop.example.com${appFlags(shown.application)}`}>
           The application is reachable at {default_hostname}. Add a name of your own, then set the records that stand
           here.
         </Empty>
       )}
       {list?.map((domain) => (
-        <One key={domain.id} id={id} domain={domain} mayChange={shown.mayChange} reload={reload} />
+        <One
+          key={domain.id}
+          application={shown.application}
+          domain={domain}
+          mayChange={shown.mayChange}
+          reload={reload}
+        />
       ))}
     </>
   );
@@ -119,22 +128,19 @@ function Add({ id, reload }: { id: string; reload(): Promise<void> }) {
 }
 
 interface OneProps {
-  id: string;
+  application: Shown['application'];
   domain: Domain;
   mayChange: boolean;
   reload(): Promise<void>;
 }
 
-function One({ id, domain, mayChange, reload }: OneProps) {
+function One({ application, domain, mayChange, reload }: OneProps) {
+  const { id } = application;
   const [asks, setAsks] = useState(false);
   const verify = useAction(async () => {
     await request(VERIFY, { id, domain_id: domain.id });
     await reload();
   });
-  const remove = async (): Promise<void> => {
-    await request(REMOVE, { id, domain_id: domain.id });
-    await reload();
-  };
   const actions = mayChange && (
     <>
       <button
@@ -167,18 +173,33 @@ function One({ id, domain, mayChange, reload }: OneProps) {
       {domain.status_reason && <p class="notice">{domain.status_reason}</p>}
       <Problem error={verify.error} />
       <Records domain={domain} />
-      {asks && (
-        <Confirm
-          title={`Remove ${domain.hostname}?`}
-          verb="Remove"
-          work={remove}
-          done={`${domain.hostname} was removed.`}
-          onClose={() => setAsks(false)}
-        >
-          The application is no longer reachable under this name.
-        </Confirm>
-      )}
+      {asks && <Remove {...{ application, domain, reload }} onClose={() => setAsks(false)} />}
     </Section>
+  );
+}
+
+type RemoveProps = Omit<OneProps, 'mayChange'> & { onClose(): void };
+
+function Remove({ application: { id, project_id }, domain, reload, onClose }: RemoveProps) {
+  const remove = async (): Promise<void> => {
+    await request(REMOVE, { id, domain_id: domain.id });
+    await reload();
+  };
+  const undo = async (): Promise<void> => {
+    await revertChange({ projectId: project_id, resourceId: domain.id, action: 'domain.removed' });
+    await reload();
+  };
+  return (
+    <Confirm
+      title={`Remove ${domain.hostname}?`}
+      verb="Remove"
+      work={remove}
+      done={`${domain.hostname} was removed.`}
+      undo={undo}
+      onClose={onClose}
+    >
+      The application is no longer reachable under this name. {reversalText('activity', project_id)}
+    </Confirm>
   );
 }
 

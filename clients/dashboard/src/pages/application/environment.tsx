@@ -23,6 +23,7 @@ import {
 } from './draft';
 import { ConflictList, Review } from './review';
 import { Paste, VariableRows } from './variable_rows';
+import { appFlags } from '../../parts/command';
 
 const LIST = graphql(`
   query Environment($id: ID!, $cursor: String) {
@@ -77,7 +78,7 @@ async function loadVariables(id: string): Promise<Variable[]> {
 
 export function Environment({ id }: { id: string }) {
   return (
-    <ApplicationFrame id={id} section="Environment" command={`svc env ls --app ${id}`}>
+    <ApplicationFrame id={id} section="Environment" command={(app) => `svc env ls${app}`}>
       {(shown) =>
         shown.mayChange ? (
           <Loader shown={shown} />
@@ -144,7 +145,7 @@ function Editor({ shown, stored, setStored }: EditorProps) {
       <Saved text={saved} application={shown.application} />
       <PendingVariables shown={shown} version={stored} />
       <ConflictList conflicts={conflicts} settle={settle} />
-      {drafts.length === 0 && <NoVariables application={id} />}
+      {drafts.length === 0 && <NoVariables application={shown.application} />}
       <VariableRows
         projectId={shown.application.project_id}
         drafts={drafts}
@@ -201,9 +202,9 @@ function Saved({ text, application }: { text: string; application: Shown['applic
   );
 }
 
-function NoVariables({ application }: { application: string }) {
+function NoVariables({ application }: { application: Shown['application'] }) {
   return (
-    <Empty title="No variables yet" command={`svc env set KEY=value --app ${application}`}>
+    <Empty title="No variables yet" command={`svc env set KEY=value${appFlags(application)}`}>
       Variables reach the program when it is built and when it runs. Their values are stored encrypted.
     </Empty>
   );

@@ -1,6 +1,6 @@
 // What all pages of an application share: its name and state, its tabs, its actions.
 import type { ComponentChildren } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 import { request, type ApiError } from '../../api/client';
 import { graphql, type ResultOf } from '../../api/graphql';
 import { useMoving } from '../../api/use_moving';
@@ -10,8 +10,9 @@ import { Confirm } from '../../parts/dialog';
 import { Problem } from '../../parts/form';
 import { isMissing, Page, Waiting, type Tab } from '../../parts/page';
 import { isUnsettled, Status } from '../../parts/status';
-import { navigate } from '../../router';
+import { address, navigate, setQuery } from '../../router';
 import { mayActAs } from '../../session';
+import { appFlags } from '../../parts/command';
 
 const APPLICATION = graphql(`
   query Application($id: ID!) {
@@ -104,11 +105,12 @@ interface FrameProps {
   id: string;
   /** Of the page, behind the name of the application. */
   section?: string;
-  command?: string;
+  /** Command of `svc` that shows the same; a function gets the flags that name the application. */
+  command?: string | ((app: string) => string);
   children(shown: Shown): ComponentChildren;
 }
 
-export function ApplicationFrame({ id, section, command, children }: FrameProps) {
+export function ApplicationFrame({ id, section, command = (app) => `svc status${app}`, children }: FrameProps) {
   const { data, error, reload } = useQuery(APPLICATION, { id });
   const application = data?.getApplication;
   const mayChange = mayActAs('developer', application?.project_id);
@@ -123,7 +125,7 @@ export function ApplicationFrame({ id, section, command, children }: FrameProps)
       tabs={isMissing(error) ? [] : applicationSections(id)}
       actions={application && <Actions application={application} mayChange={mayChange} reload={reload} />}
       projectId={application?.project_id}
-      command={command ?? `svc status --app ${id}`}
+      command={typeof command === 'function' ? application && command(appFlags(application)) : command}
     >
       {section && <h2 class="off-screen">{section}</h2>}
       {application ? children({ application, mayChange, reload }) : <Waiting error={error} rows={6} />}
@@ -143,9 +145,15 @@ export function applicationSections(id: string): Tab[] {
   }));
 }
 
+/** What can be done with an application in its state. */
+export const canStart = (status: string): boolean => status === 'stopped';
+export const canStop = (status: string): boolean => ['running', 'crashed'].includes(status);
+
+/** Its page, with the question whether it is to be stopped. */
+export const stopHref = (id: string): string => `/applications/${id}?ask=stop`;
+
 function Actions({ application, mayChange, reload }: Shown) {
   const { id, name, status, url } = application;
-  const [asks, setAsks] = useState<'stop' | null>(null);
   const deploy = useAction(async () => {
     const { createDeployment } = await request(DEPLOY, { id, input: {} });
     navigate(`/applications/${id}/deployments/${createDeployment.id}`);
@@ -161,17 +169,17 @@ function Actions({ application, mayChange, reload }: Shown) {
           Open <span class="off-screen">(in a new tab)</span>
         </a>
       )}
-      {mayChange && status === 'stopped' && (
+      {mayChange && canStart(status) && (
         <button type="button" class="quiet" onClick={() => void run.run('start')}>
           Start
         </button>
       )}
-      {mayChange && ['running', 'crashed'].includes(status) && (
+      {mayChange && canStop(status) && (
         <>
           <button type="button" class="quiet" onClick={() => void run.run('restart')}>
             Restart
           </button>
-          <button type="button" class="quiet" onClick={() => setAsks('stop')}>
+          <button type="button" class="quiet" onClick={() => setQuery({ ask: 'stop' })}>
             Stop
           </button>
         </>
@@ -187,7 +195,7 @@ function Actions({ application, mayChange, reload }: Shown) {
         </button>
       )}
       <ActionProblem error={deploy.error ?? run.error} />
-      {asks && (
+      {mayChange && canStop(status) && address.value.query.get('ask') === 'stop' && (
         <Confirm
           title={`Stop ${name}?`}
           verb="Stop"
@@ -195,7 +203,7 @@ function Actions({ application, mayChange, reload }: Shown) {
             await request(STOP, { id });
             await reload();
           }}
-          onClose={() => setAsks(null)}
+          onClose={() => setQuery({ ask: '' })}
         >
           Visitors get an error until the application is started again. Its configuration and its data stay.
         </Confirm>

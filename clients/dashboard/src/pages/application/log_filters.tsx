@@ -1,5 +1,5 @@
 // Which lines of a log are shown, kept in the address of the page.
-import { useState } from 'preact/hooks';
+import { useId, useState } from 'preact/hooks';
 import { setQuery } from '../../router';
 import type { Filters, Range } from './log_lines';
 import type { ApplicationData } from './frame';
@@ -21,6 +21,9 @@ interface FilterBarProps {
 
 export function FilterBar({ application, filters, range, given }: FilterBarProps) {
   const [search, setSearch] = useState(filters.search ?? '');
+  const [isOpen, setOpen] = useState(false);
+  const id = useId();
+  const count = [range, filters.level, filters.source, filters.type].filter(Boolean).length;
   const types = application.processes.map(({ type }) => type);
   return (
     <form
@@ -35,30 +38,41 @@ export function FilterBar({ application, filters, range, given }: FilterBarProps
         <span>Search</span>
         <input type="search" value={search} maxLength={200} onInput={(event) => setSearch(event.currentTarget.value)} />
       </label>
-      <label>
-        <span>Time</span>
-        <select value={range} onChange={(event) => chooseRange(event.currentTarget.value)}>
-          <option value="">all, live</option>
-          {Object.entries(RANGES).map(([value, { label }]) => (
-            <option key={value} value={value}>
-              {label}
-            </option>
-          ))}
-          <option value="between">between …</option>
-        </select>
-      </label>
-      {range === 'between' && (
-        <>
-          <TimeField label="From" name="since" value={given.since} />
-          <TimeField label="Until" name="until" value={given.until} />
-        </>
-      )}
-      <Choice label="Level" name="level" value={filters.level} options={['error', 'warning', 'info', 'debug']} />
-      <Choice label="Source" name="source" value={filters.source} options={['app', 'router', 'system']} />
-      <Choice label="Process" name="type" value={filters.type} options={types} />
       <button type="submit" class="quiet">
         Search
       </button>
+      <button
+        type="button"
+        class="quiet fold"
+        aria-expanded={isOpen}
+        aria-controls={id}
+        onClick={() => setOpen(!isOpen)}
+      >
+        Filters{count > 0 && ` (${count})`}
+      </button>
+      <div id={id} class={isOpen ? 'folded is-open' : 'folded'}>
+        <label>
+          <span>Time</span>
+          <select value={range} onChange={(event) => chooseRange(event.currentTarget.value)}>
+            <option value="">all, live</option>
+            {Object.entries(RANGES).map(([value, { label }]) => (
+              <option key={value} value={value}>
+                {label}
+              </option>
+            ))}
+            <option value="between">between …</option>
+          </select>
+        </label>
+        {range === 'between' && (
+          <>
+            <TimeField label="From" name="since" value={given.since} />
+            <TimeField label="Until" name="until" value={given.until} />
+          </>
+        )}
+        <Choice label="Level" name="level" value={filters.level} options={['error', 'warning', 'info', 'debug']} />
+        <Choice label="Source" name="source" value={filters.source} options={['app', 'router', 'system']} />
+        <Choice label="Process" name="type" value={filters.type} options={types} />
+      </div>
     </form>
   );
 }

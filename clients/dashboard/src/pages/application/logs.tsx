@@ -45,7 +45,7 @@ const FOLLOW = graphql(`
 
 export function ApplicationLogs({ id }: { id: string }) {
   return (
-    <ApplicationFrame id={id} section="Logs" command={`svc logs --follow --app ${id}`}>
+    <ApplicationFrame id={id} section="Logs" command={(app) => `svc logs --follow${app}`}>
       {({ application }) => <Logs application={application} />}
     </ApplicationFrame>
   );

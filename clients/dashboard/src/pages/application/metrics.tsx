@@ -37,7 +37,7 @@ const CHARTS: ChartSpec[] = [
 
 export function ApplicationMetrics({ id }: { id: string }) {
   return (
-    <ApplicationFrame id={id} section="Metrics" command={`svc api getApplicationMetrics ${id}`}>
+    <ApplicationFrame id={id} section="Metrics" command={(app) => `svc metrics${app}`}>
       {() => (
         <MetricCharts
           id={id}

@@ -17,6 +17,7 @@ import { Ago } from '../../parts/time';
 import { address } from '../../router';
 import { Address, Clip } from '../../parts/table';
 import { ApplicationFrame, type ApplicationData } from './frame';
+import { appFlags } from '../../parts/command';
 
 const STATE = graphql(
   `
@@ -68,7 +69,7 @@ export function ApplicationOverview({ id }: { id: string }) {
                 <Summary application={application} last={data?.getApplication.latest_deployment} />
               </>
             ) : (
-              <Empty title="No deployments yet" command={`svc up --app ${application.id}`}>
+              <Empty title="No deployments yet" command={`svc up${appFlags(application)}`}>
                 {application.source
                   ? 'Deploy to build it and run it.'
                   : 'Set a source in the settings, or upload a folder.'}
@@ -78,7 +79,9 @@ export function ApplicationOverview({ id }: { id: string }) {
               <Table label="Processes" head={['Type', 'Status', 'Instances', 'Command']}>
                 {application.processes.map((process) => (
                   <tr key={process.id}>
-                    <th scope="row">{process.type}</th>
+                    <th scope="row">
+                      <span>{process.type}</span>
+                    </th>
                     <td>
                       <Status value={process.status} />
                     </td>

@@ -66,7 +66,7 @@ const SCALE = graphql(`
 
 export function Processes({ id }: { id: string }) {
   return (
-    <ApplicationFrame id={id} section="Processes" command={`svc ps --app ${id}`}>
+    <ApplicationFrame id={id} section="Processes" command={(app) => `svc ps${app}`}>
       {(shown) => (
         <>
           <ProcessTypes shown={shown} />
@@ -229,7 +229,9 @@ function Instances({ shown }: { shown: Shown }) {
         <Table label="Instances" head={mayEnter ? [...COLUMNS, 'Terminal'] : COLUMNS}>
           {list.map((instance) => (
             <tr key={instance.id}>
-              <th scope="row">{instance.process_type}</th>
+              <th scope="row">
+                <span>{instance.process_type}</span>
+              </th>
               <td>
                 <StatusReason value={instance.status} reason={instance.status_reason} />
               </td>

@@ -263,9 +263,10 @@ function Danger({ shown }: { shown: Shown }) {
     <DangerZone
       kind="application"
       name={name}
+      projectId={project_id}
       isProtected={deletion_protection}
       consequence={
-        'Its deployments, previews, environment variables, process types and custom domains are deleted with it. ' +
+        'Its deployments, previews, environment variables, process types and custom domains go with it. ' +
         'Volumes and databases stay.'
       }
       remove={async () => {

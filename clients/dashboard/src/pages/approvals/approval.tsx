@@ -7,6 +7,7 @@ import { Facts, Page, Section, Waiting } from '../../parts/page';
 import { Status } from '../../parts/status';
 import { Ago } from '../../parts/time';
 import { mayActAs, viewer } from '../../session';
+import { projectFlag } from '../../parts/command';
 
 const APPROVAL = graphql(`
   query Approval($id: ID!) {
@@ -72,7 +73,7 @@ export function ApprovalPage({ id, approval_id }: { id: string; approval_id: str
       beside={approval && <Status value={approval.status} />}
       trail={trail}
       projectId={id}
-      command={`svc approve show ${approval_id} --project ${id}`}
+      command={`svc approve show ${approval_id}${projectFlag(id)}`}
     >
       {!approval && <Waiting error={error} />}
       {approval && <Call approval={approval} />}

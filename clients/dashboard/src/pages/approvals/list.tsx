@@ -11,6 +11,7 @@ import { Status } from '../../parts/status';
 import { RowsTable } from '../../parts/table';
 import { Ago } from '../../parts/time';
 import { mayActAs } from '../../session';
+import { projectFlag } from '../../parts/command';
 
 const APPROVALS = graphql(`
   query Approvals($id: ID!, $cursor: String) {
@@ -56,7 +57,7 @@ export function Approvals({ id }: { id: string }) {
   const [cursor, go] = useState<string | null>(null);
   const { data, error, reload } = useQuery(APPROVALS, { id, cursor }, POLL_MS);
   return (
-    <Page title="Approvals" projectId={id} command={`svc approve ls --project ${id}`}>
+    <Page title="Approvals" projectId={id} command={`svc approve ls${projectFlag(id)}`}>
       <p class="faint">
         An owner approves calls that delete, or overwrite what cannot be made again, before they are made.
       </p>

@@ -58,8 +58,8 @@ export function AttachDialog({ projectId, application, database, taken = [], don
   const [restarts, setRestarts] = useState(true);
   const applications = data?.listApplications.data ?? [];
   const databases = data?.listDatabases.data ?? [];
-  const of = applications.find(({ id }) => id === fields.values.application);
-  const to = databases.find(({ id }) => id === fields.values.database);
+  const of = chosen(applications, fields.values.application);
+  const to = chosen(databases, fields.values.database);
   const prefix = fields.values.env_prefix || (to && defaultPrefix(to.engine)) || '';
   const variables = to ? variableNames(prefix, to.engine) : [];
   const isRunning = of?.status === 'running' || of?.status === 'crashed';
@@ -108,6 +108,11 @@ export function AttachDialog({ projectId, application, database, taken = [], don
   );
 }
 
+/** The only one needs no choice. */
+function chosen<One extends { id: string }>(list: readonly One[], id: string): One | undefined {
+  return list.find((one) => one.id === id) ?? (list.length === 1 ? list[0] : undefined);
+}
+
 function Footer({ isReady, action, onClose }: { isReady: boolean; action: Action<void>; onClose(): void }) {
   return (
     <footer class="actions">
@@ -132,9 +137,16 @@ interface ChoiceProps {
 
 function Choice({ label, fields, action, list }: ChoiceProps) {
   const name = label === 'Application' ? 'application' : 'database';
-  const options = [{ value: '', label: 'Choose …' }, ...list.map((one) => ({ value: one.id, label: one.name }))];
+  const all = list.map((one) => ({ value: one.id, label: one.name }));
+  const options = list.length === 1 ? all : [{ value: '', label: 'Choose …' }, ...all];
+  const value = chosen(list, fields.values[name])?.id ?? '';
   return (
-    <Select label={label} {...fields.of(name, action)} {...{ options }} onChange={(id) => fields.set({ [name]: id })} />
+    <Select
+      label={label}
+      {...fields.of(name, action)}
+      {...{ value, options }}
+      onChange={(id) => fields.set({ [name]: id })}
+    />
   );
 }
 

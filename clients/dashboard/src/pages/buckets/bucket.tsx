@@ -15,6 +15,7 @@ import { address, navigate } from '../../router';
 import { mayActAs } from '../../session';
 import { downloadUrl, removeObject } from './presign';
 import { Upload } from './upload';
+import { projectFlag } from '../../parts/command';
 
 const BUCKET = graphql(`
   query Bucket($id: ID!) {
@@ -95,11 +96,11 @@ function Files({ bucket, changed }: { bucket: BucketData; changed(): Promise<voi
           <Empty
             title={prefix ? 'Nothing is in this folder' : 'The bucket is empty'}
             {...(!prefix && {
-              command: `svc api presignBucketObject ${bucket.id} --field key=logo.png --field method=PUT`,
+              command: `svc keys create ${bucket.name}-uploads --bucket ${bucket.name}${projectFlag(bucket.project_id)}`,
             })}
           >
-            Upload files here, or with any client of S3 at <code>{bucket.endpoint ?? '–'}</code> (region{' '}
-            <code>{bucket.region}</code>).
+            Upload files here, or with an access key and any client of S3 at <code>{bucket.endpoint ?? '–'}</code>{' '}
+            (region <code>{bucket.region}</code>).
           </Empty>
         )}
         {shown && shown.length > 0 && (
@@ -167,7 +168,9 @@ function Row({ object, prefix, bucket, mayChange, reload }: RowProps) {
     );
   return (
     <tr>
-      <th scope="row">{name}</th>
+      <th scope="row">
+        <span>{name}</span>
+      </th>
       <td>{bytesText(object.size_bytes)}</td>
       <td>
         <Ago time={object.last_modified_at} />
@@ -227,6 +230,7 @@ function Danger({ bucket, reload }: { bucket: BucketData; reload(): Promise<void
     <DangerZone
       kind="bucket"
       name={name}
+      projectId={project_id}
       consequence="A bucket with objects is not deleted."
       warning="Uploads that have not ended are aborted."
       isProtected={deletion_protection}

@@ -6,6 +6,7 @@ import { Field, Select, useFields } from '../../parts/form';
 import { bytesText } from '../../parts/time';
 import { navigate } from '../../router';
 import { NewSection, ProjectList } from '../project_list';
+import { projectFlag } from '../../parts/command';
 
 const BUCKETS = graphql(`
   query Buckets($id: ID!, $cursor: String) {
@@ -47,11 +48,11 @@ export function Buckets({ id }: { id: string }) {
       title="Buckets"
       query={BUCKETS}
       listOf={({ listBuckets }) => listBuckets}
-      command={`svc buckets ls --project ${id}`}
+      command={`svc buckets ls${projectFlag(id)}`}
       empty={{
         title: 'No buckets yet',
         text: 'A bucket holds files, which programs read and write over the S3 protocol, and people on its page.',
-        command: `svc buckets create shop-assets --project ${id}`,
+        command: `svc buckets create shop-assets${projectFlag(id)}`,
       }}
       hrefOf={({ id: one }) => `/buckets/${one}`}
       columns={() => ({

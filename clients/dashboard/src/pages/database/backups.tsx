@@ -8,7 +8,7 @@ import { Field, Form, Problem, Submit } from '../../parts/form';
 import { Empty, Section, Table, Waiting } from '../../parts/page';
 import { isUnsettled, StatusReason } from '../../parts/status';
 import { Ago, bytesText } from '../../parts/time';
-import { DatabaseFrame, type ShownDatabase } from './frame';
+import { commandName, DatabaseFrame, type ShownDatabase } from './frame';
 import { restoreIntoNew } from './restore_into_new';
 
 const BACKUPS = graphql(`
@@ -46,7 +46,7 @@ type Backup = ResultOf<typeof BACKUPS>['listDatabaseBackups']['data'][number];
 
 export function Backups({ id }: { id: string }) {
   return (
-    <DatabaseFrame id={id} section="Backups" command={`svc db backups ${id}`}>
+    <DatabaseFrame id={id} section="Backups" command={(database) => `svc db backups ${database}`}>
       {(shown) => <List shown={shown} />}
     </DatabaseFrame>
   );
@@ -63,7 +63,7 @@ function List({ shown }: { shown: ShownDatabase }) {
       <Section title="Backups">
         {!list && <Waiting error={error} />}
         {list?.length === 0 && (
-          <Empty title="No backups yet" command={`svc db backup ${id}`}>
+          <Empty title="No backups yet" command={`svc db backup ${commandName(shown.database)}`}>
             The first one is taken at the hour of the schedule. You can take one now.
           </Empty>
         )}

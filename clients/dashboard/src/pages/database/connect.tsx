@@ -35,7 +35,7 @@ const REACH: Record<string, string> = {
 
 export function Connect({ id }: { id: string }) {
   return (
-    <DatabaseFrame id={id} section="Connect" command={`svc db url ${id}`}>
+    <DatabaseFrame id={id} section="Connect" command={(database) => `svc db url ${database}`}>
       {(shown) => (
         <>
           <ApplicationsOfDatabase id={id} projectId={shown.database.project_id} mayChange={shown.mayChange} />

@@ -123,6 +123,7 @@ function Danger({ shown: { database, reload } }: { shown: ShownDatabase }) {
     <DangerZone
       kind="database"
       name={name}
+      projectId={project_id}
       consequence="Its data, users, endpoints and replicas go with it. Its backups are kept for their own time."
       isProtected={deletion_protection}
       remove={async () => {

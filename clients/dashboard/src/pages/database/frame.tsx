@@ -7,6 +7,7 @@ import { pageProject } from '../../keyboard';
 import { isMissing, Page, Waiting, type Tab } from '../../parts/page';
 import { isUnsettled, Status } from '../../parts/status';
 import { mayActAs } from '../../session';
+import { projectFlag, quote } from '../../parts/command';
 
 const DATABASE = graphql(`
   query Database($id: ID!) {
@@ -59,7 +60,8 @@ export interface ShownDatabase {
 interface FrameProps {
   id: string;
   section?: string;
-  command: string;
+  /** Command of `svc` that shows the same; a function gets the name of the database and its project. */
+  command: string | ((database: string) => string);
   children(shown: ShownDatabase): ComponentChildren;
 }
 
@@ -75,7 +77,7 @@ export function DatabaseFrame({ id, section, command, children }: FrameProps) {
       trail={database ? [{ href: `/projects/${database.project_id}/databases`, label: 'Databases' }] : []}
       tabs={isMissing(error) ? [] : databaseSections(id)}
       projectId={database?.project_id}
-      command={command}
+      command={typeof command === 'function' ? database && command(commandName(database)) : command}
     >
       {section && <h2 class="off-screen">{section}</h2>}
       {database ? (
@@ -85,6 +87,11 @@ export function DatabaseFrame({ id, section, command, children }: FrameProps) {
       )}
     </Page>
   );
+}
+
+/** Its name, as `svc db` takes it, with the project. */
+export function commandName({ name, project_id }: DatabaseData): string {
+  return quote(name) + projectFlag(project_id);
 }
 
 export function databaseSections(id: string): Tab[] {

@@ -9,6 +9,8 @@ import { navigate } from '../../router';
 import { DATABASE_FIELDS, Engine } from '../project';
 import { NewSection, ProjectList } from '../project_list';
 import { DeletedBackups } from './deleted_backups';
+import { projectFlag } from '../../parts/command';
+import { memoryText } from '../../parts/sizes';
 
 const DATABASES = graphql(
   `
@@ -75,13 +77,13 @@ export function Databases({ id }: { id: string }) {
       query={DATABASES}
       listOf={({ listDatabases }) => listDatabases}
       isMoving={({ status }) => isUnsettled(status)}
-      command={`svc db ls --project ${id}`}
+      command={`svc db ls${projectFlag(id)}`}
       empty={{
         title: 'No databases yet',
         text:
           'A database is a server of its own, with daily backups. Attach it to an application, or connect from ' +
           'elsewhere.',
-        command: `svc db create orders --engine postgresql --project ${id}`,
+        command: `svc db create orders --engine postgresql${projectFlag(id)}`,
       }}
       hrefOf={({ id: one }) => `/databases/${one}`}
       columns={() => ({
@@ -167,12 +169,14 @@ function versionOptions({ listDatabaseEngines }: Catalog, engine: string): Optio
 }
 
 function sizeOptions({ listDatabasePackages }: Catalog, engine: string): Option[] {
-  const sizes = listDatabasePackages.data.filter(({ engines }) => engines.includes(engine));
+  const sizes = listDatabasePackages.data
+    .filter(({ engines }) => engines.includes(engine))
+    .sort((a, b) => a.memory_mb - b.memory_mb || a.storage_gb - b.storage_gb);
   return [
     { value: '', label: 'Smallest' },
     ...sizes.map(({ id, name, memory_mb, storage_gb, price_monthly, currency }) => ({
       value: id,
-      label: `${name}: ${memory_mb} MB, ${storage_gb} GB, ${price_monthly} ${currency} a month`,
+      label: `${name}: ${memoryText(memory_mb)} memory, ${storage_gb} GB disk, ${price_monthly} ${currency} a month`,
     })),
   ];
 }

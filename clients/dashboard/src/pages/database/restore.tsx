@@ -42,7 +42,11 @@ const HOUR_S = 3_600;
 
 export function Restore({ id }: { id: string }) {
   return (
-    <DatabaseFrame id={id} section="Restore" command={`svc db restore ${id} --at 2026-05-01T10:00:00Z`}>
+    <DatabaseFrame
+      id={id}
+      section="Restore"
+      command={(database) => `svc db restore ${database} --at 2026-05-01T10:00:00Z`}
+    >
       {(shown) => <Choice shown={shown} />}
     </DatabaseFrame>
   );

@@ -9,6 +9,7 @@ import { Section, Table, Waiting } from '../../parts/page';
 import { SecretOnce } from '../../parts/secret_once';
 import { Ago } from '../../parts/time';
 import { DatabaseFrame, type ShownDatabase } from './frame';
+import { reversalText } from '../../parts/reversal';
 
 const USERS = graphql(`
   query DatabaseUsers($id: ID!) {
@@ -94,7 +95,9 @@ function Users({ shown }: { shown: ShownDatabase }) {
           <Table label="Users" head={['Name', 'Access', 'Created', 'Password', '']}>
             {list.map((user) => (
               <tr key={user.id}>
-                <th scope="row">{user.username}</th>
+                <th scope="row">
+                  <span>{user.username}</span>
+                </th>
                 <td>{ACCESS.find(({ value }) => value === user.access)?.label}</td>
                 <td>
                   <Ago time={user.created_at} />
@@ -188,7 +191,7 @@ function Actions({ id, user, take, reload }: ActionsProps) {
           done={`The user ${user.username} was deleted.`}
           onClose={() => setAsks(null)}
         >
-          Programs that log in with this name are refused from then on.
+          Programs that log in with this name are refused from then on. {reversalText(null)}
         </Confirm>
       )}
     </>

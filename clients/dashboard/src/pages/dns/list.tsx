@@ -6,6 +6,7 @@ import { Field, useFields } from '../../parts/form';
 import { Status } from '../../parts/status';
 import { navigate } from '../../router';
 import { NewSection, ProjectList } from '../project_list';
+import { projectFlag } from '../../parts/command';
 
 const ZONES = graphql(`
   query DnsZones($id: ID!, $cursor: String) {
@@ -44,13 +45,13 @@ export function DnsZones({ id }: { id: string }) {
       title="DNS"
       query={ZONES}
       listOf={({ listDnsZones }) => listDnsZones}
-      command={`svc api listDnsZones --project ${id}`}
+      command={`svc api listDnsZones${projectFlag(id)}`}
       empty={{
         title: 'No zones yet',
         text:
           'A zone has the records of a domain. The name servers of the platform answer them once the registrar of ' +
           'the domain delegates to them.',
-        command: `svc api createDnsZone --field name=example.com --project ${id}`,
+        command: `svc api createDnsZone --field name=example.com${projectFlag(id)}`,
       }}
       hrefOf={({ id: one }) => `/dns/${one}`}
       columns={() => ({
@@ -60,7 +61,7 @@ export function DnsZones({ id }: { id: string }) {
       })}
       deletion={{
         kind: 'zone',
-        consequence: 'Its records are deleted with it, and its name servers no longer answer for the domain.',
+        consequence: 'Its records go with it, and its name servers no longer answer for the domain.',
         remove: (one) => request(DELETE, { id: one }),
       }}
     >

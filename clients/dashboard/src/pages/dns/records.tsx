@@ -12,6 +12,7 @@ import { Clip } from '../../parts/table';
 import { kindWords } from '../../parts/words';
 import { revertChange } from '../../parts/undo';
 import type { ZoneData } from './zone';
+import { reversalText } from '../../parts/reversal';
 
 const RECORDS = graphql(`
   query DnsRecords($id: ID!, $cursor: String, $type: DnsType) {
@@ -113,7 +114,9 @@ function RecordTable({ zone, records, mayChange, edit, done }: TableProps) {
     <Table label="Records" head={['Name', 'Type', 'Value', 'TTL', 'Comment', '']}>
       {records.map((record) => (
         <tr key={record.id}>
-          <th scope="row">{record.name}</th>
+          <th scope="row">
+            <span>{record.name}</span>
+          </th>
           <td>{record.type}</td>
           <td>
             <Clip code text={valueOf(record)} />
@@ -168,7 +171,7 @@ function Actions({ zone, record, edit, done }: ActionsProps) {
           onClose={() => setAsks(false)}
         >
           {record.fqdn} no longer has the value {valueOf(record)}. Resolvers keep it for up to{' '}
-          {record.ttl ?? zone.default_ttl} seconds.
+          {record.ttl ?? zone.default_ttl} seconds. {reversalText('activity', zone.project_id)}
         </Confirm>
       )}
     </>

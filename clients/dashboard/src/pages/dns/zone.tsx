@@ -4,11 +4,14 @@ import { graphql, type ResultOf } from '../../api/graphql';
 import { request } from '../../api/client';
 import { useAction, useQuery } from '../../api/use_query';
 import { Copyable } from '../../parts/copy';
+import { DangerZone } from '../../parts/danger_zone';
 import { Problem } from '../../parts/form';
 import { Facts, Page, Section, Waiting } from '../../parts/page';
 import { Protection } from '../../parts/protection';
 import { Status, StatusReason } from '../../parts/status';
 import { Ago } from '../../parts/time';
+import { undoOfDelete } from '../../parts/undo';
+import { navigate } from '../../router';
 import { mayActAs } from '../../session';
 import { Records } from './records';
 import { ZoneFile } from './zone_file';
@@ -43,6 +46,11 @@ const VERIFY = graphql(`
   }
 `);
 
+const DELETE = graphql(`
+  mutation DeleteDnsZone($id: ID!) {
+    deleteDnsZone(id: $id)
+  }
+`);
 const PROTECT = graphql(`
   mutation ProtectZone($id: ID!, $input: UpdateDnsZoneInput!) {
     updateDnsZone(id: $id, input: $input) {
@@ -82,19 +90,35 @@ export function DnsZone({ id }: { id: string }) {
       {zone && <Delegation zone={zone} mayChange={mayChange} reload={reload} />}
       {zone && <Records key={imports} zone={zone} mayChange={mayChange} changed={reload} />}
       {zone && <ZoneFile zone={zone} mayChange={mayChange} imported={imported} />}
-      {zone && mayChange && (
-        <Section title="Protection">
-          <Protection
-            kind="zone"
-            isOn={zone.deletion_protection}
-            set={async (deletion_protection) => {
-              await request(PROTECT, { id, input: { deletion_protection } });
-              await reload();
-            }}
-          />
-        </Section>
-      )}
+      {zone && mayChange && <Danger zone={zone} reload={reload} />}
     </Page>
+  );
+}
+
+function Danger({ zone, reload }: { zone: ZoneData; reload(): Promise<void> }) {
+  const { id, name, project_id, deletion_protection } = zone;
+  return (
+    <DangerZone
+      kind="zone"
+      name={name}
+      projectId={project_id}
+      consequence="Its records go with it, and its name servers no longer answer for the domain."
+      isProtected={deletion_protection}
+      remove={async () => {
+        await request(DELETE, { id });
+        navigate(`/projects/${project_id}/dns`);
+      }}
+      findUndo={() => undoOfDelete(project_id, id, () => navigate(`/dns/${id}`))}
+    >
+      <Protection
+        kind="zone"
+        isOn={deletion_protection}
+        set={async (on) => {
+          await request(PROTECT, { id, input: { deletion_protection: on } });
+          await reload();
+        }}
+      />
+    </DangerZone>
   );
 }
 

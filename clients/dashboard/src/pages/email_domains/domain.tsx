@@ -178,8 +178,9 @@ function Danger({ domain, reload }: { domain: Domain; reload(): Promise<void> })
     <DangerZone
       kind="domain"
       name={name}
+      projectId={project_id}
       consequence="No mail is accepted from its addresses any more."
-      warning="Its signing key is deleted with it."
+      warning="Its signing key goes with it."
       isProtected={deletion_protection}
       remove={async () => {
         await request(DELETE, { id });

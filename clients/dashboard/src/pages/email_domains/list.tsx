@@ -7,6 +7,7 @@ import { Status } from '../../parts/status';
 import { Ago } from '../../parts/time';
 import { navigate } from '../../router';
 import { NewSection, ProjectList } from '../project_list';
+import { projectFlag } from '../../parts/command';
 
 const DOMAINS = graphql(`
   query EmailDomains($id: ID!, $cursor: String) {
@@ -48,11 +49,11 @@ export function EmailDomains({ id }: { id: string }) {
       title="Email domains"
       query={DOMAINS}
       listOf={({ listEmailDomains }) => listEmailDomains}
-      command={`svc api listEmailDomains --project ${id}`}
+      command={`svc api listEmailDomains${projectFlag(id)}`}
       empty={{
         title: 'No email domains yet',
         text: 'Mail is sent from addresses of a domain whose records say that the platform may send it.',
-        command: `svc api createEmailDomain --field name=example.com --project ${id}`,
+        command: `svc api createEmailDomain --field name=example.com${projectFlag(id)}`,
       }}
       hrefOf={({ id: one }) => `/email_domains/${one}`}
       columns={() => ({
@@ -62,7 +63,7 @@ export function EmailDomains({ id }: { id: string }) {
       })}
       deletion={{
         kind: 'domain',
-        consequence: 'Mail from its addresses is refused, and its signing key is deleted.',
+        consequence: 'Mail from its addresses is refused. Its signing key goes with it.',
         remove: (one) => request(DELETE, { id: one }),
       }}
     >

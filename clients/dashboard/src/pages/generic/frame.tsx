@@ -8,7 +8,7 @@ import { hrefOf, placesAbove, rootOf, type Operation, type Place } from '../../a
 import { Page, type Tab } from '../../parts/page';
 import { mayActAs } from '../../session';
 import { handMade, type Around } from './links';
-import { commandOf, isDestructive, pageTitle, words } from './words';
+import { commandOf, pageTitle, words } from './words';
 
 const CHANGES = graphql(`
   subscription ProjectChanges($id: ID!, $after: String) {
@@ -39,7 +39,7 @@ export function offered({ table, place }: Around): Operation[] {
     const operation = table.operations[name];
     return operation && mayCall(operation, place) ? [operation] : [];
   });
-  return found.sort((left, right) => Number(isDestructive(left)) - Number(isDestructive(right)));
+  return found.sort((left, right) => Number(left.destroys) - Number(right.destroys));
 }
 
 interface FrameProps {
@@ -98,7 +98,7 @@ function Actions({ around }: { around: Around }) {
         <a
           key={operation.name}
           role="button"
-          class={isDestructive(operation) ? 'danger' : 'quiet'}
+          class={operation.destroys ? 'danger' : 'quiet'}
           href={`${hrefOf(around.place.key, around.place.projectId, around.place.ids)}?do=${operation.name}`}
         >
           {words(operation.name)}

@@ -4,8 +4,9 @@ import { queryText, type Row } from '../../api/resources/query';
 import { parametersOf, type Operation, type Value } from '../../api/resources/table';
 import { CallText } from '../../parts/api_calls';
 import { withoutSecrets } from './draft';
+import { quote } from '../../parts/command';
 import type { Around } from './links';
-import { commandOf, quote } from './words';
+import { commandOf } from './words';
 
 interface OperationCallProps {
   around: Around;

@@ -4,6 +4,7 @@ import { queryText, run, type Row } from '../../api/resources/query';
 import { hrefOf, knownArguments, type Operation, type Value } from '../../api/resources/table';
 import { useAction, type Action } from '../../api/use_query';
 import { Form, Problem, Submit } from '../../parts/form';
+import { reversalText } from '../../parts/reversal';
 import { navigate } from '../../router';
 import { loadSession } from '../../session';
 import { Conflict, conflictOf, type Versions } from './conflict';
@@ -13,7 +14,7 @@ import { hrefAfterDeletion, type Around } from './links';
 import { OperationCall } from './operation_call';
 import { Outcome } from './outcome';
 import { Prose } from './prose';
-import { isDestructive, isEdit, words } from './words';
+import { isEdit, words } from './words';
 
 export interface OperationFormProps {
   around: Around;
@@ -30,7 +31,7 @@ export function OperationForm(props: OperationFormProps) {
   const { table, place } = around;
   const form = useOperation(props);
   const [typed, setTyped] = useState('');
-  const isReady = !isDestructive(operation) || typed === name;
+  const isReady = !operation.destroys || typed === name;
   if (form.outcome) return <Outcome around={around} operation={operation} row={form.outcome} />;
   const shared = { table, place, error: form.action.error, isEdit: form.isEdit };
   const rules = table.inputs[form.body?.type ?? '']?.rules ?? [];
@@ -44,16 +45,19 @@ export function OperationForm(props: OperationFormProps) {
       {form.versions && <Conflict around={around} versions={form.versions} settle={form.settle} />}
       <Fields {...shared} fields={form.args} drafts={form.argDrafts} path="" changed={form.setArgDrafts} />
       <Fields {...shared} fields={form.fields} drafts={form.drafts} path="" changed={form.setDrafts} />
-      {isDestructive(operation) && (
-        <label>
-          Type <strong>{name}</strong> to confirm
-          <input
-            value={typed}
-            data-question
-            autocomplete="off"
-            onInput={(event) => setTyped(event.currentTarget.value)}
-          />
-        </label>
+      {operation.destroys && (
+        <>
+          <p>{reversalText(operation.reversibleBy, place.projectId, place.page.type)}</p>
+          <label>
+            Type <strong>{name}</strong> to confirm
+            <input
+              value={typed}
+              data-question
+              autocomplete="off"
+              onInput={(event) => setTyped(event.currentTarget.value)}
+            />
+          </label>
+        </>
       )}
       {!form.versions && <Problem error={form.action.error} fields={pathsOf(form.action.error)} />}
       <footer class="actions">

@@ -1,6 +1,7 @@
 // Names of the API as people read them.
 import type { Row } from '../../api/resources/query';
 import { parametersOf, type Operation, type Place, type ResourcePage, type Shown } from '../../api/resources/table';
+import { projectFlag, quote } from '../../parts/command';
 import { kindWords, words } from '../../parts/words';
 
 export { kindWords, words };
@@ -47,26 +48,16 @@ export function commandOf(operation: Operation, { projectId, ids }: Place, field
   const hasProject = operation.rest.startsWith('/v2/projects/{');
   const inPath = hasProject && projectId ? [projectId, ...ids] : [...ids];
   const named = parametersOf(operation.rest).map((_, index) => inPath[index] ?? '…');
-  const project = !hasProject && projectId && !operation.isGlobal ? [`--project ${projectId}`] : [];
+  const project = !hasProject && !operation.isGlobal ? projectFlag(projectId) : '';
   const given = Object.entries(fields).map(([name, value]) => `--field ${quote(`${name}=${textOf(value)}`)}`);
-  return ['svc api', operation.name, ...named.map(quote), ...given, ...project].join(' ');
+  return ['svc api', operation.name, ...named.map(quote), ...given].join(' ') + project;
 }
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
 
-/** As one word of a shell. */
-export function quote(text: string): string {
-  return /^[\w@%+=:,./…-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
-}
-
 /** Sentences of a page that its queries have. */
 export function purposeOf({ description, summary }: Operation): string {
   return description ?? `${summary}.`;
-}
-
-/** Whether something is lost for good. */
-export function isDestructive({ method, name }: Operation): boolean {
-  return method === 'DELETE' || /^(replace|restore)/.test(name);
 }
 
 /** Whether the operation is written into the form of what is there. */

@@ -188,7 +188,7 @@ function Planned({ input, obstacle }: PlannedProps) {
       {asks && (
         <WithPassword title={`Set up ${plan.address}?`} verb="Set up" work={start} onClose={() => setAsks(false)}>
           This accepts the terms of service of the certificate authority and restarts the service. Applications serve
-          on. The dashboard moves to {plan.address}, where you sign in again.
+          on. The dashboard moves to {plan.address}, where you log in again.
         </WithPassword>
       )}
     </>

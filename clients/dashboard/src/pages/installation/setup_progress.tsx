@@ -59,7 +59,7 @@ function Progress({ started: { token, address } }: { started: StoredSetup }) {
       </pre>
       {isDone && (
         <p class="notice good" role="status">
-          The dashboard is at <a href={`${address}/installation`}>{address}</a> now. Sign in there.
+          The dashboard is at <a href={`${address}/installation`}>{address}</a> now. Log in there.
         </p>
       )}
       {progress?.outcome === 'failed' && (

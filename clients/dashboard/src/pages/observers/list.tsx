@@ -9,6 +9,7 @@ import { Ago } from '../../parts/time';
 import { MetricRule } from './metric_rule';
 import { navigate } from '../../router';
 import { NewSection, ProjectList } from '../project_list';
+import { projectFlag } from '../../parts/command';
 
 const OBSERVERS = graphql(`
   query Observers($id: ID!, $cursor: String) {
@@ -60,13 +61,13 @@ export function Observers({ id }: { id: string }) {
       title="Observers"
       query={OBSERVERS}
       listOf={(data) => data.listObservers}
-      command={`svc api listObservers --project ${id}`}
+      command={`svc api listObservers${projectFlag(id)}`}
       empty={{
         title: 'No observers yet',
         text: 'An observer checks a URL at an interval, and sends messages through its notifiers when checks fail.',
         command:
           'svc api createObserver --field name=Shop --field type=uptime ' +
-          `--field uptime.target=https://shop.example.com/ --project ${id}`,
+          `--field uptime.target=https://shop.example.com/${projectFlag(id)}`,
       }}
       hrefOf={({ id: one }) => `/observers/${one}`}
       columns={() => ({
@@ -78,7 +79,7 @@ export function Observers({ id }: { id: string }) {
       })}
       deletion={{
         kind: 'observer',
-        consequence: 'Its check results, incidents and notifiers are deleted with it.',
+        consequence: 'Its check results, incidents and notifiers go with it.',
         remove: (one) => request(DELETE, { id: one }),
       }}
     >

@@ -16,6 +16,8 @@ import { mayActAs } from '../../session';
 import { percentText } from './list';
 import { Address } from '../../parts/table';
 import { ObserverNotifiers } from './notifiers';
+import { reversalText } from '../../parts/reversal';
+import { undoOfDelete } from '../../parts/undo';
 
 const OBSERVER = graphql(`
   query Observer($id: ID!) {
@@ -206,17 +208,18 @@ function toldText({ notifications }: Incident): string {
 
 function Actions({ observer, reload }: { observer: Observer; reload(): Promise<void> }) {
   const [asks, setAsks] = useState(false);
+  const { id, name, project_id } = observer;
   const check = useAction(async () => {
-    await request(CHECK, { id: observer.id });
+    await request(CHECK, { id });
     await reload();
   });
   const enable = useAction(async () => {
-    await request(ENABLE, { id: observer.id, input: { enabled: !observer.enabled } });
+    await request(ENABLE, { id, input: { enabled: !observer.enabled } });
     await reload();
   });
   const remove = async (): Promise<void> => {
-    await request(DELETE, { id: observer.id });
-    navigate(`/projects/${observer.project_id}/observers`);
+    await request(DELETE, { id });
+    navigate(`/projects/${project_id}/observers`);
   };
   return (
     <>
@@ -231,8 +234,15 @@ function Actions({ observer, reload }: { observer: Observer; reload(): Promise<v
       </button>
       <Problem error={check.error ?? enable.error} />
       {asks && (
-        <Confirm title={`Delete ${observer.name}?`} verb="Delete" work={remove} onClose={() => setAsks(false)}>
-          Its incidents and its measurements are deleted with it.
+        <Confirm
+          title={`Delete ${name}?`}
+          verb="Delete"
+          work={remove}
+          done={`The observer ${name} was deleted.`}
+          findUndo={() => undoOfDelete(project_id, id, () => navigate(`/observers/${id}`))}
+          onClose={() => setAsks(false)}
+        >
+          Its incidents and its measurements go with it. {reversalText('bin', project_id)}
         </Confirm>
       )}
     </>

@@ -5,6 +5,7 @@ import { Table } from '../../parts/page';
 import { Status } from '../../parts/status';
 import { Ago } from '../../parts/time';
 import { Rotation } from './rotation';
+import { reversalText } from '../../parts/reversal';
 
 export const KEY_FIELDS = graphql(`
   fragment KeyFields on ApiKey {
@@ -42,7 +43,7 @@ export function KeyTable({ keys, ...rest }: KeyTableProps) {
       {keys.map((key) => (
         <tr key={key.id}>
           <th scope="row">
-            {key.name} {key.paused_at && <Status value="paused" />}
+            <span>{key.name}</span> {key.paused_at && <Status value="paused" />}
           </th>
           <td>
             <code>{key.prefix}…</code>
@@ -91,7 +92,7 @@ function Actions({ one, revoke, resume, renew, keep }: Omit<KeyTableProps, 'keys
           done={`The key ${one.name} was revoked.`}
           onClose={close}
         >
-          Programs that use it are refused at once.
+          Programs that use it are refused at once. {reversalText(null)}
         </Confirm>
       )}
       {asks === 'resume' && resume && (

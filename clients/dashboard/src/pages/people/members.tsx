@@ -111,7 +111,9 @@ function MemberRow({ projectId, member, isOwner, reload }: RowProps) {
   };
   return (
     <tr>
-      <th scope="row">{member.name}</th>
+      <th scope="row">
+        <span>{member.name}</span>
+      </th>
       <td>{member.email}</td>
       <td>
         {isOwner ? (
@@ -188,7 +190,9 @@ function Invitations({ id }: { id: string }) {
         <Table label="Invitations" head={['E-mail', 'Role', 'Expires', '']}>
           {list.map((one) => (
             <tr key={one.id}>
-              <th scope="row">{one.email}</th>
+              <th scope="row">
+                <span>{one.email}</span>
+              </th>
               <td>{one.role}</td>
               <td>
                 <Ago time={one.expires_at} />

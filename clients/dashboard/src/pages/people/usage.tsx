@@ -61,7 +61,9 @@ function Quotas({ usage: { measured_at, quotas } }: { usage: Usage['getProjectUs
       <Table label="Quotas" head={['Resource', 'Used', 'Limit', 'Share']}>
         {quotas.map(({ resource, used, limit }) => (
           <tr key={resource}>
-            <th scope="row">{quotaText(resource)}</th>
+            <th scope="row">
+              <span>{quotaText(resource)}</span>
+            </th>
             <td>{amountText(resource, used)}</td>
             <td>{limit === null ? 'none' : amountText(resource, limit)}</td>
             <td>
@@ -108,7 +110,9 @@ function Charges({ billing: { currency, current_month, last_month } }: { billing
         <Table label="Charges" head={['Project', 'What', 'Hours', 'Price an hour', currency]}>
           {current_month.lines.map((line) => (
             <tr key={`${line.project_id} ${line.kind} ${line.price_id}`}>
-              <th scope="row">{line.project_name}</th>
+              <th scope="row">
+                <span>{line.project_name}</span>
+              </th>
               <td>
                 {words(line.kind)}
                 {line.kind !== 'volume' && (

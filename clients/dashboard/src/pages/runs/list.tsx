@@ -14,6 +14,7 @@ import { Clip, RowsTable } from '../../parts/table';
 import { ApplicationFrame, type Shown } from '../application/frame';
 import { PendingVariables } from '../attachments/pending';
 import { commandText, OpenShell } from './shell';
+import { appFlags } from '../../parts/command';
 
 const RUNS = graphql(`
   query Runs($id: ID!, $cursor: String, $status: RunStatus) {
@@ -85,7 +86,10 @@ function List({ shown }: { shown: Shown }) {
       />
       {!list && <Waiting error={error} />}
       {list?.data.length === 0 && (
-        <Empty title={status ? 'No run has this status' : 'No runs yet'} command={`svc run --app ${id} -- env`}>
+        <Empty
+          title={status ? 'No run has this status' : 'No runs yet'}
+          command={`svc run${appFlags(shown.application)} -- env`}
+        >
           A run is a command that runs once with the files and the environment of the application: a migration, a
           clean-up, a console. Runs are listed for 30 days.
         </Empty>

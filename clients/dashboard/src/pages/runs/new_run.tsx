@@ -22,7 +22,7 @@ const HOUR_S = 3_600;
 
 export function NewRun({ id }: { id: string }) {
   return (
-    <ApplicationFrame id={id} section="New run" command={`svc run --app ${id} -- COMMAND`}>
+    <ApplicationFrame id={id} section="New run" command={(app) => `svc run${app} -- COMMAND`}>
       {(shown) =>
         shown.mayChange ? (
           <>
@@ -61,7 +61,7 @@ function Fields({ shown }: { shown: Shown }) {
         />
         <div class="columns">
           <Select
-            label="Size of process type"
+            label="Size and variables of the process type"
             {...fields.of('process_type', action)}
             options={sizesOf(processes)}
             onChange={(value) => fields.set({ process_type: value })}

@@ -15,7 +15,7 @@ import { commandText } from './shell';
 
 export function TerminalPage({ id, run_id }: { id: string; run_id: string }) {
   return (
-    <ApplicationFrame id={id} section="Terminal" command={`svc ssh --app ${id}`}>
+    <ApplicationFrame id={id} section="Terminal" command={(app) => `svc ssh${app}`}>
       {(shown) => <Loader shown={shown} runId={run_id} />}
     </ApplicationFrame>
   );

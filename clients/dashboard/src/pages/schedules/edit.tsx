@@ -9,6 +9,8 @@ import { Section, Waiting } from '../../parts/page';
 import { navigate } from '../../router';
 import { ApplicationFrame, type Shown } from '../application/frame';
 import { explainCron, inZone, ownTimeZone } from './cron';
+import { reversalText } from '../../parts/reversal';
+import { revertChange } from '../../parts/undo';
 
 const SCHEDULE = graphql(`
   query Schedule($id: ID!, $schedule_id: ID!) {
@@ -64,7 +66,7 @@ export function NewSchedule({ id }: { id: string }) {
     <ApplicationFrame
       id={id}
       section="New schedule"
-      command={`svc schedules create nightly --cron '30 2 * * *' --command 'node report.js' --app ${id}`}
+      command={(app) => `svc schedules create nightly --cron '30 2 * * *' --command 'node report.js'${app}`}
     >
       {(shown) =>
         shown.mayChange ? (
@@ -112,7 +114,7 @@ function Edit({ shown, schedule }: { shown: Shown; schedule: Schedule | null }) 
   return (
     <Section
       title={schedule ? `Schedule ${schedule.name}` : 'New schedule'}
-      actions={schedule && shown.mayChange && <Remove id={id} schedule={schedule} />}
+      actions={schedule && shown.mayChange && <Remove shown={shown} schedule={schedule} />}
     >
       <Form action={action}>
         <Field label="Name" {...fields.of('name', action)} {...name} />
@@ -206,7 +208,7 @@ function Rules({ fields, action, types }: PartProps & { types: string[] }) {
         onChange={(missed) => fields.set({ missed })}
       />
       <Select
-        label="Size of process type"
+        label="Size and variables of the process type"
         {...fields.of('process_type', action)}
         options={[
           { value: '', label: 'web, or the first one' },
@@ -219,11 +221,16 @@ function Rules({ fields, action, types }: PartProps & { types: string[] }) {
   );
 }
 
-function Remove({ id, schedule }: { id: string; schedule: Schedule }) {
+function Remove({ shown, schedule }: { shown: Shown; schedule: Schedule }) {
+  const { id, project_id } = shown.application;
   const [asks, setAsks] = useState(false);
   const work = async (): Promise<void> => {
     await request(DELETE, { id, schedule_id: schedule.id });
     navigate(`/applications/${id}/schedules`);
+  };
+  const undo = async (): Promise<void> => {
+    await revertChange({ projectId: project_id, resourceId: schedule.id, action: 'schedule.deleted' });
+    navigate(`/applications/${id}/schedules/${schedule.id}`);
   };
   return (
     <>
@@ -236,9 +243,11 @@ function Remove({ id, schedule }: { id: string; schedule: Schedule }) {
           verb="Delete"
           work={work}
           done={`The schedule ${schedule.name} was deleted.`}
+          undo={undo}
           onClose={() => setAsks(false)}
         >
-          Its command does not run any more. Runs that it has started stay in the list of runs.
+          Its command does not run any more. Runs that it has started stay in the list of runs.{' '}
+          {reversalText('activity', project_id)}
         </Confirm>
       )}
     </>

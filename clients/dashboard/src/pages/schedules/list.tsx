@@ -15,6 +15,7 @@ import { ApplicationFrame, type Shown } from '../application/frame';
 import { isUnfinished } from '../runs/list';
 import { Clip } from '../../parts/table';
 import { explainCron, inZone } from './cron';
+import { appFlags } from '../../parts/command';
 
 const SCHEDULES = graphql(`
   query Schedules($id: ID!, $cursor: String) {
@@ -58,7 +59,7 @@ type Schedule = ResultOf<typeof SCHEDULES>['listSchedules']['data'][number];
 
 export function Schedules({ id }: { id: string }) {
   return (
-    <ApplicationFrame id={id} section="Schedules" command={`svc schedules ls --app ${id}`}>
+    <ApplicationFrame id={id} section="Schedules" command={(app) => `svc schedules ls${app}`}>
       {(shown) => <List shown={shown} />}
     </ApplicationFrame>
   );
@@ -81,7 +82,7 @@ function List({ shown }: { shown: Shown }) {
       {list?.data.length === 0 && (
         <Empty
           title="No schedules yet"
-          command={`svc schedules create nightly --cron '30 2 * * *' --command 'node report.js' --app ${id}`}
+          command={`svc schedules create nightly --cron '30 2 * * *' --command 'node report.js'${appFlags(shown.application)}`}
         >
           A schedule starts a run of a command, such as a report each night or a clean-up each hour.
         </Empty>

@@ -1,4 +1,4 @@
-// Signing in, and the first start of an installation.
+// Logging in, and the first start of an installation.
 import { useEffect, useState } from 'preact/hooks';
 import { request } from '../api/client';
 import { graphql } from '../api/graphql';
@@ -43,7 +43,7 @@ export function returnPath(): string {
   return URL.canParse(to, location.origin) && new URL(to, location.origin).origin === location.origin ? to : '/';
 }
 
-export function SignIn() {
+export function LogIn() {
   const { data } = useQuery(METHODS, {});
   const fields = useFields({ email: '', password: '', code: '' });
   const [asksCode, setAsksCode] = useState(false);
@@ -54,7 +54,7 @@ export function SignIn() {
     await loadSession();
     navigate(returnPath(), 'replace');
   });
-  useEffect(() => void (document.title = 'Sign in · Dashboard'), []);
+  useEffect(() => void (document.title = 'Log in · Dashboard'), []);
   useEffect(() => {
     if (action.error?.code === 'two_factor_required') setAsksCode(true);
   }, [action.error]);
@@ -63,7 +63,7 @@ export function SignIn() {
   const password = { type: 'password', autocomplete: 'current-password', required: true };
   return (
     <main id="main" class="narrow" tabIndex={-1}>
-      <h1>Sign in</h1>
+      <h1>Log in</h1>
       <Form action={action} isFleeting>
         <Problem error={isFirstQuestion ? null : action.error} fields={['email', 'password', 'code']} />
         <Field label="E-mail address" {...fields.of('email', action)} {...email} />
@@ -76,7 +76,7 @@ export function SignIn() {
             hint="Of your authenticator app, or a recovery code."
           />
         )}
-        <Submit action={action}>Sign in</Submit>
+        <Submit action={action}>Log in</Submit>
       </Form>
       <OtherWays providers={data?.loginMethods.providers ?? []} />
     </main>
@@ -88,7 +88,7 @@ function OtherWays({ providers }: { providers: readonly { title: string }[] }) {
   return (
     <p class="below">
       <a href="/account/reset-password">Forgotten password</a>
-      {providers.length > 0 && <a href={to}>Sign in with {providers.map(({ title }) => title).join(' or ')}</a>}
+      {providers.length > 0 && <a href={to}>Log in with {providers.map(({ title }) => title).join(' or ')}</a>}
     </p>
   );
 }
@@ -115,7 +115,7 @@ export function Welcome() {
     <main id="main" class="narrow" tabIndex={-1}>
       <h1>Welcome</h1>
       {code ? (
-        <p>This installation is new. Choose how you sign in from now on.</p>
+        <p>This installation is new. Choose how you log in from now on.</p>
       ) : (
         <p class="notice">Open the whole address that the service has printed at its start: it ends with a code.</p>
       )}
@@ -129,7 +129,7 @@ export function Welcome() {
           {...password}
           hint="At least 12 characters. Several words are easy to remember."
         />
-        <Submit action={action}>Set password and sign in</Submit>
+        <Submit action={action}>Set password and log in</Submit>
       </Form>
     </main>
   );
