@@ -15,6 +15,7 @@ import { installationId } from '../models/applications/cluster_facts';
 import { openHost, type Host } from './agents/host';
 import type { CheckCounts } from '../jobs/observers/check_loop';
 import { PortTaken } from './agents/ingress';
+import { startInstallationWal } from './backup/wal_agent';
 import { startObservers } from './agents/observers/observers';
 import { startReleaseNotice } from './platform/release_notice';
 import { openClusterVolumes } from './platform/cluster';
@@ -115,13 +116,21 @@ async function watchHost(
       stopping.abort();
       await waiting;
       await running?.loop.stop();
+      await running?.wal?.stop();
       await running?.host.close();
     },
   };
 }
 
+interface RunningHost {
+  host: Host;
+  loop: Loop;
+  /** Null where the installation is not backed up. */
+  wal: { stop(): Promise<unknown> } | null;
+}
+
 /** @throws PortTaken, StartupError */
-async function startHost(platform: Platform, opening: Promise<VolumeDrivers>): Promise<{ host: Host; loop: Loop }> {
+async function startHost(platform: Platform, opening: Promise<VolumeDrivers>): Promise<RunningHost> {
   const host = await openHost(platform);
   const volumes = await opening.catch(async (error: unknown) => {
     await host.close();
@@ -130,7 +139,8 @@ async function startHost(platform: Platform, opening: Promise<VolumeDrivers>): P
   const { http, https } = host.drivers.ingress.ports;
   // With INGRESS_PORT=0 the ports are known only now.
   platform.config = Object.freeze({ ...platform.config, ingressPort: http, ingressTlsPort: https });
-  return { host, loop: start(platform, { volumes, host: host.drivers }, HOST_STEPS) };
+  const wal = await startInstallationWal(platform);
+  return { host, wal, loop: start(platform, { volumes, host: host.drivers }, HOST_STEPS) };
 }
 
 function certificates({

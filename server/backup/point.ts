@@ -1,6 +1,6 @@
 // Makes a backup of the installation while it runs: first of the control database, then of the files that its rows
 // name. No file is taken away meanwhile that a row of before may need (models/base/installation_backup.ts).
-import { mkdir, rm, writeFile, copyFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, writeFile, copyFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../core/config';
@@ -8,13 +8,19 @@ import { CLAIM_BACKUP, HOLD_FILES } from '../../models/base/installation_backup'
 import { backUpAllDatabases, countUnfinishedBackups } from '../../models/databases/database_backup/job_queries';
 import { CommandError } from '../command_error';
 import { readBackupJournal, saveBackupJournal, type BackupJournal } from '../platform/backup_journal';
+import { readSuccessor, takenOverText } from '../platform/installation_owner';
 import type { Platform } from '../platform/platform';
 import { openSession, type OwnSession } from '../platform/session';
 import { settingsFileOf } from '../setup/settings_file';
 import { copyControlDatabase } from '../upgrade/control_backup';
 import { MANIFEST, takeStock, type Manifest } from './manifest';
 import { partsOfInstallation, pointDirectory } from './place';
+import { claimRepository } from './owner';
 import { openBackupRepository, type Repository } from './repository';
+import { isWalKept, pushWal } from './wal';
+import { openWalRepository } from './wal_repository';
+import { forgetOldWal } from './wal_retention';
+import { saveWalStart } from '../platform/wal_state';
 
 const BEGIN_WITHIN_MS = 20_000;
 const DATABASES_WITHIN_MS = 30 * 60_000;
@@ -24,8 +30,20 @@ const NAMED = 3;
 
 export const SETTINGS_COPY = 'settings.env';
 
+/** What a final backup stops, and when. */
+interface Stops {
+  /** No other backup is being made. */
+  begun(): Promise<void>;
+  /** The databases of projects are backed up, for which the service has to run. */
+  beforeFiles(): Promise<void>;
+}
+
 /** @throws CommandError, and the journal has its sentence */
-export async function makePoint(platform: Platform, print: (line: string) => void): Promise<BackupJournal> {
+export async function makePoint(
+  platform: Platform,
+  print: (line: string) => void,
+  { begun, beforeFiles }: Partial<Stops> = {},
+): Promise<BackupJournal> {
   const { config } = platform;
   const repository = openBackupRepository(config);
   const before = await readBackupJournal(config);
@@ -43,7 +61,9 @@ export async function makePoint(platform: Platform, print: (line: string) => voi
   try {
     await saveBackupJournal(config, journal);
     await repository.ensure();
-    await fill({ platform, repository, session, journal, print });
+    await requireOwner(config);
+    await begun?.();
+    await fill({ platform, repository, session, journal, print, beforeFiles });
     journal.last_whole_at = journal.started_at;
   } catch (error) {
     journal.error = (error as Error).message;
@@ -63,15 +83,20 @@ interface Work {
   session: OwnSession;
   journal: BackupJournal;
   print(line: string): void;
+  beforeFiles?(): Promise<void>;
 }
 
-async function fill({ platform, repository, session, journal, print }: Work): Promise<void> {
+async function fill({ platform, repository, session, journal, print, beforeFiles }: Work): Promise<void> {
   const { config } = platform;
   print('backing up the databases of projects …');
   const late = await backUpDatabases(platform);
   if (late) journal.notes.push(`${late} backups of databases had not ended: the ones before them are in this backup.`);
+  await beforeFiles?.();
   print('backing up the control database …');
+  const isLed = config.databaseUrl === null && (await isWalKept(session));
   await prepare(config, await takeStock(config, session));
+  const segment = isLed ? await startSegmentOf(path.join(pointDirectory(config), 'control')) : null;
+  const at = new Date().toISOString();
   print(`copying files to ${repository.address} …`);
   const { files, leftOut } = partsOfInstallation(config);
   const saved = await repository.save(files, leftOut);
@@ -80,7 +105,11 @@ async function fill({ platform, repository, session, journal, print }: Work): Pr
   if (lost.length)
     journal.notes.push(`${lost.length} files went while they were read, such as ${lost.slice(0, NAMED).join(', ')}.`);
   Object.assign(journal, { point: saved.id, files: saved.files, bytes: saved.bytes, added_bytes: saved.addedBytes });
+  if (segment !== null) await saveWalStart(config, { point: saved.id, at, segment });
   await repository.prune(config.backupKeepDays);
+  await leadOn(config, session, repository).catch(({ message }: Error) => {
+    journal.notes.push(`What is written after it could not be added: ${message}`);
+  });
 }
 
 /** @throws CommandError */
@@ -97,8 +126,8 @@ async function holds(session: OwnSession, lock: string): Promise<boolean> {
 
 /** @returns how many have not ended in time */
 async function backUpDatabases({ config, database }: Platform): Promise<number> {
-  // Else they are in the bucket, with the logs that lead on.
-  if (config.backupStore !== null) return 0;
+  // Else they are in the bucket, with the logs that lead on; or a final backup that was cut off has made them.
+  if (config.backupStore !== null || readSuccessor(config) !== null) return 0;
   await database.transaction((sql) => backUpAllDatabases(sql));
   const end = Date.now() + DATABASES_WITHIN_MS;
   for (;;) {
@@ -106,6 +135,28 @@ async function backUpDatabases({ config, database }: Platform): Promise<number> 
     if (left === 0 || Date.now() > end) return left;
     await sleep(POLL_MS);
   }
+}
+
+/** The log of after the backup is in the repository, and that of backups that are there no more is not. */
+async function leadOn(config: Config, session: OwnSession, repository: Repository): Promise<void> {
+  const log = openWalRepository(config);
+  await pushWal(config, session, log);
+  await forgetOldWal(log, await repository.points());
+  await log.prune();
+}
+
+/** @throws CommandError */
+async function requireOwner(config: Config): Promise<void> {
+  const successor = await claimRepository(config, openWalRepository(config));
+  if (successor !== null) throw new CommandError(takenOverText(successor));
+}
+
+/** The segment of the log from which the recovery of a copied database starts. */
+async function startSegmentOf(control: string): Promise<string | null> {
+  const [data] = (await readdir(control)).filter((name) => /^data-\d+$/.test(name));
+  if (data === undefined) return null;
+  const label = await readFile(path.join(control, data, 'backup_label'), 'utf8');
+  return /^START WAL LOCATION: \S+ \(file ([0-9A-F]{24})\)/m.exec(label)?.[1] ?? null;
 }
 
 async function prepare(config: Config, manifest: Manifest): Promise<void> {

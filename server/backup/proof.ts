@@ -12,9 +12,11 @@ import { openSession } from '../platform/session';
 import { DUMP } from '../upgrade/control_backup';
 import { countRows, findRestoredRoot, MANIFEST, type Manifest } from './manifest';
 import { openBackupRepository, type Repository } from './repository';
+import { openWalRepository } from './wal_repository';
 
 /** Of the data of the repository, read at each proof: all of it in about a month of daily ones. */
 const READ_PERCENT = 3;
+const READ_PERCENT_OF_LOG = 20;
 /** Rows that come and go between the count and the end of the copy of the database. */
 const CHANGED = { share: 0.1, rows: 500 };
 
@@ -27,6 +29,8 @@ export async function provePoint(config: Config, point: string): Promise<Proof> 
     const { at, counts } = await compare(config, repository, point);
     proof.manifest = { at, counts };
     await repository.verify(READ_PERCENT);
+    const log = openWalRepository(config);
+    if ((await log.read()).owners.length) await log.verify(READ_PERCENT_OF_LOG);
   } catch (error) {
     proof.error = (error as Error).message;
   }

@@ -18,9 +18,13 @@ import { version } from '../../package.json';
 import { CommandError } from '../command_error';
 import { engineUser, type EngineUser } from '../platform/embedded/engine_user';
 import { findRestoredRoot, MANIFEST, type Manifest } from './manifest';
+import { waysOf, wayTo } from './moments';
 import { RESTORED } from './place';
 import { SETTINGS_COPY } from './point';
+import { takeOver } from './owner';
+import { recoverRestored, recoveryDirectory } from './restored_log';
 import type { Repository } from './repository';
+import type { WalRepository } from './wal_repository';
 
 const VOLUME_WITHIN_MS = 6 * 3_600_000;
 const SETTINGS_OF_BEFORE = 'settings-of-before.env';
@@ -29,7 +33,12 @@ const CHOWN_WITHIN_MS = 600_000;
 export interface RestoreJournal {
   repository: string;
   point: string;
+  /** RFC 3339: when the files were copied. */
   at: string;
+  /** Snapshot of the log that leads on from there; null: nothing does. */
+  log: string | null;
+  /** RFC 3339: rows are as they were then; null: as when the files were copied. */
+  rows_at: string | null;
   done: string[];
   notes: string[];
 }
@@ -37,11 +46,16 @@ export interface RestoreJournal {
 interface Wanted {
   config: Config;
   repository: Repository;
-  /** The newest point up to then; null: the newest one. */
+  /** Null: a backup without a log. */
+  wal: WalRepository | null;
+  /** RFC 3339; null: the last one to which the repository leads. */
   moment: string | null;
   print(line: string): void;
-  /** Asks for the restore of each database. Returns what has to be done by hand. */
-  restoreDatabases(config: Config): Promise<string[]>;
+  /**
+   * Asks for the restore of each database, if possible as it was then. Applications that
+   * were stopped for a move start again. Returns what has to be done by hand.
+   */
+  restoreDatabases(config: Config, rowsAt: string | null, stopped: readonly string[]): Promise<string[]>;
 }
 
 interface Work extends Wanted {
@@ -62,9 +76,11 @@ const STEPS: readonly RestoreStep[] = [
   step('fetch', 'fetching the files', fetch),
   step('place', 'moving the files to their places', place),
   step('volumes', 'making the disks of volumes', volumes),
+  step('recover', 'replaying what was written since the backup', recover),
   // The start looks for it: it is there when everything else is.
   step('control', 'moving the control database to its place', control),
   step('databases', 'beginning the restores of databases', databases),
+  step('owner', 'taking the installation over', owner),
 ];
 
 const journalFile = ({ dataDir }: Config): string => path.join(dataDir, 'restore.json');
@@ -96,17 +112,17 @@ async function begunRestore({ config, repository }: Wanted): Promise<RestoreJour
   );
 }
 
-async function begin({ config, repository, moment }: Wanted): Promise<RestoreJournal> {
+async function begin({ config, repository, wal, moment }: Wanted): Promise<RestoreJournal> {
   requireEmpty(config);
-  const points = (await repository.points()).filter(
-    ({ at }) => moment === null || Date.parse(at) <= Date.parse(moment),
-  );
-  const point = points.at(-1);
-  if (!point)
-    throw new CommandError(`${repository.address} has no backup${moment === null ? '' : ` from before ${moment}`}`);
+  const log = (await wal?.read())?.log ?? [];
+  const way = wayTo(waysOf(await repository.points(), log), moment, repository.address);
+  const { point } = way;
   makeDirectory(config.dataDir, 0o711);
   await requireRoom(config, await repository.bytesOf(point.id));
-  const journal = { repository: repository.address, point: point.id, at: point.at, done: [], notes: [] };
+  const journal: RestoreJournal = {
+    ...{ repository: repository.address, point: point.id, at: point.at, log: way.log?.id ?? null },
+    ...{ rows_at: way.log && (moment ?? way.log.until), done: [], notes: [] },
+  };
   await saveJournal(config, journal);
   return journal;
 }
@@ -210,6 +226,14 @@ async function volumes({ config }: Work): Promise<void> {
   }
 }
 
+async function recover({ config, wal, journal }: Work): Promise<void> {
+  const { control: kind, data_dir: dataDir } = await readManifest(config);
+  if (journal.log === null || journal.rows_at === null || wal === null || kind !== 'embedded') return;
+  const of = { log: journal.log, rowsAt: journal.rows_at, filesAt: journal.at };
+  const prepared = path.join(restoredRoot(config), 'backup/point');
+  journal.notes.push(...(await recoverRestored({ config, wal, staging: stagingOf(config), prepared, dataDir, of })));
+}
+
 async function control({ config }: Work): Promise<void> {
   const prepared = path.join(restoredRoot(config), 'backup/point');
   if (config.databaseUrl !== null)
@@ -219,13 +243,15 @@ async function control({ config }: Work): Promise<void> {
     );
   const home = path.join(config.dataDir, 'postgres');
   makePassableDirectory(home);
-  if (existsSync(path.join(prepared, 'password')))
-    await rename(path.join(prepared, 'password'), path.join(home, 'password'));
+  const recovered = path.join(recoveryDirectory(stagingOf(config)), 'postgres');
+  const [password, data] = existsSync(recovered)
+    ? [path.join(recovered, 'password'), recovered]
+    : [path.join(prepared, 'password'), path.join(prepared, 'control')];
+  if (existsSync(password)) await rename(password, path.join(home, 'password'));
   const engine = engineUser(config.postgresUser);
-  for (const name of readdirSync(path.join(prepared, 'control'))) {
-    const from = path.join(prepared, 'control', name);
-    await giveTo(engine, from);
-    await rename(from, path.join(home, name));
+  for (const name of readdirSync(data).filter((one) => /^data-\d+$/.test(one))) {
+    await giveTo(engine, path.join(data, name));
+    await rename(path.join(data, name), path.join(home, name));
   }
 }
 
@@ -236,5 +262,11 @@ async function giveTo({ spawn }: EngineUser, directory: string): Promise<void> {
 }
 
 async function databases({ config, journal, restoreDatabases }: Work): Promise<void> {
-  journal.notes.push(...(await restoreDatabases(config)));
+  const { stopped = [] } = await readManifest(config);
+  journal.notes.push(...(await restoreDatabases(config, journal.rows_at, stopped)));
+}
+
+/** The machine of before finds it, and ends. */
+async function owner({ config, wal }: Work): Promise<void> {
+  if (wal !== null) await takeOver(config);
 }

@@ -6,9 +6,13 @@ import { CommandError } from '../command_error';
 import { makePoint } from '../backup/point';
 import { provePoint } from '../backup/proof';
 import { openBackupRepository } from '../backup/repository';
+import { findRunning, takeOver } from '../backup/owner';
+import { openWalRepository, type WalRepository } from '../backup/wal_repository';
+import { readStopped, removeStopped } from '../backup/stopped_applications';
 import { restoreInstallation } from '../backup/restore';
 import { readBackupJournal, type BackupJournal } from '../platform/backup_journal';
 import { UsageError, type Command, type Input, type Output } from './command';
+import { makeFinalPoint, startStopped } from './handover';
 import { withPlatform } from './open';
 import { restoreDatabases } from './restored_databases';
 
@@ -29,9 +33,24 @@ export const commands: Command[] = [
     run: () => prove(loadConfig(process.env)),
   },
   {
+    name: 'backup take-over',
+    summary: 'Make this machine the one that runs the installation, after a restore elsewhere.',
+    async run() {
+      const config = loadConfig(process.env);
+      await takeOver(config);
+      const notes = await withPlatform(async (platform) => startStopped(platform, await readStopped(config)));
+      await removeStopped(config);
+      for (const note of notes) print(note);
+      return { rows: [{ data_directory: config.dataDir, owner: true }] };
+    },
+  },
+  {
     name: 'backup',
     summary: 'Back up the whole installation to RESTIC_REPOSITORY while it runs, and prove the backup.',
-    options: { 'no-proof': { value: null, description: 'Do not restore it aside afterwards.' } },
+    options: {
+      final: { value: null, description: 'Before a move: stop applications and the service first, and hand over.' },
+      'no-proof': { value: null, description: 'Do not restore it aside afterwards.' },
+    },
     run: backup,
   },
   {
@@ -40,7 +59,8 @@ export const commands: Command[] = [
     options: {
       from: { value: 'repository', description: 'Repository of restic. Default: RESTIC_REPOSITORY.' },
       'passphrase-file': { value: 'file', description: 'Its passphrase. Default: RESTIC_PASSWORD_FILE.' },
-      at: { value: 'time', description: 'The newest backup up to this time. Default: the newest one.' },
+      at: { value: 'time', description: 'Rows as they were then. Default: the last ones of the repository.' },
+      'even-if-it-runs': { value: null, description: 'Take over from a machine that still backs up. It stops then.' },
     },
     run: restore,
   },
@@ -48,7 +68,9 @@ export const commands: Command[] = [
 
 async function backup(input: Input): Promise<Output> {
   const config = loadConfig(process.env);
-  const journal = await withPlatform((platform) => makePoint(platform, print));
+  const journal = await withPlatform((platform) =>
+    input.has('final') ? makeFinalPoint(platform, print) : makePoint(platform, print),
+  );
   for (const note of journal.notes) print(note);
   if (input.has('no-proof')) return { rows: [rowOf(journal)] };
   print('restoring it aside, and comparing …');
@@ -80,10 +102,24 @@ async function restore(input: Input): Promise<Output> {
   });
   await requireStopped(config);
   const repository = openBackupRepository(config);
-  const { point, at, notes } = await restoreInstallation({ config, repository, moment, print, restoreDatabases });
+  const wal = openWalRepository(config);
+  if (!input.has('even-if-it-runs')) await requireSilence(wal);
+  const journal = await restoreInstallation({ config, repository, wal, moment, print, restoreDatabases });
+  const { point, at, rows_at, notes } = journal;
   for (const note of notes) print(note);
   print('Restored. Start the service: applications start by themselves, databases are restored from their backups.');
-  return { rows: [{ point: point.slice(0, 8), at, data_directory: config.dataDir }] };
+  return { rows: [{ point: point.slice(0, 8), at, rows_at, data_directory: config.dataDir }] };
+}
+
+/** @throws CommandError where the old machine seems to run */
+async function requireSilence(wal: WalRepository): Promise<void> {
+  const found = await findRunning(wal, Date.now());
+  if (found === null) return;
+  throw new CommandError(
+    `${found.hostname} has backed up to this repository ${Math.round(found.agoMs / 1000)} s ago, so the old ` +
+      'machine seems to run. Stop it and wait two minutes, or pass --even-if-it-runs: it stops by itself then, as ' +
+      'soon as it sees that this one has taken over',
+  );
 }
 
 async function requireStopped(config: Config): Promise<void> {

@@ -53,12 +53,18 @@ export async function saveBackupJournal(config: Pick<Config, 'dataDir'>, journal
 }
 
 const HOUR_MS = 3_600_000;
+const AGAIN_MS = 5 * 60_000;
 
-/** One that failed is tried again after an hour. @param now ms since the epoch */
-export function isBackupDue(journal: BackupJournal | null, everyHours: number, now: number): boolean {
+/**
+ * One that failed is tried again after an hour.
+ * @param now ms since the epoch
+ * @param isNeeded whether what is written meanwhile does not lead on from the last one
+ */
+export function isBackupDue(journal: BackupJournal | null, everyHours: number, now: number, isNeeded = false): boolean {
   if (journal === null) return true;
   const { started_at, ended_at, error, last_whole_at } = journal;
   const isCutOff = ended_at === null;
   if ((error !== null || isCutOff) && now - Date.parse(started_at) < HOUR_MS) return false;
+  if (isNeeded && now - Date.parse(started_at) >= AGAIN_MS) return true;
   return last_whole_at === null || now - Date.parse(last_whole_at) >= everyHours * HOUR_MS;
 }
