@@ -7,7 +7,9 @@ import { createLog, sharedOutput } from '../core/log/log';
 import { removedSettings } from '../core/settings/removed';
 import { StartupError } from '../core/startup_error';
 import type * as OfPlatform from './platform/platform';
+import { takenOverText } from './platform/installation_owner';
 import type { Platform } from './platform/platform';
+import { findSuccessor, standStill, takenOver } from './taken_over';
 
 const NODE_SUPPORTED = 22;
 const NODE_ENDED = 'This version of Node.js gets no more security fixes. Node.js 24 is recommended.';
@@ -55,6 +57,8 @@ async function run<Prepared>(
   // As root, users of tenants read files of the platform; secret files have stricter permissions.
   if (process.getuid?.() === 0) process.umask(0o022);
   exitOnSignal();
+  const successor = await findSuccessor(config);
+  if (successor !== null) return standStill(config, takenOverText(successor), command);
   const prepared = await prepare(config);
   // Loaded only now: a start that fails before should not wait for all modules.
   const { openPlatform } = load('./platform/platform') as typeof OfPlatform;
@@ -69,7 +73,9 @@ async function run<Prepared>(
     platform.log.warn({ node: process.version }, NODE_ENDED);
   for (const sentence of removedSettings(process.env)) platform.log.warn(sentence);
   try {
-    stopOnSignal(platform, await start(platform, prepared));
+    const running = await start(platform, prepared);
+    const failed = [takenOver(config), ...(running.failed ? [running.failed] : [])];
+    stopOnSignal(platform, { ...running, failed: Promise.race(failed) });
   } catch (error) {
     await platform.close();
     throw error;

@@ -16,6 +16,7 @@ import { installationId } from '../models/applications/cluster_facts';
 import { openHost, type Host } from './agents/host';
 import type { CheckCounts } from '../jobs/observers/check_loop';
 import { PortTaken } from './agents/ingress';
+import { startInstallationWal } from './backup/wal_agent';
 import { startObservers } from './agents/observers/observers';
 import { startReleaseNotice } from './platform/release_notice';
 import { openClusterVolumes } from './platform/cluster';
@@ -165,9 +166,11 @@ async function startHost(platform: Platform, opening: Promise<VolumeDrivers>): P
     const { http, https } = host.drivers.ingress.ports;
     // With INGRESS_PORT=0 the ports are known only now.
     platform.config = Object.freeze({ ...platform.config, ingressPort: http, ingressTlsPort: https });
+    const wal = await startInstallationWal(platform);
     const loop = start(platform, { volumes, host: host.drivers }, HOST_STEPS, () => claim.isHeld());
     const stop = async (): Promise<void> => {
       await loop.stop();
+      await wal?.stop();
       await host.close();
       await claim.release();
     };

@@ -154,6 +154,17 @@ export class Deployment extends Resource {
     });
   }
 
+  /**
+   * Queues the source of a deployment once more, whose files are lost. @throws not_found, reference_not_found
+   */
+  static async buildAgain(ctx: Context, applicationId: string, id: string): Promise<Deployment> {
+    const application = await Application.ofChild(ctx, applicationId);
+    const lost = await Deployment.referenced(ctx, id, 'deployment_id');
+    const { source, branch, commit_sha, image, commit_message, commit_author } = lost;
+    const of = { source, branch, commit_sha, image, commit_message, commit_author };
+    return queued(ctx, application, { ...of, trigger: 'manual', clear_cache: false });
+  }
+
   /** Its files are kept, and they were healthy once. */
   get rollback_possible(): boolean {
     return this.artifact_kept && this.activated_at !== null && this.preview_id === null;

@@ -4,6 +4,8 @@ import type { Config } from '../../core/config';
 import { repeatWork, type RepeatedWork } from '../../core/process/background';
 import type { Logger } from '../../core/log/log';
 import { isBackupDue, readBackupJournal } from '../platform/backup_journal';
+import { readSuccessor } from '../platform/installation_owner';
+import { needsNewPoint } from '../platform/wal_state';
 
 const LOOK_EVERY_MS = 10 * 60_000;
 const SAID_CHARACTERS = 4_000;
@@ -16,7 +18,8 @@ export function startInstallationBackup(config: Config, log: Logger): Pick<Repea
     { name: 'installation_backup', everyMs: LOOK_EVERY_MS, log, failure: 'the installation could not be backed up' },
     async () => {
       const journal = await readBackupJournal(config);
-      if (!isBackupDue(journal, config.backupEveryHours, Date.now())) return;
+      if (readSuccessor(config) !== null) return;
+      if (!isBackupDue(journal, config.backupEveryHours, Date.now(), needsNewPoint(config))) return;
       await runBackup(stopping.signal);
       log.info('the installation was backed up, and the backup was proven');
     },

@@ -5,6 +5,7 @@ import type { Config } from '../../core/config';
 import { readClaims } from '../../drivers/runtime/sandbox/user_ids';
 import { version } from '../../package.json';
 import type { OwnSession } from '../platform/session';
+import { readStopped } from './stopped_applications';
 
 export interface Manifest {
   format: 1;
@@ -22,6 +23,8 @@ export interface Manifest {
   user_id_base: number | null;
   /** Rows by table. */
   counts: Record<string, number>;
+  /** Applications that were stopped for a move: they start again. Absent: none. */
+  stopped?: string[];
   volumes: { id: string; driver: string; size_gb: number }[];
 }
 
@@ -48,6 +51,7 @@ export async function takeStock(config: Config, session: OwnSession): Promise<Ma
     key_in_settings: config.secretKey !== null,
     user_id_base: userIdBase(config),
     counts: await countRows(session),
+    stopped: await readStopped(config),
     volumes,
   };
 }

@@ -1,6 +1,6 @@
 // Makes a backup of the installation while it runs: first of the control database, then of the files that its rows
 // name. No file is taken away meanwhile that a row of before may need (models/base/installation_backup.ts).
-import { mkdir, rm, writeFile, copyFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, writeFile, copyFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../core/config';
@@ -9,13 +9,19 @@ import { CLAIM_BACKUP, HOLD_FILES } from '../../models/base/installation_backup'
 import { backUpAllDatabases, countUnfinishedBackups } from '../../models/databases/database_backup/job_queries';
 import { CommandError } from '../command_error';
 import { readBackupJournal, saveBackupJournal, type BackupJournal } from '../platform/backup_journal';
+import { readSuccessor, takenOverText } from '../platform/installation_owner';
 import type { Platform } from '../platform/platform';
 import { openSession, type OwnSession } from '../platform/session';
 import { settingsFileOf } from '../setup/settings_file';
 import { copyControlDatabase } from '../upgrade/control_backup';
 import { MANIFEST, takeStock, type Manifest } from './manifest';
 import { partsOfInstallation, pointDirectory } from './place';
+import { claimRepository } from './owner';
 import type { Repository } from './repository';
+import { isWalKept, pushWal } from './wal';
+import { openWalRepository } from './wal_repository';
+import { forgetOldWal } from './wal_retention';
+import { saveWalStart } from '../platform/wal_state';
 
 const BEGIN_WITHIN_MS = 20_000;
 const DATABASES_WITHIN_MS = 30 * 60_000;
@@ -27,13 +33,21 @@ export const SETTINGS_COPY = 'settings.env';
 
 interface Wanted {
   repository: Repository;
-  /** Whether the backup is one of those that are due: the journal has it then, with its sentence where it failed. */
+  /**
+   * Whether the backup is one of those that are due: the journal has it then, with its sentence where it failed, and
+   * the log leads on from it.
+   */
   isKept: boolean;
   print(line: string): void;
+  /** What a final backup stops. No other backup is being made. */
+  begun?(): Promise<void>;
+  /** The same. The databases of projects are backed up, for which the service has to run. */
+  beforeFiles?(): Promise<void>;
 }
 
 /** @throws CommandError */
-export async function makePoint(platform: Platform, { repository, isKept, print }: Wanted): Promise<BackupJournal> {
+export async function makePoint(platform: Platform, wanted: Wanted): Promise<BackupJournal> {
+  const { repository, isKept } = wanted;
   const { config } = platform;
   const save = async (): Promise<void> => (isKept ? saveBackupJournal(config, journal) : undefined);
   const before = await readBackupJournal(config);
@@ -53,7 +67,9 @@ export async function makePoint(platform: Platform, { repository, isKept, print 
     await save();
     // Where there was a backup, a repository that is not there is a disk that is not mounted.
     await (isKept && before?.last_whole_in === repository.address ? repository.points() : repository.ensure());
-    await fill({ platform, repository, session, journal, print });
+    if (isKept) await requireOwner(config);
+    await wanted.begun?.();
+    await fill({ ...wanted, platform, session, journal });
     journal.last_whole_at = journal.started_at;
     journal.last_whole_in = repository.address;
   } catch (error) {
@@ -75,21 +91,23 @@ function fullDisk({ dataDir }: Config): CommandError {
   );
 }
 
-interface Work {
+interface Work extends Wanted {
   platform: Platform;
-  repository: Repository;
   session: OwnSession;
   journal: BackupJournal;
-  print(line: string): void;
 }
 
-async function fill({ platform, repository, session, journal, print }: Work): Promise<void> {
+async function fill({ platform, repository, isKept, session, journal, print, beforeFiles }: Work): Promise<void> {
   const { config } = platform;
   print('backing up the databases of projects …');
   const late = await backUpDatabases(platform);
   if (late) journal.notes.push(`${late} backups of databases had not ended: the ones before them are in this backup.`);
+  await beforeFiles?.();
   print('backing up the control database …');
+  const isLed = isKept && config.databaseUrl === null && (await isWalKept(session));
   await prepare(config, await takeStock(config, session));
+  const segment = isLed ? await startSegmentOf(path.join(pointDirectory(config), 'control')) : null;
+  const at = new Date().toISOString();
   print(`copying files to ${repository.address} …`);
   const { files, leftOut } = partsOfInstallation(config);
   const saved = await repository.save(files, leftOut);
@@ -98,7 +116,11 @@ async function fill({ platform, repository, session, journal, print }: Work): Pr
   if (lost.length)
     journal.notes.push(`${lost.length} files went while they were read, such as ${lost.slice(0, NAMED).join(', ')}.`);
   Object.assign(journal, { point: saved.id, files: saved.files, bytes: saved.bytes, added_bytes: saved.addedBytes });
+  if (segment !== null) await saveWalStart(config, { point: saved.id, at, segment });
   await repository.prune(config.backupKeepDays);
+  await leadOn(config, session, repository).catch(({ message }: Error) => {
+    journal.notes.push(`What is written after it could not be added: ${message}`);
+  });
 }
 
 /** @throws CommandError */
@@ -115,8 +137,8 @@ async function holds(session: OwnSession, lock: string): Promise<boolean> {
 
 /** @returns how many have not ended in time */
 async function backUpDatabases({ config, database }: Platform): Promise<number> {
-  // Else they are in the bucket, with the logs that lead on.
-  if (config.backupStore !== null) return 0;
+  // Else they are in the bucket, with the logs that lead on; or a final backup that was cut off has made them.
+  if (config.backupStore !== null || readSuccessor(config) !== null) return 0;
   await database.transaction((sql) => backUpAllDatabases(sql));
   const end = Date.now() + DATABASES_WITHIN_MS;
   for (;;) {
@@ -124,6 +146,28 @@ async function backUpDatabases({ config, database }: Platform): Promise<number> 
     if (left === 0 || Date.now() > end) return left;
     await sleep(POLL_MS);
   }
+}
+
+/** The log of after the backup is in the repository, and that of backups that are there no more is not. */
+async function leadOn(config: Config, session: OwnSession, repository: Repository): Promise<void> {
+  const log = openWalRepository(config);
+  await pushWal(config, session, log);
+  await forgetOldWal(log, await repository.points());
+  await log.prune();
+}
+
+/** @throws CommandError */
+async function requireOwner(config: Config): Promise<void> {
+  const successor = await claimRepository(config, openWalRepository(config));
+  if (successor !== null) throw new CommandError(takenOverText(successor));
+}
+
+/** The segment of the log from which the recovery of a copied database starts. */
+async function startSegmentOf(control: string): Promise<string | null> {
+  const [data] = (await readdir(control)).filter((name) => /^data-\d+$/.test(name));
+  if (data === undefined) return null;
+  const label = await readFile(path.join(control, data, 'backup_label'), 'utf8');
+  return /^START WAL LOCATION: \S+ \(file ([0-9A-F]{24})\)/m.exec(label)?.[1] ?? null;
 }
 
 async function prepare(config: Config, manifest: Manifest): Promise<void> {

@@ -12,20 +12,28 @@ import { openSession } from '../platform/session';
 import { DUMP } from '../upgrade/control_backup';
 import { countRows, findRestoredRoot, MANIFEST, type Manifest } from './manifest';
 import type { Repository } from './repository';
+import type { WalRepository } from './wal_repository';
 
 /** Of the data of the repository, read at each proof: all of it in about a month of daily ones. */
 const READ_PERCENT = 3;
+const READ_PERCENT_OF_LOG = 20;
 /** Rows that come and go between the count and the end of the copy of the database. */
 const CHANGED = { share: 0.1, rows: 500 };
 
-/** Proves a point of a repository. */
-export async function provePoint(config: Config, repository: Repository, point: string): Promise<Proof> {
+/** Proves a point of a repository. @param log what leads on from it; null: nothing */
+export async function provePoint(
+  config: Config,
+  repository: Repository,
+  log: WalRepository | null,
+  point: string,
+): Promise<Proof> {
   const began = Date.now();
   const proof: Proof = { point, at: new Date().toISOString(), seconds: 0, error: null, manifest: null };
   try {
     const { at, counts } = await compare(config, repository, point);
     proof.manifest = { at, counts };
     await repository.verify(READ_PERCENT);
+    if ((await log?.read())?.owners.length) await log?.verify(READ_PERCENT_OF_LOG);
   } catch (error) {
     proof.error = (error as Error).message;
   }

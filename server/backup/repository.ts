@@ -31,7 +31,7 @@ const SPOILED = new RegExp(
 const COUNTED = /There were \d+ errors|returned errors|contains errors/;
 const FAULT = /error|fail|invalid|mismatch|does not match|damaged/i;
 /** Some files could not be read: they went while it was reading. */
-const PARTLY_READ = 3;
+export const PARTLY_READ = 3;
 
 /** A backup in the repository. */
 export interface Point {
@@ -70,10 +70,15 @@ export interface Repository {
   verify(percent: number): Promise<void>;
 }
 
-type Chosen = Pick<Config, 'dataDir'> & { repository: string; passwordFile: string };
+export type Chosen = Pick<Config, 'dataDir'> & { repository: string; passwordFile: string };
 
 /** @throws CommandError where settings are missing, or the passphrase cannot be read */
 export function openBackupRepository(config: Config): Repository {
+  return repositoryOf(chosenRepository(config));
+}
+
+/** @throws CommandError as openBackupRepository */
+export function chosenRepository(config: Config): Chosen {
   const { resticRepository: repository, resticPasswordFile: passwordFile, dataDir } = config;
   if (repository === null) throw new CommandError('RESTIC_REPOSITORY is not set: it says where backups are kept');
   if (passwordFile === null)
@@ -84,19 +89,14 @@ export function openBackupRepository(config: Config): Repository {
     throw new CommandError(`the passphrase of the backups cannot be read: ${passwordFile} (RESTIC_PASSWORD_FILE)`);
   }
   makeBackupDirectory({ dataDir });
-  return repositoryOf({ dataDir, repository, passwordFile });
+  return { dataDir, repository, passwordFile };
 }
 
 function repositoryOf(chosen: Chosen): Repository {
   const restic = (...words: string[]): Promise<string> => runUnlocked(chosen, words).then(({ out }) => out);
   return {
     address: withoutPassword(chosen.repository),
-    async ensure() {
-      const found = await runRestic(chosen, ['cat', 'config']);
-      if (found.code === 0) return;
-      if (!MISSING.test(found.err)) throw failure(chosen, found.err);
-      await restic('init');
-    },
+    ensure: () => ensureRepository(chosen),
     async save(files, exclude) {
       const words = ['backup', '--json', '--tag', TAG, ...exclude.map((one) => `--exclude=${one}`), ...files];
       return savedOf(chosen, await runUnlocked(chosen, words, [0, PARTLY_READ]));
@@ -127,7 +127,21 @@ function repositoryOf(chosen: Chosen): Repository {
   };
 }
 
-interface End {
+/** Makes it where there is none. */
+export async function ensureRepository(chosen: Chosen): Promise<void> {
+  // Without a lock: that of a killed run would be in the way.
+  const found = await runRestic(chosen, ['cat', 'config', '--no-lock']);
+  if (found.code === 0) return;
+  if (!isMissing(found)) throw failure(chosen, found.err);
+  await runUnlocked(chosen, ['init']);
+}
+
+/** Whether restic has found no repository there. */
+export function isMissing({ err }: End): boolean {
+  return MISSING.test(err);
+}
+
+export interface End {
   code: number | null;
   out: string;
   err: string;
@@ -138,7 +152,7 @@ interface End {
  * goes on to its end, is waited for.
  * @throws CommandError
  */
-async function runUnlocked(chosen: Chosen, words: string[], wanted: readonly number[] = [0]): Promise<End> {
+export async function runUnlocked(chosen: Chosen, words: string[], wanted: readonly number[] = [0]): Promise<End> {
   const until = Date.now() + LOCKED_WITHIN_MS;
   let end = await runRestic(chosen, words);
   while (end.code !== 0 && LOCKED.test(end.err) && Date.now() < until) {
@@ -150,7 +164,7 @@ async function runUnlocked(chosen: Chosen, words: string[], wanted: readonly num
   return end;
 }
 
-function runRestic({ dataDir, repository, passwordFile }: Chosen, words: string[]): Promise<End> {
+export function runRestic({ dataDir, repository, passwordFile }: Chosen, words: string[]): Promise<End> {
   const own = Object.fromEntries(Object.entries(process.env).filter(([name]) => OF_BACKENDS.test(name)));
   const env = {
     ...{ ...own, ...commandEnvironment, RESTIC_REPOSITORY: repository, RESTIC_PASSWORD_FILE: passwordFile },
@@ -167,7 +181,7 @@ function runRestic({ dataDir, repository, passwordFile }: Chosen, words: string[
   });
 }
 
-function savedOf(chosen: Chosen, { out, err }: End): Saved {
+export function savedOf(chosen: Chosen, { out, err }: End): Saved {
   const lines = [...out.split('\n'), ...err.split('\n')].flatMap(parsed);
   const summary = lines.find(({ message_type }) => message_type === 'summary');
   if (summary === undefined) throw failure(chosen, err);
@@ -187,7 +201,7 @@ function parsed(line: string): Record<string, unknown>[] {
 }
 
 /** What restic says, as one sentence for the operator. */
-function failure({ repository, passwordFile }: Chosen, err: string): CommandError {
+export function failure({ repository, passwordFile }: Chosen, err: string): CommandError {
   const address = withoutPassword(repository);
   if (/wrong password|no key found/.test(err))
     return new CommandError(`the passphrase in ${passwordFile} does not open the repository ${address}`);

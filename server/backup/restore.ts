@@ -19,9 +19,13 @@ import { CommandError } from '../command_error';
 import { engineUser, type EngineUser } from '../platform/embedded/engine_user';
 import { newestOf } from './newest';
 import { findRestoredRoot, MANIFEST, type Manifest } from './manifest';
+import { waysOf, wayTo } from './moments';
 import { RESTORED } from './place';
 import { SETTINGS_COPY } from './point';
+import { takeOver } from './owner';
+import { recoverRestored, recoveryDirectory } from './restored_log';
 import type { Repository } from './repository';
+import type { WalRepository } from './wal_repository';
 
 const VOLUME_WITHIN_MS = 6 * 3_600_000;
 const SETTINGS_OF_BEFORE = 'settings-of-before.env';
@@ -31,7 +35,12 @@ const CHOWN_WITHIN_MS = 600_000;
 export interface RestoreJournal {
   repository: string;
   point: string;
+  /** RFC 3339: when the files were copied. */
   at: string;
+  /** Snapshot of the log that leads on from there; null: nothing does. */
+  log: string | null;
+  /** RFC 3339: rows are as they were then; null: as when the files were copied. */
+  rows_at: string | null;
   done: string[];
   notes: string[];
 }
@@ -39,11 +48,16 @@ export interface RestoreJournal {
 interface Wanted {
   config: Config;
   repository: Repository;
-  /** The newest point up to then; null: the newest one. */
+  /** Null: a backup without a log. */
+  wal: WalRepository | null;
+  /** RFC 3339; null: the last one to which the repository leads. */
   moment: string | null;
   print(line: string): void;
-  /** Asks for the restore of each database. Returns what has to be done by hand. */
-  restoreDatabases(config: Config): Promise<string[]>;
+  /**
+   * Asks for the restore of each database, if possible as it was then. Applications that
+   * were stopped for a move start again. Returns what has to be done by hand.
+   */
+  restoreDatabases(config: Config, rowsAt: string | null, stopped: readonly string[]): Promise<string[]>;
 }
 
 interface Work extends Wanted {
@@ -64,9 +78,11 @@ const STEPS: readonly RestoreStep[] = [
   step('fetch', 'fetching the files', fetch),
   step('place', 'moving the files to their places', place),
   step('volumes', 'making the disks of volumes', volumes),
+  step('recover', 'replaying what was written since the backup', recover),
   // The start looks for it: it is there when everything else is.
   step('control', 'moving the control database to its place', control),
   step('databases', 'beginning the restores of databases', databases),
+  step('owner', 'taking the installation over', owner),
 ];
 
 const journalFile = ({ dataDir }: Config): string => path.join(dataDir, 'restore.json');
@@ -98,24 +114,20 @@ async function begunRestore({ config, repository }: Wanted): Promise<RestoreJour
   );
 }
 
-async function begin({ config, repository, moment }: Wanted): Promise<RestoreJournal> {
+async function begin({ config, repository, wal, moment }: Wanted): Promise<RestoreJournal> {
   requireEmpty(config);
-  const until = moment === null ? Infinity : Date.parse(moment);
-  const points = (await repository.points()).filter(({ at }) => Date.parse(at) <= until);
-  const point = moment === null ? newestOf(points, Date.now()) : points.at(-1);
-  if (!point)
-    throw new CommandError(`${repository.address} has no backup${moment === null ? '' : ` from before ${moment}`}`);
+  const log = (await wal?.read())?.log ?? [];
+  const points = await repository.points();
+  const way = wayTo(waysOf(points, log), moment, repository.address);
+  const { point } = way;
   makeDirectory(config.dataDir, 0o711);
   await requireRoom(config, await repository.bytesOf(point.id));
   const journal: RestoreJournal = {
-    repository: repository.address,
-    point: point.id,
-    at: point.at,
-    done: [],
-    notes: [],
+    ...{ repository: repository.address, point: point.id, at: point.at, log: way.log?.id ?? null },
+    ...{ rows_at: way.log && (moment ?? way.log.until), done: [], notes: [] },
   };
   const last = points.at(-1);
-  if (last && last !== point)
+  if (moment === null && last && last !== point)
     journal.notes.push(
       `There are backups up to ${last.at}, which is later than the clock of this machine. If they are wanted, begin ` +
         'again in an empty directory with --at.',
@@ -246,6 +258,14 @@ async function volumes({ config }: Work): Promise<void> {
   }
 }
 
+async function recover({ config, wal, journal }: Work): Promise<void> {
+  const { control: kind, data_dir: dataDir } = await readManifest(config);
+  if (journal.log === null || journal.rows_at === null || wal === null || kind !== 'embedded') return;
+  const of = { log: journal.log, rowsAt: journal.rows_at, filesAt: journal.at };
+  const prepared = path.join(restoredRoot(config), 'backup/point');
+  journal.notes.push(...(await recoverRestored({ config, wal, staging: stagingOf(config), prepared, dataDir, of })));
+}
+
 async function control({ config }: Work): Promise<void> {
   const prepared = path.join(restoredRoot(config), 'backup/point');
   if (config.databaseUrl !== null)
@@ -255,13 +275,15 @@ async function control({ config }: Work): Promise<void> {
     );
   const home = path.join(config.dataDir, 'postgres');
   makePassableDirectory(home);
-  if (existsSync(path.join(prepared, 'password')))
-    await rename(path.join(prepared, 'password'), path.join(home, 'password'));
+  const recovered = path.join(recoveryDirectory(stagingOf(config)), 'postgres');
+  const [password, data] = existsSync(recovered)
+    ? [path.join(recovered, 'password'), recovered]
+    : [path.join(prepared, 'password'), path.join(prepared, 'control')];
+  if (existsSync(password)) await rename(password, path.join(home, 'password'));
   const engine = engineUser(config.postgresUser);
-  for (const name of readdirSync(path.join(prepared, 'control'))) {
-    const from = path.join(prepared, 'control', name);
-    await giveTo(engine, from);
-    await rename(from, path.join(home, name));
+  for (const name of readdirSync(data).filter((one) => /^data-\d+$/.test(one))) {
+    await giveTo(engine, path.join(data, name));
+    await rename(path.join(data, name), path.join(home, name));
   }
 }
 
@@ -272,5 +294,11 @@ async function giveTo({ spawn }: EngineUser, directory: string): Promise<void> {
 }
 
 async function databases({ config, journal, restoreDatabases }: Work): Promise<void> {
-  journal.notes.push(...(await restoreDatabases(config)));
+  const { stopped = [] } = await readManifest(config);
+  journal.notes.push(...(await restoreDatabases(config, journal.rows_at, stopped)));
+}
+
+/** The machine of before finds it, and ends. */
+async function owner({ config, wal }: Work): Promise<void> {
+  if (wal !== null) await takeOver(config);
 }

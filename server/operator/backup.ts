@@ -6,11 +6,15 @@ import { CommandError } from '../command_error';
 import { makePoint } from '../backup/point';
 import { isArchive, openArchive } from '../backup/archive';
 import { newestOf } from '../backup/newest';
+import { findRunning, takeOver } from '../backup/owner';
 import { keepProof, provePoint } from '../backup/proof';
 import { openBackupRepository, type Repository } from '../backup/repository';
+import { readStopped, removeStopped } from '../backup/stopped_applications';
+import { openWalRepository, type WalRepository } from '../backup/wal_repository';
 import { restoreInstallation } from '../backup/restore';
 import { readBackupJournal, type BackupJournal, type Proof } from '../platform/backup_journal';
 import { UsageError, type Command, type Input, type Output } from './command';
+import { makeFinalPoint, startStopped } from './handover';
 import { withPlatform } from './open';
 import { noteOfInstallation } from './terminal_activity';
 import { restoreDatabases } from './restored_databases';
@@ -34,6 +38,18 @@ export const commands: Command[] = [
     run: proveNewest,
   },
   {
+    name: 'backup take-over',
+    summary: 'Make this machine the one that runs the installation, after a restore elsewhere.',
+    async run() {
+      const config = loadConfig(process.env);
+      await takeOver(config);
+      const notes = await withPlatform(async (platform) => startStopped(platform, await readStopped(config)));
+      await removeStopped(config);
+      for (const note of notes) print(note);
+      return { rows: [{ data_directory: config.dataDir, owner: true }] };
+    },
+  },
+  {
     name: 'backup',
     summary: 'Back up the whole installation to RESTIC_REPOSITORY while it runs, and prove the backup.',
     options: {
@@ -42,6 +58,7 @@ export const commands: Command[] = [
         description: 'Write an archive instead, such as /mnt/monday.tar.gz.age. restic is not needed.',
       },
       'passphrase-file': PASSPHRASE_FILE,
+      final: { value: null, description: 'Before a move: stop applications and the service first, and hand over.' },
       'no-proof': { value: null, description: 'Do not restore it aside afterwards.' },
     },
     run: backup,
@@ -52,7 +69,8 @@ export const commands: Command[] = [
     options: {
       from: { value: 'repository', description: 'Repository of restic, or an archive. Default: RESTIC_REPOSITORY.' },
       'passphrase-file': PASSPHRASE_FILE,
-      at: { value: 'time', description: 'The newest backup up to this time. Default: the newest one.' },
+      at: { value: 'time', description: 'Rows as they were then. Default: the last ones of the repository.' },
+      'even-if-it-runs': { value: null, description: 'Take over from a machine that still backs up. It stops then.' },
     },
     run: restore,
   },
@@ -60,18 +78,27 @@ export const commands: Command[] = [
 
 async function backup(input: Input): Promise<Output> {
   const archive = input.text('to');
+  const isFinal = input.has('final');
+  if (isFinal && archive !== undefined)
+    throw new UsageError('--final hands a repository of restic over: it cannot be combined with --to');
   const config = configOf(input, null);
+  // The platform that is opened below reads its settings itself.
+  if (config.resticPasswordFile !== null) process.env.RESTIC_PASSWORD_FILE = config.resticPasswordFile;
   const repository = open(config, archive ?? null);
   const isKept = archive === undefined;
   const journal = await withPlatform(async (platform) => {
-    const made = await makePoint(platform, { repository, isKept, print });
-    await noteOfInstallation(platform.database, 'installation.backed_up', made.point);
+    const made = isFinal
+      ? await makeFinalPoint(platform, repository, print)
+      : await makePoint(platform, { repository, isKept, print });
+    // After a final backup the rows are those of the machine to which it moves.
+    if (!isFinal) await noteOfInstallation(platform.database, 'installation.backed_up', made.point);
     return made;
   });
   for (const note of journal.notes) print(note);
   if (input.has('no-proof')) return { rows: [rowOf(journal)] };
   print('restoring it aside, and comparing …');
-  const proof = await prove(config, repository, journal.point as string);
+  const log = isKept ? openWalRepository(config) : null;
+  const proof = await prove(config, repository, log, journal.point as string);
   if (isKept) await keepProof(config, proof);
   const outcome = outputOf(proof);
   return { ...outcome, rows: [{ ...rowOf(journal), ...outcome.rows[0] }] };
@@ -82,13 +109,13 @@ async function proveNewest(): Promise<Output> {
   const repository = openBackupRepository(config);
   const point = newestOf(await repository.points(), Date.now());
   if (!point) throw new CommandError('there is no backup yet: `platform backup` makes one');
-  const proof = await prove(config, repository, point.id);
+  const proof = await prove(config, repository, openWalRepository(config), point.id);
   await keepProof(config, proof);
   return outputOf(proof);
 }
 
-async function prove(config: Config, repository: Repository, point: string): Promise<Proof> {
-  const proof = await provePoint(config, repository, point);
+async function prove(config: Config, repository: Repository, log: WalRepository | null, point: string): Promise<Proof> {
+  const proof = await provePoint(config, repository, log, point);
   if (proof.error !== null) print(`The backup ${point.slice(0, 8)} is not usable: ${proof.error}`);
   return proof;
 }
@@ -126,11 +153,26 @@ async function restore(input: Input): Promise<Output> {
     throw new UsageError('--at is a time such as 2026-11-28T18:00:00Z');
   const config = configOf(input, from);
   await requireStopped(config);
-  const repository = open(config, from !== null && isArchive(from) ? from : null);
-  const { point, at, notes } = await restoreInstallation({ config, repository, moment, print, restoreDatabases });
+  const archive = from !== null && isArchive(from) ? from : null;
+  const repository = open(config, archive);
+  const wal = archive === null ? openWalRepository(config) : null;
+  if (wal !== null && !input.has('even-if-it-runs')) await requireSilence(wal);
+  const journal = await restoreInstallation({ config, repository, wal, moment, print, restoreDatabases });
+  const { point, at, rows_at, notes } = journal;
   for (const note of notes) print(note);
   print('Restored. Start the service: applications start by themselves, databases are restored from their backups.');
-  return { rows: [{ point: point.slice(0, 8), at, data_directory: config.dataDir }] };
+  return { rows: [{ point: point.slice(0, 8), at, rows_at, data_directory: config.dataDir }] };
+}
+
+/** @throws CommandError where the old machine seems to run */
+async function requireSilence(wal: WalRepository): Promise<void> {
+  const found = await findRunning(wal, Date.now());
+  if (found === null) return;
+  throw new CommandError(
+    `${found.hostname} has backed up to this repository ${Math.round(found.agoMs / 1000)} s ago, so the old ` +
+      'machine seems to run. Stop it and wait two minutes, or pass --even-if-it-runs: it stops by itself then, as ' +
+      'soon as it sees that this one has taken over',
+  );
 }
 
 async function requireStopped(config: Config): Promise<void> {

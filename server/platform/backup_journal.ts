@@ -55,18 +55,22 @@ export async function saveBackupJournal(config: Pick<Config, 'dataDir'>, journal
 }
 
 const HOUR_MS = 3_600_000;
+const AGAIN_MS = 5 * 60_000;
 /** By which the clock may be set back without one being made again. */
 const CLOCK_STEP_MS = 60_000;
 
 /**
  * One that failed is tried again after an hour. What is of later than now was made when the clock was ahead, and counts
- * for nothing. @param now ms since the epoch
+ * for nothing.
+ * @param now ms since the epoch
+ * @param isNeeded whether what is written meanwhile does not lead on from the last one
  */
-export function isBackupDue(journal: BackupJournal | null, everyHours: number, now: number): boolean {
+export function isBackupDue(journal: BackupJournal | null, everyHours: number, now: number, isNeeded = false): boolean {
   if (journal === null) return true;
   const { started_at, ended_at, error, last_whole_at } = journal;
   const isCutOff = ended_at === null;
   if ((error !== null || isCutOff) && isWithin(started_at, now, HOUR_MS)) return false;
+  if (isNeeded && !isWithin(started_at, now, AGAIN_MS)) return true;
   return last_whole_at === null || !isWithin(last_whole_at, now, everyHours * HOUR_MS);
 }
 

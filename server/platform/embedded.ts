@@ -34,6 +34,8 @@ export interface EmbeddedOptions {
    * address. Called after each restart, and with the error after a failed one, which is retried.
    */
   restarted?: (error: Error | null) => void;
+  /** For a server that replays a long log. Default: five minutes. */
+  startWithinMs?: number;
 }
 
 export interface Embedded {
@@ -70,7 +72,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> 
       options.binaries ?? (process.env.PG_BIN || undefined),
     );
     const flags = options.flags ?? [];
-    const { server, hold } = await attachOrStart(cluster, { flags });
+    const { server, hold } = await attachOrStart(cluster, { flags, withinMs: options.startWithinMs });
     const stopWatch = options.restarted
       ? superviseServer(cluster, { flags, address: server }, options.restarted)
       : undefined;
@@ -85,6 +87,7 @@ interface StartOptions {
   /** Where others know it. Else it comes where the last one was, or anywhere. */
   address?: ServerAddress;
   signal?: AbortSignal;
+  withinMs?: number;
 }
 
 /**
@@ -123,7 +126,7 @@ function superviseServer(
 }
 
 async function attachOrStart(cluster: Cluster, wanted: StartOptions): Promise<Attached> {
-  const attempt: Attempt = { ...wanted, failures: 0, until: Date.now() + START_LIMIT_MS };
+  const attempt: Attempt = { ...wanted, failures: 0, until: Date.now() + (wanted.withinMs ?? START_LIMIT_MS) };
   try {
     for (;;) {
       const attached = await attach(cluster);

@@ -26,6 +26,8 @@ interface Mode {
 /** Connections reserved for the platform. */
 const reservedConnections = 3;
 /** How long queries of a replica may hold up its replay: that far behind it may be. */
+// What is written is in the archive of the host within it, and in the repository of backups within a minute.
+const ARCHIVED_WITHIN_SECONDS = 30;
 const STANDBY_DELAY = '10min';
 const configurationFile = 'postgresql.conf';
 
@@ -106,7 +108,7 @@ function settingsOf(
     ...replication(cluster),
     // Changing archive_mode requires a restart, archive_command does not. An empty command would make WAL accumulate.
     archive_mode: 'on',
-    archive_timeout: spec.archive ? 60 : 0,
+    archive_timeout: spec.archive ? ARCHIVED_WITHIN_SECONDS : 0,
     archive_command:
       mode.kind === 'recovery'
         ? ''

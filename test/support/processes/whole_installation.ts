@@ -21,6 +21,8 @@ export interface WholeInstallation {
   service(): StartedService;
   /** The service at the ports of before, which may not come to answer. */
   launch(): ChildProcess;
+  /** Waits for the backup that the service makes by itself, and for its proof. */
+  backedUp(): Promise<void>;
   /** The operator's command. */
   platform(args: string[], env?: Record<string, string>): Ran;
   /** The same, which a test ends by itself. Of a process group of its own. */
@@ -32,6 +34,7 @@ export interface WholeInstallation {
   remove(): Promise<void>;
 }
 
+const BACKED_UP_MS = 240_000;
 const PROGRAM = ['tools/scripts/start.mjs', 'server/operator/main.js'];
 
 /** @param shared repository of another one */
@@ -79,6 +82,13 @@ export function wholeInstallation(shared?: Record<string, string>): WholeInstall
         env: env(),
         stdio: 'ignore',
       }),
+    async backedUp() {
+      const file = path.join(data, 'backup/last.json');
+      const isProven = (): boolean =>
+        fs.existsSync(file) && (JSON.parse(fs.readFileSync(file, 'utf8')) as { proof: unknown }).proof !== null;
+      for (const end = Date.now() + BACKED_UP_MS; !isProven(); await sleep(250))
+        if (Date.now() > end) throw new Error('the service has made no backup');
+    },
     platform(args, more) {
       const ran = spawnSync(process.execPath, [...PROGRAM, ...args], { cwd: ROOT, encoding: 'utf8', env: env(more) });
       return { code: ran.status, out: ran.stdout, err: ran.stderr };
