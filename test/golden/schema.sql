@@ -2132,6 +2132,7 @@ create table runs (
   writer_until timestamp(3) with time zone,
   attached_at timestamp(3) with time zone,
   exceeded_limit text,
+  instance_id text collate "C",
   constraint runs_application FOREIGN KEY (application_id) REFERENCES applications(id),
   constraint runs_pkey PRIMARY KEY (id),
   constraint runs_project FOREIGN KEY (project_id) REFERENCES projects(id),
