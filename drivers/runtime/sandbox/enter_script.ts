@@ -29,9 +29,9 @@ export function enterScript(machine: string = process.arch): string | null {
 }
 
 // Arguments: the name of all processes around a unit; a process of the unit and when it started (proc_pid_stat(5));
-// user, group and groups inside, or '' to stay who we are; capabilities, or '' where nothing is taken from units; the file with the filter, or ''; whether the
-// unit has a namespace of processes. Standard input, output and error are those of the command; 3 has the directory,
-// the number of its words, these, and variables.
+// user, group and groups inside, or '' to stay who we are; capabilities, or '' where nothing is taken from units; the
+// file with the filter, or ''; whether the unit has a namespace of processes. Standard input, output and error are
+// those of the command; 3 has the directory, the number of its words, these, and variables.
 const PROGRAM = String.raw`
 my (undef, $pid, $start, $uid, $gid, $groups, $capabilities, $filter_file, $isolated) = @ARGV;
 $0 = 'platform-unit';

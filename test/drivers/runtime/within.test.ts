@@ -163,8 +163,13 @@ describe.each(runtimeVariants)('a command within a unit in %s', (name, variant) 
           next unless $name =~ /^(platform-unit|perl)/;
           print "found\n" unless $seen{$pid}++;
           my @told;
-          for my $file ("mem", "environ", "auxv", "maps") { push @told, "open $file" if open(my $f, "<", "/proc/$pid/$file") and sysread($f, my $x, 1) }
-          for my $link ("exe", "root", "cwd", "ns/mnt") { my $to = readlink("/proc/$pid/$link"); push @told, "link $link $to" if defined $to }
+          for my $file ("mem", "environ", "auxv", "maps") {
+            push @told, "open $file" if open(my $f, "<", "/proc/$pid/$file") and sysread($f, my $x, 1);
+          }
+          for my $link ("exe", "root", "cwd", "ns/mnt") {
+            my $to = readlink("/proc/$pid/$link");
+            push @told, "link $link $to" if defined $to;
+          }
           opendir(my $fds, "/proc/$pid/fd") and push @told, "fds";
           # It may have become the command meanwhile, which has no more rights than we.
           my $now = do { open(my $f, "<", "/proc/$pid/cmdline"); <$f> } // "";
