@@ -55,7 +55,7 @@ export const commands: Command[] = [
     options: {
       to: {
         value: 'file',
-        description: 'Write an archive instead, such as /mnt/monday.tar.gz.age. restic is not needed.',
+        description: 'Write an archive instead, such as /media/usb/monday.tar.gz.age. restic is not needed.',
       },
       'passphrase-file': PASSPHRASE_FILE,
       final: { value: null, description: 'Before a move: stop applications and the service first, and hand over.' },

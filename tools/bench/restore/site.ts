@@ -18,6 +18,7 @@ type Zone = Resource & { name_servers: string[] };
 
 const OBJECT_BYTES = 8 * 2 ** 20;
 const KEYS = 10_000;
+const CONNECTED_WITHIN_MS = 180_000;
 const WORK_WITHIN_MS = 600_000;
 /** Lists that are counted. */
 const LISTS = [
@@ -106,7 +107,7 @@ async function makeOthers({ api }: Stage): Promise<void> {
     ['observers', { name: 'Shop', type: 'uptime', uptime: { target: 'https://example.com/' } }],
     ['email_domains', { name: 'mail.example.com' }],
     ['bucket_access_keys', { name: 'key', grants: [{ permission: 'full' }] }],
-    ['cdn_zones', { name: 'cdn', origin: { url: 'https://example.com' } }],
+    ['cdn_zones', { name: 'cdn', origin: { type: 'url', url: 'https://example.com' } }],
   ] as const)
     await api.call('POST', `/v2/${place}`, body).catch((error: Error) => process.stderr.write(`${error.message}\n`));
 }
@@ -155,8 +156,11 @@ async function presigned({ api }: Stage, { bucket }: Site, key: string, method: 
 }
 
 async function rowsOf<T>(stage: Stage, site: Site, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: await addressOf(stage, site.postgresql) });
-  await client.connect();
+  const connectionString = await addressOf(stage, site.postgresql);
+  const client = await retried(async () => {
+    const made = new pg.Client({ connectionString });
+    return made.connect().then(() => made);
+  });
   return work(client).finally(() => client.end());
 }
 
@@ -167,9 +171,20 @@ async function keysOf<T>(
 ): Promise<T> {
   const url = await addressOf(stage, site.redis);
   const socket = url.startsWith('rediss:') ? { tls: true as const, rejectUnauthorized: false } : {};
-  const client = createClient({ url, socket, disableClientInfo: true });
-  await client.on('error', () => undefined).connect();
+  const client = await retried(() =>
+    createClient({ url, socket: { ...socket, reconnectStrategy: false }, disableClientInfo: true })
+      .on('error', () => undefined)
+      .connect(),
+  );
   return work(client as never).finally(() => client.destroy());
+}
+
+/** The way to a database is opened a moment after it is available. */
+async function retried<T>(connect: () => Promise<T>): Promise<T> {
+  for (const end = Date.now() + CONNECTED_WITHIN_MS; ; await sleep(200)) {
+    const connected = await connect().catch((error: Error) => (Date.now() > end ? Promise.reject(error) : null));
+    if (connected !== null) return connected;
+  }
 }
 
 async function addressOf({ api }: Stage, database: string): Promise<string> {
