@@ -7596,7 +7596,7 @@ export type InstallationAlarms = {
   notifiers: Array<AlarmNotifier>;
   /** Notifiers that may be chosen, those that are chosen included. */
   candidates: Array<AlarmNotifier>;
-  /** E-mail addresses that are told because no notifier is chosen. Empty if one is, or if this installation sends no mail. */
+  /** E-mail addresses that are told while no notifier is chosen. Empty if one is, or if no mail is sent here. */
   default_receivers: Array<Scalars['String']['output']>;
 };
 

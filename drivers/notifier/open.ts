@@ -87,10 +87,11 @@ function deliveryOf({ status, headers, body }: Answered, isFinal: (status: numbe
     .trim()
     .slice(0, DETAIL_CHARACTERS);
   const moved = answer.parameters?.migrate_to_chat_id;
+  const newId = moved ? ` (its id is now ${String(moved)})` : '';
   return {
     delivered: false,
     status_code: status,
-    error: `The receiver answered with the status ${status}${said ? `: ${said}` : '.'}${moved ? ` (its id is now ${String(moved)})` : ''}`,
+    error: `The receiver answered with the status ${status}${said ? `: ${said}` : '.'}${newId}`,
     retry: isFinal(status) ? 'never' : retryAfter(headers['retry-after'] ?? answer.parameters?.retry_after),
   };
 }

@@ -1,4 +1,7 @@
-import { loadInstallationAlarms, chooseAlarmNotifiers } from '../../models/observers/installation_alarm/alarm_notifiers';
+import {
+  chooseAlarmNotifiers,
+  loadInstallationAlarms,
+} from '../../models/observers/installation_alarm/alarm_notifiers';
 import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers jobs/observers/alarms models/observers/installation_alarm server/agents/installation_alarms.ts */
+/** @tier heavy @quarter 2 @covers jobs/observers/alarms models/observers/installation_alarm server/agents */
 // The causes of alarms of the installation, made and taken away: a small disk, a server that hangs, a queue that nobody
 // works on, a wrong clock, promises of memory, background work that fails. Each is told once with its end.
 import { execFileSync } from 'node:child_process';

@@ -165,7 +165,8 @@ test('an operator chooses among notifiers of their own projects; a stranger’s 
   expect((await operator.refused(CHOOSE, { ids: ['ntf_00000000000000000000000000'] })).code).toBe('validation_failed');
   await apply(['disk'], [disk(92)]);
   const { installationAlarms: shown } = await operator.data(`{ installationAlarms { evaluated_at
-    current { name subject level title detail ended_at } past { id } candidates { id } notifiers { name project_id } } }`);
+    current { name subject level title detail ended_at } past { id } candidates { id }
+    notifiers { name project_id } } }`);
   expect(shown).toEqual({
     evaluated_at: expect.any(String),
     current: [
@@ -200,7 +201,7 @@ test('/metrics and doctor show what lasts', async () => {
   expect(await doctorAlarms(service.platform.config)).toMatchObject([{ status: 'ok' }]);
 });
 
-test('from 95 % on no volume is made, until there is room; of an evaluation of long ago nothing is believed', async () => {
+test('from 95 % on no volume is made, until there is room or nobody evaluates any more', async () => {
   const create = async (): Promise<[number, string]> => {
     const body = { name: `data-${randomUUID().slice(0, 8)}`, size_gb: 1 };
     const answer = await service.call('POST', '/v2/volumes', { body });

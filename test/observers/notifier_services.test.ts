@@ -148,9 +148,9 @@ describe('errors of the services', () => {
       'a group that has become a supergroup',
       {
         status: 400,
-        body: '{"ok":false,"description":"Bad Request: group chat was upgraded","parameters":{"migrate_to_chat_id":-1009}}',
+        body: '{"ok":false,"description":"Bad Request: group upgraded","parameters":{"migrate_to_chat_id":-1009}}',
       },
-      { error: expect.stringMatching(/group chat was upgraded \(its id is now -1009\)$/), retry: 'never' },
+      { error: expect.stringMatching(/group upgraded \(its id is now -1009\)$/), retry: 'never' },
     ],
     [
       'gotify',

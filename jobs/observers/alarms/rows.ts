@@ -76,8 +76,8 @@ export function queueReadings(queues: readonly Queue[]): Reading[] {
     .map(({ name, lagSeconds }) => ({
       ...{ name: 'queue', subject: name, title: `The queue of ${name} does not move` },
       detail:
-        `Its oldest entry has been due for ${Math.floor(lagSeconds / 60)} minutes. See whether a worker runs, and what ` +
-        'its log says.',
+        `Its oldest entry has been due for ${Math.floor(lagSeconds / 60)} minutes. See whether a worker runs, and ` +
+        'what its log says.',
     }));
 }
 
@@ -89,8 +89,8 @@ export function memoryReadings(promisedMb: number, totalBytes: number): Reading[
     {
       ...{ name: 'memory', subject: '', title: 'More memory is promised than the machine has' },
       detail:
-        `Applications and databases may take ${Math.round(promisedMb)} MB, the machine has ${totalMb} MB. If they do, ` +
-        'the kernel kills some of them: scale down, or give the machine more memory.',
+        `Applications and databases may take ${Math.round(promisedMb)} MB, the machine has ${totalMb} MB. If they ` +
+        'do, the kernel kills some of them: scale down, or give the machine more memory.',
     },
   ];
 }
@@ -105,7 +105,9 @@ export function releaseReadings(release: NotedRelease | null, version: string): 
   return [
     {
       ...{ name: 'release', subject: '', title: `Version ${release.version} has changes to security` },
-      detail: `${release.security} Upgrade with \`platform upgrade ${release.version}\`, or on the page of the installation.`,
+      detail:
+        `${release.security} Upgrade with \`platform upgrade ${release.version}\`, or on the page of the ` +
+        'installation.',
     },
   ];
 }
