@@ -222,7 +222,10 @@ export type Query = {
   listInstallationActivity: InstallationActivityList;
   /** Returns the machine that answers: processors, memory, disks, programs. For operators. */
   installationMachine: InstallationMachine;
-  /** Returns what uses the disks of each machine, as it was measured last. Nothing is measured by this query. For operators. */
+  /**
+   * Returns what uses the disks of each machine, as it was measured last. Nothing is measured by this query. For
+   * operators.
+   */
   installationDiskUse: Array<InstallationDiskUse>;
   /** Returns the processes of the installation and what they do again and again. For operators. */
   installationProcesses: InstallationProcesses;

@@ -12,7 +12,8 @@ import { startService, type TestService } from '../support/service';
 const GB = 1e9;
 const LONG = 'the-project-of-a-team-that-gives-everything-a-very-long-name-so-that-nobody-forgets-what-it-is-for';
 const PAGES = ['machine', 'disk', 'work', 'backups', 'users', 'projects', 'activity'];
-const FAILURE = `connect ECONNREFUSED ${'2001:0db8:0000:0000:0000:0000:0000:0001'.repeat(2)}: the mirror of npm is away`;
+const ADDRESS = '2001:0db8:0000:0000:0000:0000:0000:0001';
+const FAILURE = `connect ECONNREFUSED ${ADDRESS.repeat(2)}: the mirror of npm is away`;
 
 let service: TestService;
 let window: Window;

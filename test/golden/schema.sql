@@ -70,8 +70,8 @@ CREATE INDEX activity_by_age ON public.activity USING btree (created_at);
 CREATE INDEX activity_by_project ON public.activity USING btree (project_id, id);
 CREATE INDEX activity_by_resource ON public.activity USING btree (project_id, resource_id, id);
 CREATE INDEX activity_by_resource_type ON public.activity USING btree (project_id, resource_type, id);
-CREATE INDEX activity_of_all_by_action ON public.activity USING btree (action, id);
-CREATE INDEX activity_of_all_by_actor ON public.activity USING btree (actor_id, id);
+CREATE INDEX activity_of_all_by_action ON public.activity USING btree (lower(action), id);
+CREATE INDEX activity_of_all_by_actor ON public.activity USING btree (COALESCE(actor_id, ''::text), id);
 
 create table activity_undos (
   id text collate "C" not null,
