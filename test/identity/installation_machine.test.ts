@@ -19,7 +19,8 @@ const MACHINE = `{ installationMachine { name cpus load memory_bytes memory_avai
 const USE = `{ installationDiskUse { machine measured_at seconds kinds { kind bytes is_cleaned is_part problem }
   projects { id name bytes parts { kind bytes } } cleaning { requested_at ended_at applications kept freed_bytes } } }`;
 const PROCESSES = `{ installationProcesses { waiting_seconds tasks { name last_run_at next_run_at last_error }
-  processes { machine role pid version is_silent work { name every_seconds runs failures last_run_at last_error } } } }`;
+  processes { machine role pid version is_silent
+    work { name every_seconds runs failures last_run_at last_error } } } }`;
 const BACKUPS = `{ installationBackups { repository obstacle every_hours last_whole_at next_at error proven_at
   proof_seconds proof_error } }`;
 const CLEAN = 'mutation ($machine: String!) { cleanBuildCaches(machine: $machine) { requested_at ended_at } }';
