@@ -7,16 +7,17 @@ import { attachToRun } from '../run/attach';
 import type { Session } from '../session';
 import { shellWord } from '../output/shell_word';
 
-type Place = {
-  readonly instance?: string | undefined;
-  readonly process?: string | undefined;
-  readonly timeout?: number | undefined;
-};
 type RunFlags = {
   readonly detach?: boolean | undefined;
   readonly preview?: string | undefined;
   readonly type?: string | undefined;
   readonly process?: string | undefined;
+  readonly env?: readonly string[] | undefined;
+  readonly timeout?: number | undefined;
+};
+
+type ExecFlags = {
+  readonly instance?: string | undefined;
   readonly env?: readonly string[] | undefined;
   readonly timeout?: number | undefined;
 };
@@ -73,7 +74,7 @@ export const ssh = sessionCommand<Omit<RunFlags, 'detach' | 'env'>>({
   },
 });
 
-export const exec = sessionCommand<Place & { readonly env?: readonly string[] | undefined }, string[]>({
+export const exec = sessionCommand<ExecFlags, string[]>({
   brief: 'Run a command, or open a shell, within a running instance',
   text:
     'The command sees the processes, files and network of the instance, shares its memory and its other limits, and ' +
