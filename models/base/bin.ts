@@ -45,6 +45,8 @@ export interface Kept {
   along?: readonly string[];
   /** What `restore` needs. */
   memo?: Values;
+  /** Since when there is something to lose, where that is longer than the resource itself. */
+  since?: string;
 }
 
 /** Whoever has a key can delete and purge. What is no try of the moment waits, until somebody has missed it. */
@@ -64,14 +66,14 @@ export async function keepInBin(
   ctx: Context,
   resource_type: string,
   resource: Resource,
-  { along = [], memo = {} }: Kept,
+  { along = [], memo = {}, since = resource.created_at }: Kept,
 ): Promise<void> {
   const id = mintId('del');
   // A project is in no other one.
   const { name = null, project_id = resource.id } = resource as { name?: string | null; project_id?: string };
   await ctx.sql.query(KEEP, [
     ...[id, timeOfId(id).toISOString(), project_id, resource_type, resource.id, name],
-    ...[ctx.config.retentionOfDeletedDays, along, JSON.stringify(memo), resource.created_at],
+    ...[ctx.config.retentionOfDeletedDays, along, JSON.stringify(memo), since],
   ]);
 }
 

@@ -123,7 +123,8 @@ export class DatabaseBackup extends Resource {
     await requireUnprotected(ctx, database);
     this.requireStatus(['completed', 'failed']);
     this.name = `${database.name}, ${this.created_at}`;
-    await removeToBin(ctx, this);
+    // The backup of today is the one that is missed most.
+    await removeToBin(ctx, this, { since: database.created_at });
   }
 
   /** @throws backup_not_ready, also where the dump could not be made */

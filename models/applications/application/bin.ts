@@ -79,7 +79,7 @@ export const applicationBin: Bin<Application> = {
 };
 
 /** Takes from an application that is being deleted what others may want, and notes it. */
-export async function giveUpDependents(ctx: Context, application: Application): Promise<Required<Kept>> {
+export async function giveUpDependents(ctx: Context, application: Application): Promise<Required<Omit<Kept, 'since'>>> {
   const own = { where: 'application_id = $1 and deleted_at is null', values: [application.id] };
   const attachments = await ctx.sql.query<AttachedNow>(ATTACHMENTS, own.values);
   await wakeDatabases(ctx, attachments);
