@@ -39,12 +39,17 @@ async function until(what: string, holds: () => boolean | Promise<boolean>): Pro
 async function query(database: string, text: string): Promise<Record<string, unknown>[]> {
   const { endpoints } = await whole.service().call('GET', `/v2/databases/${database}/credentials`);
   const connectionString = (endpoints[0].connection_string as string).replace('sslmode=require', 'sslmode=no-verify');
-  const client = new pg.Client({ connectionString });
-  await client.connect();
-  try {
-    return (await client.query(text)).rows as Record<string, unknown>[];
-  } finally {
-    await client.end();
+  for (const end = Date.now() + READY_MS; ; await sleep(500)) {
+    const client = new pg.Client({ connectionString });
+    try {
+      await client.connect();
+      return (await client.query(text)).rows as Record<string, unknown>[];
+    } catch (error) {
+      // A server that is available may be started again once more, with settings that it got meanwhile.
+      if ((error as { code?: string }).code !== 'ECONNREFUSED' || Date.now() > end) throw error;
+    } finally {
+      await client.end().catch(() => {});
+    }
   }
 }
 
