@@ -197,8 +197,7 @@ async function settleAndRecord(
 /** That a resource waits for an engine that is away, and that it goes on. */
 async function recordWaiting(session: Session, { lease, row }: Claim, { ending, columns }: WriteBack): Promise<void> {
   const waited = hasWaited(row);
-  if (ending === 'waiting' && columns.status_reason && !waited)
-    await recordEvent(session, lease.table, row, 'waiting');
+  if (ending === 'waiting' && columns.status_reason && !waited) await recordEvent(session, lease.table, row, 'waiting');
   if (waited && columns.status_reason === null) await recordEvent(session, lease.table, row, 'resumed');
 }
 
