@@ -96,7 +96,8 @@ test('on a phone the filters fold behind one button, which says how many are set
   const button = page.getByRole('button', { name: 'Filters' });
   await button.waitFor();
   expect(await level.boundingBox()).toBeNull();
-  const rows = ['Search', 'Filters'].map((name) => page.getByRole('button', { name }).boundingBox());
+  const form = page.getByRole('form', { name: 'Lines to show' });
+  const rows = ['Search', 'Filters'].map((name) => form.getByRole('button', { name }).boundingBox());
   const [search, filters] = await Promise.all(rows);
   expect(search?.y).toBe(filters?.y);
   await button.click();

@@ -75,6 +75,10 @@ export function formsOf(page: Page): {
     choose: (label, value) => page.getByLabel(label, { exact: true }).selectOption(value),
     async remove(name, typed) {
       await open(name);
+      await form
+        .getByText(/cannot be undone|can be taken back|can be restored/)
+        .first()
+        .waitFor();
       // What is lost for good is named first.
       await form.locator('button[type=submit][disabled]').waitFor();
       await page.getByLabel(/^Type /).fill(typed);
