@@ -90,7 +90,7 @@ onSmallDisk(
     const [a, b] = [await volume('aaa', 8), await volume('bbb', 8)];
     const left = (): void => {
       try {
-        for (let size = 1 << 20; ;) writeFileSync(path.join(small, 'rest'), Buffer.alloc(size, 1), { flag: 'a' });
+        for (const part = Buffer.alloc(1 << 20, 1); ;) writeFileSync(path.join(small, 'rest'), part, { flag: 'a' });
       } catch (error) {
         expect((error as NodeJS.ErrnoException).code).toBe('ENOSPC');
       }
