@@ -6,9 +6,9 @@ import { printOne, type Row } from '../output/print';
 import { attachToRun } from '../run/attach';
 import type { Session } from '../session';
 
-type Place = {
+type ExecFlags = {
   readonly instance?: string | undefined;
-  readonly process?: string | undefined;
+  readonly env?: readonly string[] | undefined;
   readonly timeout?: number | undefined;
 };
 type RunFlags = {
@@ -72,7 +72,7 @@ export const ssh = sessionCommand<Omit<RunFlags, 'detach' | 'env'>>({
   },
 });
 
-export const exec = sessionCommand<Place & { readonly env?: readonly string[] | undefined }, string[]>({
+export const exec = sessionCommand<ExecFlags, string[]>({
   brief: 'Run a command, or open a shell, within a running instance',
   text:
     'The command sees the processes, files and network of the instance, shares its memory and its other limits, and ' +
