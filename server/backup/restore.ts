@@ -17,7 +17,6 @@ import { gigabyteBytes } from '../../drivers/volume';
 import { version } from '../../package.json';
 import { CommandError } from '../command_error';
 import { engineUser, type EngineUser } from '../platform/embedded/engine_user';
-import { newestOf } from './newest';
 import { findRestoredRoot, MANIFEST, type Manifest } from './manifest';
 import { waysOf, wayTo } from './moments';
 import { RESTORED } from './place';

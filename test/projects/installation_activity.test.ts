@@ -14,11 +14,10 @@ const EXPORT = `mutation ($format: ActivityExportFormat!, $filter: InstallationA
 
 let service: TestService;
 let operator: Browser & { user: { id: string } };
-let tenant: Browser & { user: { id: string } };
 beforeAll(async () => {
   service = await startService();
   operator = await newBrowser(service, 'operator@example.com');
-  tenant = await newBrowser(service, 'tenant_1@example.com', 'owner');
+  await newBrowser(service, 'tenant_1@example.com', 'owner');
   await service.sql('update users set is_operator = true where email = $1', ['operator@example.com']);
 });
 afterAll(() => service.close());

@@ -7,17 +7,16 @@ import { attachToRun } from '../run/attach';
 import type { Session } from '../session';
 import { shellWord } from '../output/shell_word';
 
+type ExecFlags = {
+  readonly instance?: string | undefined;
+  readonly env?: readonly string[] | undefined;
+  readonly timeout?: number | undefined;
+};
 type RunFlags = {
   readonly detach?: boolean | undefined;
   readonly preview?: string | undefined;
   readonly type?: string | undefined;
   readonly process?: string | undefined;
-  readonly env?: readonly string[] | undefined;
-  readonly timeout?: number | undefined;
-};
-
-type ExecFlags = {
-  readonly instance?: string | undefined;
   readonly env?: readonly string[] | undefined;
   readonly timeout?: number | undefined;
 };
