@@ -55,6 +55,8 @@ async function measure(): Promise<void> {
   const parent = await openParent();
   const settings = {
     ...{ ...parent.settings, S3_PORT: String(await freePort()), NETWORK: 'shared', MX_PORT: '0', REGISTRY_PORT: '0' },
+    // Not those of another installation of this machine, which guards its own.
+    DATABASE_PORTS: '31700-31799',
     ...{ RATE_LIMIT_READ: '10000000', RATE_LIMIT_WRITE: '10000000', QUOTAS: '{"notifiers":null,"buckets":null}' },
   };
   const stage = await openStage(settings);
