@@ -174,9 +174,7 @@ function runRestored(told: string): number {
   ip('netns', 'add', NAMESPACE);
   try {
     ip('-n', NAMESPACE, 'link', 'set', 'lo', 'up');
-    ip('-n', NAMESPACE, 'link', 'add', 'other', 'type', 'dummy');
-    ip('-n', NAMESPACE, 'addr', 'add', `${OTHER_ADDRESS}/24`, 'dev', 'other');
-    ip('-n', NAMESPACE, 'link', 'set', 'other', 'up');
+    ip('-n', NAMESPACE, 'addr', 'add', `${OTHER_ADDRESS}/32`, 'dev', 'lo');
     const inside = ['netns', 'exec', NAMESPACE, process.execPath, ...words];
     return spawnSync('ip', inside, { stdio: 'inherit' }).status ?? 1;
   } finally {
