@@ -15,7 +15,7 @@ import { freePort } from '../../demo/ports';
 import { openStage, type Stage } from '../../demo/stage';
 import { load, type Round } from '../load';
 import { printLine, runBench } from '../run';
-import { fillSite, inventoryOf, logIn, makeUser, pageOf, type Inventory, type Site } from './site';
+import { fillSite, hasNotifier, inventoryOf, logIn, makeUser, pageOf, type Inventory, type Site } from './site';
 
 const OPERATOR = path.resolve(__dirname, '../../../server/operator/main.js');
 const NAMESPACE = 'platform-restored';
@@ -200,8 +200,9 @@ async function restored(file: string): Promise<void> {
     const after = await inventoryOf(stage, told.site, { dns: Number(told.settings.DNS_PORT) });
     const wrong = differences(told.before, after);
     if (!(await logIn(stage))) wrong.push('the login');
+    if (!(await hasNotifier(stage, told.lastWrite))) wrong.push('the last row written before the backup');
     for (const one of wrong) printLine(`NOT AS BEFORE: ${one}`);
-    printLine(wrong.length ? '' : 'everything is as before: counts, hashes, rows, DNS, page, variables, login, key');
+    if (wrong.length === 0) printLine('everything is as before: counts, hashes, rows, DNS, page, variables, login, key');
     process.exitCode = wrong.length ? 1 : 0;
   } finally {
     await stage.kill();
