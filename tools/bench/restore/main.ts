@@ -202,7 +202,7 @@ async function restored(file: string): Promise<void> {
     if (!(await logIn(stage))) wrong.push('the login');
     if (!(await hasNotifier(stage, told.lastWrite))) wrong.push('the last row written before the backup');
     for (const one of wrong) printLine(`NOT AS BEFORE: ${one}`);
-    if (wrong.length === 0) printLine('everything is as before: counts, hashes, rows, DNS, page, variables, login, key');
+    if (wrong.length === 0) printLine('all is as before: counts, hashes, rows, DNS, page, variables, login, key');
     process.exitCode = wrong.length ? 1 : 0;
   } finally {
     await stage.kill();
