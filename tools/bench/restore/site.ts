@@ -23,7 +23,7 @@ const WORK_WITHIN_MS = 600_000;
 /** Lists that are counted. */
 const LISTS = [
   ...['applications', 'volumes', 'buckets', 'bucket_access_keys', 'databases', 'dns_zones', 'email_domains'],
-  ...['cdn_zones', 'registries', 'notifiers', 'observers'],
+  ...['cdn_zones', 'registries', 'observers'],
 ];
 
 export interface Site {
@@ -199,7 +199,8 @@ async function addressOf({ api }: Stage, database: string): Promise<string> {
 export async function pageOf({ port }: Stage, { application }: Site): Promise<string> {
   for (const end = Date.now() + WORK_WITHIN_MS; ; await sleep(100)) {
     const answer = await get(port, String(application.default_hostname)).catch(() => '');
-    if (answer.startsWith('HTTP/1.1 200')) return answer.slice(answer.indexOf('\r\n\r\n'));
+    // The page tells how long the application has run.
+    if (answer.startsWith('HTTP/1.1 200')) return /<title>.*<\/title>/.exec(answer)?.[0] ?? answer;
     if (Date.now() > end) throw new Error(`the application answers ${answer.slice(0, 200)}`);
   }
 }
@@ -247,6 +248,19 @@ async function hashesOf(directory: string): Promise<Record<string, string>> {
 
 function hash(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex');
+}
+
+/** Whether a notifier is there. */
+export async function hasNotifier({ api }: Stage, name: string): Promise<boolean> {
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const page: { data: { name: string }[]; next_cursor: string | null } = await api.call(
+      'GET',
+      `/v2/notifiers?limit=100${cursor && `&cursor=${encodeURIComponent(cursor)}`}`,
+    );
+    if (page.data.some((one) => one.name === name)) return true;
+    cursor = page.next_cursor;
+  }
+  return false;
 }
 
 const EMAIL = 'ada@example.com';
