@@ -87,7 +87,7 @@ test('the page of alarms shows what is wrong, and who is told is chosen there', 
   await box.check();
   await page.getByRole('button', { name: 'Save notifiers' }).click();
   await page.getByText('No notifier is chosen').waitFor({ state: 'detached' });
-  expect(await box.isChecked()).toBe(true);
+  await page.locator('.notifiers input:checked').waitFor();
   await expectGood();
   await service.sql(`update alarm_evaluations set evaluated_at = now() - interval '1 hour'`, []);
   await visit(page, '/installation/alarms');
