@@ -10,7 +10,7 @@ import { queueMail } from '../base/mail_outbox';
 import {
   alarmRules,
   FULL_LEVEL,
-  levelOf,
+  alarmLevelOf,
   type AlarmName,
   type AlarmRule,
   type Reading,
@@ -90,7 +90,7 @@ export function applyReadings(
       alarm.name === name && alarm.subject === subject;
     for (const reading of readings) {
       const alarm = open.find((one) => isOf(one, reading));
-      const level = levelOf(reading, alarm?.level ?? 0);
+      const level = alarmLevelOf(reading, alarm?.level ?? 0);
       if (level > 0) await keepOrBegin(sql, reading, level, alarm, parts);
       else if (alarm) await clear(sql, alarm, parts);
     }

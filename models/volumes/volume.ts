@@ -13,7 +13,7 @@ import type { Billing } from '../base/metering';
 import { removeToBin } from '../base/purge';
 import { requireRoom } from '../base/quota';
 import { isOnlyField, requestedChanges } from '../base/requested_changes';
-import { requireRoomOnDisk } from '../observers/installation_alarm/room';
+import { requireNoFullDisk } from '../observers/installation_alarm/full_disk';
 import { requireRegion } from '../reference/region';
 import { volumeBin } from './volume/bin';
 
@@ -70,7 +70,7 @@ export class Volume extends Resource {
     const region = input.region ?? application?.region ?? ctx.project?.default_region ?? '';
     requireRegion(ctx, region, 'region');
     requireSize(input.size_gb);
-    await requireRoomOnDisk(ctx);
+    await requireNoFullDisk(ctx);
     if (application && application.region !== region) throw problem('region_mismatch');
     await wakeWorkloads(ctx, [application?.id ?? null]);
     return Volume.insert(ctx, {

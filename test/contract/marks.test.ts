@@ -31,6 +31,7 @@ const NO_SECRETS: Record<string, string> = {
   'MetricLabel.value': 'the name of a series',
   'NotifierConfig.secret': 'masked',
   'NotifierConfig.routing_key': 'masked',
+  'NotifierConfig.token': 'masked',
   'NotifierHeader.value': 'masked',
   'ObserverHeader.value': 'masked',
   'PresetVariable.key': 'the name of a variable',

@@ -51,7 +51,7 @@ export interface Reading {
 }
 
 /** The highest level that the value reaches, or that it reached and has not left by the margin; 0: none. */
-export function levelOf(reading: Reading, before: number): number {
+export function alarmLevelOf(reading: Reading, before: number): number {
   const { levels, margin }: AlarmRule = alarmRules[reading.name];
   if (!levels.length) return 1;
   const { value = 0 } = reading;
