@@ -129,18 +129,24 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   opened.push(() => logShipper.stop());
   opened.push(await openOwnCertificates(platform));
   startBackups(platform, drivers, opened);
-  opened.push(openInstallationAlarms(platform, drivers));
-  const disks = startInstallationDisks(platform);
-  const cleaning = startCacheCleaning({ database, log, caches: directories.caches }, () => disks.measureSoon());
-  opened.push(
-    () => disks.stop(),
-    () => cleaning.stop(),
-  );
+  startOwnersEyes(platform, drivers, opened);
   const tending = startUnitWatch(platform, drivers);
   opened.push(() => tending.close());
   // Before the last points are written.
   opened.push(() => bare.holdTraffic?.());
   return drivers;
+}
+
+/** What operators are shown and told of this machine. */
+function startOwnersEyes(platform: Platform, drivers: HostDrivers, opened: Closing[]): void {
+  const { database, log } = platform;
+  const disks = startInstallationDisks(platform);
+  const cleaning = startCacheCleaning({ database, log, caches: drivers.directories.caches }, () => disks.measureSoon());
+  opened.push(
+    openInstallationAlarms(platform, drivers),
+    () => disks.stop(),
+    () => cleaning.stop(),
+  );
 }
 
 function startBackups({ config, log }: Platform, drivers: HostDrivers, opened: Closing[]): void {

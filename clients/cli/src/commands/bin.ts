@@ -7,7 +7,6 @@ import { notice } from '../output/notice';
 import { formatAge, printOne, printRows, type Row } from '../output/print';
 import { confirmByName } from '../output/terminal';
 import { namesOf, type Session } from '../session';
-import { projectIdOf } from './project_id';
 
 type Entry = Row & { id: string; resource: { type: string; id: string; name: string | null } };
 const DELETED = tuple(word('name', 'Name or id of what was deleted'));
