@@ -53,8 +53,8 @@ interface ClaimOptions {
 }
 
 /**
- * Outcome of a step: `done` = as desired, `going` = another step follows, `failed` = to be retried, `waiting` = the same
- * with all of its time, `gave_up` = final.
+ * Outcome of a step: `done` = as desired, `going` = another step follows, `failed` = to be retried, `waiting` = the
+ * same with all of its time, `gave_up` = final.
  */
 type Ending = 'done' | 'going' | 'failed' | 'waiting' | 'gave_up';
 

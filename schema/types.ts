@@ -8431,7 +8431,7 @@ export type CreateNotifierConfigInput = {
   events?: InputMaybe<Array<Scalars['String']['input']>>;
   /** For pagerduty: the integration key. */
   routing_key?: InputMaybe<Scalars['String']['input']>;
-  /** For telegram: token of the bot. For gotify: token of the application. For ntfy: access token, if the topic needs one. */
+  /** For telegram: token of the bot. For gotify: that of the application. For ntfy: access token, if the topic needs one. */
   token?: InputMaybe<Scalars['String']['input']>;
   /** For telegram: id of the chat, or `@` and the name of a public channel. */
   chat_id?: InputMaybe<Scalars['String']['input']>;

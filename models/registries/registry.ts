@@ -90,7 +90,8 @@ const LEAVE_ROBOTS = named(
 );
 const GIVE_BACK = named(
   `update robot_accounts set registry_ids = array_append(registry_ids, $2), version = version + 1,
-    updated_at = greatest(now(), updated_at) where project_id = $1 and id = $3 and not registry_ids @> array[$2] returning id`,
+    updated_at = greatest(now(), updated_at) where project_id = $1 and id = $3 and not registry_ids @> array[$2]
+  returning id`,
 );
 
 /** A robot account that had a right to the registry, as it was left. */

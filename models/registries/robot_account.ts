@@ -40,7 +40,10 @@ export class RobotAccount extends Resource {
   /** Only of an account that was created just now. */
   declare secret?: string;
 
-  /** @throws validation_failed for an end in the past, destroy_not_allowed, reference_not_found, name_taken, quota_exceeded */
+  /**
+   * @throws validation_failed for an end in the past, destroy_not_allowed, reference_not_found, name_taken,
+   * quota_exceeded
+   */
   static async create(ctx: Context, input: CreateRobotAccountInput): Promise<RobotAccount> {
     const { name, permissions, registry_ids = null, expires_at = null } = input;
     // A key that may not delete would delete by the account that it makes.

@@ -7,7 +7,7 @@ export interface Readiness {
   missing: 'starting' | 'draining' | null;
 }
 
-/** Empty when it is ready. Not the lag of the worker: this process can serve, and who waits for work sees it waiting. */
+/** Empty when it is ready. Not the lag of the worker: this process can serve, whoever works. */
 export async function reasonsNotReady(platform: Platform, { missing }: Readiness): Promise<string[]> {
   if (missing !== null) return [missing];
   try {

@@ -1,5 +1,6 @@
-// One process of an installation runs its applications, and only one machine has their files. On one machine the port of
-// the ingress tells; between machines a lock in the control database does, which ends with the session that holds it.
+// One process of an installation runs its applications, and only one machine has their files. On one machine the port
+// of the ingress tells; between machines a lock in the control database does, which ends with the session that holds
+// it.
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../core/log/log';

@@ -24,7 +24,7 @@ test('every mutation has a revert, or a reason why it has none', () => {
 });
 
 test('what destroys says what brings it back: the bin, a revert, or nothing', () => {
-  const kept = new Set(allKinds().flatMap(({ bin, name }) => (bin ? [`delete${name}`] : [])));
+  const kept = new Set(allKinds().flatMap(({ bin, name }) => (bin ? [`delete${name.replace('Managed', '')}`] : [])));
   expect(kept.size).toBeGreaterThan(10);
   const byOf = (name: string): string | null => (kept.has(name) ? 'bin' : reverts.has(name) ? 'activity' : null);
   const expected = mutations.map(({ name, destroys }) => [name, destroys ? byOf(name) : null]);

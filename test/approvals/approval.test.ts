@@ -313,9 +313,10 @@ describe('an owner whom the asker has made', () => {
     const others = 'delete from members where project_id = $1 and user_id <> $2';
     await service.sql(others, [service.project, owner.user.id]);
     await service.sql(
-      `insert into activity (id, project_id, account_id, action, actor, actor_id, resource_type, resource_id, created_at)
-        select 'act_01h455vb4pex5vsknk084sn02q', project_id, account_id, 'member.removed', actor, actor_id, 'member', 'm',
-          now() from activity where project_id = $1 limit 1`,
+      `insert into activity (id, project_id, account_id, action, actor, actor_id, resource_type, resource_id,
+          created_at)
+        select 'act_01h455vb4pex5vsknk084sn02q', project_id, account_id, 'member.removed', actor, actor_id, 'member',
+          'm', now() from activity where project_id = $1 limit 1`,
       [service.project],
     );
     expect((await owner.refused(APPROVE, { id: own })).code).toBe('role_not_permitted');

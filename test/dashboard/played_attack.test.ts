@@ -1,6 +1,6 @@
-/** @tier heavy @quarter 2 @covers models/bin models/base/bin.ts models/projects/activity clients/dashboard/src/pages/bin.tsx */
-// Somebody has a stolen credential and does the worst with it. Then one person, with the dashboard alone, has everything
-// as it was: rows, files, objects, images, answers, pages, variables and credentials.
+/** @tier heavy @quarter 2 @covers models/bin models/base/bin.ts models/projects/activity */
+// Somebody has a stolen credential and does the worst with it. Then one person, with the dashboard alone, has
+// everything as it was: rows, files, objects, images, answers, pages, variables and credentials.
 import { isDeepStrictEqual } from 'node:util';
 import {
   buildDashboard,

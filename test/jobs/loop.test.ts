@@ -164,7 +164,7 @@ test('tear-down is tried for ever and ends with the row', async () => {
   await until('the row is gone', async () => (await workshop.row('volumes', id)) === undefined);
 });
 
-test('an engine that is away is waited for beyond the deadline, told at once, and no longer when it is back', async () => {
+test('an engine that is away is waited for beyond the deadline, and told at once until it is back', async () => {
   const away = 'The cluster does not answer. The platform waits for it and goes on by itself.';
   let isAway = true;
   start(() => (isAway ? Promise.reject(new EngineAway('The cluster does not answer.')) : Promise.resolve(ready)), {

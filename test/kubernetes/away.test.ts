@@ -1,5 +1,5 @@
 /** @tier heavy @quarter 2 @covers jobs/failure_policy.ts jobs/workflow.ts jobs/applications/workload.ts */
-// The API server of the cluster is away while something is made of it: nobody's resource fails, and all of them say why.
+// The API server of the cluster is away while something is made of it: no resource fails, and all of them say why.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describeOnTestCluster } from '../cluster/on_cluster';
 import type { DeployService, TestApplication } from '../support/deployments/deploy';

@@ -30,8 +30,8 @@ export function keepUndo(
   return null;
 }
 
-// Resources with little stay, of the others the newest: who changes one thing over and over to have old values forgotten
-// takes the room of that one alone. Those that go say so.
+// Resources with little stay, of the others the newest: who changes one thing over and over, to have old values
+// forgotten, takes the room of that one alone. Those that go say so.
 const TRIM = named(`with kept as (
     select u.id, octet_length(u.undo) as bytes,
       sum(octet_length(u.undo)) over (partition by a.resource_id order by u.id desc) as of_resource

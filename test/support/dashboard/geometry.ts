@@ -66,7 +66,8 @@ const FAULTS = `(() => {
         range.setStart(node, index);
         range.setEnd(node, index + word.length);
         const lines = new Set([...range.getClientRects()].map(({ top }) => Math.round(top)));
-        if (lines.size > 1 && word.length <= LONGEST) faults.add('a word that breaks: ' + word + ' of ' + named(element));
+        if (lines.size > 1 && word.length <= LONGEST)
+          faults.add('a word that breaks: ' + word + ' of ' + named(element));
       }
     }
   }

@@ -217,7 +217,7 @@ function personCommands(): Command[] {
       run: () => setTheme(next),
     },
     {
-      ...{ id: 'log out', label: 'Log out', hint: 'action', icon: 'logOut', words: 'sign out' },
+      ...{ id: 'log out', label: 'Log out', hint: 'action', icon: 'logOut', words: 'leave' },
       run: afterwards(() => leaveBy(() => void logOut())),
     },
   ];

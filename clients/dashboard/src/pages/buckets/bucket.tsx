@@ -96,7 +96,8 @@ function Files({ bucket, changed }: { bucket: BucketData; changed(): Promise<voi
           <Empty
             title={prefix ? 'Nothing is in this folder' : 'The bucket is empty'}
             {...(!prefix && {
-              command: `svc keys create ${bucket.name}-uploads --bucket ${bucket.name}${projectFlag(bucket.project_id)}`,
+              command:
+                `svc keys create ${bucket.name}-uploads --bucket ${bucket.name}` + projectFlag(bucket.project_id),
             })}
           >
             Upload files here, or with an access key and any client of S3 at <code>{bucket.endpoint ?? '–'}</code>{' '}

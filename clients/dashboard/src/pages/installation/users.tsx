@@ -138,7 +138,7 @@ function Sessions({ user, reload }: { user: User; reload(): Promise<void> }) {
           done={`The sessions of ${user.name} have ended.`}
           onClose={() => setShown(null)}
         >
-          The person has to sign in again. Keys keep working; your own session stays.
+          The person has to log in again. Keys keep working; your own session stays.
         </Confirm>
       )}
     </>

@@ -82,7 +82,9 @@ function List({ shown }: { shown: Shown }) {
       {list?.data.length === 0 && (
         <Empty
           title="No schedules yet"
-          command={`svc schedules create nightly --cron '30 2 * * *' --command 'node report.js'${appFlags(shown.application)}`}
+          command={
+            "svc schedules create nightly --cron '30 2 * * *' --command 'node report.js'" + appFlags(shown.application)
+          }
         >
           A schedule starts a run of a command, such as a report each night or a clean-up each hour.
         </Empty>
