@@ -8,8 +8,8 @@ const HEADERS = {
   // The address holds a code that must not leak to other sites. With no-referrer, browsers would also omit our own
   // origin from form submissions.
   'Referrer-Policy': 'same-origin',
-  // A window that opened the page, or that it opened, gets no reference to it: it could redirect a login. Pages on which
-  // a program on the web waits for an answer replace it (OPENER_KEPT).
+  // A window that opened the page, or that it opened, gets no reference to it: it could redirect a login. Pages on
+  // which a program on the web waits for an answer replace it (OPENER_KEPT).
   'Cross-Origin-Opener-Policy': 'same-origin',
 };
 /**

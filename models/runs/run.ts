@@ -178,20 +178,25 @@ async function besideInstances(ctx: Context, application: Application, input: Cr
 const CHOSEN_BY_INSTANCE = ['preview_id', 'process_type', 'application_type'] as const;
 const ENTERED_STATUSES = ['starting', 'running'];
 
+/** @throws validation_failed for what a command within an instance has from it */
+function requireOwnPlace(input: CreateRunInput): void {
+  const given = CHOSEN_BY_INSTANCE.filter((field) => input[field] != null);
+  const detail = 'cannot be given with instance_id: the command has that of the instance';
+  if (given.length) throw validationFailed(given.map((field) => ({ field, code: 'depends_on', detail })));
+}
+
 async function withinInstance(
   ctx: Context,
   application: Application,
   id: string,
   input: CreateRunInput,
 ): Promise<Place> {
-  const given = CHOSEN_BY_INSTANCE.filter((field) => input[field] != null);
-  const detail = 'cannot be given with instance_id: the command has that of the instance';
-  if (given.length) throw validationFailed(given.map((field) => ({ field, code: 'depends_on', detail })));
-  await requireEntering(ctx);
   const field = 'instance_id';
   const instance = await Instance.referenced(ctx, id, field);
   if (instance.application_id !== application.id)
     throw problem('reference_not_found', `${field} names no instance of this application.`, { field });
+  requireOwnPlace(input);
+  await requireEntering(ctx);
   if (!ENTERED_STATUSES.includes(instance.status))
     throw problem('invalid_state', `The instance is ${instance.status}: a command enters one that runs.`, {
       resource_status: instance.status,

@@ -1,6 +1,7 @@
 /** @tier heavy @quarter 1 @covers models/bin models/base/bin.ts models/base/purge.ts jobs/step.ts */
 // kill -9 in the middle of a deletion, a restore and a purge, over kinds with data: of the process that is asked,
-// before its last write, and of the host that stops, moves and starts what is behind. Then all is deleted or back, and equal.
+// before its last write, and of the host that stops, moves and starts what is behind. Then all is deleted or back, and
+// equal.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -26,6 +26,7 @@ const NO_SECRETS: Record<string, string> = {
   'DeployKey.public_key': 'public',
   'DnsKey.public_key': 'published',
   'EnvironmentVariable.key': 'the name of a variable',
+  'InstallationUser.keys': 'how many there are',
   'LoginMethods.password': 'whether it can be used',
   'MetricPoint.value': 'what was measured',
   'MetricLabel.value': 'the name of a series',

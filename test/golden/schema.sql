@@ -2188,6 +2188,7 @@ create table runs (
   constraint runs_trigger CHECK ((trigger_type = ANY (ARRAY['api'::text, 'schedule'::text, 'release'::text])))
 );
 CREATE INDEX runs_by_id ON public.runs USING btree (application_id, id);
+CREATE INDEX runs_by_instance ON public.runs USING btree (application_id, instance_id, id);
 CREATE INDEX runs_by_preview ON public.runs USING btree (application_id, preview_id, id);
 CREATE INDEX runs_by_process_type ON public.runs USING btree (application_id, process_type, id);
 CREATE INDEX runs_by_status ON public.runs USING btree (application_id, status, id);

@@ -32,13 +32,19 @@ export function backupReadings(journal: Journal | null, everyHours: number, sinc
         subject: '',
         title: `The installation has had no backup for ${everyHours + LATE_HOURS} hours`,
       },
-      detail: `${last} ${journal?.error ? `The last attempt failed. ${toSentence(journal.error)} ` : ''}Try \`platform backup\`.`,
+      detail: [
+        last,
+        journal?.error && `The last attempt failed. ${toSentence(journal.error)}`,
+        'Try `platform backup`.',
+      ]
+        .filter(Boolean)
+        .join(' '),
     });
   if (isUnproven && !(isLate && proven?.error == null))
     readings.push({
       ...{ name: 'backup_proof', subject: '', title: 'The last backup of the installation is not proven' },
       detail: proven?.error
-        ? `It was restored aside and is not usable. ${toSentence(proven.error)} Make another one with \`platform backup\`.`
+        ? `It is not usable. ${toSentence(proven.error)} Make another one with \`platform backup\`.`
         : 'It was not restored aside and compared. Try `platform backup prove`.',
     });
   return readings;
