@@ -44,6 +44,14 @@ export type TaskState =
       at: string;
     };
 
+/** A command in a running instance. */
+export interface EnteredCommand {
+  project_id: string;
+  pod_uid: string;
+  command: readonly string[];
+  tty: boolean;
+}
+
 export interface TaskRuntime {
   /**
    * Starts the task, or finds it where it was started before. Repeatable until it is destroyed.
@@ -62,6 +70,8 @@ export interface TaskRuntime {
   list(ctx: DriverContext): Promise<string[]>;
   /** A client at a running or ended task; null before its program runs, and once it has been destroyed. */
   attach(ref: TaskRef, input: Task['input'], ctx: DriverContext): Promise<Attachment | null>;
+  /** Starts the command, which ends when this is closed; null where the instance has gone. @throws DriverError */
+  enter(command: EnteredCommand, ctx: DriverContext): Promise<Attachment | null>;
 }
 
 /** Of the logs of tasks among those of pods: the id follows. */

@@ -22,6 +22,7 @@ import { isReservedVariable, requireFittingValues } from '../environment/environ
 import { Preview } from '../previews/preview';
 import { releaseOfInstance, requireRelease, type ReleaseOfRun } from './run/release';
 import { sealVariables } from './run/variables';
+import { podOfInstance } from './run/entered';
 import { hasWriter } from './run/writer';
 
 /** Subprotocol of the WebSocket that `attachRun` becomes. */
@@ -196,7 +197,8 @@ async function withinInstance(
   if (instance.application_id !== application.id)
     throw problem('reference_not_found', `${field} names no instance of this application.`, { field });
   requireOwnPlace(input);
-  await requireEntering(ctx);
+  if ((await podOfInstance(ctx.sql, id)) !== null) requireClient(input);
+  else await requireEntering(ctx);
   if (!ENTERED_STATUSES.includes(instance.status))
     throw problem('invalid_state', `The instance is ${instance.status}: a command enters one that runs.`, {
       resource_status: instance.status,
@@ -241,10 +243,25 @@ async function requireTerminals({ catalogs, config }: Context): Promise<void> {
   throw problem('engine_unavailable', 'This installation has no terminals: its host lacks script of util-linux.');
 }
 
+/** @throws validation_failed for what a command in an instance of a cluster does not have */
+function requireClient(input: CreateRunInput): void {
+  const code = 'depends_on';
+  const { detached } = inputOf(input);
+  if (detached)
+    throw validationFailed([
+      {
+        field: 'detached',
+        code,
+        detail: 'must be false for an instance of a cluster: the command ends with its client',
+      },
+    ]);
+  // They would be in the address of the request to the cluster.
+  if (input.env?.length)
+    throw validationFailed([{ field: 'env', code, detail: 'cannot be given for an instance of a cluster' }]);
+}
+
 /** @throws engine_unavailable */
-async function requireEntering({ catalogs, config }: Context): Promise<void> {
-  if (config.workloads === 'kubernetes')
-    throw problem('engine_unavailable', 'This installation runs applications on a cluster: use kubectl exec there.');
+async function requireEntering({ catalogs }: Context): Promise<void> {
   if ((await catalogs.facts()).programs.perl) return;
   throw problem('engine_unavailable', 'Commands cannot enter instances here: the host lacks perl.');
 }

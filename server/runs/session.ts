@@ -146,17 +146,17 @@ function keepChecked(
 
 /** The unit once it has been started; null where the run has ended without one, or has one elsewhere. */
 async function findUnit(attachments: Attachments, client: Client, signal: AbortSignal): Promise<Attachment | null> {
-  const { ctx, run } = client;
+  const { ctx } = client;
   const isWaiting = (): boolean => ['queued', 'starting'].includes(client.run.status);
   let [checkedAt, runningSince] = [performance.now(), isWaiting() ? null : performance.now()];
   while (!signal.aborted) {
-    const found = await attachments.find(run);
+    const found = await attachments.find(client.run, !client.args.read_only);
     if (found) return found;
     if (client.run.finished_at !== null) return null;
     const now = performance.now();
     if (runningSince !== null && now - runningSince > UNIT_WITHIN_MS) return null;
     if (now - checkedAt > ROW_CHECK_MS) {
-      client.run = await Run.ofApplication(ctx, run.application_id, run.id);
+      client.run = await Run.ofApplication(ctx, client.run.application_id, client.run.id);
       checkedAt = now;
       if (!isWaiting()) runningSince ??= now;
     }
@@ -165,8 +165,8 @@ async function findUnit(attachments: Attachments, client: Client, signal: AbortS
   return null;
 }
 
-async function endWithoutUnit(ws: WebSocket, { run }: Client, end: End, { unfound }: Attachments): Promise<void> {
-  if (run.finished_at === null) return end(CODES.failed, unfound);
+async function endWithoutUnit(ws: WebSocket, { run }: Client, end: End, attachments: Attachments): Promise<void> {
+  if (run.finished_at === null) return end(CODES.failed, attachments.unfound(run));
   ws.send(controlMessage({ type: 'exit', code: run.exit_code, signal: run.signal }));
   end(CODES.normal, run.status);
 }

@@ -4,6 +4,7 @@ import type { TaskState } from '../../../drivers/workload/task';
 import { isOnCluster } from '../../../models/deployments/deployment_work';
 import { requireHost, type JobContext } from '../../job';
 import { clusterRunner } from './cluster_runner';
+import { enteredRunner } from './entered_runner';
 import { hostRunner } from './host_runner';
 import type { RunRow } from './row';
 
@@ -26,7 +27,7 @@ export interface Runner {
 export async function runnerOf(row: RunRow, ctx: JobContext): Promise<Runner> {
   const { tasks, runtime } = requireHost(ctx);
   if (!tasks || !(await isOnCluster(ctx.sql, row.deployment_id)) || (await runtime.find(row.id))) return hostRunner;
-  return clusterRunner(tasks);
+  return row.instance_id === null ? clusterRunner(tasks) : enteredRunner;
 }
 
 /** A cluster that is away runs on what it has: nothing is given up because of it. */

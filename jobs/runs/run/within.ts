@@ -3,6 +3,7 @@ import { DriverError } from '../../../core/driver';
 import { overrideVariables } from '../../../core/process/variables';
 import type { UnitSpec } from '../../../drivers/runtime';
 import { findLaunch } from '../../../models/applications/instance_work';
+import { podOfInstance } from '../../../models/runs/run/entered';
 import { findEnteredInstance } from '../../../models/runs/run/job_queries';
 import { openVariables } from '../../../models/runs/run/variables';
 import { instanceSpecOf } from '../../applications/instance/starting';
@@ -52,6 +53,8 @@ export async function enteringSpecOf(row: Entering, ctx: JobContext): Promise<Un
 /** Whether the unit that the command entered is there no more, or has been started anew. */
 export async function hasInstanceEnded(row: Entering, ctx: JobContext): Promise<boolean> {
   const { runtime } = requireHost(ctx);
+  // On a cluster, the connection ends with the instance.
+  if ((await podOfInstance(ctx.sql, row.instance_id)) !== null || row.observed !== null) return false;
   const handle = await runtime.find(row.instance_id);
   if (handle === null || (await runtime.inspect(handle)).state !== 'running') return true;
   const instance = await findEnteredInstance(ctx.sql, row.instance_id);

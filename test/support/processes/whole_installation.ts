@@ -3,6 +3,7 @@ import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import * as fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { crc32 } from 'node:zlib';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ROOT } from '../runner/repository';
 import { startService, type FirstKey, type StartedService } from './started_service';
@@ -34,6 +35,7 @@ export interface WholeInstallation {
   remove(): Promise<void>;
 }
 
+const [FIRST_PORT, PORTS, RANGES] = [18_000, 40, 100];
 const BACKED_UP_MS = 240_000;
 const PROGRAM = ['tools/scripts/start.mjs', 'server/operator/main.js'];
 
@@ -49,9 +51,12 @@ export function wholeInstallation(shared?: Record<string, string>): WholeInstall
   };
   if (!shared) fs.writeFileSync(repository.RESTIC_PASSWORD_FILE as string, 'of the test\n', { mode: 0o600 });
   let service: StartedService | null = null;
+  // Of others on this machine, the rules of their networks guard the ports of their databases.
+  const from = FIRST_PORT + (crc32(repository.RESTIC_REPOSITORY ?? '') % RANGES) * PORTS;
+  const ports = { DATABASE_PORTS: `${from}-${from + PORTS - 1}` };
   const env = (more: Record<string, string> = {}): NodeJS.ProcessEnv => ({
     ...(service?.env ?? { ...process.env, PLATFORM_DATA_DIR: data, NODE_ENV: 'production' }),
-    ...{ ...repository, ...more },
+    ...{ ...ports, ...repository, ...more },
   });
   const kill = async (): Promise<void> => {
     for (let round = 0; round < 3; round += 1) {
@@ -73,7 +78,7 @@ export function wholeInstallation(shared?: Record<string, string>): WholeInstall
     async start(settings = {}, first = service?.first) {
       const quiet = { DNS_PORT: '0', REGISTRY_PORT: '0', S3_PORT: '0', SHUTDOWN_GRACE_SECONDS: '2' };
       const existing = first === undefined ? { data } : { data, first };
-      return (service = await startService({ ...quiet, ...repository, ...settings }, existing));
+      return (service = await startService({ ...quiet, ...ports, ...repository, ...settings }, existing));
     },
     service: () => service as StartedService,
     launch: () =>

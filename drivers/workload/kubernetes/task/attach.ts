@@ -87,7 +87,7 @@ async function openInput(client: Client): Promise<Writable | null> {
 }
 
 /** Closed when the program that copies it has passed everything on, or has ended. */
-function inputOver(stream: PodStream, isTerminal: boolean): Writable {
+export function inputOver(stream: PodStream, isTerminal: boolean): Writable {
   const input = new Writable({
     write(chunk: Buffer, _encoding, done) {
       stream.stdin.write(chunk, (error) => done(error ?? null));

@@ -12,6 +12,7 @@ import { LABEL, selectorText } from '../names';
 import { logSourceOf, type PodLogs } from '../pod_logs';
 import { attachToTask } from './attach';
 import { orderOnce } from './control';
+import { enterInstance } from './enter';
 import { taskKeyOf, taskObjects, taskSelectorOf } from './job';
 import { hasProgramEnded, podRefusalOf, startWarningOf, taskStateOf } from './state';
 
@@ -33,6 +34,7 @@ export function openKubernetesTasks(options: ProjectOptions, logs: PodLogs): Tas
     untilRead: (id) => logs.untilRead(`${TASK_LOG_PREFIX}${id}`),
     list: (ctx) => listTasks(options, ctx),
     attach: async (ref, input, ctx) => attachToTask(options, ref, input, await podOf(options, ref, ctx)),
+    enter: (command, ctx) => enterInstance(options, command, ctx),
   };
 }
 
