@@ -77,7 +77,7 @@ test('sizes are in their order, with memory, processors and price', async () => 
   await page.getByText(/^Size and command/).click();
   const labels = await page.getByLabel('Size of web').locator('option').allInnerTexts();
   const memory = labels.slice(1).map((label) => {
-    const [, size = '', unit] = /: (\d+) (MB|GB), [\d.]+ CPU, /.exec(label) ?? [];
+    const [, size = '', unit] = /: (\d+)\s(MB|GB), [\d.]+ CPU, /.exec(label) ?? [];
     return Number(size) * (unit === 'GB' ? 1_024 : 1);
   });
   expect(memory.length).toBeGreaterThan(2);

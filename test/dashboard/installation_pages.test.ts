@@ -141,7 +141,7 @@ test('a person is found, and the sessions of that person end', async () => {
   await visit(page, '/installation/users');
   await page.getByLabel('Name, e-mail address or id').fill('department.of');
   await page.getByRole('button', { name: 'Find' }).click();
-  await page.getByText('owner@example.org').waitFor({ state: 'detached' });
+  await page.locator('main').getByText('owner@example.org').waitFor({ state: 'detached' });
   const [{ id }] = await service.sql(`select id from users where email like '%department%'`);
   await service.sql(
     `insert into sessions (id, hash, user_id, address, user_agent, expires_at)

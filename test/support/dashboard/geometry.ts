@@ -55,10 +55,10 @@ const FAULTS = `(() => {
     }
   }
 
-  // A name breaks between its words, not within one that has room in a column. Addresses have no words.
+  // A name breaks between its words, not within one that has room in a column. Addresses and reasons do.
   const LONGEST = 20;
   for (const element of all) {
-    if (!element.closest('th[scope=row], h1, .card strong') || element.closest('.clip') || innerWidth < 768) continue;
+    if (!element.closest('th[scope=row], h1, .card strong') || element.closest('.clip, .reason') || innerWidth < 768) continue;
     for (const node of element.childNodes) {
       if (node.nodeType !== 3) continue;
       for (const { 0: word, index } of node.textContent.matchAll(/[\\p{L}\\p{N}]+/gu)) {
