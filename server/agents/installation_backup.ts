@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import type { Config } from '../../core/config';
 import { repeatWork, type RepeatedWork } from '../../core/process/background';
 import type { Logger } from '../../core/log/log';
-import { isBackupDue, readBackupJournal } from '../platform/backup_journal';
+import { isBackupDue, readBackupJournal, STARTED_BY_SERVICE } from '../platform/backup_journal';
 import { readSuccessor } from '../platform/installation_owner';
 import { needsNewPoint } from '../platform/wal_state';
 
@@ -41,7 +41,7 @@ function runBackup(signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, words, {
       signal,
-      env: { ...process.env, PLATFORM_STARTED_BY_SERVICE: '1' },
+      env: { ...process.env, [STARTED_BY_SERVICE]: '1' },
       stdio: ['ignore', 'ignore', 'pipe'],
       killSignal: 'SIGTERM',
     });

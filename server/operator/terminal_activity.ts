@@ -3,9 +3,7 @@
 import { userInfo } from 'node:os';
 import type { Sql } from '../../core/context';
 import { recordOperatorEvent } from '../../models/projects/activity';
-
-/** Set where the service starts a command by itself. */
-export const STARTED_BY_SERVICE = 'PLATFORM_STARTED_BY_SERVICE';
+import { STARTED_BY_SERVICE } from '../platform/backup_journal';
 
 /** Who started the command, with the name of the person where `sudo` tells it. */
 export function operatorName(): string {

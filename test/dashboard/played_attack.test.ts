@@ -205,7 +205,8 @@ test('a stolen session without a second factor', async () => {
   await window.page.getByRole('dialog').waitFor({ state: 'detached' });
   expect((await ask('GET', '/v2/volumes')).status).toBe(401);
   await emptyTheBin();
-  await undoAll('owner', since);
+  process.stdout.write(JSON.stringify(await undoAll('owner', since)) + '\n');
+  await window.page.screenshot({ path: '/tmp/undo.png', fullPage: true });
   await pressOnApplication('Start');
   await visit(window.page, `/projects/${id}/members`);
   await window.page.getByLabel('Invite by e-mail').fill(other.email);

@@ -78,8 +78,7 @@ test.each([MACHINE, USE, PROCESSES, BACKUPS, ...OTHERS])('%s is refused to every
 
 test('the machine is shown with what is promised of its memory', async () => {
   await instanceOf(service, application, 'web');
-  await instanceOf(service, application, 'web');
-  await instanceOf(service, application, 'web', { deleted_at: new Date().toISOString() });
+  await service.sql('update processes set instances = 2 where application_id = $1', [application.id]);
   const { installationMachine: machine } = await operator.data(MACHINE);
   expect(machine).toMatchObject({ name: os.hostname(), cpus: os.availableParallelism() });
   expect(machine.memory_of_instances_bytes).toBe(2 * 512 * MIB);

@@ -12,7 +12,8 @@ import { inputOver } from './attach';
 import { openOutputs } from './outputs';
 
 /** Its first line is its process id; the node makes it the leader of a group. */
-const WITH_ID = ['/bin/sh', '-c', 'echo $$; exec "$@"', 'sh'];
+const WITH_ID = 'echo $$; exec "$@"';
+const WITH_TERMINAL = `TERM=xterm-256color; export TERM; ${WITH_ID}`;
 /** Programs at a terminal have been hung up already. */
 const END_GROUP = 'kill -TERM -- "-$1"; kill -HUP -- "-$1"; sleep 2; kill -KILL -- "-$1"';
 const END_WITHIN_MS = 10_000;
@@ -39,8 +40,8 @@ export async function enterInstance(
   const pod = await findPod(options, project_id, pod_uid, ctx);
   const container = pod?.spec?.containers[0]?.name;
   if (pod === null || container === undefined) return null;
-  const terminal = tty ? ['/usr/bin/env', 'TERM=xterm-256color'] : [];
-  const how = { container, command: [...WITH_ID, ...terminal, ...command], stdin: true, tty };
+  const script = tty ? WITH_TERMINAL : WITH_ID;
+  const how = { container, command: ['/bin/sh', '-c', script, 'sh', ...command], stdin: true, tty };
   // Of the connection alone: it lasts as long as its client.
   const stream = await options.client.openPodStream(keyOf(pod), how, {
     signal: new AbortController().signal,
