@@ -9,10 +9,10 @@ export function backupDirectory({ dataDir }: Pick<Config, 'dataDir'>): string {
   return path.join(dataDir, 'backup');
 }
 
-/** The last backup, and its proof. */
 /** Variable of the environment of a command that the service starts by itself. Not a setting: nobody else sets it. */
 export const STARTED_BY_SERVICE = 'STARTED_BY_SERVICE';
 
+/** The last backup, and its proof. */
 export interface BackupJournal {
   /** RFC 3339. */
   started_at: string;
