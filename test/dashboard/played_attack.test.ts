@@ -15,6 +15,7 @@ import {
 } from '../support/dashboard/chromium';
 import { destroyAll, overwriteAll, type Ask, type Outcomes } from '../support/dashboard/attack';
 import { startAttackedProject, type AttackedProject } from '../support/dashboard/attacked_project';
+import type { Locator } from '../support/dashboard/playwright';
 import { browser, PASSWORD } from '../support/identity/browser';
 import { waitFor } from '../support/wait_for';
 
@@ -73,9 +74,23 @@ async function undoAll(who: string, since: string): Promise<string[]> {
   await visit(page, `/projects/${project.service.project}/activity`);
   await page.getByLabel('From').fill(since);
   await press('Show');
-  const refused: string[] = [];
   const rows = page.locator('tr:has(button)', { hasText: who });
   await rows.first().waitFor();
+  const refused = await undoRows(rows);
+  const next = page.getByRole('button', { name: 'Next page' });
+  while (await next.count()) {
+    const first = await page.locator('tbody tr').first().innerText();
+    await press('Next page');
+    await waitFor('the page', async () => (await page.locator('tbody tr').first().innerText()) !== first);
+    refused.push(...(await undoRows(rows)));
+  }
+  await settled(page);
+  return refused;
+}
+
+async function undoRows(rows: Locator): Promise<string[]> {
+  const { page } = window;
+  const refused: string[] = [];
   for (let at = 0; at < (await rows.count());) {
     const before = await rows.count();
     await press(/^Undo/, rows.nth(at));
@@ -91,7 +106,6 @@ async function undoAll(who: string, since: string): Promise<string[]> {
       at += 1;
     } else await waitFor('it is gone', async () => (await rows.count()) < before);
   }
-  await settled(page);
   return refused;
 }
 
@@ -102,12 +116,24 @@ async function pressOnApplication(name: string): Promise<void> {
   await settled(window.page);
 }
 
-async function expectAllBack(before: Record<string, unknown>): Promise<void> {
+type State = Record<string, unknown>;
+
+/** @param lasting what of the state has to be equal */
+async function expectAllBack(before: State, lasting = (state: State): State => state): Promise<void> {
   const { page } = before;
+  const state = async (): Promise<State> => lasting(await project.state());
   await waitFor('the page', async () => (await project.state()).page === page, 90_000).catch(() => undefined);
-  await waitFor('all is settled', async () => isDeepStrictEqual(await project.state(), before)).catch(() => undefined);
-  expect(await project.state()).toEqual(before);
+  await waitFor('all is settled', async () => isDeepStrictEqual(await state(), lasting(before))).catch(() => undefined);
+  expect(await state()).toEqual(lasting(before));
 }
+
+/** A secret that was rotated does not come back: the thief has seen it. A schedule that does has another id. */
+const withoutRotated = (state: State): State =>
+  JSON.parse(
+    JSON.stringify(state)
+      .replaceAll(/("key":"DATABASE_(?:PASSWORD|URL)"[^}]*?)"value":"[^"]*","value_hash":"[^"]*"/g, '$1"value":""')
+      .replaceAll(/sch_[0-9a-z]{26}/g, 'sch'),
+  ) as State;
 
 /** Whatever the attack was: all of it is back within five minutes. */
 const MINUTES = 5;
@@ -205,14 +231,13 @@ test('a stolen session without a second factor', async () => {
   await window.page.getByRole('dialog').waitFor({ state: 'detached' });
   expect((await ask('GET', '/v2/volumes')).status).toBe(401);
   await emptyTheBin();
-  process.stdout.write(JSON.stringify(await undoAll('owner', since)) + '\n');
-  await window.page.screenshot({ path: '/tmp/undo.png', fullPage: true });
+  await undoAll('owner', since);
   await pressOnApplication('Start');
   await visit(window.page, `/projects/${id}/members`);
   await window.page.getByLabel('Invite by e-mail').fill(other.email);
   await window.page.getByLabel('Role', { exact: true }).selectOption('owner');
   await press('Invite');
   await window.page.getByText(other.email).first().waitFor();
-  await expectAllBack(before);
+  await expectAllBack(before, withoutRotated);
   expect(performance.now() - began).toBeLessThan(MINUTES * 60_000);
 });

@@ -129,7 +129,7 @@ const COMMANDS: Record<string, string> = {
   'builds cache purge': 'svc deploy --clear-cache',
   cache: 'svc deploy --clear-cache',
   usage: 'svc api getProjectUsage',
-  billing: 'svc api getBillingSummary',
+  billing: 'svc open --dashboard',
   trash: 'svc bin',
   undelete: 'svc bin restore NAME',
   recover: 'svc bin restore NAME',
