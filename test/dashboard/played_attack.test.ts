@@ -93,6 +93,7 @@ async function undoRows(rows: Locator): Promise<string[]> {
   const refused: string[] = [];
   for (let at = 0; at < (await rows.count());) {
     const before = await rows.count();
+    process.stdout.write((await rows.nth(at).innerText()).replace(/\s+/g, ' ') + '\n');
     await press(/^Undo/, rows.nth(at));
     const dialog = page.getByRole('dialog');
     await press('Undo', dialog);
@@ -231,7 +232,7 @@ test('a stolen session without a second factor', async () => {
   await window.page.getByRole('dialog').waitFor({ state: 'detached' });
   expect((await ask('GET', '/v2/volumes')).status).toBe(401);
   await emptyTheBin();
-  await undoAll('owner', since);
+  process.stdout.write(JSON.stringify(await undoAll('owner', since)) + since + '\n');
   await pressOnApplication('Start');
   await visit(window.page, `/projects/${id}/members`);
   await window.page.getByLabel('Invite by e-mail').fill(other.email);
