@@ -107,6 +107,8 @@ async function send(first: FirstKey, base: string, method: string, target: strin
       Authorization: `Bearer ${first.key}`,
       'X-Svc-Project': first.project_id,
       'Content-Type': 'application/json',
+      // While a test waits for a program, the service closes what is idle.
+      Connection: 'close',
     },
     ...(body && { body: JSON.stringify(body) }),
   });
