@@ -1,5 +1,6 @@
 // A project as customers have one: something of every kind that holds data, each as old as a month, and what visitors
 // and clients get of it.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Resolver } from 'node:dns/promises';
 import { createHash } from 'node:crypto';
 import { GetObjectCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
@@ -207,10 +208,20 @@ async function shownOf(
   lists: readonly string[],
 ): Promise<Record<string, unknown>> {
   const shown: Record<string, unknown> = {};
-  for (const path of paths) shown[path] = lasting((await service.call('GET', path)).body, path);
+  for (const path of paths) shown[path] = lasting(await read(service, path), path);
   for (const path of lists)
-    shown[path] = ((await service.call('GET', path)).body.data ?? []).map((row: any) => lasting(row)).sort(byText);
+    shown[path] = ((await read(service, path)).data ?? []).map((row: any) => lasting(row)).sort(byText);
   return shown;
+}
+
+const WAIT_MS = 1_000;
+/** After an attack the limit of requests may be used up. */
+async function read(service: DeployService, path: string): Promise<any> {
+  for (let turn = 0; ; turn += 1) {
+    const { status, body } = await service.call('GET', path);
+    if (![429, 503].includes(status) || turn === 60) return body;
+    await sleep(WAIT_MS);
+  }
 }
 
 /** For good, with all that lies in the bin. */
