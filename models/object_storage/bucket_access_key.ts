@@ -91,6 +91,7 @@ export class BucketAccessKey extends Resource {
       enabled: enabled ?? this.enabled,
       expires_at: expires_at === undefined ? this.expires_at : expires_at,
     };
+    await this.forget(ctx);
     return this.update(ctx, {
       ...(name != null && { name }),
       ...(grants && { grants, bucket_ids: namedBuckets(grants) }),
@@ -101,14 +102,21 @@ export class BucketAccessKey extends Resource {
 
   /** It opens nothing any more. In the bin it keeps its secret. */
   async destroy(ctx: Context): Promise<void> {
+    await this.forget(ctx);
     await removeToBin(ctx, this);
   }
 
   async rotate(ctx: Context): Promise<this> {
+    await this.forget(ctx);
     const secret = newSecret();
     await this.update(ctx, { sealed_secret: sealSecret(ctx.secrets, this.id, secret) });
     this.shown = secret;
     return this;
+  }
+
+  /** S3 endpoints remember a key for a moment: what it may no longer do ends with the answer. */
+  private async forget(ctx: Context): Promise<void> {
+    await ctx.forget({ key_id: this.id });
   }
 }
 

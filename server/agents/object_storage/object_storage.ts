@@ -23,7 +23,7 @@ import { clientAddress } from '../../platform/context';
 import type { Platform } from '../../platform/platform';
 import { openBucketRequests } from './bucket_requests';
 
-/** Rights that were taken away end this much later at most. */
+/** Rights that were taken away end this much later at most; those of a changed access key at once. */
 const CACHED_MS = 500;
 const CACHE_MAX = 10_000;
 const COUNT_EVERY_MS = 2_000;
@@ -99,6 +99,7 @@ function openCatalog(platform: Platform): ObjectCatalog {
   const requests = openBucketRequests(platform);
   const buckets = cached((name) => served.bucketByName(sql, name) as Promise<ServedBucket | null>);
   const keys = cached((id) => served.keyCredentials(sql, secrets, id) as Promise<ServedKey | null>);
+  platform.identities.onForget(keys.clear);
   return {
     bucket: buckets,
     key: keys,
@@ -153,12 +154,15 @@ function remembered<T>(derive: (name: string) => T): (name: string) => T {
   };
 }
 
-type Lookup<T> = (name: string, fresh?: 'fresh') => Promise<T | null>;
+interface Lookup<T> {
+  (name: string, fresh?: 'fresh'): Promise<T | null>;
+  clear(): void;
+}
 
 /** Caches found values for a while; missing ones are read again each time. */
 function cached<T>(read: (name: string) => Promise<T | null>): Lookup<T> {
   const known = new Map<string, { value: Promise<T | null>; until: number }>();
-  return async (name, fresh) => {
+  const look = async (name: string, fresh?: 'fresh'): Promise<T | null> => {
     const found = known.get(name);
     if (!fresh && found && found.until > performance.now()) return found.value;
     if (known.size >= CACHE_MAX) known.clear();
@@ -171,6 +175,7 @@ function cached<T>(read: (name: string) => Promise<T | null>): Lookup<T> {
     if (value === null && known.get(name) === entry) known.delete(name);
     return value;
   };
+  return Object.assign(look, { clear: () => known.clear() });
 }
 
 interface Traffic {
