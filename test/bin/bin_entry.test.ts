@@ -67,6 +67,15 @@ describe('a purge', () => {
     await protect(false);
     expect((await purge(entry)).status).toBe(204);
   });
+
+  it('does not wait for a clock that has stepped back since the deletion', async () => {
+    const { id } = await volume('young');
+    const entry = await deleted(`/v2/volumes/${id}`);
+    const ahead = `update deleted_resources set created_at = now() + interval '1 hour',
+      purge_from = now() + interval '1 hour' where id = $1`;
+    await service.sql(ahead, [entry.id]);
+    expect((await purge(entry)).status).toBe(204);
+  });
 });
 
 describe('a deleted volume', () => {
