@@ -41,6 +41,9 @@ async function startPrograms(...addresses: string[]): Promise<void> {
 }
 
 let version = 1;
+/** As the kubelet says of a program that does not pass its probe. */
+const UNREADY = { conditions: [{ type: 'Ready', status: 'False' }] };
+
 interface PodPlace {
   namespace?: string;
   prefix?: string;
@@ -53,7 +56,8 @@ function podAt(address: string, { namespace = 'platform-prj-1', prefix = 'platfo
     ...{ 'platform-api/application': 'app_1', 'platform-api/workload': 'wkl_1' },
   };
   const metadata = { uid: `uid-${address}`, name: `web-${address}`, namespace, labels, creationTimestamp: CREATED };
-  const container = { name: 'web', ready: true, restartCount: 0, state: { running: { startedAt: CREATED } } };
+  const ready = status?.conditions?.[0]?.status !== 'False';
+  const container = { name: 'web', ready, restartCount: 0, state: { running: { startedAt: CREATED } } };
   return {
     metadata: { ...metadata, resourceVersion: String((version += 1)) },
     spec: { containers: [{ name: 'web', ports: [{ containerPort: port }] }] },
@@ -122,7 +126,7 @@ test('pods that come and go get requests and get none, without a word of the con
   await waitFor('both', async () => (await answers()).length === 2);
   tell('DELETED', podAt('127.0.0.2'));
   await waitFor('the other', async () => (await answers()).join() === '127.0.0.3');
-  tell('MODIFIED', podAt('127.0.0.3', { status: { conditions: [{ type: 'Ready', status: 'False' }] } }));
+  tell('MODIFIED', podAt('127.0.0.3', { status: UNREADY }));
   await waitFor('none', async () => (await answers()).join() === '503');
 }, 30_000);
 
@@ -142,8 +146,7 @@ test('rows of pods that are not there any more are not believed', async () => {
 
 test('of a pod that the worker calls ready sooner, the address counts if the cluster has it', async () => {
   await startPrograms('127.0.0.2');
-  const conditions = [{ type: 'Ready', status: 'False' }];
-  serve([podAt('127.0.0.2', { status: { conditions } })]);
+  serve([podAt('127.0.0.2', { status: UNREADY })]);
   await follow({ targets: [rowAt('127.0.0.2')] });
   expect(await answers()).toEqual(['127.0.0.2']);
   tell('DELETED', podAt('127.0.0.2'));
