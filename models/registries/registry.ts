@@ -85,7 +85,7 @@ const DEPENDENTS = named(`select id from applications where project_id = $1 and 
   order by id limit 20`);
 const LEAVE_ROBOTS = named(
   `update robot_accounts set registry_ids = array_remove(registry_ids, $2), version = version + 1,
-    updated_at = greatest(now(), updated_at) where project_id = $1 and registry_ids @> array[$2] and deleted_at is null
+    updated_at = greatest(now(), updated_at) where project_id = $1 and registry_ids @> array[$2]
   returning id, name`,
 );
 const GIVE_BACK = named(

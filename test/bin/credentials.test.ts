@@ -26,6 +26,23 @@ test('a deleted bucket access key opens nothing, and works again with its secret
   expect([await list(), (await bin.restore(second)).status]).toEqual(['InvalidAccessKeyId', 404]);
 });
 
+test('a key in the bin keeps its grants on what is there again, and none on what is gone', async () => {
+  const [first, second] = [await s3.bucket(), await s3.bucket()];
+  const grant = ({ id }: { id: string }) => ({ bucket_id: id, permission: 'read' });
+  const place = async (...grants: object[]): Promise<string> =>
+    `/v2/bucket_access_keys/${(await s3.key({ grants })).id}`;
+  const granted = async (key: string) => (await s3.service.call('GET', key)).body.grants;
+  const key = await place(grant(first), grant(second));
+  const bucketFirst = await bin.deleted(`/v2/buckets/${first.id}`);
+  const kept = await bin.deleted(key);
+  expect((await bin.purge(await bin.deleted(`/v2/buckets/${second.id}`))).status).toBe(204);
+  expect(await bin.restored(bucketFirst)).toEqual([]);
+  expect(await bin.restored(kept)).toEqual([]);
+  expect(await granted(key)).toEqual([grant(first)]);
+  await bin.purge(await bin.deleted(key));
+  expect(await bin.restored(await bin.deleted(`/v2/buckets/${first.id}`))).toEqual([]);
+});
+
 test('a key that may not destroy makes none that removes versions', async () => {
   const { service } = s3;
   const key = await service.mintKey({ may_destroy: false });

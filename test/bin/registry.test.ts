@@ -63,6 +63,15 @@ describe('a deleted registry', () => {
     expect((await clientOf(robot).pull(`${registry.name}/app`, '1')).status).toBe(404);
   });
 
+  it('leaves no right to a robot account in the bin when it is purged', async () => {
+    const registry = await activeRegistry();
+    const robot = await createRobot(['pull'], { registry_ids: [registry.id] });
+    const kept = await bin.deleted(`/v2/robot_accounts/${robot.id}`);
+    expect((await bin.purge(await bin.deleted(place(registry)))).status).toBe(204);
+    expect(await bin.restored(kept)).toEqual([]);
+    expect((await service.call('GET', `/v2/robot_accounts/${robot.id}`)).body.registry_ids).toEqual([]);
+  });
+
   it('keeps its name, so that nobody pulls an image of another project by it', async () => {
     const registry = await activeRegistry();
     const entry = await bin.deleted(place(registry));

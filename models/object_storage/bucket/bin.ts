@@ -3,7 +3,7 @@ import type { Grant } from '../../../core/protocols/buckets/bucket_access';
 import type { Context } from '../../../core/context';
 import { changeRows, NEW_VERSION } from '../../../db/loop_rows';
 import { named } from '../../../db/statement';
-import type { Bin } from '../../base/bin';
+import { isKept, type Bin } from '../../base/bin';
 import type { Bucket } from '../bucket';
 
 /** What a key might do in a bucket. */
@@ -12,7 +12,9 @@ interface KeyGrants {
   grants: Grant[];
 }
 
-const OF_BUCKET = `bucket_ids @> array[$1]::text[] and project_id = $2 and deleted_at is null`;
+/** Also those in the bin: none comes back with a grant on what is gone, or without one on what is there again. */
+const PRESENT = `(deleted_at is null or ${isKept('bucket_access_keys')})`;
+const OF_BUCKET = `bucket_ids @> array[$1]::text[] and project_id = $2 and ${PRESENT}`;
 const GRANTS = named(`select id, (select jsonb_agg(g) from jsonb_array_elements(grants) g
     where g->>'bucket_id' = $1) as grants
   from bucket_access_keys where ${OF_BUCKET} order by id for update`);
@@ -25,7 +27,7 @@ export const bucketBin: Bin<Bucket> = {
     for (const key of had) {
       const written = await changeRows(ctx.sql, {
         table: 'bucket_access_keys',
-        where: 'id = $1 and project_id = $2 and deleted_at is null',
+        where: `id = $1 and project_id = $2 and ${PRESENT}`,
         values: [key.id, project_id, id, JSON.stringify(key.grants)],
         set: `${NEW_VERSION}, bucket_ids = bucket_ids || $3::text, grants = grants || $4::jsonb`,
       });
