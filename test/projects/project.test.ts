@@ -28,6 +28,7 @@ describe('projects', () => {
       description: null,
       approval_required_for: 'none',
       deletion_protection: false,
+      deleted_retention_days: 0,
       default_region: 'local',
       role: 'owner',
       created_at: expect.any(String),

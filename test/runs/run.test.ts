@@ -40,6 +40,7 @@ describe('a command', () => {
       project_id: service.project,
       application_id: application.id,
       preview_id: null,
+      instance_id: null,
       release_id: application.release,
       deployment_id: application.deployment,
       command: 'npm run migrate',

@@ -11,7 +11,7 @@ const OTHERS = [
   'jobs/observers/check_loop.ts',
   ...['jobs/workflow.ts', 'rest/event_stream.ts'],
   ...['server/http/drain.ts', 'server/http/source_uploads.ts'],
-  ...['server/runs/session.ts', 'server/web_processes/processes.ts'],
+  ...['server/runs/entered.ts', 'server/runs/session.ts', 'server/web_processes/processes.ts'],
 ];
 
 const files = repositoryFiles().filter((file) => SERVER_SIDE.test(file));

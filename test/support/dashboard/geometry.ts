@@ -58,7 +58,8 @@ const FAULTS = `(() => {
   // A name breaks between its words, not within one that has room in a column. Addresses and reasons do.
   const LONGEST = 20;
   for (const element of all) {
-    if (!element.closest('th[scope=row], h1, .card strong') || element.closest('.clip, .reason') || innerWidth < 768) continue;
+    if (innerWidth < 768 || element.closest('.clip, .reason')) continue;
+    if (!element.closest('th[scope=row], h1, .card strong')) continue;
     for (const node of element.childNodes) {
       if (node.nodeType !== 3) continue;
       for (const { 0: word, index } of node.textContent.matchAll(/[\\p{L}\\p{N}]+/gu)) {

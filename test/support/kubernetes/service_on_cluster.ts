@@ -10,6 +10,9 @@ import { pushBaseImage, settingsFor } from './cluster_settings';
 
 export { hostOfCluster, podsOfCluster, pushBaseImage, settingsFor } from './cluster_settings';
 
+/** A node that had lost the API server takes its time to end pods. */
+const CLEARED_WITHIN_MS = 100_000;
+
 interface OnCluster {
   /** Below `busybox` in the base image of releases. */
   layers?: Buffer[];
@@ -24,7 +27,7 @@ export async function startOnCluster(
   { layers = [], base, settings = {} }: OnCluster = {},
 ): Promise<DeployService> {
   const port = await freePort();
-  const started = await startDeployService({ ...(await settingsFor(cluster, port)), ...settings });
+  const started = await startDeployService({ ...(await settingsFor(cluster, port)), ...settings }, CLEARED_WITHIN_MS);
   await pushBaseImage(started, started.key, port, [...layers, base ?? (await busyboxLayer())]);
   return started;
 }
