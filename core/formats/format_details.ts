@@ -68,6 +68,12 @@ const OF_PATTERNS: Readonly<Record<string, string>> = {
   '^[A-Za-z_][A-Za-z0-9_]*$': 'must consist of letters, digits and underscores, with no digit first',
   '^[a-z_*]+(\\.[a-z_*]+)*$': 'must be an event such as deployment.failed, or several such as deployment.*',
   '^[A-Za-z0-9_-]+$': 'must consist of letters, digits, hyphens and underscores',
+  '^[A-Za-z0-9:._-]+$': 'must consist of letters, digits and :._-',
+  '^(?:\\*{3}[A-Za-z0-9:._-]{0,4}|[A-Za-z0-9:._-]{1,200})$':
+    'must consist of letters, digits and :._- and have at most 200 characters, or be masked as it is shown',
+  '^(?:\\*{3}[A-Za-z0-9_-]{0,4}|[A-Za-z0-9_-]{1,64})$':
+    'must consist of letters, digits, hyphens and underscores and have at most 64 characters, or be masked as it is shown',
+  '^(?:-?[0-9]+|@[A-Za-z0-9_]+)$': 'must be the number of a chat, or the name of a channel such as @alerts',
   '^[A-Za-z0-9._+@-]+$': 'must consist of letters, digits and ._+@-',
   '^(?:\\*{3}.{0,4}|.{16,200})$': 'must have 16 to 200 characters',
   '^(?:\\*{3}[A-Za-z0-9_-]{0,4}|[A-Za-z0-9_-]{16,100})$':
