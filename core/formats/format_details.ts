@@ -72,7 +72,7 @@ const OF_PATTERNS: Readonly<Record<string, string>> = {
   '^(?:\\*{3}[A-Za-z0-9:._-]{0,4}|[A-Za-z0-9:._-]{1,200})$':
     'must consist of letters, digits and :._- and have at most 200 characters, or be masked as it is shown',
   '^(?:\\*{3}[A-Za-z0-9_-]{0,4}|[A-Za-z0-9_-]{1,64})$':
-    'must consist of letters, digits, hyphens and underscores and have at most 64 characters, or be masked as it is shown',
+    'must consist of letters, digits, hyphens and underscores, at most 64, or be masked as it is shown',
   '^(?:-?[0-9]+|@[A-Za-z0-9_]+)$': 'must be the number of a chat, or the name of a channel such as @alerts',
   '^[A-Za-z0-9._+@-]+$': 'must consist of letters, digits and ._+@-',
   '^(?:\\*{3}.{0,4}|.{16,200})$': 'must have 16 to 200 characters',
