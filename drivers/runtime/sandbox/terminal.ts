@@ -20,9 +20,10 @@ export function inTerminal(runDirectory: string, user: User | null, command: rea
     throw new DriverError('unsupported', 'This host has no terminals for runs: the program script is missing.');
   const file = quoteWord(path.join(runDirectory, TERMINAL_FILE));
   const line = [
-    `tty >${file}.new && mv ${file}.new ${file}`,
     `stty sane rows ${SIZE.rows} cols ${SIZE.columns}`,
     ...(user === null ? [] : [`chown ${user.uid} "$(tty)"`]),
+    // Last: a client may tell its size from then on.
+    `tty >${file}.new && mv ${file}.new ${file}`,
     `exec ${command.map(quoteWord).join(' ')}`,
   ].join('; ');
   // Without its TMPDIR it would not be known as a process of the unit on a host without control groups.
