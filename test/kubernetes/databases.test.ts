@@ -85,8 +85,10 @@ if (hasPostgresqlTools())
       for (const table of ['applications', 'databases'])
         for (const { id } of await service.sql<{ id: string }>(`select id from ${table} where deleted_at is null`))
           await service.call('DELETE', `/v2/${table}/${id}`);
-      const { body } = await service.call('GET', `/v2/projects/${service.project}/bin`);
-      for (const entry of body.data) await bin.purge(entry);
+      const kept = await service.sql<{ id: string; project_id: string }>(
+        'select id, project_id from deleted_resources',
+      );
+      for (const { id, project_id: project } of kept) await service.call('DELETE', `/v2/bin/${id}`, { project });
       await service.clear();
       await waitFor('no database', async () => (await service.sql('select 1 from databases')).length === 0, WITHIN_MS);
       await service.close();
