@@ -43,7 +43,7 @@ export function OpenShell({ shown, instance }: OpenShellProps) {
         {...(instance && { 'aria-label': `Open a terminal in this instance of ${instance.process_type}` })}
         onClick={() => void shell.run()}
       >
-        {instance ? 'Open a terminal' : 'Open a shell'}
+        {instance ? 'Terminal' : 'Open a shell'}
       </button>
     </>
   );
