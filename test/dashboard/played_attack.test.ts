@@ -196,6 +196,9 @@ test('a stolen session without a second factor', async () => {
   // Of the owners from before, the two that the attack is about are left.
   await service.sql(`update members set role = 'developer' from users u
     where u.id = members.user_id and u.email not like '%@example.org'`);
+  // A role that the database alone knows holds when what is remembered of it has ended.
+  const shown = async () => (await service.call('GET', `/v2/projects/${service.project}`)).body.role;
+  await waitFor('the role is seen', async () => (await shown()) === 'developer');
   const before = await project.state();
   const [victim] = await service.sql(`select id from users where email = 'owner@example.org'`);
   const [other] = await service.sql(`select id, email from users where email = 'colleague@example.org'`);

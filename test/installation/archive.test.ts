@@ -12,14 +12,11 @@ import { decryptAge, encryptAge } from '../../server/backup/age';
 import { version } from '../../package.json';
 import { listingOf, makeOddFiles } from '../support/processes/odd_files';
 import { wholeInstallation, type WholeInstallation } from '../support/processes/whole_installation';
-import { named } from '../support/runner/programs';
-import { hasProgram } from '../support/runner/has_program';
+import { asRoot, isRoot, needs } from '../support/runner/programs';
 
 jest.setTimeout(600_000);
 
-const isRoot = process.getuid?.() === 0;
-const asRoot = (isRoot ? test : named(test.skip, ' (needs: root)')) as jest.It;
-const withAge = (hasProgram('age') && hasProgram('script') ? test : named(test.skip, ' (needs: age)')) as jest.It;
+const withAge = needs('age', 'script').test;
 
 /** By age 1.1.1 of Debian, with the passphrase `foo bar`. */
 const OF_AGE =

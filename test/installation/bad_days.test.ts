@@ -9,13 +9,12 @@ import { isBackupDue, type BackupJournal } from '../../server/platform/backup_jo
 import { newestOf } from '../../server/backup/newest';
 import { freePort } from '../support/processes/free_port';
 import { wholeInstallation, type WholeInstallation } from '../support/processes/whole_installation';
-import { fileNeeds, named } from '../support/runner/programs';
+import { asRoot, fileNeeds } from '../support/runner/programs';
 
 fileNeeds('restic');
 jest.setTimeout(600_000);
 
 const HOUR_MS = 3_600_000;
-const asRoot = (process.getuid?.() === 0 ? test : named(test.skip, ' (needs: root)')) as jest.It;
 
 let whole: WholeInstallation;
 let repository: string;

@@ -5,12 +5,11 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { visitHost } from '../support/deployments/deploy';
 import { wholeInstallation } from '../support/processes/whole_installation';
-import { fileNeeds, named } from '../support/runner/programs';
+import { asRoot, fileNeeds } from '../support/runner/programs';
 
 fileNeeds('restic', 'redis-server');
 jest.setTimeout(900_000);
 // Both machines are this one. Without networks of projects their databases would share its ports.
-const asRoot = (process.getuid?.() === 0 ? test : named(test.skip, ' (needs: root)')) as jest.It;
 
 const READY_MS = 240_000;
 const old = wholeInstallation();

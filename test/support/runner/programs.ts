@@ -30,3 +30,7 @@ export function named(skip: unknown, reason: string): unknown {
   const each = (...table: never[]) => named(call.each(...table), reason);
   return Object.assign((name: string, ...rest: never[]) => call(`${name}${reason}`, ...rest), { each, skip: call });
 }
+
+export const isRoot = process.getuid?.() === 0;
+/** `test` for what only root may do. */
+export const asRoot = (isRoot ? test : named(test.skip, ' (needs: root)')) as jest.It;
