@@ -12,10 +12,11 @@ import { decryptAge, encryptAge } from '../../server/backup/age';
 import { version } from '../../package.json';
 import { listingOf, makeOddFiles } from '../support/processes/odd_files';
 import { wholeInstallation, type WholeInstallation } from '../support/processes/whole_installation';
-import { asRoot, isRoot, needs } from '../support/runner/programs';
+import { isRoot, needs, testOfRoot } from '../support/runner/programs';
 
 jest.setTimeout(600_000);
 
+const asRoot = testOfRoot();
 const withAge = needs('age', 'script').test;
 
 /** By age 1.1.1 of Debian, with the passphrase `foo bar`. */

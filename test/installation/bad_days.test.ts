@@ -9,9 +9,10 @@ import { isBackupDue, type BackupJournal } from '../../server/platform/backup_jo
 import { newestOf } from '../../server/backup/newest';
 import { freePort } from '../support/processes/free_port';
 import { wholeInstallation, type WholeInstallation } from '../support/processes/whole_installation';
-import { asRoot, fileNeeds } from '../support/runner/programs';
+import { fileNeeds, testOfRoot } from '../support/runner/programs';
 
 fileNeeds('restic');
+const asRoot = testOfRoot();
 jest.setTimeout(600_000);
 
 const HOUR_MS = 3_600_000;

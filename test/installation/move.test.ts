@@ -5,10 +5,11 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { visitHost } from '../support/deployments/deploy';
 import { wholeInstallation } from '../support/processes/whole_installation';
-import { asRoot, fileNeeds } from '../support/runner/programs';
+import { fileNeeds, testOfRoot } from '../support/runner/programs';
 
 fileNeeds('restic', 'redis-server');
 jest.setTimeout(900_000);
+const asRoot = testOfRoot();
 // Both machines are this one. Without networks of projects their databases would share its ports.
 
 const READY_MS = 240_000;

@@ -33,4 +33,4 @@ export function named(skip: unknown, reason: string): unknown {
 
 export const isRoot = process.getuid?.() === 0;
 /** `test` for what only root may do. */
-export const asRoot = (isRoot ? test : named(test.skip, ' (needs: root)')) as jest.It;
+export const testOfRoot = (): jest.It => (isRoot ? test : named(test.skip, ' (needs: root)')) as jest.It;
