@@ -47,7 +47,18 @@ export interface ServerSpec extends HostedServerSpec {
   replicas?: string[];
   /** Keeps what point-in-time recovery needs. */
   archive: boolean;
+  /** Libraries of extensions that the server loads at its start. Absent: none. */
+  preloaded?: string[];
 }
+
+/** An extension that should be in the database, or should not. */
+export interface ExtensionChange {
+  name: string;
+  isWanted: boolean;
+}
+
+/** Its version in the database, null where it is not there; or why the server refuses, as a sentence. */
+export type ExtensionResult = { version: string | null } | { failure: string };
 
 export interface ServerUser {
   username: string;
@@ -118,4 +129,13 @@ interface EngineCapabilities extends Measurable<ServerSpec>, Upgradable<ServerSp
    * engines with second logins.
    */
   secondLoginDiffers?(r: Desired<ServerSpec>, ctx: DriverContext): Promise<string | null>;
+  /**
+   * Creates and drops extensions in the database of the running server, in this order; only for engines that have them.
+   * @throws DriverError transient where it does not respond
+   */
+  changeExtensions?(
+    r: Desired<ServerSpec>,
+    changes: readonly ExtensionChange[],
+    ctx: DriverContext,
+  ): Promise<ExtensionResult[]>;
 }

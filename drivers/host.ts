@@ -16,6 +16,7 @@ import { optionalPrograms } from '../core/catalog/missing_programs';
 import { run } from '../core/process/command';
 import { versionOutput } from '../core/process/version_output';
 import { driverContext } from '../core/driver';
+import { installedExtensions } from './machine/postgresql_extensions';
 
 /** `directory`: whose disk counts. `searchPath` and `postgresqlRoot` are where programs are looked for. */
 interface HostOptions {
@@ -207,6 +208,7 @@ async function postgresqlFound(
     path: path.join(bin, 'postgres'),
     source,
     tools,
+    extensions: await installedExtensions(bin, seriesOf(version, 1)),
   };
 }
 

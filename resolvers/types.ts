@@ -317,6 +317,9 @@ export type ResolversTypes = {
   DatabaseEndpointStatus: Schema.DatabaseEndpointStatus;
   CreateDatabaseEndpointInput: Schema.CreateDatabaseEndpointInput;
   UpdateDatabaseEndpointInput: Schema.UpdateDatabaseEndpointInput;
+  DatabaseExtension: ResolverTypeWrapper<Schema.DatabaseExtension>;
+  DatabaseExtensionList: ResolverTypeWrapper<Schema.DatabaseExtensionList>;
+  DatabaseExtensionStatus: Schema.DatabaseExtensionStatus;
   DatabaseLogLine: ResolverTypeWrapper<Schema.DatabaseLogLine>;
   DatabaseLogLineList: ResolverTypeWrapper<Schema.DatabaseLogLineList>;
   DatabaseLogSource: Schema.DatabaseLogSource;
@@ -785,6 +788,8 @@ export type ResolversParentTypes = {
   DatabaseEndpointList: Omit<Schema.DatabaseEndpointList, 'data'> & { data: Array<ResolversParentTypes['DatabaseEndpoint']> };
   CreateDatabaseEndpointInput: Schema.CreateDatabaseEndpointInput;
   UpdateDatabaseEndpointInput: Schema.UpdateDatabaseEndpointInput;
+  DatabaseExtension: Schema.DatabaseExtension;
+  DatabaseExtensionList: Schema.DatabaseExtensionList;
   DatabaseLogLine: Schema.DatabaseLogLine;
   DatabaseLogLineList: Schema.DatabaseLogLineList;
   DatabaseReplica: DatabaseReplicaModel;
@@ -1076,6 +1081,8 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   listDatabaseEngines?: Resolver<ResolversTypes['DatabaseEngineList'], ParentType, ContextType, RequireFields<Schema.QueryListDatabaseEnginesArgs, 'limit'>>;
   listDatabaseEndpoints?: Resolver<ResolversTypes['DatabaseEndpointList'], ParentType, ContextType, RequireFields<Schema.QueryListDatabaseEndpointsArgs, 'id' | 'limit'>>;
   getDatabaseEndpoint?: Resolver<ResolversTypes['DatabaseEndpoint'], ParentType, ContextType, RequireFields<Schema.QueryGetDatabaseEndpointArgs, 'id' | 'endpoint_id'>>;
+  listDatabaseExtensions?: Resolver<ResolversTypes['DatabaseExtensionList'], ParentType, ContextType, RequireFields<Schema.QueryListDatabaseExtensionsArgs, 'id' | 'limit'>>;
+  getDatabaseExtension?: Resolver<ResolversTypes['DatabaseExtension'], ParentType, ContextType, RequireFields<Schema.QueryGetDatabaseExtensionArgs, 'id' | 'name'>>;
   listDatabaseLogs?: Resolver<ResolversTypes['DatabaseLogLineList'], ParentType, ContextType, RequireFields<Schema.QueryListDatabaseLogsArgs, 'id' | 'limit' | 'order'>>;
   getDatabaseMetrics?: Resolver<ResolversTypes['Metrics'], ParentType, ContextType, RequireFields<Schema.QueryGetDatabaseMetricsArgs, 'id'>>;
   listDatabaseReplicas?: Resolver<ResolversTypes['DatabaseReplicaList'], ParentType, ContextType, RequireFields<Schema.QueryListDatabaseReplicasArgs, 'id' | 'limit'>>;
@@ -1236,6 +1243,8 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   createDatabaseEndpoint?: Resolver<ResolversTypes['DatabaseEndpoint'], ParentType, ContextType, RequireFields<Schema.MutationCreateDatabaseEndpointArgs, 'id' | 'input'>>;
   updateDatabaseEndpoint?: Resolver<ResolversTypes['DatabaseEndpoint'], ParentType, ContextType, RequireFields<Schema.MutationUpdateDatabaseEndpointArgs, 'id' | 'endpoint_id' | 'input'>>;
   deleteDatabaseEndpoint?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteDatabaseEndpointArgs, 'id' | 'endpoint_id'>>;
+  enableDatabaseExtension?: Resolver<ResolversTypes['DatabaseExtension'], ParentType, ContextType, RequireFields<Schema.MutationEnableDatabaseExtensionArgs, 'id' | 'name'>>;
+  disableDatabaseExtension?: Resolver<ResolversTypes['DatabaseExtension'], ParentType, ContextType, RequireFields<Schema.MutationDisableDatabaseExtensionArgs, 'id' | 'name'>>;
   createDatabaseReplica?: Resolver<ResolversTypes['DatabaseReplica'], ParentType, ContextType, RequireFields<Schema.MutationCreateDatabaseReplicaArgs, 'id' | 'input'>>;
   updateDatabaseReplica?: Resolver<ResolversTypes['DatabaseReplica'], ParentType, ContextType, RequireFields<Schema.MutationUpdateDatabaseReplicaArgs, 'id' | 'replica_id' | 'input'>>;
   deleteDatabaseReplica?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteDatabaseReplicaArgs, 'id' | 'replica_id'>>;
@@ -2174,6 +2183,22 @@ export type DatabaseEndpointResolvers<ContextType = Context, ParentType extends 
 
 export type DatabaseEndpointListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseEndpointList'] = ResolversParentTypes['DatabaseEndpointList']> = {
   data?: Resolver<Array<ResolversTypes['DatabaseEndpoint']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type DatabaseExtensionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseExtension'] = ResolversParentTypes['DatabaseExtension']> = {
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  version?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  installed_version?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  description?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  requires?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  is_trusted?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['DatabaseExtensionStatus'], ParentType, ContextType>;
+  status_reason?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type DatabaseExtensionListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseExtensionList'] = ResolversParentTypes['DatabaseExtensionList']> = {
+  data?: Resolver<Array<ResolversTypes['DatabaseExtension']>, ParentType, ContextType>;
   next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
@@ -3700,6 +3725,8 @@ export type Resolvers<ContextType = Context> = {
   DatabaseEngineVersion?: DatabaseEngineVersionResolvers<ContextType>;
   DatabaseEndpoint?: DatabaseEndpointResolvers<ContextType>;
   DatabaseEndpointList?: DatabaseEndpointListResolvers<ContextType>;
+  DatabaseExtension?: DatabaseExtensionResolvers<ContextType>;
+  DatabaseExtensionList?: DatabaseExtensionListResolvers<ContextType>;
   DatabaseLogLine?: DatabaseLogLineResolvers<ContextType>;
   DatabaseLogLineList?: DatabaseLogLineListResolvers<ContextType>;
   DatabaseReplica?: DatabaseReplicaResolvers<ContextType>;

@@ -145,6 +145,14 @@ export type Query = {
   listDatabaseEndpoints: DatabaseEndpointList;
   /** Gets an endpoint with its address and its allowed sources. */
   getDatabaseEndpoint: DatabaseEndpoint;
+  /**
+   * Lists the extensions that the server of a PostgreSQL database can have, with what became of those that were enabled.
+   * Databases of other engines have none. An extension that a user created by `create extension` is `available` here until
+   * it is enabled.
+   */
+  listDatabaseExtensions: DatabaseExtensionList;
+  /** Gets an extension, and what became of it. */
+  getDatabaseExtension: DatabaseExtension;
   /** Lists the log lines of a database server, newest first. */
   listDatabaseLogs: DatabaseLogLineList;
   /** Gets metrics of a database and its replicas, with one series per metric and server. Defaults to the last hour. */
@@ -749,6 +757,21 @@ export type QueryListDatabaseEndpointsArgs = {
 export type QueryGetDatabaseEndpointArgs = {
   id: Scalars['ID']['input'];
   endpoint_id: Scalars['ID']['input'];
+};
+
+
+export type QueryListDatabaseExtensionsArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  status?: InputMaybe<DatabaseExtensionStatus>;
+};
+
+
+export type QueryGetDatabaseExtensionArgs = {
+  id: Scalars['ID']['input'];
+  name: Scalars['String']['input'];
 };
 
 
@@ -1669,6 +1692,16 @@ export type Mutation = {
   updateDatabaseEndpoint: DatabaseEndpoint;
   /** Deletes an endpoint. The default endpoint and endpoints that an attachment uses cannot be deleted. */
   deleteDatabaseEndpoint: Scalars['Boolean']['output'];
+  /**
+   * Creates an extension in the database, also one that needs a superuser, with those that it requires. The response waits
+   * up to 20 seconds for the server. `pg_stat_statements` restarts the server.
+   */
+  enableDatabaseExtension: DatabaseExtension;
+  /**
+   * Drops an extension that was enabled. While other objects of the database depend on it, it stays, and `status_reason`
+   * names them.
+   */
+  disableDatabaseExtension: DatabaseExtension;
   /** Creates a read replica. To connect to it, create an endpoint whose `target` is `replicas`. */
   createDatabaseReplica: DatabaseReplica;
   /** Updates the name or the package of a read replica. A new package restarts the replica. */
@@ -2763,6 +2796,28 @@ export type MutationUpdateDatabaseEndpointArgs = {
 export type MutationDeleteDatabaseEndpointArgs = {
   id: Scalars['ID']['input'];
   endpoint_id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationEnableDatabaseExtensionArgs = {
+  id: Scalars['ID']['input'];
+  name: Scalars['String']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationDisableDatabaseExtensionArgs = {
+  id: Scalars['ID']['input'];
+  name: Scalars['String']['input'];
 };
 
 
@@ -6197,6 +6252,44 @@ export type UpdateDatabaseEndpointInput = {
    */
   pool_size?: InputMaybe<Scalars['Int']['input']>;
 };
+
+/** An extension that the server of a PostgreSQL database can have. */
+export type DatabaseExtension = {
+  name: Scalars['String']['output'];
+  /** Version that would be created now. */
+  version: Scalars['String']['output'];
+  /** Version in the database, or `null`. */
+  installed_version?: Maybe<Scalars['String']['output']>;
+  description: Scalars['String']['output'];
+  /** Extensions that are created with it. */
+  requires: Array<Scalars['String']['output']>;
+  /** Whether users with full access may create it by themselves, with `create extension`. */
+  is_trusted: Scalars['Boolean']['output'];
+  status: DatabaseExtensionStatus;
+  /** Why it is refused, or why the last change failed, or `null`. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+};
+
+/** A page of database extensions. */
+export type DatabaseExtensionList = {
+  data: Array<DatabaseExtension>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type DatabaseExtensionStatus =
+  /** It can be enabled. */
+  | 'available'
+  /** It is being created. In a stopped database this waits for the next start. */
+  | 'enabling'
+  /** It is in the database. */
+  | 'enabled'
+  /** It is being dropped. */
+  | 'disabling'
+  /** It could not be created. */
+  | 'failed'
+  /** The platform does not create it. */
+  | 'refused';
 
 /** A log line of a database. */
 export type DatabaseLogLine = {

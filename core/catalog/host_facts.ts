@@ -14,6 +14,19 @@ export interface EngineFound {
 export interface PostgresqlFound extends EngineFound {
   source: 'system' | 'embedded';
   tools: string[];
+  /** By name; absent where nobody has looked. */
+  extensions?: ExtensionFound[];
+}
+
+/** What the control file of an extension says. */
+export interface ExtensionFound {
+  name: string;
+  version: string;
+  description: string;
+  /** Names of other extensions. */
+  requires: string[];
+  /** Whether it needs no superuser. */
+  is_trusted: boolean;
 }
 
 export interface ProgramFound {

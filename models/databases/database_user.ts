@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context } from '../../core/context';
 import { problem, validationFailed } from '../../core/errors';
 import { limits } from '../../core/limits';
@@ -7,6 +6,7 @@ import type { CreateDatabaseUserInput, RotateDatabasePasswordInput, DatabaseUser
 import { Resource } from '../base/resource';
 import { requireUnattached } from './database_attachment/in_use';
 import { refreshVariables } from './database_attachment/variables';
+import { requireAlive, untilApplied } from './database/applied';
 import { wakeDatabase } from './database/wake';
 import { newPassword } from './database/credentials';
 import { loginOf, nextLogin } from './database_user/logins';
@@ -20,7 +20,6 @@ const PENDING = named(`select 1 from database_users u join databases d on d.id =
     and d.status = 'available' limit 1`);
 const ATTACHED = named('select 1 from database_attachments where user_id = $1 limit 1');
 const NO_ROTATION = { login: null, previous_password: null, previous_login: null, previous_until: null };
-const POLL_MS = 50;
 
 /** Names that one of the engines has for itself, or that the platform works under. */
 const RESERVED = [
@@ -108,12 +107,7 @@ export class DatabaseUser extends Resource {
 
   /** Waits until the server has applied all users of a database, for `operationWaitSeconds` at most. */
   static async applied(ctx: Context, databaseId: string): Promise<void> {
-    const until = performance.now() + ctx.config.operationWaitSeconds * 1000;
-    while (performance.now() < until && !ctx.signal.aborted) {
-      const pending = await ctx.sql.query(PENDING, [databaseId, ctx.project?.id]);
-      if (!pending.length) return;
-      await sleep(POLL_MS, undefined, { signal: ctx.signal }).catch(() => {});
-    }
+    await untilApplied(ctx, async () => (await ctx.sql.query(PENDING, [databaseId, ctx.project?.id])).length > 0);
   }
 
   /**
@@ -199,20 +193,5 @@ function requireFree(username: string): void {
   if (!RESERVED.includes(username) && !RESERVED_PREFIXES.some((prefix) => username.startsWith(prefix))) return;
   throw validationFailed([
     { field: 'username', code: 'invalid_format', detail: 'is a name that the engine or the platform reserves' },
-  ]);
-}
-
-/** Of a database that failed nothing is left but to delete it. */
-function requireAlive(database: Parent): void {
-  database.requireStatus([
-    'provisioning',
-    'available',
-    'updating',
-    'upgrading',
-    'restoring',
-    'restarting',
-    'stopping',
-    'stopped',
-    'starting',
   ]);
 }

@@ -807,6 +807,17 @@ CREATE INDEX database_endpoints_of_database ON public.database_endpoints USING b
 CREATE INDEX database_endpoints_of_project ON public.database_endpoints USING btree (project_id);
 CREATE INDEX database_endpoints_of_replica ON public.database_endpoints USING btree (replica_id) WHERE (replica_id IS NOT NULL);
 
+create table database_extensions (
+  database_id text collate "C" not null,
+  name text collate "C" not null,
+  status text not null,
+  status_reason text,
+  version text,
+  constraint database_extensions_database FOREIGN KEY (database_id) REFERENCES databases(id) ON DELETE CASCADE,
+  constraint database_extensions_pkey PRIMARY KEY (database_id, name),
+  constraint database_extensions_status CHECK ((status = ANY (ARRAY['enabling'::text, 'enabled'::text, 'disabling'::text, 'failed'::text])))
+);
+
 create table database_ports (
   port integer not null,
   owner_id text collate "C" not null,

@@ -9,6 +9,7 @@ export const databaseCollections: Record<string, string> = {
   attachments: 'database_attachment',
   backups: 'database_backup',
   endpoints: 'database_endpoint',
+  extensions: 'database_extension',
   replicas: 'database_replica',
   users: 'database_user',
 };
@@ -59,6 +60,11 @@ export function databaseMakers(create: Make): Record<string, Make> {
     database_user: child,
     database_endpoint: child,
     database_replica: child,
+    // One that every PostgreSQL has.
+    async database_extension(world) {
+      await world.id('database');
+      return 'earthdistance';
+    },
     database_backup(world, kind) {
       const made = last.then(() => backup(world, kind));
       last = made.catch(() => {});

@@ -106,6 +106,7 @@ function settingsOf(
     ...sizes(cluster),
     ...logging(serverDirectory, programs.series),
     ...replication(cluster),
+    ...(spec.preloaded && { shared_preload_libraries: spec.preloaded.join(',') }),
     // Changing archive_mode requires a restart, archive_command does not. An empty command would make WAL accumulate.
     archive_mode: 'on',
     archive_timeout: spec.archive ? ARCHIVED_WITHIN_SECONDS : 0,

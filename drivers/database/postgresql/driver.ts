@@ -14,6 +14,7 @@ import { backup, openBackup, removeBackup } from './backups/backups';
 import { backupsOf as backupDirectoryOf, postgresqlContext, type Cluster, type PostgresqlContext } from './cluster';
 import { hasData } from './data';
 import { clusterOf, ensure, ensureServer } from './ensure';
+import { changeExtensions } from './extensions';
 import { readLog } from './log';
 import { inspect, metrics } from './observe';
 import { pooledServer } from './pooled';
@@ -39,6 +40,8 @@ export interface PostgresqlOptions {
 }
 
 const promotedWithinMs = 60_000;
+/** That of PostGIS for addresses takes half a minute on a small machine. */
+const EXTENSION_MS = 5 * 60_000;
 
 export function openPostgresql(options: PostgresqlOptions): EngineDriver {
   const engine = postgresqlContext(options);
@@ -66,7 +69,7 @@ function capabilitiesOf(
   engine: PostgresqlContext,
 ): Measurable<ServerSpec> &
   Upgradable<ServerSpec> &
-  Pick<EngineDriver, 'hasData' | 'promote' | 'pooled' | 'secondLoginDiffers'> {
+  Pick<EngineDriver, 'hasData' | 'promote' | 'pooled' | 'secondLoginDiffers' | 'changeExtensions'> {
   return {
     versions: () => Promise.resolve(versionsOf(engine)),
     upgrade: (r, fromVersion, ctx) =>
@@ -84,6 +87,13 @@ function capabilitiesOf(
         const cluster = await presentCluster(engine, r);
         const { database_name } = cluster.spec;
         return database_name === null ? null : inSession(cluster, { database: database_name }, sessionUserUse);
+      }),
+    changeExtensions: (r, changes) =>
+      asDriverErrors(async () => {
+        const cluster = await presentCluster(engine, r);
+        const database = cluster.spec.database_name ?? 'postgres';
+        const target = { database, statementMs: EXTENSION_MS };
+        return inSession(cluster, target, (session) => changeExtensions(session, changes));
       }),
     metrics: (r) => asDriverErrors(async () => metrics(await presentCluster(engine, r))),
   };

@@ -8,6 +8,7 @@ import { restartForUsers } from '../../../models/databases/database_attachment/r
 import { refreshPools } from '../database_endpoint/refresh_pools';
 import { jittered, progressing, settled, type JobContext, type Outcome, type Values } from '../../job';
 import { backoffAfterExit } from './exits';
+import { applyExtensions } from './extensions';
 import { retryReasonOf } from './failure';
 import { measureServer } from './measure';
 import { leaveTakenPort } from './port';
@@ -130,6 +131,7 @@ async function settleServer(
   if (seen.state !== 'running')
     return settled({ driver: row.engine, observed, status: 'stopped', status_reason: null });
   await recordApplied(row, desired, ctx);
+  const { restarts } = await applyExtensions(row, desired, engine, ctx);
   const sample = await measureServer(
     engine,
     desired,
@@ -146,7 +148,7 @@ async function settleServer(
   const rotating = await endRotations(ctx.sql, row.id);
   return settled(
     { ...columns, status: 'available', status_reason: statusReasonOf(row, full) },
-    rotating ? ROTATION_POLL_MS : jittered(POLL_MS),
+    restarts ? 0 : rotating ? ROTATION_POLL_MS : jittered(POLL_MS),
   );
 }
 

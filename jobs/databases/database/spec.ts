@@ -1,5 +1,6 @@
 // Builds the desired spec of a database server from the rows.
 import type { ServerSpec } from '../../../drivers/database';
+import { PRELOADED } from '../../../core/catalog/postgresql_extensions';
 import type { Desired } from '../../../core/driver';
 import { openAdminPassword } from '../../../models/databases/database/credentials';
 import {
@@ -10,6 +11,7 @@ import {
   type DirectEndpoint,
   type DesiredUser,
 } from '../../../models/databases/database/job_queries';
+import { preloadedExtensions } from '../../../models/databases/database_extension/job_queries';
 import { serverLogins } from '../../../models/databases/database_user/logins';
 import type { JobContext } from '../../job';
 import { ensureCertificate } from './certificate';
@@ -25,6 +27,7 @@ export async function desiredServer(row: DatabaseRow, ctx: JobContext): Promise<
   const tls = await ensureCertificate(row, ctx);
   const users = await desiredUsers(ctx.sql, ctx.secrets, row.id);
   const endpoints = await directEndpoints(ctx.sql, row.id, row.port);
+  const preloaded = await preloadedExtensions(ctx.sql, row.id, PRELOADED);
   const spec: ServerSpec = {
     engine: row.engine,
     version: row.engine_version,
@@ -42,6 +45,7 @@ export async function desiredServer(row: DatabaseRow, ctx: JobContext): Promise<
     allowed_sources: allowedSourcesOf(endpoints, ctx.config),
     replicas: await followingServers(ctx.sql, row.id),
     archive: row.engine === 'postgresql' && row.backup_schedule.enabled,
+    ...(preloaded.length && { preloaded }),
   };
   return { id: row.server_id, spec, users, endpoints };
 }

@@ -24,6 +24,10 @@ const postgresql = (series: string, tools: string[]): HostFacts['postgresql'][nu
   path: `/opt/postgresql/${series}/bin/postgres`,
   source: 'system',
   tools,
+  extensions: ['cube', 'dblink', 'earthdistance'].map((name) => ({
+    ...{ name, version: '1.5', description: name, is_trusted: name === 'cube' },
+    requires: name === 'earthdistance' ? ['cube'] : [],
+  })),
 });
 const engine = (series: string): HostFacts['redis'][number] => ({
   series,

@@ -1,4 +1,4 @@
-// db: ls, create, url, psql, rotate, backup, backups, download, restore, rm.
+// db: ls, create, url, psql, extensions, rotate, backup, backups, download, restore, rm.
 import { buildRouteMap } from '@stricli/core';
 import { duration, integer, maybe, sessionCommand, text, toggle, tuple, word, type Shell } from '../command';
 import { deleteToBin } from '../deletion';
@@ -9,6 +9,7 @@ import { confirmByName } from '../output/terminal';
 import { namesOf, type Session } from '../session';
 import { waitWhile } from '../settle';
 import { downloadFile } from '../http/download';
+import { extensionsCommand } from './extensions';
 import { projectIdOf } from './project_id';
 import { findEndpoint, runPsql, type Credentials } from './psql';
 
@@ -251,6 +252,8 @@ async function findBackup(session: Session, path: string, name: string, given: s
   throw new Failure(`The database ${name} has ${what}.`, EXIT.notFound, [`Take one: svc db backup ${name} --wait`]);
 }
 
+const extensions = extensionsCommand(findDatabase);
+
 const rotate = sessionCommand<{ readonly immediate?: boolean | undefined }, [string]>({
   brief: 'Give a database a new password',
   text:
@@ -287,7 +290,7 @@ const rm = sessionCommand<NonNullable<unknown>, [string]>({
 });
 
 export const db = buildRouteMap<string, Shell>({
-  routes: { ls, create, url, psql, rotate, backup, backups, download, restore, rm },
+  routes: { ls, create, url, psql, extensions, rotate, backup, backups, download, restore, rm },
   aliases: { list: 'ls', remove: 'rm' },
   docs: { brief: 'Databases' },
 });

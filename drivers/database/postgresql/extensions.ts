@@ -1,0 +1,93 @@
+// Extensions that owners want: created by the administrator, because most of them need a superuser. Their scripts run
+// as one, so nothing that the tenant has made may stand in for what they call (PostgreSQL, "Security Considerations for
+// Extensions").
+import { DriverError } from '../../../core/driver';
+import { toSentence } from '../../../core/sentence';
+import type { ExtensionChange, ExtensionResult } from '../../database';
+import { roles } from './cluster';
+import { isUnavailable, sqlIdentifier, type Session } from './session';
+
+const DEPENDENT_OBJECTS_STILL_EXIST = '2BP01';
+const LOCK_NOT_AVAILABLE = '55P03';
+/** Scripts find what they call in these first, unless another function fits its arguments better. */
+const SHADOWS = `with made as (
+    select 'pg_proc'::regclass as class, oid, 'function ' || proname as name from pg_proc p
+      where pronamespace = to_regnamespace('public')
+        and exists (select from pg_proc o where o.proname = p.proname and o.pronamespace = 'pg_catalog'::regnamespace)
+    union all select 'pg_operator'::regclass, oid, 'operator ' || oprname from pg_operator p
+      where oprnamespace = to_regnamespace('public')
+        and exists (select from pg_operator o where o.oprname = p.oprname
+          and o.oprnamespace = 'pg_catalog'::regnamespace))
+  select name from made where not exists (select from pg_depend d
+    where d.classid = made.class and d.objid = made.oid and d.deptype = 'e') order by name limit 1`;
+
+/** Brings each of them into the database that the session is in, or out of it. @throws DriverError transient */
+export async function changeExtensions(
+  session: Session,
+  changes: readonly ExtensionChange[],
+): Promise<ExtensionResult[]> {
+  const results: ExtensionResult[] = [];
+  for (const change of changes) results.push(await changeOne(session, change));
+  return results;
+}
+
+async function changeOne(session: Session, { name, isWanted }: ExtensionChange): Promise<ExtensionResult> {
+  try {
+    await (isWanted ? create(session, name) : session.query(`drop extension if exists ${sqlIdentifier(name)}`));
+    return { version: await versionOf(session, name) };
+  } catch (error) {
+    await session.query('rollback').catch(() => undefined);
+    if (error instanceof DriverError && error.reason === 'invalid') return { failure: error.message };
+    return { failure: failureOf(name, error) };
+  }
+}
+
+async function create(session: Session, name: string): Promise<void> {
+  if ((await versionOf(session, name)) !== null) return;
+  const { rows } = await session.query<{ name: string }>(SHADOWS);
+  if (rows[0])
+    throw new DriverError(
+      'invalid',
+      `The schema public has the ${rows[0].name}, which has the name of one of PostgreSQL. Rename it, and enable ` +
+        `${name} again.`,
+    );
+  await session.query('begin');
+  await session.query('set local search_path = public');
+  await session.query(`create extension ${sqlIdentifier(name)} cascade`);
+  await openSchemas(session);
+  await session.query('commit');
+}
+
+/** Schemas that belong to extensions are of use to those who own the database. */
+async function openSchemas(session: Session): Promise<void> {
+  const { rows } = await session.query<{ schema: string }>(
+    `select nspname as schema from pg_namespace n join pg_depend d on d.classid = 'pg_namespace'::regclass
+      and d.objid = n.oid and d.deptype = 'e' where not has_schema_privilege($1, n.oid, 'usage')`,
+    [roles.owner],
+  );
+  const owner = sqlIdentifier(roles.owner);
+  for (const { schema } of rows) {
+    const place = sqlIdentifier(schema);
+    await session.query(`grant usage on schema ${place} to ${owner}`);
+    await session.query(`grant select, insert, update, delete on all tables in schema ${place} to ${owner}`);
+    await session.query(`grant usage, select, update on all sequences in schema ${place} to ${owner}`);
+  }
+}
+
+async function versionOf(session: Session, name: string): Promise<string | null> {
+  const { rows } = await session.query<{ extversion: string }>(
+    'select extversion from pg_extension where extname = $1',
+    [name],
+  );
+  return rows[0]?.extversion ?? null;
+}
+
+/** What the server says of a change that it refuses. @throws the error where it is to be tried again */
+function failureOf(name: string, error: unknown): string {
+  const { code, detail, message } = error as { code?: string; detail?: string; message: string };
+  if (isUnavailable(error) || code === undefined) throw error;
+  if (code === LOCK_NOT_AVAILABLE) throw new DriverError('transient', `Another session keeps ${name} busy.`);
+  if (code === DEPENDENT_OBJECTS_STILL_EXIST)
+    return `The extension stays, because other objects depend on it: ${(detail ?? '').split('\n').slice(0, 5).join('; ')}.`;
+  return toSentence(`The server refuses: ${message}`);
+}
