@@ -13,4 +13,5 @@ export const LOOP_ONLY = new Set([
   'deadline_at',
   'deleted_at',
   'parked_at',
+  'files_on',
 ]);
