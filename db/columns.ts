@@ -13,5 +13,4 @@ export const LOOP_ONLY = new Set([
   'deadline_at',
   'deleted_at',
   'parked_at',
-  'files_on',
 ]);

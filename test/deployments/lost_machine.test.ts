@@ -1,5 +1,7 @@
 /** @tier heavy @quarter 1 @covers jobs/deployments server/platform/host_claim.ts server/start_worker.ts */
 // Deployments whose machine is lost with its files at one of their steps: another one begins them again.
+import { existsSync } from 'node:fs';
+import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TestApplication } from '../support/deployments/deploy';
 import { startMachines, type Machines, type WorkerOfMachine } from '../support/processes/machines';
@@ -27,21 +29,25 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => machines?.close(), 120_000);
 
-test.each(['build', 'release'])('a deployment whose worker is killed at the step %s', async (step) => {
-  standby = await machines.startWorker();
-  const { id } = await application.ask();
-  await begun(id, step);
-  active.signal('SIGKILL');
-  const killedAt = performance.now();
-  await machines.held(standby);
-  const takenMs = performance.now() - killedAt;
-  const ended = await application.ended(id, WITHIN_MS);
-  report(step, takenMs, performance.now() - killedAt);
-  expect(ended).toMatchObject({ status: 'active', status_reason: null });
-  expect((await application.log(id)).filter((line) => line === BEGINS_AGAIN)).toHaveLength(1);
-  expect(await application.visit()).toEqual({ status: 200, body: 'built first' });
-  active = standby;
-}, 240_000);
+test.each(['build', 'release'])(
+  'a deployment whose worker is killed at the step %s',
+  async (step) => {
+    standby = await machines.startWorker();
+    const { id } = await application.ask();
+    await begun(id, step);
+    active.signal('SIGKILL');
+    const killedAt = performance.now();
+    await machines.held(standby);
+    const takenMs = performance.now() - killedAt;
+    const ended = await application.ended(id, WITHIN_MS);
+    report(step, takenMs, performance.now() - killedAt);
+    expect(ended).toMatchObject({ status: 'active', status_reason: null });
+    expect((await application.log(id)).filter((line) => line === BEGINS_AGAIN)).toHaveLength(1);
+    expect(await application.visit()).toEqual({ status: 200, body: 'built first' });
+    active = standby;
+  },
+  240_000,
+);
 
 test('a worker that hangs is replaced, and does nothing when it goes on', async () => {
   standby = await machines.startWorker();
@@ -64,15 +70,21 @@ test('a worker that hangs is replaced, and does nothing when it goes on', async 
   await machines.held(active);
 }, 240_000);
 
-test('a rollback says that the files of a lost machine are lost', async () => {
-  const [lost] = await machines.sql<{ id: string }>(
-    `select id from deployments where status = 'superseded' and artifact_kept order by id desc limit 1`,
+test('a rollback says that the files of a lost machine are lost, and takes none that were left half-built', async () => {
+  const [lost, here, halfBuilt] = await machines.sql<{ id: string; files_on: string }>(
+    `select id, files_on from deployments where artifact_kept order by id`,
   );
-  const { id } = await application.post('/rollback', { deployment_id: lost?.id });
-  expect(await application.ended(id, WITHIN_MS)).toMatchObject({
+  const of = path.join(active.directory, 'runtime/releases');
+  expect([lost, here, halfBuilt].map((one) => existsSync(path.join(of, one?.id ?? '')))).toEqual([false, true, true]);
+  const rolledBack = async (id?: string): Promise<unknown> =>
+    application.ended((await application.post('/rollback', { deployment_id: id })).id, WITHIN_MS);
+  const refused = {
     status: 'failed',
     status_reason: 'The build of this version is no longer kept. Deploy its commit again.',
-  });
+  };
+  expect(await rolledBack(lost?.id)).toMatchObject(refused);
+  expect(await rolledBack(here?.id)).toMatchObject({ status: 'active' });
+  expect(await rolledBack(halfBuilt?.id)).toMatchObject(refused);
 }, 240_000);
 
 async function begun(id: string, step: string): Promise<void> {

@@ -16,24 +16,29 @@ const TAKEN_WITHIN_MS = 60_000;
 export interface Machines extends Workplace {
   sql<Row>(text: string, values?: unknown[]): Promise<Row[]>;
   databaseUrl: string;
+  /** Of the operator. */
   key(): string;
+  secret: string;
   application(files: GitFiles, settings?: object): Promise<TestApplication>;
   /** A machine with empty directories, and a worker on it. */
   startWorker(settings?: Record<string, string>): Promise<WorkerOfMachine>;
   /** Process id of the worker that has the host; 0 while none has. */
   holder(): Promise<number>;
-  /** Waits until this worker has the host. */
+  /** Waits until this worker has the host, whose ingress is visited from now on. */
   held(worker: WorkerOfMachine): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface WorkerOfMachine extends Program {
   directory: string;
+  ingressPort: number;
+  /** Where it issues tokens, with DISTRIBUTION_URL. */
+  registryPort: number;
 }
 
 /** @param settings of all processes */
 export async function startMachines(settings: Record<string, string> = {}): Promise<Machines> {
-  const [database, git, ingressPort] = [await createTestDatabase(), await startGitServer(), await freePort()];
+  const [database, git] = [await createTestDatabase(), await startGitServer()];
   const sql = new pg.Pool({ connectionString: database.url, max: 3 });
   const directories: string[] = [];
   const programs: Program[] = [];
@@ -44,7 +49,7 @@ export async function startMachines(settings: Record<string, string> = {}): Prom
   };
   const ofApi = newDirectory();
   const given: Record<string, string> = {
-    ...{ DATABASE_URL: database.url, INGRESS_PORT: String(ingressPort), LOG_LEVEL: 'info', SHUTDOWN_GRACE_SECONDS: '5' },
+    ...{ DATABASE_URL: database.url, LOG_LEVEL: 'info', SHUTDOWN_GRACE_SECONDS: '5' },
     ...{ ALLOW_HTTP_GIT: '1', ALLOW_PRIVATE_ADDRESSES: '1' },
     ...{ RATE_LIMIT_READ: '100000', RATE_LIMIT_WRITE: '100000', RATE_LIMIT_DEPLOY: '100000' },
     ...settings,
@@ -60,19 +65,26 @@ export async function startMachines(settings: Record<string, string> = {}): Prom
   const query = async <Row>(text: string, values?: unknown[]): Promise<Row[]> => (await sql.query(text, values)).rows;
   const machines: Machines = {
     git,
-    platform: { config: { ingressPort } },
+    platform: { config: { ingressPort: 0 } },
     databaseUrl: database.url,
     sql: query,
     key: () => first.key,
+    secret,
     call: (method, place, options) => call(base, first, method, place, options),
     application: (files, wanted = {}) => makeApplication(machines, files, wanted),
     async startWorker(own = {}) {
       const directory = newDirectory();
-      const ofWorker = { ...given, PLATFORM_DATA_DIR: directory, PLATFORM_SECRET_KEY: secret, ...own };
+      const [ingressPort, registryPort] = [await freePort(), await freePort()];
+      const ports = {
+        INGRESS_PORT: String(ingressPort),
+        ...(given.DISTRIBUTION_URL && { REGISTRY_PORT: String(registryPort) }),
+      };
+      const places = { PLATFORM_DATA_DIR: directory, ...ports };
+      const ofWorker = { ...given, ...places, PLATFORM_SECRET_KEY: secret, ...own };
       const program = startProgram(ofWorker, { entry: 'server/worker.ts' });
       programs.push(program);
       await program.ready();
-      return { ...program, directory };
+      return { ...program, directory, ingressPort, registryPort };
     },
     async holder() {
       const [found] = await query<{ name: string }>(HOLDER);
@@ -80,6 +92,7 @@ export async function startMachines(settings: Record<string, string> = {}): Prom
     },
     async held(worker) {
       await waitFor('the host', async () => (await machines.holder()) === worker.pid, TAKEN_WITHIN_MS);
+      machines.platform.config.ingressPort = worker.ingressPort;
     },
     async close() {
       for (const { id } of await query<{ id: string }>('select id from applications where deleted_at is null'))
