@@ -70,7 +70,7 @@ test('a worker that hangs is replaced, and does nothing when it goes on', async 
   await machines.held(active);
 }, 240_000);
 
-test('a rollback says that the files of a lost machine are lost, and takes none that were left half-built', async () => {
+test('a rollback says that files of a lost machine are lost, and takes none that are half-built', async () => {
   const [lost, here, halfBuilt] = await machines.sql<{ id: string; files_on: string }>(
     `select id, files_on from deployments where artifact_kept order by id`,
   );

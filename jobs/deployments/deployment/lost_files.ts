@@ -6,7 +6,7 @@ import { artifactDirectory, type DeploymentRow } from './row';
 
 export const LOST = 'The machine that had the files of this deployment is gone. It begins again on another one.';
 
-/** Whether the files that its own steps have made are on another machine. A rollback has those of another deployment. */
+/** Whether the files that its own steps made are on another machine. A rollback has those of another deployment. */
 export function hasLostFiles(row: DeploymentRow, ctx: JobContext): boolean {
   return row.artifact_id === row.id && isElsewhere(row, ctx);
 }
