@@ -23,7 +23,7 @@ export async function hasFilesHere(row: DeploymentRow, ctx: JobContext): Promise
 }
 
 /** Whether the registry has the image of an earlier release, so that no files are needed. */
-export async function isPublished(image: string | null, row: DeploymentRow, ctx: JobContext): Promise<boolean> {
+export async function hasPublishedImage(image: string | null, row: DeploymentRow, ctx: JobContext): Promise<boolean> {
   return image !== null && (await storedImages(ctx.sql, row.application_id)).includes(image);
 }
 

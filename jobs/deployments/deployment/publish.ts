@@ -16,7 +16,7 @@ import { allAtOnce, type Leftovers } from '../../declarations';
 import { progressing, requireHost, type JobContext, type Outcome } from '../../job';
 import { imageAccess } from './image_access';
 import type { StepContext } from '../../workflow';
-import { hasFilesHere, isPublished } from './lost_files';
+import { hasFilesHere, hasPublishedImage } from './lost_files';
 import { requirePlanning } from './plan';
 import { artifactDirectory, cacheDirectory, withoutUser, type DeploymentRow, type StoredPlan } from './row';
 
@@ -43,7 +43,7 @@ async function reusedImage(
   { image }: ReleaseToPublish,
   ctx: StepContext,
 ): Promise<ReleaseToPublish['image']> {
-  if (!(await isPublished(image, row, ctx)) || (await hasFilesHere(row, ctx))) return null;
+  if (!(await hasPublishedImage(image, row, ctx)) || (await hasFilesHere(row, ctx))) return null;
   return image;
 }
 

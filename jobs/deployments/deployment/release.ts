@@ -5,7 +5,7 @@ import { findReleaseToPublish } from '../../../models/deployments/release_image'
 import { LeaseLost, progressing, type JobContext, type Outcome } from '../../job';
 import { hasVolumeOfMachine } from '../../applications/instance/mounts';
 import { StepFailure, type StepContext } from '../../workflow';
-import { hasFilesHere, isPublished } from './lost_files';
+import { hasFilesHere, hasPublishedImage } from './lost_files';
 import { appendDeploymentLog, type DeploymentRow } from './row';
 
 export async function makeRelease(row: DeploymentRow, ctx: StepContext): Promise<Outcome> {
@@ -26,7 +26,7 @@ export async function makeRelease(row: DeploymentRow, ctx: StepContext): Promise
 /** Of an earlier release whose programs start alike: on a cluster the files are not needed then. */
 async function hasImage(row: DeploymentRow, releaseId: string, ctx: JobContext): Promise<boolean> {
   const release = await findReleaseToPublish(ctx.sql, releaseId);
-  return isPublished(release?.image ?? null, row, ctx);
+  return hasPublishedImage(release?.image ?? null, row, ctx);
 }
 
 /** Beside a cluster, what has volumes on this machine goes on here. */
