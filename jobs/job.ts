@@ -77,6 +77,8 @@ export interface HostDrivers {
   openReleaseImages(registry: string): ReleaseImageDriver;
   /** Absolute paths. */
   directories: { releases: string; caches: string };
+  /** Identifies these directories: another machine has others. */
+  directoryId: string;
   shipper: {
     /** Resolves when every line that the ended unit has written is in the database. */
     shipRemaining(unitId: string): Promise<void>;

@@ -42,7 +42,7 @@ export interface Workflow<Row extends LoopRow, Step extends WorkflowStep<Row> = 
   /** Absent where a cancellation is a part of the steps. */
   isCanceled?(row: Row, ctx: JobContext): Promise<boolean>;
   /** What is due before the step; null where that is nothing. */
-  enter?(step: Step, row: Row, ctx: JobContext): Promise<Outcome | null>;
+  enter?(step: Step, row: Row, ctx: StepContext): Promise<Outcome | null>;
   /** Absent where users see no log of the work. */
   appendLog?(row: Row, step: Step, message: string, level: LogLevel, ctx: JobContext): Promise<void>;
   /** The message of an error whose sentence needs no other around it; null of any other error. */

@@ -9,6 +9,7 @@ import { operatorCertificate } from '../drivers/certificates/operator';
 import { DriverError, driverContext } from '../core/driver';
 import { openVolumeDrivers } from '../drivers/volume/open';
 import type { VolumeDriver, VolumeDrivers } from '../drivers/volume';
+import type { RegistryDriver } from '../engines/registry';
 import type { Drivers } from '../jobs/job';
 import { startLoop, type Loop, type LoopParts } from '../jobs/loop';
 import { allJobs } from '../jobs/all_jobs';
@@ -16,6 +17,7 @@ import { installationId } from '../models/applications/cluster_facts';
 import { openHost, type Host } from './agents/host';
 import type { CheckCounts } from '../jobs/observers/check_loop';
 import { PortTaken } from './agents/ingress';
+import { openSharedRegistry } from './agents/registry';
 import { startInstallationWal } from './backup/wal_agent';
 import { startObservers } from './agents/observers/observers';
 import { startReleaseNotice } from './platform/release_notice';
@@ -58,7 +60,12 @@ export async function startWorker(platform: Platform, { whenTaken }: WorkerOptio
   // Both try what the host can do by running programs, and wait for these most of the time.
   const opening = openDrivers(platform.config, ofCluster?.driver);
   opening.catch(() => {}); // its error is reported once the host is closed again
-  const watch = await watchHost(platform, opening, whenTaken);
+  const registry = await openSharedRegistry(platform);
+  const forHost = { volumes: opening, registry: registry?.driver ?? null };
+  const watch = await watchHost(platform, forHost, whenTaken).catch(async (error: unknown) => {
+    await registry?.close();
+    throw error;
+  });
   const volumes = await opening;
   const operators = operatorCertificate(platform.config, () => {});
   const drivers = { volumes, host: null, ...certificates(platform.config) };
@@ -73,6 +80,7 @@ export async function startWorker(platform: Platform, { whenTaken }: WorkerOptio
     checks: () => observers.counts(),
     async stop() {
       await Promise.all([observers.stop(), loop.stop(), watch.stop(), stopReleaseNotice()]);
+      await registry?.close();
       operators?.close();
       ofCluster?.close();
     },
@@ -89,14 +97,20 @@ interface HostWatch {
   stop(): Promise<void>;
 }
 
+/** What the process has opened for its host, whether it is one or not. */
+interface OpenedForHost {
+  volumes: Promise<VolumeDrivers>;
+  registry: RegistryDriver | null;
+}
+
 /** Runs the applications, at once or as soon as the process that does has gone. */
 async function watchHost(
   platform: Platform,
-  volumes: Promise<VolumeDrivers>,
+  parts: OpenedForHost,
   whenTaken: WorkerOptions['whenTaken'],
 ): Promise<HostWatch> {
   const stopping = new AbortController();
-  let running = await firstHost(platform, volumes, whenTaken);
+  let running = await firstHost(platform, parts, whenTaken);
   const pause = (): Promise<unknown> =>
     sleep(STAND_BY_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
   const follow = async (): Promise<void> => {
@@ -109,7 +123,7 @@ async function watchHost(
       }
       await pause();
       if (stopping.signal.aborted) return;
-      running = await startHost(platform, volumes).catch((error: unknown) => {
+      running = await startHost(platform, parts).catch((error: unknown) => {
         if (!isTaken(error)) platform.log.warn({ err: error }, 'the applications could not be taken over');
         return null;
       });
@@ -131,11 +145,11 @@ const isTaken = (error: unknown): error is Error => error instanceof PortTaken |
 /** null: it stands by. @throws StartupError where it must not */
 async function firstHost(
   platform: Platform,
-  volumes: Promise<VolumeDrivers>,
+  parts: OpenedForHost,
   whenTaken: WorkerOptions['whenTaken'],
 ): Promise<RunningHost | null> {
   for (const end = Date.now() + MACHINE_LOST_MS; ; await sleep(STAND_BY_MS)) {
-    const started = await startHost(platform, volumes).catch((error: unknown) => {
+    const started = await startHost(platform, parts).catch((error: unknown) => {
       if (isTaken(error)) return error;
       throw error;
     });
@@ -155,11 +169,11 @@ interface RunningHost {
 }
 
 /** @throws PortTaken, HostTaken, StartupError */
-async function startHost(platform: Platform, opening: Promise<VolumeDrivers>): Promise<RunningHost> {
+async function startHost(platform: Platform, parts: OpenedForHost): Promise<RunningHost> {
   const claim = await claimHost(platform.databaseUrl, platform.log);
   try {
-    const host = await openHost(platform);
-    const volumes = await opening.catch(async (error: unknown) => {
+    const host = await openHost(platform, parts.registry);
+    const volumes = await parts.volumes.catch(async (error: unknown) => {
       await host.close();
       throw error;
     });

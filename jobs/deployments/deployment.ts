@@ -10,6 +10,7 @@ import { Deployment } from '../../models/deployments/deployment';
 import { releaseAllLeases } from '../../db/lease';
 import { artifactLeftovers } from '../applications/application/leftovers';
 import { cleanUpFailed, pruneOlderVersions, tearDownDeployment } from './deployment/cleanup';
+import { beginAgain, hasLostFiles, LOST } from './deployment/lost_files';
 import { imageLeftovers } from './deployment/publish';
 import {
   appendDeploymentLog,
@@ -23,7 +24,7 @@ import {
 import { steps, type DeploymentStep } from './deployment/steps';
 import { removeTask } from './deployment/task';
 import { failed, progressing, settled, type Job, type JobContext, type Outcome } from '../job';
-import { runWorkflow, type Workflow } from '../workflow';
+import { runWorkflow, type StepContext, type Workflow } from '../workflow';
 
 const MINUTE_MS = 60_000;
 /** Queued deployments are woken when others end; this interval covers lost notifications. */
@@ -86,10 +87,14 @@ const workflow: Workflow<DeploymentRow, DeploymentStep> = {
 const FINAL_ERRORS = [BuildError, SourceError, ImageError, ReleaseImageError];
 
 async function enterStep(
-  { name, status }: DeploymentStep,
+  { name, status, needsFiles }: DeploymentStep,
   row: DeploymentRow,
-  ctx: JobContext,
+  ctx: StepContext,
 ): Promise<Outcome | null> {
+  if (needsFiles && hasLostFiles(row, ctx)) {
+    await ctx.appendLog(LOST, 'warning');
+    return beginAgain();
+  }
   if (status !== row.status) return leaveBuild(row, ctx);
   await recordStep(row, name, ctx);
   return null;

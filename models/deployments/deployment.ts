@@ -46,8 +46,9 @@ export class Deployment extends Resource {
     transitional: ['queued', 'building', 'deploying'],
     moves: {
       queued: ['building', 'deploying', 'canceled', 'failed'],
-      building: ['deploying', 'failed', 'canceled'],
-      deploying: ['active', 'failed', 'canceled'],
+      // Back to the queue: the machine with its files was lost.
+      building: ['deploying', 'failed', 'canceled', 'queued'],
+      deploying: ['active', 'failed', 'canceled', 'queued'],
       active: ['superseded'],
     },
   });
@@ -75,6 +76,7 @@ export class Deployment extends Resource {
   declare plan: { processes: Record<string, string>; release_command: string | null } | null;
   /** The deployment whose files it runs: its own id, or for a rollback the id of the original deployment. */
   declare artifact_id: string | null;
+  declare files_on: string | null;
   declare artifact_kept: boolean;
   declare release_id: string | null;
   /** Those that have begun, in their order. */
@@ -139,7 +141,7 @@ export class Deployment extends Resource {
         field: 'deployment_id',
       });
     if (!earlier.rollback_possible) throw problem('deployment_not_rollbackable', whyNot(earlier));
-    const { source, branch, commit_sha, image, commit_message, commit_author, plan, artifact_id } = earlier;
+    const { source, branch, commit_sha, image, commit_message, commit_author, plan, artifact_id, files_on } = earlier;
     return queued(ctx, application, {
       source,
       branch,
@@ -149,6 +151,7 @@ export class Deployment extends Resource {
       commit_author,
       plan,
       artifact_id,
+      files_on,
       source_deployment_id: earlier.id,
       trigger: 'rollback',
     });

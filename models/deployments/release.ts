@@ -44,7 +44,9 @@ const INSERT =
   named(`insert into releases (id, project_id, application_id, preview_id, deployment_id, settings, processes,
     variables, created_at, updated_at, databases, image)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, $10, (select r.image from releases r
-    where r.deployment_id = $5 and r.image is not null
+    where r.deployment_id in (select d.id from deployments d join deployments own on own.id = $5
+        where d.application_id = $3 and coalesce(d.artifact_id, d.id) = coalesce(own.artifact_id, own.id))
+      and r.image is not null
       and r.settings -> 'root_directory' = $6::jsonb -> 'root_directory'
       and r.settings -> 'run' -> 'release_command' is not distinct from $6::jsonb -> 'run' -> 'release_command'
       and ${COMMANDS('r.processes')} is not distinct from ${COMMANDS('$7::jsonb')}

@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import type { Config } from '../../core/config';
 import { makePassableDirectory, hasEntries } from '../../core/directory';
+import { ensureDirectoryId } from '../../core/files/directory_id';
 import { limits } from '../../core/limits';
 import { openLogBudget } from '../../core/log/log_budget';
 import type { BuildDriver } from '../../drivers/builder';
@@ -10,6 +11,7 @@ import { openBuilder } from '../../drivers/builder/buildpack';
 import type { ImageDriver } from '../../drivers/image';
 import { openImages } from '../../drivers/image/pull';
 import type { IngressDriver } from '../../engines/ingress/ingress';
+import type { RegistryDriver } from '../../engines/registry';
 import type { RuntimeDriver } from '../../drivers/runtime';
 import { openLocalRuntime } from '../../drivers/runtime/local';
 import type { ToolchainDriver } from '../../drivers/toolchain';
@@ -62,14 +64,17 @@ export interface Host {
 
 type Closing = () => Promise<void> | void;
 
-/** @throws PortTaken; StartupError where a directory or a chosen sandbox can't be used */
-export async function openHost(platform: Platform): Promise<Host> {
+/**
+ * @param registry of the process, which goes on when it is the host no more; null: the host opens one
+ * @throws PortTaken; StartupError where a directory or a chosen sandbox can't be used
+ */
+export async function openHost(platform: Platform, registry: RegistryDriver | null): Promise<Host> {
   const opened: Closing[] = [];
   const close = async (): Promise<void> => {
     for (const step of opened.splice(0).reverse()) await step();
   };
   try {
-    return { drivers: await open(platform, opened), close };
+    return { drivers: await open(platform, registry, opened), close };
   } catch (error) {
     await close();
     throw error;
@@ -77,7 +82,7 @@ export async function openHost(platform: Platform): Promise<Host> {
 }
 
 /** Pushes how to close each part as it opens it. */
-async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers> {
+async function open(platform: Platform, shared: RegistryDriver | null, opened: Closing[]): Promise<HostDrivers> {
   const { config, database, databaseUrl, log, facts } = platform;
   void platform.engines(); // asked for below; the programs run meanwhile
   const budget = openLogBudget(limits.logBytesPerSecond);
@@ -93,7 +98,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   // Before the runtime, which shows the directory to its units.
   const toolchains = await openToolchainsOf(config);
   const builder = openHostBuilder(toolchains, config);
-  const [runtime, servers] = await together(openRuntime(platform, opened), openServers(platform, opened));
+  const [runtime, servers] = await together(openRuntime(platform, opened), openServers(platform, shared, opened));
   const source = await openSource(sourceOptionsOf(config));
   const shipper = startShipper({ database, runtime, log, budget });
   opened.push(() => shipper.stop());
@@ -120,7 +125,8 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   await saveUploadsMark(database, await uploads.ensureMark());
   const programs = { source, uploads, builder, runtime, ...cluster, images: openHostImages(config) };
   const openReleaseImages = releaseImagesOf(config, servers.registry, toolchains);
-  const own = { ...programs, openReleaseImages, ingress, ...served, directories, shipper, facts };
+  const place = { directories, directoryId: await ensureDirectoryId(config.runtimeDir) };
+  const own = { ...programs, openReleaseImages, ingress, ...served, ...place, shipper, facts };
   const drivers: HostDrivers = {
     ...own,
     ...(await openKindDrivers({ config, runtime, facts, engines: platform.engines })),
@@ -184,6 +190,7 @@ async function together<A, B>(one: Promise<A>, other: Promise<B>): Promise<[A, B
 /** Opens the engines that listen on separate ports, as far as this machine can run them. */
 async function openServers(
   platform: Platform,
+  shared: RegistryDriver | null,
   opened: Closing[],
 ): Promise<Pick<HostDrivers, 'nameserver' | 'registry'>> {
   const closable = async <Server extends { close(): Promise<void> }>(
@@ -194,10 +201,10 @@ async function openServers(
     return server;
   };
   const [[dns, images]] = await together(
-    together(closable(openNameserver(platform)), closable(openRegistry(platform))),
+    together(closable(openNameserver(platform)), shared ? Promise.resolve(null) : closable(openRegistry(platform))),
     together(closable(openMailAgent(platform)), closable(openObjectStorageAgent(platform))),
   );
-  return { nameserver: dns?.driver ?? null, registry: images?.driver ?? null };
+  return { nameserver: dns?.driver ?? null, registry: shared ?? images?.driver ?? null };
 }
 
 function openHostBuilder(toolchains: ToolchainDriver, config: Config): BuildDriver {

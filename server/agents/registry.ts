@@ -41,6 +41,15 @@ export async function openRegistry(platform: Platform): Promise<OpenedRegistry |
   }
 }
 
+/**
+ * On a cluster every worker issues tokens and takes notifications for the Distribution server, which needs no files.
+ * @returns null elsewhere: the host opens its registry
+ */
+export async function openSharedRegistry(platform: Platform): Promise<OpenedRegistry | null> {
+  const { workloads, distributionUrl } = platform.config;
+  return workloads === 'kubernetes' && distributionUrl !== null ? openRegistry(platform) : null;
+}
+
 /** The embedded registry looks up rights at every request; elsewhere they last as long as a token. */
 function tokenOptions({ registryHost: service, distributionUrl, registrySizeGb }: Config): RegistryTokenOptions {
   if (distributionUrl === null) return { service, lifetimeSeconds: 300, sizeMax: null };

@@ -4,10 +4,10 @@ import type { Config } from '../../core/config';
 import { makePassableDirectory } from '../../core/directory';
 import { backupDirectory } from '../platform/backup_journal';
 
-/** Directories of the data directory that are copied as they are; what is left out is made again. */
+/** Directories and files of the data directory that are copied as they are; what is left out is made again. */
 const COPIED = [
   ...['secret-key', 'volumes', 'databases', 'objects', 'registry', 'mail'],
-  ...['runtime/source-uploads', 'runtime/releases'],
+  ...['runtime/source-uploads', 'runtime/releases', 'runtime/directory-id'],
 ];
 
 /** Images of disks, whose files are copied instead; and data of running servers, of which backups are copied. */

@@ -13,9 +13,12 @@ const HOLDER = `select a.application_name as name, a.client_addr as address from
   join pg_stat_activity a on a.pid = l.pid join pg_database d on d.oid = l.database
   where l.locktype = 'advisory' and l.granted and d.datname = current_database() and l.objid = 0 and l.objsubid = 2
     and l.classid::bigint::bit(32) = ${KEY}::bit(32)`;
-/** So that the server notices a machine that lost its power; of a socket of this machine they are without effect. */
+/**
+ * So that the server notices a machine that lost its power (of a socket of this machine they are without effect), and a
+ * process that hangs, whose machine answers for it.
+ */
 const KEEP_ALIVE = `set tcp_keepalives_idle = 5; set tcp_keepalives_interval = 3; set tcp_keepalives_count = 3;
-  set tcp_user_timeout = 15000`;
+  set tcp_user_timeout = 15000; set idle_session_timeout = 15000`;
 const AGAIN_MS = 500;
 /** Together sooner than the server ends the session: who is cut off begins no work when another may. */
 const PROVE_EVERY_MS = 3_000;
@@ -44,6 +47,7 @@ export class HostTaken extends Error {
 /** @throws HostTaken; Error of the connection */
 export async function claimHost(databaseUrl: string, log: Logger): Promise<HostClaim> {
   let session: OwnSession | null = await claim(databaseUrl);
+  let provedAt = performance.now();
   const closing = new AbortController();
   let lose = (): void => {};
   const lost = new Promise<void>((resolve) => (lose = resolve));
@@ -62,6 +66,7 @@ export async function claimHost(databaseUrl: string, log: Logger): Promise<HostC
           return lose();
         }
         session = found;
+        provedAt = performance.now();
       }
     }
   };
@@ -71,11 +76,14 @@ export async function claimHost(databaseUrl: string, log: Logger): Promise<HostC
     const proved = session;
     if (proved === null) return;
     const silent = setTimeout(() => proved.destroy(), SILENT_MS);
+    const sentAt = performance.now();
     await proved.query('select 1').finally(() => clearTimeout(silent));
+    provedAt = sentAt;
   });
   return {
     lost,
-    isHeld: () => session !== null,
+    // A process that hung must not go on before it has heard what became of the session.
+    isHeld: () => session !== null && performance.now() - provedAt < PROVE_EVERY_MS + SILENT_MS,
     async release() {
       closing.abort();
       await proving.stop();

@@ -11,6 +11,8 @@ import { waitFor } from '../support/wait_for';
 
 const TAKES_MS = 30_000;
 const STANDS_BY = '"msg":"another process runs the applications; standing by"';
+const END_SESSIONS = `select pg_terminate_backend(pid) from pg_stat_activity
+  where application_name like 'platform host%' and datname = current_database()`;
 const TAKEN_OVER = '"msg":"another process has taken over the applications"';
 
 let database: Awaited<ReturnType<typeof createTestDatabase>>;
@@ -42,7 +44,8 @@ function start(entry: 'server/main.ts' | 'server/worker.ts'): Program {
 /** Process ids of those that have the applications, or try to. */
 async function claimants(): Promise<number[]> {
   const text = `select a.application_name as name from pg_stat_activity a join pg_locks l on l.pid = a.pid
-    where l.locktype = 'advisory' and a.application_name like 'platform host %' and l.granted`;
+    where l.locktype = 'advisory' and a.application_name like 'platform host %' and l.granted
+      and a.datname = current_database()`;
   const { rows } = await client.query<{ name: string }>(text);
   return rows.map(({ name }) => Number(name.split(' ').at(-1)));
 }
@@ -72,9 +75,7 @@ test('a second one stands by or is refused, and takes over from one that is kill
   await third.ready();
   expect(third.out()).toContain(STANDS_BY);
   second.signal('SIGSTOP');
-  await client.query(
-    `select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'platform host%'`,
-  );
+  await client.query(END_SESSIONS);
   await heldBy(third);
   second.signal('SIGCONT');
   await waitFor('the loss', () => Promise.resolve(second.out().includes(TAKEN_OVER)), TAKES_MS);
@@ -87,9 +88,7 @@ test('a second one stands by or is refused, and takes over from one that is kill
 test('one whose session ends, and that nobody replaces, goes on', async () => {
   const [holder] = await claimants();
   for (let turn = 1; turn <= 3; turn += 1) {
-    await client.query(
-      `select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'platform host%'`,
-    );
+    await client.query(END_SESSIONS);
     await sleep(300);
     await waitFor('the applications', async () => (await claimants()).join() === String(holder), TAKES_MS);
   }

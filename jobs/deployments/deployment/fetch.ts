@@ -10,7 +10,9 @@ import { isLocalChange } from '../../../models/deployments/source_upload/job_que
 import { progressing, requireHost, type Outcome, type Values } from '../../job';
 import { requireRemote } from '../../source_remote';
 import { StepFailure, type StepContext } from '../../workflow';
+import { filesHere } from './lost_files';
 import { artifactDirectory, cacheDirectory, removeDirectory, withoutUser, type DeploymentRow } from './row';
+import { removeTask } from './task';
 
 /** Retries of an unreachable repository: about one minute. */
 const ATTEMPTS_MAX = 8;
@@ -19,10 +21,12 @@ const ATTEMPTS_MAX = 8;
 export async function fetchSource(row: DeploymentRow, ctx: StepContext): Promise<Outcome> {
   const full = await fullDisk(ctx.sql);
   if (full !== null) throw new StepFailure(`${full}. Nothing is built until the operator has freed room.`);
+  // Of an attempt that another machine went on with.
+  await removeTask(row, 'build', ctx);
   await removeDirectory(artifactDirectory(row, ctx));
   if (row.clear_cache) await removeDirectory(cacheDirectory(row, ctx));
   await makeCache(cacheDirectory(row, ctx));
-  return progressing(0, { ...(await fetchFiles(row, ctx)), observed: { fetched: true } });
+  return progressing(0, { ...(await fetchFiles(row, ctx)), ...filesHere(ctx), observed: { fetched: true } });
 }
 
 // Its tenant passes through the directory around it, which stays ours.

@@ -16,6 +16,7 @@ import { allAtOnce, type Leftovers } from '../../declarations';
 import { progressing, requireHost, type JobContext, type Outcome } from '../../job';
 import { imageAccess } from './image_access';
 import type { StepContext } from '../../workflow';
+import { hasFilesHere, hasPublishedImage } from './lost_files';
 import { requirePlanning } from './plan';
 import { artifactDirectory, cacheDirectory, withoutUser, type DeploymentRow, type StoredPlan } from './row';
 
@@ -31,10 +32,25 @@ export async function publishRelease(row: DeploymentRow, ctx: StepContext): Prom
   const { release_id: id, plan } = row;
   const release = id === null ? null : await findReleaseToPublish(ctx.sql, id);
   if (id === null || !release || !plan) throw new DriverError('transient', 'The application was deleted.');
-  if (row.attempts === 0) await ctx.appendLog('-----> Publishing the release as an image');
-  const { repository, digest } = await publish(row, plan, { id, ...release }, ctx);
-  await ctx.appendLog(`Released as ${repository}@${digest}`);
+  const image = (await reusedImage(row, release, ctx)) ?? (await publishFiles(row, plan, { id, ...release }, ctx));
+  await ctx.appendLog(`Released as ${image}`);
   return progressing(0, { observed: { ...row.observed, published: id } });
+}
+
+/** Of a rollback whose files are on another machine. */
+async function reusedImage(
+  row: DeploymentRow,
+  { image }: ReleaseToPublish,
+  ctx: StepContext,
+): Promise<ReleaseToPublish['image']> {
+  if (!(await hasPublishedImage(image, row, ctx)) || (await hasFilesHere(row, ctx))) return null;
+  return image;
+}
+
+async function publishFiles(...[row, plan, release, ctx]: Parameters<typeof publish>): Promise<string> {
+  if (row.attempts === 0) await ctx.appendLog('-----> Publishing the release as an image');
+  const { repository, digest } = await publish(row, plan, release, ctx);
+  return `${repository}@${digest}`;
 }
 
 async function publish(

@@ -12,6 +12,7 @@ import { progressing, requireHost, type JobContext, type Outcome } from '../../j
 import { rangeDirectory } from '../../applications/application/user_range';
 import type { StepContext } from '../../workflow';
 import { imageAccess } from './image_access';
+import { filesHere } from './lost_files';
 import { requireCommands, requirePlanning } from './plan';
 import { artifactDirectory, cacheDirectory, removeDirectory, type DeploymentRow, type StoredPlan } from './row';
 
@@ -27,7 +28,7 @@ export async function pullSource(row: DeploymentRow, ctx: StepContext): Promise<
   await addProcessTypes(ctx.sql, row, Object.keys(plan.processes));
   requireCommands(plan, planning);
   await ctx.appendLog(`Digest: ${image.reference.slice(image.reference.indexOf('@') + 1)}`);
-  return progressing(0, { image: image.reference, plan });
+  return progressing(0, { image: image.reference, plan, ...filesHere(ctx) });
 }
 
 async function pullImage(

@@ -25,6 +25,8 @@ export interface DeploymentRow extends LoopRow {
   plan: StoredPlan | null;
   artifact_id: string | null;
   artifact_kept: boolean;
+  /** Which data directory has its files (`HostDrivers.directoryId`); null before there are any. */
+  files_on: string | null;
   /** Where its instances run; decided with its release. */
   on_cluster: boolean;
   release_id: string | null;

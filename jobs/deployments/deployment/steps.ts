@@ -19,6 +19,8 @@ const ATTEMPTS_MAX = 8;
 export interface DeploymentStep extends WorkflowStep<DeploymentRow> {
   /** The status in which it happens. A rollback and an image as the source begin with `deploying`. */
   readonly status: 'building' | 'deploying';
+  /** It uses the files that steps before it have left on the machine. */
+  readonly needsFiles?: true;
 }
 
 const isBuilt = (row: DeploymentRow): boolean => row.status !== 'building';
@@ -37,6 +39,7 @@ export const steps: readonly DeploymentStep[] = [
     name: 'plan',
     task: 'find out how to build the source',
     status: 'building',
+    needsFiles: true,
     attemptsMax: ATTEMPTS_MAX,
     isDone: (row) => isBuilt(row) || row.plan !== null,
     run: planBuild,
@@ -46,6 +49,7 @@ export const steps: readonly DeploymentStep[] = [
     name: 'equip',
     task: 'install the tools of the build',
     status: 'building',
+    needsFiles: true,
     attemptsMax: ATTEMPTS_MAX,
     isDone: (row) => isBuilt(row) || row.observed?.equipped === true,
     run: ensureTools,
@@ -55,6 +59,7 @@ export const steps: readonly DeploymentStep[] = [
     name: 'build',
     task: 'build the source',
     status: 'building',
+    needsFiles: true,
     ownTimeLimit: true,
     isDone: (row) => isBuilt(row) || row.observed?.built === true || (row.plan !== null && !hasBuild(row.plan)),
     run: runBuild,
@@ -64,6 +69,7 @@ export const steps: readonly DeploymentStep[] = [
     name: 'image',
     task: 'take the image of the build',
     status: 'building',
+    needsFiles: true,
     isDone: (row) => isBuilt(row) || row.plan?.kind !== 'dockerfile' || row.plan.image !== undefined,
     run: takeBuiltImage,
   },
@@ -81,6 +87,7 @@ export const steps: readonly DeploymentStep[] = [
     name: 'release',
     task: 'make the release',
     status: 'deploying',
+    needsFiles: true,
     isDone: (row) => row.release_id !== null,
     run: makeRelease,
   },
@@ -89,6 +96,7 @@ export const steps: readonly DeploymentStep[] = [
     name: 'publish',
     task: 'publish the release as an image',
     status: 'deploying',
+    needsFiles: true,
     attemptsMax: ATTEMPTS_MAX,
     isDone: (row, ctx) => row.observed?.released === true || !wantsImage(row, ctx),
     run: publishRelease,

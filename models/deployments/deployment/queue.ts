@@ -22,6 +22,8 @@ export interface NewDeployment {
   clear_cache?: boolean;
   /** Whose files it runs, where they are built already. Without it its own. */
   artifact_id?: string | null;
+  /** Which data directory has them. */
+  files_on?: string | null;
   source_deployment_id?: string | null;
   commit_message?: string | null;
   commit_author?: string | null;
@@ -39,8 +41,8 @@ const INSERT =
   named(`insert into deployments (id, project_id, application_id, preview_id, number, branch, commit_sha, image,
     clear_cache, trigger,
     source_deployment_id, commit_message, commit_author, created_by, source, plan, artifact_id, created_at,
-      updated_at)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $18) returning *`);
+      updated_at, files_on)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $18, $19) returning *`);
 
 const CANCELED = `status = 'canceled', status_reason = $4, finished_at = now(),
   observed_generation = observed_generation + 1`;
@@ -104,5 +106,6 @@ function valuesOf(input: NewDeployment, number: number): unknown[] {
     plan && JSON.stringify(plan),
     input.artifact_id ?? id,
     timeOfId(id).toISOString(),
+    input.files_on ?? null,
   ];
 }

@@ -12,18 +12,23 @@ import { waitFor } from '../wait_for';
 /** Nodes of the cluster pull from the registry at this port. */
 export async function settingsFor(cluster: ClusterOfMachine, port: number): Promise<Record<string, string>> {
   const host = await hostOfCluster(cluster);
-  const registries = path.join(cluster.directory, 'registries', `${host}:${port}`);
-  mkdirSync(registries, { recursive: true });
-  writeFileSync(
-    path.join(registries, 'hosts.toml'),
-    `server = "http://${host}:${port}"\n[host."http://${host}:${port}"]\n  capabilities = ["pull", "resolve"]\n`,
-  );
+  trustRegistry(cluster, `${host}:${port}`);
   return {
     ...{ WORKLOADS: 'kubernetes', KUBECONFIG: cluster.kubeconfig, KUBERNETES_INGRESS_ADDRESSES: host },
     ...{ REGISTRY_PORT: String(port), REGISTRY_LISTEN: '0.0.0.0', REGISTRY_URL_FOR_NODES: `http://${host}:${port}` },
     KUBERNETES_NAMESPACE_PREFIX: `test-${process.pid}-${port}`,
     RELEASE_BASE_IMAGE: `localhost:${port}/bases/busybox:1`,
   };
+}
+
+/** Nodes pull from it without TLS. @param registry host and port */
+export function trustRegistry({ directory }: ClusterOfMachine, registry: string): void {
+  const registries = path.join(directory, 'registries', registry);
+  mkdirSync(registries, { recursive: true });
+  writeFileSync(
+    path.join(registries, 'hosts.toml'),
+    `server = "http://${registry}"\n[host."http://${registry}"]\n  capabilities = ["pull", "resolve"]\n`,
+  );
 }
 
 /** The base image of releases. */

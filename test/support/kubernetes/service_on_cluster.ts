@@ -8,7 +8,7 @@ import { startPlant, type Plant } from '../processes/bad_days_program';
 import { freePort } from '../processes/free_port';
 import { pushBaseImage, settingsFor } from './cluster_settings';
 
-export { hostOfCluster, podsOfCluster, pushBaseImage, settingsFor } from './cluster_settings';
+export { hostOfCluster, podsOfCluster, pushBaseImage, settingsFor, trustRegistry } from './cluster_settings';
 
 /** A node that had lost the API server takes its time to end pods. */
 const CLEARED_WITHIN_MS = 100_000;

@@ -94,7 +94,8 @@ export async function startPlant(settings: Record<string, string> = {}): Promise
   return plant;
 }
 
-async function call(
+/** One request to the API of a process. */
+export async function call(
   base: string,
   { key, project_id }: { key: string; project_id: string },
   method: string,

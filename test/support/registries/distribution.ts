@@ -24,16 +24,17 @@ export interface Distribution {
   close(): Promise<void>;
 }
 
-export async function openDistribution(): Promise<Distribution> {
+/** @param address of this machine, for clients on others */
+export async function openDistribution(address = '127.0.0.1'): Promise<Distribution> {
   const root = mkdtempSync(path.join(tmpdir(), 'distribution-'));
   const port = await freePort();
-  const host = `127.0.0.1:${port}`;
+  const host = `${address}:${port}`;
   let child: ChildProcess | null = null;
   const self: Distribution = {
     ...{ url: `http://${host}`, host, eventsKey: 'a-key-of-tests' },
     async start(platform, storage = { filesystem: { rootdirectory: path.join(root, 'data') } }) {
       const file = path.join(root, 'config.yml');
-      writeFileSync(file, configuration(storage, host, platform, self.eventsKey));
+      writeFileSync(file, configuration(storage, { address, port }, platform, self.eventsKey));
       child = spawn(PROGRAM, ['serve', file], { stdio: 'ignore', env: { OTEL_TRACES_EXPORTER: 'none' } });
       await waitFor('docker-registry', () => answers(`${self.url}/v2/`), UP_WITHIN_MS);
     },
@@ -60,7 +61,7 @@ function answers(url: string): Promise<boolean> {
 
 function configuration(
   storage: object,
-  host: string,
+  { address, port }: { address: string; port: number },
   platform: { port: number; certificate: string } | null,
   key: string,
 ): string {
@@ -68,15 +69,16 @@ function configuration(
     'version: 0.1',
     'log: {level: error, accesslog: {disabled: true}}',
     `storage: ${JSON.stringify({ ...storage, delete: { enabled: true } })}`,
-    `http: {addr: "${host}", secret: a-secret-of-tests}`,
+    // Tests are clients of loopback, whatever the address for others is.
+    `http: {addr: "${address === '127.0.0.1' ? address : '0.0.0.0'}:${port}", secret: a-secret-of-tests}`,
   ];
   if (!platform) return `${common.join('\n')}\n`;
   return [
     ...common,
     'auth:',
     '  token:',
-    `    realm: http://127.0.0.1:${platform.port}/token`,
-    `    service: "${host}"`,
+    `    realm: http://${address}:${platform.port}/token`,
+    `    service: "${address}:${port}"`,
     '    issuer: platform-api',
     `    rootcertbundle: ${platform.certificate}`,
     'notifications:',
