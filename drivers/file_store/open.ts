@@ -29,7 +29,13 @@ export function openFileStore(config: FileStoreSettings, installation: () => Pro
   const store = async (): Promise<BackupStore> => (own ??= storeIn(`${prefix}${await installation()}/`));
   return {
     address: storeIn(prefix).address,
-    put: (name, file, ctx) => asAway(async () => (await store()).upload(name, file, ctx)),
+    put: (name, file, ctx) =>
+      asAway(async () => {
+        const digest = await (await store()).upload(name, file, ctx);
+        // Some services answer 200 and do not have the object.
+        if (await (await store()).has(name, ctx)) return digest;
+        throw new EngineAway('The file store does not have a file that it has accepted.');
+      }),
     fetch: (name, file, ctx) =>
       asAway(async () => {
         try {

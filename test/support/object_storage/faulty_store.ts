@@ -2,8 +2,8 @@
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** `late`: the request is carried out, and its answer does not come back. */
-export type Fault = 'none' | 'reset' | 'silent' | 'late' | 'half' | { status: number; code: string };
+/** `late`: the request is carried out, and its answer does not come back. `lie`: it is not, and the answer is 200. */
+export type Fault = 'none' | 'reset' | 'silent' | 'late' | 'lie' | 'half' | { status: number; code: string };
 
 export interface FaultyStore {
   url: string;
@@ -41,6 +41,7 @@ export async function openFaultyStore(endpoint: string): Promise<FaultyStore> {
     const now = !methods || methods.includes(method) ? fault : 'none';
     if (now === 'reset') return void request.socket.destroy();
     if (now === 'silent') return void request.resume();
+    if (now === 'lie') return void request.resume().on('end', () => response.writeHead(200, { ETag: '"0"' }).end());
     if (typeof now === 'string') return pass(request, response, now);
     request.resume().on('end', () => {
       response.writeHead(now.status, { 'Content-Type': 'application/xml' });
