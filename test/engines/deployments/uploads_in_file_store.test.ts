@@ -5,9 +5,14 @@ import { createHash, randomBytes } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { Readable } from 'node:stream';
 import { driverContext } from '../../../core/driver';
 import { openFileStore } from '../../../drivers/file_store/open';
 import { openSourceUploads } from '../../../drivers/source/upload_files';
+import { uploadLeftovers } from '../../../jobs/applications/application/leftovers';
+import type { Drivers } from '../../../jobs/job';
+import { takeStock } from '../../../server/backup/manifest';
+import { openSession } from '../../../server/platform/session';
 import { withoutUploadRow } from '../../../models/deployments/source_upload/job_queries';
 import { tarOf } from '../../support/builds/archives';
 import { configuredApplication, startDeployService, type DeployService } from '../../support/deployments/deploy';
@@ -222,24 +227,12 @@ describe.each(STORES)('%s', (kind) => {
     const runtime = mkdtempSync(path.join(tmpdir(), 'uploads-before-'));
     const disk = openSourceUploads(runtime);
     const { body } = await create();
-    const owned = await disk.receive(
-      body.id,
-      (async function* () {
-        yield Buffer.from('before');
-      })(),
-      MIB,
-    );
+    const owned = await disk.receive(body.id, Readable.from([Buffer.from('before')]), MIB);
     await disk.keep(body.id, owned, driverContext(10_000));
     const stranger = 'src_00000000000000000000000000';
     await disk.keep(
       stranger,
-      await disk.receive(
-        stranger,
-        (async function* () {
-          yield Buffer.from('stranger');
-        })(),
-        MIB,
-      ),
+      await disk.receive(stranger, Readable.from([Buffer.from('stranger')]), MIB),
       driverContext(10_000),
     );
     const files = openUploads(runtime);
@@ -256,6 +249,25 @@ describe.each(STORES)('%s', (kind) => {
     for (const one of [runtime, third]) rmSync(one, { recursive: true });
   });
 
+  test('an archive whose row is gone is swept, and a backup says where the others are', async () => {
+    const files = openUploads();
+    const gone = 'src_00000000000000000000000001';
+    const received = await files.receive(gone, Readable.from([Buffer.from('gone')]), MIB);
+    await files.keep(gone, received, driverContext(10_000));
+    expect(await store.names(`source-uploads/${gone}`)).toHaveLength(1);
+    const before = await store.names('source-uploads/');
+    const hosts = { host: { uploads: files } } as unknown as Drivers;
+    for await (const batch of uploadLeftovers.list(hosts, driverContext(10_000))) {
+      const ids = batch.map(({ id }) => id);
+      for (const id of await uploadLeftovers.withoutRow(service.platform.database, ids))
+        await uploadLeftovers.remove!(id, hosts.host!, driverContext(10_000));
+    }
+    expect(await store.names('source-uploads/')).toEqual(before.filter((name) => !name.includes(gone)));
+    const session = await openSession(service.platform.databaseUrl);
+    const manifest = await takeStock(service.platform.config, session).finally(() => session.close());
+    expect(manifest.file_store).toBe(store.settings.FILE_STORE);
+  });
+
   test('the doctor says whether the store can be used', async () => {
     const probe = (more: object): Promise<void> =>
       openFileStore({ ...service.platform.config, ...more }, () => Promise.reject(new Error('unused')))!.probe(
@@ -268,6 +280,10 @@ describe.each(STORES)('%s', (kind) => {
     await expect(probe({ fileStore: { bucket: 'no-such-bucket-here', prefix: '' } })).rejects.toThrow(
       /does not exist|AccessDenied/,
     );
+    store.faults.fail('silent');
+    const soon = driverContext(1_500);
+    const silent = openFileStore(service.platform.config, () => Promise.reject(new Error('unused')))!.probe(soon);
+    await expect(silent).rejects.toThrow('The file store does not respond.');
     await expect(probe({ fileStoreUrl: 'http://127.0.0.1:9' })).rejects.toThrow('The file store does not respond.');
   });
 });
