@@ -30,7 +30,8 @@ describe.each(STORES)('%s', (kind) => {
   let bench: MailBench;
   let receiver: MailReceiver;
   let port: number;
-  let receiverPort: number;
+  /** The receiver defers all mail. */
+  let isHeld = false;
   let zone: { smtp_username: string; smtp_password: string };
   let machine: { program: Program; directory: string };
 
@@ -42,7 +43,7 @@ describe.each(STORES)('%s', (kind) => {
       ...{ DATABASE_URL: platform.databaseUrl, PLATFORM_DATA_DIR: directory, SMTP_PORTS: String(port) },
       ...{ PLATFORM_SECRET_KEY: readFileSync(path.join(dataDir, 'secret-key'), 'utf8').trim() },
       ...{ DNS_RESOLVERS: bench.dns.address, SMTP_HOST: 'smtp.example.net', MAIL_SPF: 'ip4:192.0.2.1' },
-      ...{ SMTP_URL: `smtp://127.0.0.1:${receiverPort}`, LOG_LEVEL: 'info', ...store.settings, ...settings },
+      ...{ SMTP_URL: `smtp://127.0.0.1:${receiver.port}`, LOG_LEVEL: 'info', ...store.settings, ...settings },
     });
     machine = { program, directory };
     await program.ready();
@@ -56,12 +57,12 @@ describe.each(STORES)('%s', (kind) => {
   }
 
   beforeAll(async () => {
-    [port, receiverPort] = [await freePort(), await freePort()];
+    port = await freePort();
     store = await openFileStoreTrial(kind);
     bench = await openMailBench({ settings: { MAIL_SPF: 'ip4:192.0.2.1' } });
     const domain = await bench.verified('stored.example');
     zone = await bench.relayZone('stored', domain);
-    receiver = await startMailReceiver({ port: receiverPort });
+    receiver = await startMailReceiver({ refuse: () => (isHeld ? [451, '4.3.0 Later'] : undefined) });
     await startMachine();
   });
   afterAll(async () => {
@@ -71,7 +72,10 @@ describe.each(STORES)('%s', (kind) => {
     await receiver?.close();
     await store?.close();
   });
-  afterEach(() => store.faults.fail('none'));
+  afterEach(() => {
+    store.faults.fail('none');
+    isHeld = false;
+  });
 
   const client = (more: object = {}) =>
     createTransport({
@@ -87,7 +91,12 @@ describe.each(STORES)('%s', (kind) => {
   }
 
   async function arrived(to: string, withinMs = 60_000): Promise<void> {
-    const mail = await receiver.mailTo(to, withinMs);
+    await waitFor(
+      `mail to ${to}`,
+      async () => (await retryNow()) && receiver.mails.some((one) => one.to === to),
+      withinMs,
+    );
+    const mail = await receiver.mailTo(to);
     expect(await receiver.judge(mail, bench.dns.address)).toEqual({
       ...{ spf: 'pass', dkim: ['ed25519-sha256 pass', 'rsa-sha256 pass'], dmarc: 'pass' },
     });
@@ -103,14 +112,13 @@ describe.each(STORES)('%s', (kind) => {
     )[0];
 
   test('a message is in the store when it is acknowledged, and goes when it is delivered', async () => {
-    await receiver.close();
+    isHeld = true;
     await send(['first@receiver.example', 'second@receiver.example']);
     const [name] = await store.names('mail/');
     expect(await store.names('mail/')).toEqual([expect.stringMatching(/^mail\/eml_\w+\.eml$/)]);
     expect(localFiles().map((file) => `mail/${file}`)).toEqual([name]);
-    receiver = await startMailReceiver({ port: receiverPort });
-    await retryNow();
-    await Promise.all(['first', 'second'].map((one) => arrived(`${one}@receiver.example`)));
+    isHeld = false;
+    for (const one of ['first', 'second']) await arrived(`${one}@receiver.example`);
     await retryCheck(async () => expect(await store.names('mail/')).toEqual([]));
     expect(localFiles()).toEqual([]);
     await send('small@receiver.example', 10);
@@ -118,7 +126,7 @@ describe.each(STORES)('%s', (kind) => {
   });
 
   test('nothing that was acknowledged is lost with the machine', async () => {
-    await receiver.close();
+    isHeld = true;
     const acknowledged: string[] = [];
     let [serial, stopped] = [0, false];
     const sender = async (): Promise<void> => {
@@ -135,7 +143,7 @@ describe.each(STORES)('%s', (kind) => {
     await loseMachine();
     stopped = true;
     await Promise.all(senders);
-    receiver = await startMailReceiver({ port: receiverPort });
+    isHeld = false;
     await startMachine();
     await waitFor('all messages', async () => {
       await retryNow();
@@ -144,6 +152,7 @@ describe.each(STORES)('%s', (kind) => {
       return acknowledged.every((to) => there.has(to));
     });
     for (const to of acknowledged.slice(-3)) await arrived(to);
+    await retryCheck(async () => expect(await store.names('mail/')).toEqual([]));
     process.stdout.write(`${kind}: ${acknowledged.length} acknowledged, ${receiver.mails.length} arrived\n`);
   });
 
@@ -184,11 +193,11 @@ describe.each(STORES)('%s', (kind) => {
 
   each('delivery waits for a store that %s', async (_, fault, reason) => {
     const to = `waits-${randomBytes(4).toString('hex')}@receiver.example`;
-    await receiver.close();
+    isHeld = true;
     await send(to);
     await loseMachine();
     store.faults.fail(fault);
-    receiver = await startMailReceiver({ port: receiverPort });
+    isHeld = false;
     // Longer ago than a message waits for its recipient's server.
     await bench.service.sql('update email_deliveries set expires_at = now() where recipient = $1', [to]);
     await startMachine();
@@ -204,18 +213,17 @@ describe.each(STORES)('%s', (kind) => {
       last_response: `${reason} The platform waits for it and goes on by itself.`,
     });
     store.faults.fail('none');
-    await retryNow();
     await arrived(to);
   });
 
   test('altered bytes are never sent', async () => {
     const to = 'altered@receiver.example';
-    await receiver.close();
+    isHeld = true;
     await send(to);
     await loseMachine();
     const [name] = (await store.names('mail/')).slice(-1);
     await store.alter(name as string);
-    receiver = await startMailReceiver({ port: receiverPort });
+    isHeld = false;
     await startMachine();
     await waitFor('the attempt', async () => {
       await retryNow();
@@ -235,16 +243,15 @@ describe.each(STORES)('%s', (kind) => {
   test('messages of before the setting are copied to it, and what has no message is swept', async () => {
     await loseMachine();
     await startMachine({ FILE_STORE: '' });
-    await receiver.close();
+    isHeld = true;
     await send('before@receiver.example');
     expect(await store.names('mail/')).toEqual([]);
     const mail = mailStoreIn(path.join(machine.directory, 'mail'));
     await mail.storeAll((files) => filesWithoutMessage(bench.service.platform.database, files));
     expect(await store.names('mail/')).toHaveLength(1);
     await loseMachine();
-    receiver = await startMailReceiver({ port: receiverPort });
+    isHeld = false;
     await startMachine();
-    await retryNow();
     await arrived('before@receiver.example');
     await retryCheck(async () => expect(await store.names('mail/')).toEqual([]));
   });
@@ -260,7 +267,7 @@ describe.each(STORES)('%s', (kind) => {
 
   test('a message for many recipients is fetched once', async () => {
     const directory = mkdtempSync(path.join(tmpdir(), 'mail-once-'));
-    await receiver.close();
+    isHeld = true;
     await send('once@receiver.example');
     const [row] = await bench.service.sql(
       `select m.file, m.size_bytes, m.body_offset, m.body_hash, null as content from email_messages m
@@ -273,8 +280,7 @@ describe.each(STORES)('%s', (kind) => {
     expect(store.faults.count('GET') - gets).toBe(1);
     expect(readdirSync(directory)).toEqual([row.file]);
     rmSync(directory, { recursive: true });
-    receiver = await startMailReceiver({ port: receiverPort });
-    await retryNow();
+    isHeld = false;
     await arrived('once@receiver.example');
   });
 });
