@@ -207,7 +207,7 @@ export function transferKey<const R extends Row>(row: R): Typed<string, R> {
 }
 
 /** A bucket with an optional folder: `prefix` is empty, or ends with a slash. */
-interface S3LocationSetting {
+export interface S3LocationSetting {
   bucket: string;
   prefix: string;
 }

@@ -4,6 +4,7 @@ import { backupSettings } from './settings/backup';
 import { backupStoreSettings } from './settings/backup_store';
 import { cdnSettings } from './settings/cdn';
 import { dnsSettings } from './settings/dns';
+import { fileStoreSettings } from './settings/file_store';
 import { gitSettings } from './settings/git';
 import { hostingSettings } from './settings/hosting';
 import { ingressSettings } from './settings/ingress';
@@ -26,6 +27,7 @@ export const settings = {
   ...workloadSettings,
   ...backupSettings,
   ...backupStoreSettings,
+  ...fileStoreSettings,
   ...mailSettings,
   ...gitSettings,
   ...objectStorageSettings,

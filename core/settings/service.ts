@@ -58,7 +58,7 @@ export const serviceSettings = {
     default: null,
     description:
       'For API processes on other machines than the worker: the address of an API process that has its directories. ' +
-      'Uploads of sources and downloads of backups are passed on to it.',
+      'Downloads of backups and, without FILE_STORE, uploads of sources are passed on to it.',
   }),
   ADMIN_HOST: listenHost({ default: '127.0.0.1', description: 'Address on which the metrics listen.' }),
   ADMIN_PORT: integer({

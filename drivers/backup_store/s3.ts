@@ -29,8 +29,8 @@ export function s3BackupStore(options: S3Options & { prefix: string }): BackupSt
     },
     async read(name, ctx) {
       const response = await send({ method: 'GET', key: keyOf(name) }, ctx, [404]);
-      if (response.status !== 404) return textOf(response);
-      await requireKeyMissing(response);
+      if (response.status !== 404) return textOf(send, response);
+      await requireKeyMissing(send, response);
       return null;
     },
     async has(name, ctx) {
@@ -76,7 +76,7 @@ async function uploadParts(send: SendS3, key: string, file: OpenFile, ctx: Drive
   // Abort an unfinished upload of this file by a killed process.
   await removeUnfinished(send, key, new Date(), ctx);
   const begun = parseXml(
-    await textOf(await send({ method: 'POST', key, query: { uploads: '' } }, ctx)),
+    await textOf(send, await send({ method: 'POST', key, query: { uploads: '' } }, ctx)),
     'InitiateMultipartUploadResult',
   );
   const uploadId = elementText(begun, 'UploadId') ?? '';
@@ -84,9 +84,10 @@ async function uploadParts(send: SendS3, key: string, file: OpenFile, ctx: Drive
     const { parts, sha256 } = await sendParts(send, { key, uploadId }, file, ctx);
     const listed = parts.map((etag, index) => `<Part><PartNumber>${index + 1}</PartNumber><ETag>${etag}</ETag></Part>`);
     const body = Buffer.from(`<CompleteMultipartUpload>${listed.join('')}</CompleteMultipartUpload>`);
-    const answer = await textOf(await send({ method: 'POST', key, query: { uploadId }, body }, ctx));
+    const answer = await textOf(send, await send({ method: 'POST', key, query: { uploadId }, body }, ctx));
     // The status may be 200 before the service has completed the upload.
-    if (!answer.includes('CompleteMultipartUploadResult')) throw away(new Error('the upload was not completed'));
+    if (!answer.includes('CompleteMultipartUploadResult'))
+      throw away(send.title, new Error('the upload was not completed'));
     return { size_bytes: file.size, sha256 };
   } catch (error) {
     await discard(send({ method: 'DELETE', key, query: { uploadId } }, ctx, [404])).catch(() => undefined);
@@ -133,7 +134,7 @@ async function readPart(handle: FileHandle, offset: number, length: number): Pro
   const part = Buffer.alloc(length);
   for (let filled = 0; filled < length;) {
     const { bytesRead } = await handle.read(part, filled, length - filled, offset + filled);
-    if (bytesRead === 0) throw new DriverError('transient', 'A file of the backup has changed while it was stored.');
+    if (bytesRead === 0) throw new DriverError('transient', 'A file has changed while it was stored.');
     filled += bytesRead;
   }
   return part;
@@ -157,7 +158,7 @@ async function download(send: SendS3, key: string, file: string, ctx: DriverCont
         throw new Error(`${written} of ${length} bytes`);
       } catch (error) {
         if (error instanceof DriverError) throw error;
-        if (isDiskFull(error) || attempt >= DOWNLOAD_TRIES) throw toError(error);
+        if (isDiskFull(error) || attempt >= DOWNLOAD_TRIES) throw toError(send, error);
       }
     }
     await target.sync();
@@ -167,8 +168,8 @@ async function download(send: SendS3, key: string, file: string, ctx: DriverCont
   }
 }
 
-function toError(error: unknown): unknown {
-  return isDiskFull(error) ? error : away(error);
+function toError({ title }: SendS3, error: unknown): unknown {
+  return isDiskFull(error) ? error : away(title, error);
 }
 
 /** Content from `offset` on. `length`: of the whole file. */
@@ -180,10 +181,9 @@ async function contentOf(
 ): Promise<{ stream: Readable; length: number | null }> {
   const headers = offset > 0 ? { range: `bytes=${offset}-` } : undefined;
   const response = await send({ method: 'GET', key, ...(headers && { headers }) }, ctx, [404]);
-  if (response.status === 404) await requireKeyMissing(response);
-  if (response.status === 404)
-    throw new DriverError('conflict', 'A file of the backup is no longer in the backup store.');
-  if (offset > 0 && response.status !== 206) throw away(new Error('the service sends no ranges'));
+  if (response.status === 404) await requireKeyMissing(send, response);
+  if (response.status === 404) throw new DriverError('conflict', `A file is no longer in the ${send.title}.`);
+  if (offset > 0 && response.status !== 206) throw away(send.title, new Error('the service sends no ranges'));
   const length = response.headers.get('content-length');
   const stream = response.body ? Readable.fromWeb(response.body as ReadableStream) : Readable.from([]);
   return { stream, length: length === null ? null : offset + Number(length) };
@@ -196,7 +196,7 @@ async function* pages(send: SendS3, query: Record<string, string>, ctx: DriverCo
       { method: 'GET', query: { ...more, ...(token !== undefined && { 'continuation-token': token }) } },
       ctx,
     );
-    const page = parseXml(await textOf(response), 'ListBucketResult');
+    const page = parseXml(await textOf(send, response), 'ListBucketResult');
     yield page;
     token = elementText(page, 'NextContinuationToken');
     if (elementText(page, 'IsTruncated') !== 'true' || token === undefined) return;
@@ -207,7 +207,7 @@ async function removeUnfinished(send: SendS3, prefix: string, before: Date, ctx:
   const response = await send({ method: 'GET', query: { uploads: '', prefix, 'encoding-type': 'url' } }, ctx);
   let removed = 0;
   // Only one page is read: further uploads are found by the next call.
-  for (const node of childElements(parseXml(await textOf(response), 'ListMultipartUploadsResult'), 'Upload')) {
+  for (const node of childElements(parseXml(await textOf(send, response), 'ListMultipartUploadsResult'), 'Upload')) {
     const initiated = Date.parse(elementText(node, 'Initiated') ?? '');
     const [key, uploadId] = [decoded(elementText(node, 'Key')), elementText(node, 'UploadId') ?? ''];
     if (!(initiated <= before.getTime())) continue;
@@ -236,16 +236,16 @@ async function discard(answer: Promise<Response>): Promise<Response> {
   return response;
 }
 
-async function textOf(response: Response): Promise<string> {
+async function textOf({ title }: SendS3, response: Response): Promise<string> {
   try {
     return await response.text();
   } catch (error) {
-    throw away(error);
+    throw away(title, error);
   }
 }
 
 /** A missing bucket does not mean that a file in it is missing. */
-async function requireKeyMissing(response: Response): Promise<void> {
-  if ((await textOf(response)).includes('NoSuchBucket'))
-    throw new DriverError('transient', 'The bucket of the backup store does not exist.');
+async function requireKeyMissing(send: SendS3, response: Response): Promise<void> {
+  if ((await textOf(send, response)).includes('NoSuchBucket'))
+    throw new DriverError('transient', `The bucket of the ${send.title} does not exist.`);
 }

@@ -12,7 +12,11 @@ export interface S3Options {
   bucket: string;
   accessKeyId: string;
   secretAccessKey: string;
+  /** What messages call the service. */
+  title?: StoreTitle;
 }
+
+export type StoreTitle = 'backup store' | 'file store';
 
 interface S3Call {
   method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE';
@@ -24,7 +28,10 @@ interface S3Call {
 }
 
 /** Sends a request; a status of 400 and above is an error, except for those in `expected`. */
-export type SendS3 = (call: S3Call, ctx: DriverContext, expected?: readonly number[]) => Promise<Response>;
+export interface SendS3 {
+  (call: S3Call, ctx: DriverContext, expected?: readonly number[]): Promise<Response>;
+  readonly title: StoreTitle;
+}
 
 const TRIES = 4;
 const BACKOFF = { firstMs: 250, maxMs: 1_000 };
@@ -34,27 +41,29 @@ const PASSING = new Set([408, 425, 429, 500, 502, 503, 504]);
 const REFUSED: Record<number, DriverErrorReason> = { 401: 'unauthorized', 403: 'unauthorized' };
 
 export function s3Requests(options: S3Options): SendS3 {
-  return async (call, ctx, expected = []) => {
+  const { title = 'backup store' } = options;
+  const send = async (call: S3Call, ctx: DriverContext, expected: readonly number[] = []): Promise<Response> => {
     for (let attempt = 1; ; attempt += 1) {
       checkpoint(ctx);
       const response = await once(options, call, ctx).catch((error: unknown) => ({ error }));
       if ('error' in response) {
-        if (attempt >= TRIES || ctx.signal.aborted) throw away(response.error);
+        if (attempt >= TRIES || ctx.signal.aborted) throw away(title, response.error);
       } else if (response.status < 400 || expected.includes(response.status)) {
         return response;
       } else if (!PASSING.has(response.status) || attempt >= TRIES) {
-        throw refusal(response.status, await response.text().catch(() => ''));
+        throw refusal(title, response.status, await response.text().catch(() => ''));
       } else {
         await response.body?.cancel();
       }
       await sleep(pauseMsAfter(attempt, BACKOFF) * (0.5 + Math.random()));
     }
   };
+  return Object.assign(send, { title });
 }
 
 /** The store is unreachable, or the connection broke. */
-export function away(cause: unknown): DriverError {
-  return Object.assign(new EngineAway('The backup store does not respond.'), { cause });
+export function away(title: StoreTitle, cause: unknown): DriverError {
+  return Object.assign(new EngineAway(`The ${title} does not respond.`), { cause });
 }
 
 async function once(options: S3Options, call: S3Call, ctx: DriverContext): Promise<Response> {
@@ -73,12 +82,12 @@ async function once(options: S3Options, call: S3Call, ctx: DriverContext): Promi
 }
 
 // The code is from a public list; the rest of the response may name keys.
-function refusal(status: number, text: string): DriverError {
+function refusal(title: StoreTitle, status: number, text: string): DriverError {
   const code = /<Code>(\w{1,64})<\/Code>/.exec(text)?.[1] ?? String(status);
   const reason = REFUSED[status] ?? 'transient';
   const message =
     code === 'NoSuchBucket'
-      ? 'The bucket of the backup store does not exist.'
-      : `The backup store refuses a request of the platform (${code}).`;
+      ? `The bucket of the ${title} does not exist.`
+      : `The ${title} refuses a request of the platform (${code}).`;
   return PASSING.has(status) ? new EngineAway(message) : new DriverError(reason, message);
 }

@@ -6,6 +6,7 @@ export { parseHeader } from './message/header';
 export { receiveMessage } from './message/message_file';
 export { readMessageStart, type MessageText } from './message/message_text';
 export { rewriteHtml } from './message/tracked';
+export { isMessage, type MessageShape } from './message/verify';
 export { stsPolicies } from './mta_sts';
 export { outgoingMessage, signedHeader } from './outgoing';
 export { classifyRejection } from './rejection';

@@ -1,5 +1,5 @@
 // Mail submission by customers (RFC 6409): AUTH after TLS only, envelope and From restricted to their own domains, and
-// 250 only once the message is synced and its row is committed.
+// 250 only once the message is durable and its row is committed.
 import type { AddressInfo, Socket } from 'node:net';
 import { createSecureContext } from 'node:tls';
 import {
@@ -45,7 +45,7 @@ export interface SubmissionRules {
   renew(sender: MailSender, address: string): Promise<MailSender>;
   /** Id of an incoming message. */
   newId(): string;
-  incoming(id: string): Pick<IncomingParts, 'file' | 'directory' | 'syncDirectory'>;
+  incoming(id: string): Pick<IncomingParts, 'file' | 'directory' | 'keep'>;
   /** Resolves when the rows are committed. @throws SmtpReply, for example beyond the daily limit */
   accept(id: string, submission: Submission): Promise<void>;
 }

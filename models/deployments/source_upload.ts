@@ -1,4 +1,4 @@
-// Archives that people upload as the source of a deployment. The bytes are files of the host (drivers/source).
+// Archives that people upload as the source of a deployment. The bytes are files (drivers/source).
 import type { Context, Sql } from '../../core/context';
 import { problem, validationFailed } from '../../core/errors';
 import { limits } from '../../core/limits';
@@ -57,7 +57,7 @@ export class SourceUpload extends Resource {
     if (size_bytes != null && size_bytes > bytes_max)
       throw validationFailed([{ field: 'size_bytes', code: 'too_large', detail: `must be at most ${bytes_max}` }]);
     // What arrives elsewhere is passed on to a process that has it.
-    if (ctx.config.hostUrl === null) await requireDiskOfHost(ctx);
+    if (ctx.config.hostUrl === null || ctx.config.fileStore !== null) await requireFilesOfHost(ctx);
     // Whole seconds, as the address has them.
     const expires = Math.floor(Date.now() / 1000) + limits.sourceUploadSeconds;
     const upload = await SourceUpload.insert(ctx, {
@@ -90,20 +90,20 @@ export class SourceUpload extends Resource {
 }
 
 /**
- * The process that receives an archive must have the directory that the host unpacks from. Before the first host there
- * is none to compare with. @throws engine_unavailable
+ * The process that receives an archive must have the file store or the directory that the host unpacks from. Before the
+ * first host there is none to compare with. @throws engine_unavailable
  */
-export async function requireDiskOfHost(ctx: UploadsHolder): Promise<void> {
-  if ((await sharesDiskOfHost(ctx)) !== false) return;
+export async function requireFilesOfHost(ctx: UploadsHolder): Promise<void> {
+  if ((await sharesFilesOfHost(ctx)) !== false) return;
   throw problem(
     'engine_unavailable',
-    'This process does not share the data directory with the process that builds applications, so it cannot take ' +
-      'uploads. The operator has to run both on the same directory, or to set HOST_URL.',
+    'This process does not share its files with the process that builds applications, so it cannot take uploads. ' +
+      'The operator has to set the same FILE_STORE for both, to run both on the same directory, or to set HOST_URL.',
   );
 }
 
-/** Whether this process has the directory of the host; null before the first host. */
-export async function sharesDiskOfHost({ sql, probes }: UploadsHolder): Promise<boolean | null> {
+/** Whether this process has the file store or the directory of the host; null before the first host. */
+export async function sharesFilesOfHost({ sql, probes }: UploadsHolder): Promise<boolean | null> {
   const [host] = await sql.query<{ mark: string }>(MARK, []);
   return host ? host.mark === (await probes.sourceUploadsMark()) : null;
 }

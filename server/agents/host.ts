@@ -49,6 +49,7 @@ import { withLocations } from './route_locations';
 import { openRouterLines, startSampler } from './sampler';
 import { openStoredRoutes } from './stored_routes';
 import { startShipper } from './shipper';
+import { startUploadCopies } from './upload_copies';
 import { startUnitWatch } from './unit_watch';
 import { withPods } from './workloads/usage';
 import { openWorkloads } from './workloads/workloads';
@@ -121,8 +122,9 @@ async function open(platform: Platform, shared: RegistryDriver | null, opened: C
   const outbound = outboundOf(config);
   const gitProviders = openGitProviders(outbound);
   const served = { cdn, outbound, gitProviders, ...servers };
-  const uploads = openSourceUploads(config.runtimeDir);
+  const uploads = openSourceUploads(config.runtimeDir, platform.fileStore);
   await saveUploadsMark(database, await uploads.ensureMark());
+  opened.push(startUploadCopies(platform, uploads));
   const programs = { source, uploads, builder, runtime, ...cluster, images: openHostImages(config) };
   const openReleaseImages = releaseImagesOf(config, servers.registry, toolchains);
   const place = { directories, directoryId: await ensureDirectoryId(config.runtimeDir) };

@@ -2,6 +2,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { Config } from '../../core/config';
+import { fileStoreAddress } from '../../drivers/file_store/open';
 import { readClaims } from '../../drivers/runtime/sandbox/user_ids';
 import { version } from '../../package.json';
 import type { OwnSession } from '../platform/session';
@@ -26,6 +27,8 @@ export interface Manifest {
   /** Applications that were stopped for a move: they start again. Absent: none. */
   stopped?: string[];
   volumes: { id: string; driver: string; size_gb: number }[];
+  /** Address of the file store, which has the uploads of sources and the larger messages. Absent: they are in it. */
+  file_store?: string;
 }
 
 export const MANIFEST = 'manifest.json';
@@ -53,6 +56,7 @@ export async function takeStock(config: Config, session: OwnSession): Promise<Ma
     counts: await countRows(session),
     stopped: await readStopped(config),
     volumes,
+    ...(config.fileStore !== null && { file_store: fileStoreAddress(config) as string }),
   };
 }
 

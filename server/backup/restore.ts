@@ -11,6 +11,7 @@ import { replaceFileDurably } from '../../core/files';
 import { gibibytesText } from '../../core/sentence';
 import { run } from '../../core/process/command';
 import { runSteps, type DeclaredStep } from '../../core/steps';
+import { fileStoreAddress } from '../../drivers/file_store/open';
 import { claimUserIds } from '../../drivers/runtime/sandbox/user_ids';
 import { placeVolumeFiles } from '../../drivers/volume/restored';
 import { gigabyteBytes } from '../../drivers/volume';
@@ -214,6 +215,7 @@ async function place({ config, journal }: Work): Promise<void> {
     makeDirectory(path.dirname(to));
     await moveTo(from, to);
   }
+  noteFileStore(await readManifest(config), config, journal);
   const settings = path.join(root, 'backup/point', SETTINGS_COPY);
   if (existsSync(settings)) {
     const kept = path.join(config.dataDir, SETTINGS_OF_BEFORE);
@@ -222,6 +224,11 @@ async function place({ config, journal }: Work): Promise<void> {
     journal.notes.push(`The settings of before are in ${kept}: take over what this machine needs.`);
   }
   await claimOwners(config, (await readManifest(config)).user_id_base);
+}
+
+function noteFileStore({ file_store: address }: Manifest, config: Config, { notes }: RestoreJournal): void {
+  if (address !== undefined && fileStoreAddress(config) !== address)
+    notes.push(`Uploads of sources and larger mail messages are in ${address}: set FILE_STORE before the start.`);
 }
 
 /** May be repeated. */

@@ -2,12 +2,12 @@
 // metrics, which is reachable only from this machine. Content of messages is never rendered.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
-import { join } from 'node:path';
 import { escapeHtml } from '../../core/protocols/html';
 import { mailDirectory } from '../../core/mail/mail_directory';
 import type { DkimRecord } from '../../core/protocols/dkim';
 import { isPublished, type EmailFindings } from '../../models/email/email_domain/instructions';
 import { readMessageStart } from '../../engines/mail';
+import { openMailStore, type MailStore } from '../../jobs/email/mail/store';
 import { findMessage, latestMessages, type MessageWithText, type StoredMessage } from '../../models/email/mail/sink';
 import type { Platform } from '../platform/platform';
 
@@ -22,15 +22,18 @@ const HEADERS = {
 };
 
 /** Answers GET /mail and /mail/{id}; false for other paths. */
-export function mailPages(platform: () => Pick<Platform, 'config' | 'database'>): AdminPages {
+export function mailPages(platform: () => Pick<Platform, 'config' | 'database' | 'fileStore' | 'log'>): AdminPages {
   return async (request, response) => {
     const [, id] = /^\/mail(?:\/(eml_[0-9a-z]{26}))?$/.exec(request.url ?? '') ?? [null];
     if (id === null || request.method !== 'GET') return false;
-    const { config, database } = platform();
+    const { config, database, fileStore, log } = platform();
     // DNS rebinding: a page of another site whose name resolves to this machine could read the mail.
     if (!isOwnName(request.headers.host, config.adminHost)) return false;
     if (id === undefined) sendHtml(response, listPage(await latestMessages(database, PAGE_SIZE), config.mailMode));
-    else await sendText(response, await findMessage(database, id), mailDirectory(config));
+    else
+      await sendText(response, await findMessage(database, id), () =>
+        openMailStore({ directory: mailDirectory(config), fileStore, log }),
+      );
     return true;
   };
 }
@@ -44,15 +47,18 @@ function sendHtml(response: ServerResponse, html: string): void {
   response.writeHead(200, { ...HEADERS, 'Content-Type': 'text/html; charset=utf-8' }).end(html);
 }
 
-async function sendText(response: ServerResponse, message: MessageWithText | null, directory: string): Promise<void> {
+async function sendText(
+  response: ServerResponse,
+  message: MessageWithText | null,
+  open: () => MailStore,
+): Promise<void> {
   if (!message) return void response.writeHead(404, HEADERS).end();
   response.writeHead(200, { ...HEADERS, 'Content-Type': 'text/plain; charset=utf-8' });
   for (const { recipient, status, last_response } of message.recipients ?? [])
     response.write(`# ${recipient}: ${status} ${last_response ?? ''}\n`);
   response.write(`# DKIM: ${dkimText(message)}\n\n`);
   try {
-    const text = message.content ?? join(directory, message.file ?? '');
-    response.write(await readMessageStart(text, TEXT_BYTES_MAX));
+    response.write(await readMessageStart(await open().textOf(message), TEXT_BYTES_MAX));
   } catch {
     response.write('The text is no longer kept: the message has left.\n');
   }

@@ -1,5 +1,5 @@
-// Archives at their signed addresses, beside the API: who has the address needs no key. Written to the directory that
-// the host unpacks from while they come, checked, and noted in their rows.
+// Archives at their signed addresses, beside the API: who has the address needs no key. Written to a directory while
+// they come, checked, kept where the host finds them (the same directory or the file store), and noted in their rows.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { problem, Problem } from '../../core/errors';
@@ -13,7 +13,7 @@ import {
   type ReceivedFile,
   type UploadFiles,
 } from '../../drivers/source/upload_files';
-import { requireDiskOfHost } from '../../models/deployments/source_upload';
+import { requireFilesOfHost } from '../../models/deployments/source_upload';
 import { isUploadAddress, UPLOAD_PATH } from '../../models/deployments/source_upload/address';
 import {
   claimUpload,
@@ -31,6 +31,10 @@ import { isFetchDiskFull } from '../../drivers/source/failure';
 
 /** How long a sender may be silent. */
 const SILENCE_MS = 30_000;
+/** For the copy to the file store. */
+const STORE_WITHIN_MS = 10 * 60_000;
+/** Of a process that was killed while it received them. */
+const OLD_PART_MS = 3_600_000;
 /** After a rejection, the rest of the body is read for this long, so that the response reaches the client. */
 const LINGER_MS = 2_000;
 
@@ -43,11 +47,17 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<v
 
 /** Answers PUT of UPLOAD_PATH and an id. */
 export function sourceUploads(platform: Platform): Handler {
-  const receiver = { files: openSourceUploads(platform.config.runtimeDir), checks: openArchiveChecks() };
+  const { config, fileStore } = platform;
+  const receiver = { files: openSourceUploads(config.runtimeDir, fileStore), checks: openArchiveChecks() };
+  // Without a host that sweeps this directory.
+  if (fileStore)
+    void receiver.files.removeOldParts(OLD_PART_MS, driverContext(STORE_WITHIN_MS)).catch((error: unknown) => {
+      platform.log.warn({ err: error }, 'partial uploads could not be removed');
+    });
   return async (request, response) => {
     try {
       const { hostUrl } = platform.config;
-      if (hostUrl !== null && !isPassedOn(request)) await passOn(hostUrl, request, response);
+      if (hostUrl !== null && fileStore === null && !isPassedOn(request)) await passOn(hostUrl, request, response);
       else await receive(platform, receiver, request, response);
     } catch (error) {
       await respondWithProblem(platform, request, response, error);
@@ -75,7 +85,7 @@ async function receive(
   const encoding = request.headers['content-encoding'] ?? 'identity';
   if (encoding !== 'identity')
     throw problem('unsupported_media_type', 'Send the archive itself, without Content-Encoding.');
-  await requireDiskOfHost({ sql: database, probes });
+  await requireFilesOfHost({ sql: database, probes });
   const upload = await claimUpload(database, id);
   const renewing = setInterval(() => void renewClaim(database, id).catch(() => undefined), RENEW_MS);
   try {
@@ -110,7 +120,7 @@ async function receiveArchive(
     requireAnnounced(upload, received);
     await checks.run(upload.account_id, () => checkPart(part, upload), gone.signal);
     // First the file, so that no row is ready without one.
-    await files.keep(upload.id, received);
+    await files.keep(upload.id, received, driverContext(STORE_WITHIN_MS, gone.signal));
     if (await finishUpload(database, upload, received)) return received;
     throw problem('not_found', 'The upload does not exist any more. Create another one.');
   } catch (error) {

@@ -14,6 +14,7 @@ import { removedSettings } from '../../core/settings/removed';
 import { aptInstallCommand, missingPrograms } from '../../core/catalog/missing_programs';
 import { openBackupStore } from '../../drivers/backup_store/open';
 import { probeBackupStore } from '../../drivers/backup_store/probe';
+import { openFileStore } from '../../drivers/file_store/open';
 import { dnsQuestions } from '../../core/protocols/dns';
 import { driverContext } from '../../core/driver';
 import { setupCommand } from '../../core/catalog/setup_command';
@@ -79,6 +80,7 @@ const checks: Record<string, Check> = {
   domains,
   'files of the host': hostUrl,
   'backup store': backupStore,
+  'file store': fileStore,
   backup: installationBackup,
   'DNS resolver': resolver,
   'name server': nameserver,
@@ -207,6 +209,14 @@ async function backupStore(config: Config): Promise<Finding> {
   const store = openBackupStore(config);
   if (!store) return { check, status: 'ok', detail: 'none: backups of databases stay on this host' };
   await probeBackupStore(store, driverContext(STORE_WITHIN_MS));
+  return { check, status: 'ok', detail: `${store.address} stores and returns files` };
+}
+
+async function fileStore(config: Config): Promise<Finding> {
+  const check = 'file store';
+  const store = openFileStore(config, () => Promise.reject(new Error('a probe reads no files of an installation')));
+  if (!store) return { check, status: 'ok', detail: 'none: uploads and mail messages stay on this host' };
+  await store.probe(driverContext(STORE_WITHIN_MS));
   return { check, status: 'ok', detail: `${store.address} stores and returns files` };
 }
 

@@ -2,8 +2,8 @@
 import type { Config } from '../../core/config';
 import { trusted } from '../../core/outbound/client';
 import { openControlDatabase } from '../../db/control_database';
-import { openSourceUploads } from '../../drivers/source/upload_files';
-import { sharesDiskOfHost } from '../../models/deployments/source_upload';
+import { uploadsMark } from '../../drivers/source/upload_files';
+import { sharesFilesOfHost } from '../../models/deployments/source_upload';
 import type { Finding } from './finding';
 
 const CHECK = 'files of the host';
@@ -12,10 +12,11 @@ const LOST = 'uploads of sources and downloads of backups fail at this process';
 
 /** Nothing where this process does the work of the host itself. */
 export async function hostUrl(config: Config): Promise<Finding[]> {
-  if (config.hostUrl !== null) return [await reach(config.hostUrl)];
+  const found = config.hostUrl === null ? [] : [await reach(config.hostUrl)];
+  const isPassedOn = config.hostUrl !== null && config.fileStore === null;
   // An embedded database is below the directories of the host.
-  if (config.worker !== 'separate' || config.databaseUrl === null) return [];
-  return [await share(config, config.databaseUrl)];
+  if (isPassedOn || config.worker !== 'separate' || config.databaseUrl === null) return found;
+  return [...found, await share(config, config.databaseUrl)];
 }
 
 async function reach(url: string): Promise<Finding> {
@@ -36,19 +37,23 @@ function reasonOf({ code, name }: NodeJS.ErrnoException): string {
   return code ?? name;
 }
 
-async function share({ runtimeDir }: Config, url: string): Promise<Finding> {
+async function share(config: Config, url: string): Promise<Finding> {
   const database = openControlDatabase(url, { poolSize: 1, name: 'platform-api doctor' });
   try {
-    const shares = await sharesDiskOfHost({
+    const shares = await sharesFilesOfHost({
       sql: database,
-      probes: { sourceUploadsMark: () => openSourceUploads(runtimeDir).readMark() },
+      probes: { sourceUploadsMark: () => uploadsMark(config) },
     });
     if (shares === false)
       return {
         ...{ check: CHECK, status: 'warning' },
-        detail: `HOST_URL is not set, and this process does not share the data directory with the worker: ${LOST}`,
+        detail:
+          config.fileStore === null
+            ? `HOST_URL is not set, and this process does not share the data directory with the worker: ${LOST}`
+            : 'FILE_STORE is not the one of the worker: uploads of sources are refused at this process',
       };
-    const detail = shares ? 'this process shares the data directory with the worker' : 'no worker has begun yet';
+    const shared = config.fileStore === null ? 'the data directory' : 'FILE_STORE';
+    const detail = shares ? `this process shares ${shared} with the worker` : 'no worker has begun yet';
     return { check: CHECK, status: 'ok', detail };
   } finally {
     await database.close();

@@ -11,12 +11,15 @@ import { createLog, type Logger } from '../../core/log/log';
 import { loadKeyRing, secretBox, type SecretBox } from '../../core/secrets';
 import type { InstallationControl } from '../../core/catalog/installation_control';
 import { StartupError } from '../../core/startup_error';
+import type { FileStore } from '../../drivers/file_store';
+import { openFileStore } from '../../drivers/file_store/open';
 import { engineFacts, hostFacts } from '../../drivers/host';
 import { allJobs } from '../../jobs/all_jobs';
 import { describeTables, openControlDatabase, type ControlDatabase } from '../../db/control_database';
 import { lagSeconds } from '../../db/lease';
 import { migrate, pendingMigrations } from '../../db/migrate';
 import { named } from '../../db/statement';
+import { installationId } from '../../models/applications/cluster_facts';
 import { memoryLimiter, openAttempts, sharedLimiter, type Attempts } from '../../rest/rate_limit';
 import { connectionFlags } from './connection_budget';
 import { openEmbedded } from './embedded';
@@ -39,6 +42,8 @@ export interface Platform {
   refusals: RefusalCounter;
   attempts: Attempts;
   probes: Probes;
+  /** Null where uploads and messages stay on this machine. */
+  fileStore: FileStore | null;
   notifications: NotificationHub;
   /** Set where the API is served. */
   installation: InstallationControl | null;
@@ -150,6 +155,7 @@ function assemble(
     refusals: openRefusalCounter(database, log),
     attempts: openAttempts(config.rateLimitFailedAuth),
     probes: openProbes(config),
+    fileStore: openFileStore(config, installationId(database)),
     notifications: openNotificationHub(),
     installation: null,
     closing: new AbortController(),

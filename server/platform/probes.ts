@@ -14,7 +14,7 @@ import type { Monitor } from '../../drivers/monitor';
 import { openObjectStorage } from '../../drivers/object_storage/open';
 import { SourceError, type GitRemote, type SourceDriver, type Revision } from '../../drivers/source';
 import { openSource } from '../../drivers/source/git';
-import { openSourceUploads } from '../../drivers/source/upload_files';
+import { uploadsMark } from '../../drivers/source/upload_files';
 import { outboundOf, sourceOptionsOf } from './outbound';
 import { zoneProbes } from './zone_probes';
 
@@ -38,7 +38,7 @@ export function openProbes(config: Config): Probes {
       resolveCommit: async (remote, wanted) => resolveCommit(await source(), remote, wanted),
       listBranches: async (remote) => listBranches(await source(), remote),
     },
-    sourceUploadsMark: () => openSourceUploads(config.runtimeDir).readMark(),
+    sourceUploadsMark: () => uploadsMark(config),
     bucketObjects: bucketObjects(config),
     check: (check) => monitor().check(check),
     login: loginProviders(config),

@@ -7,6 +7,7 @@ import http from 'node:http';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { driverContext } from '../../core/driver';
 import { openSourceUploads } from '../../drivers/source/upload_files';
 import { uploadAddress } from '../../models/deployments/source_upload/address';
 import { saveUploadsMark } from '../../models/deployments/source_upload/job_queries';
@@ -158,7 +159,7 @@ describe('an archive', () => {
     expect((await put(body.upload_url, archive)).status).toBe(409);
     await service.sql('update source_uploads set receiving_until = now() where id = $1', [body.id]);
     expect((await put(body.upload_url, archive)).status).toBe(200);
-    await files.removeOldParts(-1_000);
+    await files.removeOldParts(-1_000, driverContext(5_000));
     expect(filesOf(body.id)).toHaveLength(1);
   });
 });

@@ -74,7 +74,7 @@ test('a folder by tar and curl serves; the next one replaces it; a rollback need
   expect(await visit(app)).toBe('one');
   // The archive is what a new build would need.
   const gone = await app.deploy({ source_upload_id: second });
-  expect(gone).toMatchObject({ status: 'failed', status_reason: expect.stringMatching(/no longer on the host/) });
+  expect(gone).toMatchObject({ status: 'failed', status_reason: expect.stringMatching(/no longer kept/) });
   expect(await visit(app)).toBe('one');
 }, 180_000);
 

@@ -1,7 +1,7 @@
 // An incoming message, validated while it is received. A small one is stored in its row, a larger one in a file that is
-// synced before the message is acknowledged (docs/decisions/0042).
+// durable before the message is acknowledged (docs/decisions/0042).
 import { isUtf8 } from 'node:buffer';
-import { rename } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { BodyHash } from './body_hash';
@@ -44,8 +44,8 @@ export interface IncomingParts {
   takesUtf8: boolean;
   /** Throws the reply to the client, if the header is not acceptable. */
   checkHeader(fields: readonly HeaderField[]): void;
-  /** Resolves when the directory entry of the file is synced. */
-  syncDirectory(): Promise<void>;
+  /** Resolves when the file, which is whole and synced, is durable under its name. */
+  keep(): Promise<void>;
 }
 
 const HEADER_BYTES_MAX = 256 * 1024;
@@ -68,10 +68,11 @@ export async function receiveMessage(stream: Readable, parts: IncomingParts): Pr
     const content = await spool.end();
     if (content) return { ...stored, content, file: null };
     if (!shape.isFit) await rename(encodedPath(path), path);
-    await parts.syncDirectory();
+    await parts.keep();
     return { ...stored, content: null, file: parts.file };
   } catch (error) {
     await spool.discard();
+    await rm(path, { force: true });
     throw error instanceof SmtpReply ? error : TRY_LATER();
   }
 }

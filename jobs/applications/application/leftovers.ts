@@ -34,12 +34,12 @@ const OLD_PART_MS = 60 * 60_000;
 
 export const uploadLeftovers: Leftovers = {
   kind: 'source upload',
-  async *list({ host }) {
-    await host?.uploads.removeOldParts(OLD_PART_MS);
-    yield* allAtOnce(host ? host.uploads.list() : Promise.resolve([]));
+  async *list({ host }, ctx) {
+    await host?.uploads.removeOldParts(OLD_PART_MS, ctx);
+    yield* allAtOnce(host ? host.uploads.list(ctx) : Promise.resolve([]));
   },
   withoutRow: withoutUploadRow,
-  remove: (id, { uploads }) => uploads.remove(id),
+  remove: (id, { uploads }, ctx) => uploads.remove(id, ctx),
 };
 
 async function namesIn({ host }: Drivers, directory: keyof HostDrivers['directories']): Promise<string[]> {

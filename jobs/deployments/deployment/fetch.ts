@@ -67,11 +67,9 @@ async function exportUpload(row: DeploymentRow, ctx: StepContext): Promise<Value
     await ctx.appendLog(
       'Local changes: this deployment is made of an upload and not of the source of the application.',
     );
-  const file = await requireHost(ctx).uploads.find(id, sha256);
+  const file = await requireHost(ctx).uploads.find(id, sha256, ctx);
   if (file === null)
-    throw new StepFailure(
-      'The archive of the upload is no longer on the host that builds. Upload the source again, and deploy that.',
-    );
+    throw new StepFailure('The archive of the upload is no longer kept. Upload the source again, and deploy that.');
   const limits = { bytes: ctx.config.sourceSizeMb * 2 ** 20, files: platformLimits.sourceFilesMax };
   const { folder } = await unpackUpload(file, artifactDirectory(row, ctx), limits, ctx);
   if (folder !== null)

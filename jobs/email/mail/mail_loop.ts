@@ -1,6 +1,7 @@
 // Works the queue of mail: claims recipients that are due, hands their messages on, and writes how that went. A process
 // that dies here leaves its claims to the next one, which tries again: at least once, with the same Message-ID.
 import type { Config } from '../../../core/config';
+import { DriverError, isEngineAway } from '../../../core/driver';
 import type { DkimKey } from '../../../core/protocols/dkim';
 import { returnPathLocal } from '../../../core/mail/mail_reference';
 import type { Logger } from '../../../core/log/log';
@@ -16,6 +17,7 @@ import {
   type Transport,
 } from '../../../engines/mail';
 import { startClaimLoop } from '../../claim_loop';
+import { waitingReason } from '../../failure_policy';
 import { openWakeSignal, type WakeSignal } from '../../wake_signal';
 import { isPublished, returnPathOf } from '../../../models/email/email_domain/instructions';
 import { openDkimKeys } from '../../../models/email/email_domain/keys';
@@ -60,6 +62,8 @@ const ENDS_AT_ONCE = 200;
 const ENDS_GATHER_MS = 15;
 const KEYS_MAX = 1000;
 const MINUTE_MS = 60_000;
+/** To the next look at a file store that is away. */
+const AWAY_MS = MINUTE_MS;
 /** After this time no further server is tried: the claim of the row would be over. */
 const ATTEMPT_MS = 5 * MINUTE_MS;
 /** Minutes to the next attempt: quick at first, then every four hours until the 72 hours are over. */
@@ -154,13 +158,25 @@ async function deliver(state: State, delivery: ClaimedDelivery): Promise<Attempt
   const { message_id, number, fence } = delivery;
   const common = { message_id, number, fence, retry_in_ms: null, rejection: null, counts: true };
   if (state.config.mailMode === 'sink') return { ...common, status: 'kept', response: 'Kept in the sink.' };
-  const result = await attempt(state, delivery).catch((error: NodeJS.ErrnoException): HopResult => {
+  try {
+    const result = await attempt(state, delivery);
+    return { ...common, ...endOf(delivery, result), response: result.response };
+  } catch (error) {
     state.log.error({ err: error, message: message_id }, 'a message could not be sent');
-    const isGone = error.code === 'ENOENT';
-    const response = isGone ? 'The file of the message is gone.' : 'The platform met an internal error.';
-    return { kind: isGone ? 'never' : 'later', code: null, response, stage: 'other', isUnreachable: false };
-  });
-  return { ...common, ...endOf(delivery, result), response: result.response };
+    // Neither the message nor its recipient is at fault, however long it takes.
+    if (isEngineAway(error))
+      return { ...common, status: 'queued', response: waitingReason(error), retry_in_ms: AWAY_MS, counts: false };
+    const result = failedAttempt(error);
+    return { ...common, ...endOf(delivery, result), response: result.response };
+  }
+}
+
+/** What the file store does not have now may be on a machine that comes back. */
+function failedAttempt(error: unknown): HopResult {
+  const isGone = (error as NodeJS.ErrnoException).code === 'ENOENT';
+  const internal = error instanceof DriverError ? error.message : 'The platform met an internal error.';
+  const response = isGone ? 'The file of the message is gone.' : internal;
+  return { kind: isGone ? 'never' : 'later', code: null, response, stage: 'other', isUnreachable: false };
 }
 
 function endOf(delivery: ClaimedDelivery, result: HopResult) {
@@ -209,7 +225,7 @@ async function messageFor(state: State, delivery: ClaimedDelivery): Promise<Outb
   const from = domain && delivery.sender ? `${local}@${returnPathOf(domain)}` : delivery.sender;
   const tracked = await state.tracked(delivery, identities, from);
   if (tracked) return tracked;
-  const text = store.textOf(delivery);
+  const text = await store.textOf(delivery);
   const fields = [referenceField(local)];
   return outgoingMessage({ text, body_offset, body_hash, size_bytes, from, to, fields, identities });
 }

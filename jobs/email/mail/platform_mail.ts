@@ -89,7 +89,7 @@ async function enqueue(
     received: `Received: by ${config.smtpHost} id ${id};\r\n ${new Date().toUTCString().replace('GMT', '+0000')}`,
     checkHeader: () => undefined,
     takesUtf8: true,
-    syncDirectory: () => store.sync(),
+    keep: () => store.keep(file),
   });
   const owner = { project_id: null, email_relay_zone_id: null, email_domain_id: domain?.id ?? null };
   await acceptances.add({ ...stored, ...owner, id, sender, header_from: sender, recipients });

@@ -58,7 +58,10 @@ export function submissionRules(parts: RuleParts): SubmissionRules {
       return senderOf(zone, address);
     },
     newId: () => mintId('eml'),
-    incoming: (id) => ({ file: `${id}.eml`, directory: store.directory, syncDirectory: () => store.sync() }),
+    incoming(id) {
+      const file = `${id}.eml`;
+      return { file, directory: store.directory, keep: () => store.keep(file) };
+    },
     accept: (id, submission) => accept(parts, id, submission),
   };
 }

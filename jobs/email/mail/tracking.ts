@@ -21,7 +21,8 @@ export function trackedMessage(parts: { baseUrl(): string; secrets: SecretBox; s
   ): Promise<Outbound | null> => {
     const { domain, recipient: to, size_bytes } = delivery;
     if (!(domain?.open_tracking || domain?.click_tracking) || size_bytes > BYTES_MAX) return null;
-    const body = await rewriteHtml(store.textOf(delivery), {
+    const text = await store.textOf(delivery);
+    const body = await rewriteHtml(text, {
       link: (url) => (domain.click_tracking ? mailLink(secrets, baseUrl(), delivery, url) : url),
       ending: domain.open_tracking ? openPicture(secrets, baseUrl(), delivery) : '',
     }).catch(() => null);

@@ -81,7 +81,7 @@ export async function finishUpload(
 const SAVE_MARK = named(`insert into host_directories (name, mark) values ('source_uploads', $1)
   on conflict (name) do update set mark = excluded.mark, updated_at = now() where host_directories.mark <> $1`);
 
-/** Which directory the host unpacks from. */
+/** The directory or the file store that the host has archives from. */
 export async function saveUploadsMark(sql: Sql, mark: string): Promise<void> {
   await sql.query(SAVE_MARK, [mark]);
 }

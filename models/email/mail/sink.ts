@@ -10,12 +10,14 @@ export interface StoredMessage {
   size_bytes: number;
   file: string | null;
   body_offset: number;
+  body_hash: string;
   recipients: { recipient: string; status: string; last_response: string | null }[];
   /** Selectors that sign, and whether their records were found. */
   signing: { name: string; dkim_records: unknown; findings: unknown } | null;
 }
 
 const COLUMNS = `m.id, m.accepted_at, m.header_from, m.subject, m.size_bytes, m.file, m.body_offset,
+  m.body_hash,
   (select jsonb_agg(jsonb_build_object('recipient', d.recipient, 'status', d.status,
     'last_response', d.last_response) order by d.number)
     from (select * from email_deliveries where message_id = m.id order by number limit 20) d) as recipients,

@@ -40,9 +40,9 @@ interface Mail {
 
 /** @returns null where SMTP_PORTS is 0 */
 export async function openMailAgent(platform: Platform): Promise<Mail | null> {
-  const { config, database, databaseUrl, secrets, log } = platform;
+  const { config, database, databaseUrl, secrets, fileStore, log } = platform;
   if (!config.smtpPorts.length) return null;
-  const store = openMailStore(mailDirectory(config));
+  const store = openMailStore({ directory: mailDirectory(config), fileStore, log });
   const acceptances = openAcceptances(database);
   const tls = await mailCertificate(platform);
   const submission = await listenForMail(platform, { store, acceptances, tls });
@@ -149,6 +149,7 @@ function startMailUpkeep(parts: Parts): Pick<RepeatedWork, 'stop'> {
 async function maintain({ database, store }: Parts): Promise<void> {
   await store.remove(await pruneMessages(database));
   await store.remove(await pruneSink(database, SINK_MESSAGES_MAX));
+  await store.storeAll((files) => filesWithoutMessage(database, files));
   const old = await store.old();
   for (let at = 0; at < old.length; at += FILES_AT_ONCE)
     await store.remove(await filesWithoutMessage(database, old.slice(at, at + FILES_AT_ONCE)));

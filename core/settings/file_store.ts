@@ -1,0 +1,25 @@
+// Settings of the bucket for files that several machines need.
+import { httpUrlSetting, s3Location, slug, text } from '../setting_types';
+
+export const fileStoreSettings = {
+  FILE_STORE: s3Location({
+    default: null,
+    description:
+      'Bucket, and folder in it, that keeps uploads of sources and larger mail messages, so that each machine reaches ' +
+      'them: s3://bucket/folder. Not set: they stay in the data directory.',
+  }),
+  FILE_STORE_URL: httpUrlSetting({
+    default: null,
+    derived: 'Amazon S3 in FILE_STORE_REGION',
+    description: 'Address of the S3 service that has the bucket, such as https://s3.example.com.',
+  }),
+  FILE_STORE_REGION: slug({
+    default: 'us-east-1',
+    description: 'Region in the signatures. Most services other than Amazon S3 take any.',
+  }),
+  FILE_STORE_ACCESS_KEY: text({
+    default: null,
+    description: 'Access key that may list, read, write and delete objects of the bucket.',
+  }),
+  FILE_STORE_SECRET_KEY: text({ default: null, secret: true, description: 'Secret of that key.' }),
+};
