@@ -6,7 +6,8 @@ import { runnerOf, inspectRun } from './runner';
 import { resultOf } from './result';
 import type { RunRow } from './row';
 import { waitForStart } from './start';
-import { hasInstanceEnded, INSTANCE_ENDED, isEntering } from './within';
+import { INSTANCE_ENDED } from '../../../models/runs/run/entered';
+import { hasInstanceEnded, isEntering } from './within';
 
 /** The end of a unit wakes its row; these intervals cover lost notifications, of a short command sooner. */
 const RECHECK_MS = { first: 1_000, later: 10_000 };
