@@ -25,8 +25,8 @@ export async function enterWith(tasks: TaskRuntime, sql: Sql, run: Run): Promise
     endEntered(sql, run.id, { code: null, killed: null, reason: null, ...how });
   try {
     const pod_uid = await podOfInstance(sql, run.instance_id as string);
-    const { project_id, tty } = run;
-    const what = pod_uid && { project_id, pod_uid, tty, command: await programOf(sql, run) };
+    const { project_id, application_id, tty } = run;
+    const what = pod_uid && { project_id, application_id, pod_uid, tty, command: await programOf(sql, run) };
     const entered = what ? await tasks.enter(what, driverContext(WITHIN_MS)) : null;
     if (entered === null) throw new DriverError('invalid', INSTANCE_ENDED);
     return watched(sql, run, entered, end);
