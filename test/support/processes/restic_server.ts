@@ -37,7 +37,8 @@ export async function startResticServer(directory: string): Promise<ResticServer
 
 async function answer(self: ResticServer, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { pathname, searchParams } = new URL(request.url ?? '/', 'http://server');
-  const file = path.join(self.directory, pathname);
+  // As restic itself lays a directory out: packs are in folders of their first two characters.
+  const file = path.join(self.directory, pathname.replace(/\/data\/(\w\w)(\w+)$/, '/data/$1/$1$2'));
   if (self.uploadedBytes >= self.hangsAfterBytes) return;
   if (request.method === 'POST') {
     if (searchParams.has('create')) {
@@ -51,8 +52,10 @@ async function answer(self: ResticServer, request: IncomingMessage, response: Se
     return void response.end();
   }
   if (pathname.endsWith('/')) {
-    const names = fs.existsSync(file) ? fs.readdirSync(file) : [];
-    const list = names.map((name) => ({ name, size: fs.statSync(path.join(file, name)).size }));
+    const entries = fs.existsSync(file) ? fs.readdirSync(file, { withFileTypes: true, recursive: true }) : [];
+    const list = entries
+      .filter((entry) => entry.isFile())
+      .map(({ name, parentPath }) => ({ name, size: fs.statSync(path.join(parentPath, name)).size }));
     response.setHeader('Content-Type', 'application/vnd.x.restic.rest.v2');
     return void response.end(JSON.stringify(list));
   }
