@@ -4,7 +4,7 @@ import type { Config } from '../../core/config';
 import { CommandError } from '../command_error';
 import { makeBackupDirectory } from './place';
 import { runRestic, runUnlocked, type Chosen, type End } from './restic';
-import { failure, isMissing, isSpoiled, withoutPassword } from './restic_failure';
+import { failure, isMissing, isSpoiled, hidePassword } from './restic_failure';
 
 const TAG = 'platform';
 const KEPT_ALWAYS = 3;
@@ -74,7 +74,7 @@ export function chosenRepository(config: Config): Chosen {
 function repositoryOf(chosen: Chosen): Repository {
   const restic = (...words: string[]): Promise<string> => runUnlocked(chosen, words).then(({ out }) => out);
   return {
-    address: withoutPassword(chosen.repository),
+    address: hidePassword(chosen.repository),
     isJournaled: true,
     ensure: () => ensureRepository(chosen),
     async save(files, exclude, signal) {

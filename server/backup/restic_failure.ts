@@ -8,6 +8,8 @@ const SPOILED = new RegExp(
     ...['ciphertext verification failed', 'invalid data returned', 'hash mismatch', 'does not match (?:id|hash)'],
     ...['Unmarshal', 'is damaged', 'wrong hash', 'LoadIndex returned errors', 'repository contains errors'],
     ...['blob not found', 'invalid header length'],
+    // A file of the repository that is there no more.
+    ...['StreamPack: .*(?:no such file|does not exist|not found)', 'pack \\w+: does not exist'],
   ].join('|'),
 );
 /** Says how many errors there were, and not which. */
@@ -30,7 +32,7 @@ export function isSpoiled(err: string): boolean {
 
 /** What restic says, as one sentence for the operator. */
 export function failure({ repository, passwordFile }: Failed, err: string): CommandError {
-  const address = withoutPassword(repository);
+  const address = hidePassword(repository);
   if (/wrong password|no key found/.test(err))
     return new CommandError(`the passphrase in ${passwordFile} does not open the repository ${address}`);
   if (/no space left|disk quota/i.test(err))
@@ -41,8 +43,9 @@ export function failure({ repository, passwordFile }: Failed, err: string): Comm
     );
   const lines = err.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('{'));
   const fatal = lines.find((line) => line.startsWith('Fatal:') && !COUNTED.test(line));
-  const reason = (fatal ?? lines.find((line) => FAULT.test(line)) ?? lines.at(-1) ?? 'it has said nothing').trim();
-  const said = reason.replace(/^(?:Fatal|error|ignoring error for \S+): /, '');
+  const spoiled = lines.find((line) => SPOILED.test(line) && !COUNTED.test(line));
+  const reason = fatal ?? spoiled ?? lines.find((line) => FAULT.test(line)) ?? lines.at(-1) ?? 'it has said nothing';
+  const said = reason.trim().replace(/^(?:Fatal|error|ignoring error for \S+): /, '');
   if (!SPOILED.test(err)) return new CommandError(`restic with ${address}: ${said}`);
   return new CommandError(
     `the repository ${address} is spoiled (${said}): keep it, name another RESTIC_REPOSITORY for new backups, and ` +
@@ -51,6 +54,6 @@ export function failure({ repository, passwordFile }: Failed, err: string): Comm
 }
 
 /** `rest:https://user:password@host/` may have one. */
-export function withoutPassword(repository: string): string {
+export function hidePassword(repository: string): string {
   return repository.replace(/(\/\/[^/:@]+):[^/@]+@/, '$1:…@');
 }
