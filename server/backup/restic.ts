@@ -20,6 +20,7 @@ const LOW_PRIORITY = 15;
 const PROGRESS_LINES_PER_SECOND = '1';
 const STATUS_LINE = '{"message_type":"status"';
 const ERROR_CHARACTERS = 100_000;
+const REASON_CHARACTERS = 300;
 
 export type Chosen = Pick<Config, 'dataDir' | 'backupStalledSeconds'> & { repository: string; passwordFile: string };
 
@@ -69,7 +70,7 @@ export function runRestic(chosen: Chosen, words: string[], signal?: AbortSignal)
     // One that waits for a disk that has gone does not end, whatever it is sent.
     const unwatch = watchForStall(child, backupStalledSeconds, printed.bytes, () => {
       kill();
-      resolve({ code: null, out: printed.out(), err: stalledText(backupStalledSeconds) });
+      resolve({ code: null, out: printed.out(), err: stalledText(printed.err(), backupStalledSeconds) });
     });
     const clear = (): void => (unwatch(), signal?.removeEventListener('abort', kill));
     child.on('spawn', () => setPriority(child.pid as number, LOW_PRIORITY));
@@ -78,10 +79,12 @@ export function runRestic(chosen: Chosen, words: string[], signal?: AbortSignal)
   });
 }
 
-/** As restic itself would say it. */
-function stalledText(seconds: number): string {
+/** As restic itself would say it. @param said what it has printed, such as why it tries again and again */
+function stalledText(said: string, seconds: number): string {
   const time = seconds < 60 ? `${seconds} seconds` : `${Math.round(seconds / 60)} minutes`;
-  return `Fatal: nothing was read or written for ${time}. See whether its server and the network in between work`;
+  const last = said.trim().split('\n').at(-1)?.slice(0, REASON_CHARACTERS);
+  const reason = last ? ` (${last})` : '';
+  return `${said}\nFatal: nothing was read or written for ${time}${reason}. See whether its server and the network work`;
 }
 
 interface Printed {

@@ -102,6 +102,13 @@ test('one that hangs is given up with a sentence, and the next backup goes throu
   expect(restic('check', '--read-data')).toContain('no errors were found');
 });
 
+test('one that refuses what is sent is given up with what it says', async () => {
+  server.refusesPacks = 507;
+  const { code, said } = await begin(SHORT_STALL).ended;
+  server.refusesPacks = null;
+  expect([code, said]).toEqual([1, expect.stringMatching(/nothing was read or written for 4 seconds \(.*507.*\)/)]);
+});
+
 test('where the control database crashes meanwhile, there is no backup whose files may be missing', async () => {
   const points = restic('snapshots', '--json');
   server.bytesPerSecond = SLOW_BYTES_PER_SECOND;

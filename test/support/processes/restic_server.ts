@@ -14,12 +14,21 @@ export interface ResticServer {
   /** Takes no more after so many bytes, and answers nothing. */
   hangsAfterBytes: number;
   uploadedBytes: number;
+  /** With this status; null: none is refused. */
+  refusesPacks: number | null;
   close(): Promise<void>;
 }
 
 export async function startResticServer(directory: string): Promise<ResticServer> {
   const self: ResticServer = {
-    ...{ address: '', directory, bytesPerSecond: null, hangsAfterBytes: Infinity, uploadedBytes: 0 },
+    ...{
+      address: '',
+      directory,
+      bytesPerSecond: null,
+      hangsAfterBytes: Infinity,
+      uploadedBytes: 0,
+      refusesPacks: null,
+    },
     close: () => Promise.resolve(),
   };
   const server = createServer((request, response) => {
@@ -47,6 +56,8 @@ async function answer(self: ResticServer, request: IncomingMessage, response: Se
     }
     const bytes = await received(self, request);
     if (bytes === null) return;
+    if (self.refusesPacks !== null && pathname.includes('/data/'))
+      return void response.writeHead(self.refusesPacks).end();
     fs.mkdirSync(path.dirname(file), { recursive: true });
     fs.writeFileSync(file, bytes);
     return void response.end();

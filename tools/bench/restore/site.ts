@@ -45,11 +45,13 @@ export interface Inventory {
 export async function fillSite(stage: Stage, gigabytes: number, parent: Parent): Promise<Site> {
   const { api } = stage;
   const share = (gigabytes * 2 ** 30) / 3;
+  // Rows are written twice, and their log once more.
+  const diskGb = Math.max(1, Math.ceil(gigabytes * 2));
   const [application, volume, bucket, postgresql, redis, zone] = await Promise.all([
     api.call('POST', '/v2/applications', { name: 'shop', preset: 'node-web' }),
     api.call('POST', '/v2/volumes', { name: 'files', size_gb: Math.max(1, Math.ceil(gigabytes)) }),
     api.call('POST', '/v2/buckets', { name: `restored-${randomBytes(4).toString('hex')}` }),
-    api.call('POST', '/v2/databases', { name: 'orders', engine: 'postgresql' }),
+    api.call('POST', '/v2/databases', { name: 'orders', engine: 'postgresql', storage_gb: diskGb }),
     api.call('POST', '/v2/databases', { name: 'cache', engine: 'redis' }),
     api.call<Zone>('POST', '/v2/dns_zones', { name: ZONE }),
   ]);
