@@ -84,7 +84,8 @@ function stalledText(said: string, seconds: number): string {
   const time = seconds < 60 ? `${seconds} seconds` : `${Math.round(seconds / 60)} minutes`;
   const last = said.trim().split('\n').at(-1)?.slice(0, REASON_CHARACTERS);
   const reason = last ? ` (${last})` : '';
-  return `${said}\nFatal: nothing was read or written for ${time}${reason}. See whether its server and the network work`;
+  const fatal = `Fatal: nothing was read or written for ${time}${reason}. See whether its server and the network work`;
+  return `${said}\n${fatal}`;
 }
 
 interface Printed {

@@ -69,7 +69,8 @@ async function measure(): Promise<void> {
     ...{ DNS_RESOLVERS: `127.0.0.1:${parent.port}`, ...authority.settings },
     // Not those of another installation of this machine, which guards its own.
     DATABASE_PORTS: '31700-31799',
-    ...{ RATE_LIMIT_READ: '10000000', RATE_LIMIT_WRITE: '10000000', QUOTAS: '{"notifiers":null,"buckets":null,"databases":null,"applications":null}' },
+    ...{ RATE_LIMIT_READ: '10000000', RATE_LIMIT_WRITE: '10000000' },
+    QUOTAS: '{"notifiers":null,"buckets":null,"databases":null,"applications":null}',
   };
   const stage = await openStage(settings);
   try {
@@ -83,7 +84,9 @@ async function measure(): Promise<void> {
     const key = readFileSync(path.join(stage.directory, 'first-key.json'), 'utf8');
     await destroy(stage);
     authority.close();
-    const told = { site, made, proofs, lists, before, settings, from, passphrase, key, directory: path.join(folder, 'data'), ...backup };
+    const directory = path.join(folder, 'data');
+    const found = { made, proofs, lists, before };
+    const told = { site, ...found, settings, from, passphrase, key, directory, ...backup };
     writeFileSync(path.join(folder, 'told.json'), JSON.stringify(told), { mode: 0o600 });
     process.exitCode = runRestored(path.join(folder, 'told.json'));
   } finally {
