@@ -463,6 +463,7 @@ export type ResolversTypes = {
   InstallationWork: ResolverTypeWrapper<Schema.InstallationWork>;
   InstallationTask: ResolverTypeWrapper<Schema.InstallationTask>;
   InstallationBackups: ResolverTypeWrapper<Schema.InstallationBackups>;
+  InstallationBackupPoint: ResolverTypeWrapper<Schema.InstallationBackupPoint>;
   InstallationProject: ResolverTypeWrapper<Schema.InstallationProject>;
   InstallationProjectList: ResolverTypeWrapper<Schema.InstallationProjectList>;
   InstallationState: ResolverTypeWrapper<Schema.InstallationState>;
@@ -899,6 +900,7 @@ export type ResolversParentTypes = {
   InstallationWork: Schema.InstallationWork;
   InstallationTask: Schema.InstallationTask;
   InstallationBackups: Schema.InstallationBackups;
+  InstallationBackupPoint: Schema.InstallationBackupPoint;
   InstallationProject: Schema.InstallationProject;
   InstallationProjectList: Schema.InstallationProjectList;
   InstallationState: Schema.InstallationState;
@@ -2894,6 +2896,17 @@ export type InstallationBackupsResolvers<ContextType = Context, ParentType exten
   proven_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   proof_seconds?: Resolver<Schema.Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
   proof_error?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  points?: Resolver<Array<ResolversTypes['InstallationBackupPoint']>, ParentType, ContextType>;
+};
+
+export type InstallationBackupPointResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationBackupPoint'] = ResolversParentTypes['InstallationBackupPoint']> = {
+  id?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  made_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  version?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  files?: Resolver<Schema.Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+  bytes?: Resolver<Schema.Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+  proven_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  proof_error?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type InstallationProjectResolvers<ContextType = Context, ParentType extends ResolversParentTypes['InstallationProject'] = ResolversParentTypes['InstallationProject']> = {
@@ -3808,6 +3821,7 @@ export type Resolvers<ContextType = Context> = {
   InstallationWork?: InstallationWorkResolvers<ContextType>;
   InstallationTask?: InstallationTaskResolvers<ContextType>;
   InstallationBackups?: InstallationBackupsResolvers<ContextType>;
+  InstallationBackupPoint?: InstallationBackupPointResolvers<ContextType>;
   InstallationProject?: InstallationProjectResolvers<ContextType>;
   InstallationProjectList?: InstallationProjectListResolvers<ContextType>;
   InstallationState?: InstallationStateResolvers<ContextType>;

@@ -7929,6 +7929,23 @@ export type InstallationBackups = {
   proof_seconds?: Maybe<Scalars['Float']['output']>;
   /** Why the backup is not usable. */
   proof_error?: Maybe<Scalars['String']['output']>;
+  /** Backups that the repository had after the last one was made, the newest first. */
+  points: Array<InstallationBackupPoint>;
+};
+
+/** A backup in the repository. What was made on another machine has its time alone. */
+export type InstallationBackupPoint = {
+  /** Snapshot of restic. */
+  id: Scalars['String']['output'];
+  made_at: Scalars['DateTime']['output'];
+  /** Version of the platform that made it. */
+  version?: Maybe<Scalars['String']['output']>;
+  files?: Maybe<Scalars['Float']['output']>;
+  bytes?: Maybe<Scalars['Float']['output']>;
+  /** When it was last restored aside and compared. */
+  proven_at?: Maybe<Scalars['DateTime']['output']>;
+  /** Why it is not usable. */
+  proof_error?: Maybe<Scalars['String']['output']>;
 };
 
 /** A project, as operators of the installation see it: numbers, and nothing of what it contains. */

@@ -10,13 +10,13 @@ import type * as OfRepository from './backup/wal_repository';
 import { listenOrFail } from './http/listen';
 import { readOwnId, readSuccessor, takenOverText, type Successor } from './platform/installation_owner';
 
-const LOOK_EVERY_MS = 1_000;
+const CHECK_EVERY_MS = 1_000;
 
 const FOUND_WITHIN_MS = 10_000;
 const load = createRequire(__filename);
 
 /**
- * Who has taken over; null: nobody, as far as is known. A machine that was off meanwhile asks the repository, before it
+ * Who has taken over; null: nobody, as far as is known. A machine that was off meanwhile reads the repository before it
  * does what the other one does already.
  */
 export async function findSuccessor(config: Config): Promise<Successor | null> {
@@ -25,9 +25,9 @@ export async function findSuccessor(config: Config): Promise<Successor | null> {
   if (known !== null || readOwnId(config) === null) return known;
   const { checkOwner } = load('./backup/owner') as typeof OfOwner;
   const { openWalRepository } = load('./backup/wal_repository') as typeof OfRepository;
-  const asking = Promise.resolve().then(() => checkOwner(config, openWalRepository(config)));
+  const checking = Promise.resolve().then(() => checkOwner(config, openWalRepository(config)));
   // A repository that does not answer says nothing: backups fail then, which is told.
-  return Promise.race([asking.catch(() => null), sleep(FOUND_WITHIN_MS, null, { ref: false })]);
+  return Promise.race([checking.catch(() => null), sleep(FOUND_WITHIN_MS, null, { ref: false })]);
 }
 
 /** Resolves when the installation is found to be taken over. */
@@ -35,7 +35,7 @@ export async function takenOver(config: Config): Promise<Error> {
   for (;;) {
     const successor = config.resticRepository === null ? null : readSuccessor(config);
     if (successor !== null) return new StartupError(takenOverText(successor));
-    await sleep(LOOK_EVERY_MS, undefined, { ref: false });
+    await sleep(CHECK_EVERY_MS, undefined, { ref: false });
   }
 }
 

@@ -107,4 +107,14 @@ export interface InstallationBackups {
   proven_at: string | null;
   proof_seconds: number | null;
   proof_error: string | null;
+  /** The newest first. */
+  points: {
+    id: string;
+    made_at: string;
+    version: string | null;
+    files: number | null;
+    bytes: number | null;
+    proven_at: string | null;
+    proof_error: string | null;
+  }[];
 }

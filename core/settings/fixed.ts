@@ -25,6 +25,8 @@ export interface FixedValues {
   readonly operationWaitSeconds: number;
   /** Without a request from any probe of a region, after which the region no longer counts. */
   readonly probeLostSeconds: number;
+  /** After which a repository of backups that takes and gives nothing is given up for this time. */
+  readonly backupStalledSeconds: number;
   /** Between two evaluations of the alarms of the installation. */
   readonly alarmSeconds: number;
 }
@@ -38,6 +40,7 @@ export const fixedValues: FixedValues = {
   mailSizeMb: 50,
   buildOutputMb: 16,
   gitPollSeconds: 60,
+  backupStalledSeconds: 600,
   pythonBuilds: null,
   operationWaitSeconds: 20,
   probeLostSeconds: 60,

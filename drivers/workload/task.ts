@@ -47,6 +47,7 @@ export type TaskState =
 /** A command in a running instance. */
 export interface EnteredCommand {
   project_id: string;
+  application_id: string;
   pod_uid: string;
   command: readonly string[];
   tty: boolean;

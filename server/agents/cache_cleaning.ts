@@ -10,7 +10,7 @@ import { applicationsBeingDeployed } from '../../models/applications/being_deplo
 import { loadReports, saveReport } from '../../models/base/installation_report';
 import type { Platform } from '../platform/platform';
 
-const LOOK_EVERY_MS = 5_000;
+const CHECK_EVERY_MS = 5_000;
 const MEASURE_WITHIN_MS = 10 * 60_000;
 /** Of caches that were moved aside, beside those of applications. */
 const ASIDE = '.cleaned';
@@ -21,7 +21,7 @@ type Parts = Pick<Platform, 'database' | 'log'> & { caches: string };
 export function startCacheCleaning(parts: Parts, cleaned: () => void): { stop(): Promise<void> } {
   const stopping = new AbortController();
   const failure = 'the build caches could not be cleaned';
-  const work = repeatWork({ name: 'cache_cleaning', everyMs: LOOK_EVERY_MS, log: parts.log, failure }, async () => {
+  const work = repeatWork({ name: 'cache_cleaning', everyMs: CHECK_EVERY_MS, log: parts.log, failure }, async () => {
     const reports = await loadReports<CacheCleaning>(parts.database, 'cache cleaning');
     const wanted = reports.find(({ machine }) => machine === os.hostname())?.facts;
     if (wanted?.ended_at !== null || stopping.signal.aborted) return;

@@ -30,11 +30,13 @@ import { promisedMemory } from '../../models/reference/promised_memory';
 import { version } from '../../package.json';
 import { readBackupJournal } from '../platform/backup_journal';
 import type { Platform } from '../platform/platform';
+import { BACKUP_WORK } from './installation_backup';
 
 const WITHIN_MS = 5_000;
-/** Servers elsewhere are asked for the time less often than the rest is looked at. */
+/** The time of servers elsewhere is read less often than the rest. */
 const CLOCK_EVERY = 20;
 const HEARTBEAT_MS = 60_000;
+const WORK = { except: [ALARMS_WORK], long: [BACKUP_WORK] };
 
 type Served = Pick<HostDrivers, 'ingress' | 'nameserver'>;
 
@@ -76,7 +78,7 @@ function sourcesOf(platform: Platform, served: Served): AlarmSource[] {
     { names: ['release'], read: async () => releaseReadings(await notedRelease(database), version) },
     { names: ['memory'], read: () => readMemory(platform) },
     { names: ['queue'], read: () => readQueues(platform) },
-    { names: ['background'], read: () => backgroundReadings(backgroundWork(), [ALARMS_WORK], Date.now()) },
+    { names: ['background'], read: () => backgroundReadings(backgroundWork(), WORK, Date.now()) },
     {
       names: ['backup', 'backup_proof'],
       read: async () =>
@@ -159,12 +161,14 @@ function clockOf(config: Config): AlarmSource['read'] {
   let last: ClockAnswer[] = [];
   return async () => {
     if (turn++ % CLOCK_EVERY === 0)
-      last = (await Promise.all(servers.map((url) => askClock(url, acmeCaFile)))).filter((answer) => answer !== null);
+      last = (await Promise.all(servers.map((url) => readClockOf(url, acmeCaFile)))).filter(
+        (answer) => answer !== null,
+      );
     return clockReadings(last);
   };
 }
 
-async function askClock(url: string, caFile: string | null): Promise<ClockAnswer | null> {
+async function readClockOf(url: string, caFile: string | null): Promise<ClockAnswer | null> {
   try {
     const ca = caFile === null ? null : await readFile(caFile, 'utf8');
     const sentAt = Date.now();

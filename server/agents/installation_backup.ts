@@ -7,7 +7,9 @@ import { isBackupDue, readBackupJournal, STARTED_BY_SERVICE } from '../platform/
 import { readSuccessor } from '../platform/installation_owner';
 import { needsNewPoint } from '../platform/wal_state';
 
-const LOOK_EVERY_MS = 10 * 60_000;
+/** In the register of background work. */
+export const BACKUP_WORK = 'installation_backup';
+const DUE_CHECK_EVERY_MS = 10 * 60_000;
 const SAID_CHARACTERS = 4_000;
 
 /** @returns null where RESTIC_REPOSITORY is not set */
@@ -15,7 +17,7 @@ export function startInstallationBackup(config: Config, log: Logger): Pick<Repea
   if (config.resticRepository === null) return null;
   const stopping = new AbortController();
   const work = repeatWork(
-    { name: 'installation_backup', everyMs: LOOK_EVERY_MS, log, failure: 'the installation could not be backed up' },
+    { name: BACKUP_WORK, everyMs: DUE_CHECK_EVERY_MS, log, failure: 'the installation could not be backed up' },
     async () => {
       const journal = await readBackupJournal(config);
       if (readSuccessor(config) !== null) return;

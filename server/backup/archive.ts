@@ -41,8 +41,9 @@ export function openArchive({ dataDir, file, passphraseFile }: ArchiveOptions): 
   const archive = new Archive(path.resolve(file), passphraseOf(passphraseFile), path.resolve(dataDir));
   return {
     address: archive.file,
+    isJournaled: false,
     ensure: () => archive.ensure(),
-    save: (files, leftOut) => archive.save(files, leftOut),
+    save: (files, leftOut, signal) => archive.save(files, leftOut, signal),
     points: async () => [{ id: await archive.id(), at: JSON.parse(await archive.read(POINT)).at, hostname: '' }],
     bytesOf: () => archive.bytes(),
     read: (_, file) => archive.read(path.relative(dataDir, file)),
@@ -89,10 +90,10 @@ class Archive {
       throw new CommandError(`${this.file} is in the data directory: name a file on another disk`);
   }
 
-  async save(files: readonly string[], leftOut: readonly string[]): Promise<Saved> {
+  async save(files: readonly string[], leftOut: readonly string[], signal: AbortSignal): Promise<Saved> {
     const draft = `${this.file}.new`;
     try {
-      const tar = await this.write(draft, files.filter(existsSync), leftOut);
+      const tar = await this.write(draft, files.filter(existsSync), leftOut, signal);
       const { size } = await stat(draft);
       await rename(draft, this.file);
       await syncDirectory(path.dirname(this.file));
@@ -106,7 +107,12 @@ class Archive {
     }
   }
 
-  private async write(draft: string, files: readonly string[], leftOut: readonly string[]): Promise<Begun> {
+  private async write(
+    draft: string,
+    files: readonly string[],
+    leftOut: readonly string[],
+    signal: AbortSignal,
+  ): Promise<Begun> {
     const inside = (file: string): string => path.relative(this.dataDir, file);
     const tar = begin('tar', [
       ...['--create', '--verbose', '--totals', '--file=-', '--use-compress-program=gzip -1'],
@@ -117,7 +123,9 @@ class Archive {
     ]);
     // Its bytes are on the disk before it gets its name.
     const output = createWriteStream(draft, { mode: 0o600, flush: true });
-    await pipeline(Readable.from(encryptAge(endOf(tar), this.passphrase)), output).finally(() => tar.child.kill());
+    await pipeline(Readable.from(encryptAge(endOf(tar), this.passphrase)), output, { signal }).finally(() =>
+      tar.child.kill(),
+    );
     return tar;
   }
 

@@ -58,7 +58,7 @@ async function ownFile(config: Config): Promise<string> {
 /** Of no installation: whoever restores the repository owns it. */
 const HANDED_OVER = 'handed-over';
 
-/** From now on no installation owns the repository, and the next one to restore it need not ask. */
+/** From now on no installation owns the repository, and the next one restores it without `--even-if-it-runs`. */
 export async function handOver(config: Config): Promise<void> {
   const repository = openWalRepository(config);
   const generation = (ownerAmong((await repository.read()).owners)?.generation ?? 0) + 1;

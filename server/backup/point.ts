@@ -7,6 +7,7 @@ import type { Config } from '../../core/config';
 import { isDiskFull } from '../../core/driver';
 import { CLAIM_BACKUP, HOLD_FILES } from '../../models/base/installation_backup';
 import { backUpAllDatabases, countUnfinishedBackups } from '../../models/databases/database_backup/job_queries';
+import { version } from '../../package.json';
 import { CommandError } from '../command_error';
 import { readBackupJournal, saveBackupJournal, type BackupJournal } from '../platform/backup_journal';
 import { readSuccessor, takenOverText } from '../platform/installation_owner';
@@ -17,7 +18,8 @@ import { copyControlDatabase } from '../upgrade/control_backup';
 import { MANIFEST, takeStock, type Manifest } from './manifest';
 import { partsOfInstallation, pointDirectory } from './place';
 import { claimRepository } from './owner';
-import type { Repository } from './repository';
+import { journaledPoints } from './points';
+import type { Point, Repository } from './repository';
 import { isWalKept, pushWal } from './wal';
 import { openWalRepository } from './wal_repository';
 import { forgetOldWal } from './wal_retention';
@@ -33,11 +35,6 @@ export const SETTINGS_COPY = 'settings.env';
 
 interface Wanted {
   repository: Repository;
-  /**
-   * Whether the backup is one of those that are due: the journal has it then, with its sentence where it failed, and
-   * the log leads on from it.
-   */
-  isKept: boolean;
   print(line: string): void;
   /** What a final backup stops. No other backup is being made. */
   begun?(): Promise<void>;
@@ -47,17 +44,20 @@ interface Wanted {
 
 /** @throws CommandError */
 export async function makePoint(platform: Platform, wanted: Wanted): Promise<BackupJournal> {
-  const { repository, isKept } = wanted;
+  const { repository } = wanted;
+  const { isJournaled } = repository;
   const { config } = platform;
-  const save = async (): Promise<void> => (isKept ? saveBackupJournal(config, journal) : undefined);
+  const save = async (): Promise<void> => (isJournaled ? saveBackupJournal(config, journal) : undefined);
   const before = await readBackupJournal(config);
   const journal: BackupJournal = {
     ...{ started_at: new Date().toISOString(), ended_at: null, repository: repository.address, point: null },
     ...{ files: 0, bytes: 0, added_bytes: 0, notes: [], error: null },
     ...{ last_whole_at: before?.last_whole_at ?? null, proof: before?.proof ?? null },
-    last_whole_in: before?.last_whole_in,
+    ...{ last_whole_in: before?.last_whole_in, points: before?.points },
   };
   const session = await openSession(platform.databaseUrl);
+  const locksLost = new AbortController();
+  void session.ended.then(() => locksLost.abort());
   // What is prepared and the journal are those of the backup that holds the lock.
   await begin(session).catch(async (error: unknown) => {
     await session.close();
@@ -66,14 +66,14 @@ export async function makePoint(platform: Platform, wanted: Wanted): Promise<Bac
   try {
     await save();
     // Where there was a backup, a repository that is not there is a disk that is not mounted.
-    await (isKept && before?.last_whole_in === repository.address ? repository.points() : repository.ensure());
-    if (isKept) await requireOwner(config);
+    await (isJournaled && before?.last_whole_in === repository.address ? repository.points() : repository.ensure());
+    if (isJournaled) await requireOwner(config);
     await wanted.begun?.();
-    await fill({ ...wanted, platform, session, journal });
+    await fill({ ...wanted, platform, session, locksLost: locksLost.signal, journal });
     journal.last_whole_at = journal.started_at;
     journal.last_whole_in = repository.address;
   } catch (error) {
-    const failure = isDiskFull(error) ? fullDisk(config) : error;
+    const failure = locksLost.signal.aborted ? databaseLost() : isDiskFull(error) ? fullDisk(config) : error;
     journal.error = (failure as Error).message;
     throw failure;
   } finally {
@@ -91,26 +91,34 @@ function fullDisk({ dataDir }: Config): CommandError {
   );
 }
 
+function databaseLost(): CommandError {
+  return new CommandError(
+    'the control database was restarted or ended the connection, and files may have been removed since: try again',
+  );
+}
+
 interface Work extends Wanted {
   platform: Platform;
   session: OwnSession;
+  /** The session has ended, and with it the locks that it held. */
+  locksLost: AbortSignal;
   journal: BackupJournal;
 }
 
-async function fill({ platform, repository, isKept, session, journal, print, beforeFiles }: Work): Promise<void> {
+async function fill({ platform, repository, session, locksLost, journal, print, beforeFiles }: Work): Promise<void> {
   const { config } = platform;
   print('backing up the databases of projects …');
   const late = await backUpDatabases(platform);
   if (late) journal.notes.push(`${late} backups of databases had not ended: the ones before them are in this backup.`);
   await beforeFiles?.();
   print('backing up the control database …');
-  const isLed = isKept && config.databaseUrl === null && (await isWalKept(session));
+  const isLed = repository.isJournaled && config.databaseUrl === null && (await isWalKept(session));
   await prepare(config, await takeStock(config, session));
   const segment = isLed ? await startSegmentOf(path.join(pointDirectory(config), 'control')) : null;
   const at = new Date().toISOString();
   print(`copying files to ${repository.address} …`);
   const { files, leftOut } = partsOfInstallation(config);
-  const saved = await repository.save(files, leftOut);
+  const saved = await repository.save(files, leftOut, locksLost);
   const { unread } = saved;
   const lost = unread.filter((file) => !files.includes(file));
   if (lost.length)
@@ -118,7 +126,18 @@ async function fill({ platform, repository, isKept, session, journal, print, bef
   Object.assign(journal, { point: saved.id, files: saved.files, bytes: saved.bytes, added_bytes: saved.addedBytes });
   if (segment !== null) await saveWalStart(config, { point: saved.id, at, segment });
   await repository.prune(config.backupKeepDays);
-  await leadOn(config, session, repository).catch(({ message }: Error) => {
+  const points = await repository.points();
+  const known = {
+    id: saved.id,
+    at,
+    version,
+    files: saved.files,
+    bytes: saved.bytes,
+    proven_at: null,
+    proof_error: null,
+  };
+  journal.points = journaledPoints(points, [known, ...(journal.points ?? [])]);
+  await leadOn(config, session, points).catch(({ message }: Error) => {
     journal.notes.push(`What is written after it could not be added: ${message}`);
   });
 }
@@ -149,10 +168,10 @@ async function backUpDatabases({ config, database }: Platform): Promise<number> 
 }
 
 /** The log of after the backup is in the repository, and that of backups that are there no more is not. */
-async function leadOn(config: Config, session: OwnSession, repository: Repository): Promise<void> {
+async function leadOn(config: Config, session: OwnSession, points: readonly Point[]): Promise<void> {
   const log = openWalRepository(config);
   await pushWal(config, session, log);
-  await forgetOldWal(log, await repository.points());
+  await forgetOldWal(log, points);
   await log.prune();
 }
 

@@ -11,6 +11,7 @@ import { openEmbedded } from '../platform/embedded';
 import { openSession } from '../platform/session';
 import { DUMP } from '../upgrade/control_backup';
 import { countRows, findRestoredRoot, MANIFEST, type Manifest } from './manifest';
+import { withProof } from './points';
 import type { Repository } from './repository';
 import type { WalRepository } from './wal_repository';
 
@@ -44,7 +45,8 @@ export async function provePoint(
 /** Keeps the outcome in the journal. */
 export async function keepProof(config: Config, proof: Proof): Promise<void> {
   const journal = await readBackupJournal(config);
-  if (journal !== null) await saveBackupJournal(config, { ...journal, proof });
+  if (journal === null) return;
+  await saveBackupJournal(config, { ...journal, proof, points: journal.points && withProof(journal.points, proof) });
 }
 
 async function compare(config: Config, repository: Repository, point: string): Promise<Manifest> {

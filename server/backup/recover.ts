@@ -26,12 +26,12 @@ interface Recovery {
 }
 
 /**
- * May be called again after it was cut off. @returns what `look` does with the recovered database
+ * May be called again after it was cut off. @returns what `inspect` reads of the recovered database
  * @throws StartupError where the log cannot be replayed
  */
 export async function recoverControlDatabase<T>(
   { config, prepared, directory, log, moment }: Recovery,
-  look: (session: OwnSession) => Promise<T>,
+  inspect: (session: OwnSession) => Promise<T>,
 ): Promise<T> {
   const home = path.join(directory, 'postgres');
   await mkdir(home, { recursive: true, mode: 0o711 });
@@ -48,7 +48,7 @@ export async function recoverControlDatabase<T>(
   });
   try {
     const session = await openSession(engine.url);
-    return await look(session).finally(() => session.close());
+    return await inspect(session).finally(() => session.close());
   } finally {
     await engine.close();
   }

@@ -1,4 +1,4 @@
-// Brings what is written between two backups of the installation to their repository, and looks whether the repository
+// Brings what is written between two backups of the installation to their repository, and checks whether the repository
 // has been taken over by a restore elsewhere: then this installation stops (server/program.ts).
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../core/config';

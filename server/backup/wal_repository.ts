@@ -6,17 +6,9 @@ import { hostname } from 'node:os';
 import path from 'node:path';
 import type { Config } from '../../core/config';
 import { backupDirectory } from '../platform/backup_journal';
-import {
-  chosenRepository,
-  ensureRepository,
-  failure,
-  isMissing,
-  PARTLY_READ,
-  runRestic,
-  runUnlocked,
-  savedOf,
-  type Chosen,
-} from './repository';
+import { chosenRepository, ensureRepository, PARTLY_READ, savedOf } from './repository';
+import { runRestic, runUnlocked, type Chosen } from './restic';
+import { failure, isMissing } from './restic_failure';
 
 export interface WalSnapshot {
   id: string;
@@ -70,7 +62,7 @@ export function openWalRepository(config: Config): WalRepository {
     ensure: () => ensureRepository(chosen),
     async read() {
       const end = await runRestic(chosen, ['snapshots', '--json', '--no-lock']);
-      if (isMissing(end)) return { log: [], owners: [] };
+      if (isMissing(end.err)) return { log: [], owners: [] };
       if (end.code !== 0) throw failure(chosen, end.err);
       const found = (JSON.parse(end.out) ?? []) as Snapshot[];
       return { log: found.flatMap(walSnapshotOf), owners: found.flatMap(ownerMarkOf) };
@@ -105,7 +97,7 @@ export function openWalRepository(config: Config): WalRepository {
   };
 }
 
-/** A folder of the repository, which restic does not look at: of a path, an address, or a bucket such as `b2:name`. */
+/** A folder of the repository, which restic does not read: of a path, an address, or a bucket such as `b2:name`. */
 export function besideOf(repository: string): string {
   if (/^(?:b2|azure|gs|swift|rclone):[^:/]+$/.test(repository)) return `${repository}:wal`;
   return repository.endsWith(':') ? `${repository}wal` : `${repository.replace(/\/+$/, '')}/wal`;

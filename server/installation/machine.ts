@@ -28,6 +28,7 @@ async function backupsOf(config: Config): Promise<InstallationBackups> {
     ...{ files: journal?.files ?? null, bytes: journal?.bytes ?? null, added_bytes: journal?.added_bytes ?? null },
     notes: journal?.notes ?? [],
     ...{ proven_at: proof?.at ?? null, proof_seconds: proof?.seconds ?? null, proof_error: proof?.error ?? null },
+    points: (journal?.points ?? []).map(({ at, ...point }) => ({ ...point, made_at: at })),
   };
 }
 

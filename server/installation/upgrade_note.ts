@@ -6,7 +6,7 @@ import type { Platform } from '../platform/platform';
 import { installationOrNull } from '../upgrade/installation';
 import { readJournal, type Journal } from '../upgrade/journal';
 
-const LOOK_EVERY_MS = 60_000;
+const CHECK_EVERY_MS = 60_000;
 // Of several processes one writes it.
 const LOCK = named(`select pg_advisory_xact_lock(hashtext('platform-api upgrade note'))`);
 const NOTED = named(`select 1 from activity where resource_type = 'installation' and resource_id = $1
@@ -17,7 +17,7 @@ export function startUpgradeNote({ database }: Pick<Platform, 'database'>): () =
   const installation = installationOrNull();
   if (installation === null) return async () => {};
   let noted: string | null = null;
-  const work = repeatWork({ name: 'upgrade_note', everyMs: LOOK_EVERY_MS }, async () => {
+  const work = repeatWork({ name: 'upgrade_note', everyMs: CHECK_EVERY_MS }, async () => {
     const journal = readJournal(installation, 'last');
     if (!journal?.ended_at || journal.started_at === noted) return;
     await noteUpgrade(database, journal);

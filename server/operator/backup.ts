@@ -7,6 +7,7 @@ import { makePoint } from '../backup/point';
 import { isArchive, openArchive } from '../backup/archive';
 import { newestOf } from '../backup/newest';
 import { findRunning, takeOver } from '../backup/owner';
+import { journaledPoints } from '../backup/points';
 import { keepProof, provePoint } from '../backup/proof';
 import { openBackupRepository, type Repository } from '../backup/repository';
 import { readStopped, removeStopped } from '../backup/stopped_applications';
@@ -28,8 +29,15 @@ export const commands: Command[] = [
     name: 'backup list',
     summary: 'List the backups of the installation that RESTIC_REPOSITORY has.',
     async run() {
-      const points = await openBackupRepository(loadConfig(process.env)).points();
-      return { rows: points.map(({ id, at, hostname }) => ({ id: id.slice(0, 8), at, hostname })) };
+      const config = loadConfig(process.env);
+      const points = await openBackupRepository(config).points();
+      const known = journaledPoints(points, (await readBackupJournal(config))?.points ?? []).reverse();
+      return {
+        rows: known.map(({ id, at, version, bytes, proven_at, proof_error }, index) => ({
+          ...{ id: id.slice(0, 8), at, hostname: points[index]?.hostname, version, bytes },
+          proven_at: proof_error === null ? proven_at : `${proven_at}: not usable`,
+        })),
+      };
     },
   },
   {
@@ -85,11 +93,10 @@ async function backup(input: Input): Promise<Output> {
   // The platform that is opened below reads its settings itself.
   if (config.resticPasswordFile !== null) process.env.RESTIC_PASSWORD_FILE = config.resticPasswordFile;
   const repository = open(config, archive ?? null);
-  const isKept = archive === undefined;
   const journal = await withPlatform(async (platform) => {
     const made = isFinal
       ? await makeFinalPoint(platform, repository, print)
-      : await makePoint(platform, { repository, isKept, print });
+      : await makePoint(platform, { repository, print });
     // After a final backup the rows are those of the machine to which it moves.
     if (!isFinal) await noteOfInstallation(platform.database, 'installation.backed_up', made.point);
     return made;
@@ -97,9 +104,9 @@ async function backup(input: Input): Promise<Output> {
   for (const note of journal.notes) print(note);
   if (input.has('no-proof')) return { rows: [rowOf(journal)] };
   print('restoring it aside, and comparing …');
-  const log = isKept ? openWalRepository(config) : null;
+  const log = repository.isJournaled ? openWalRepository(config) : null;
   const proof = await prove(config, repository, log, journal.point as string);
-  if (isKept) await keepProof(config, proof);
+  if (repository.isJournaled) await keepProof(config, proof);
   const outcome = outputOf(proof);
   return { ...outcome, rows: [{ ...rowOf(journal), ...outcome.rows[0] }] };
 }

@@ -56,7 +56,7 @@ export async function makeFinalPoint(
     await serviceEnds(config);
   };
   try {
-    const journal = await makePoint(platform, { repository, isKept: true, print, begun, beforeFiles });
+    const journal = await makePoint(platform, { repository, print, begun, beforeFiles });
     await handOver(config);
     return journal;
   } catch (error) {

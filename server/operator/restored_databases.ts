@@ -73,7 +73,7 @@ async function restoreOne(platform: Platform, lost: LostDatabase, rowsAt: string
   let reason = '';
   for (const moment of moments) {
     try {
-      await askForRestore(platform, lost, moment);
+      await requestRestore(platform, lost, moment);
       return null;
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
@@ -88,7 +88,7 @@ function isThere({ backupStore, dataDir }: Config, { server_id }: LostDatabase, 
   return backupStore !== null || existsSync(path.join(dataDir, 'databases/backups', server_id, backup));
 }
 
-async function askForRestore(platform: Platform, lost: LostDatabase, moment: Moment): Promise<void> {
+async function requestRestore(platform: Platform, lost: LostDatabase, moment: Moment): Promise<void> {
   await inProject(platform, lost, async (own) => {
     if (moment.point_in_time) await own.sql.query(REACHES, [lost.id, moment.point_in_time]);
     const database = await ManagedDatabase.forUpdate(own, lost.id);

@@ -30,6 +30,23 @@ export interface BackupJournal {
   /** Its repository; undefined in journals of 1.0.0. */
   last_whole_in?: string | undefined;
   proof: Proof | null;
+  /** Of the repository, the newest first; undefined in journals of 1.0.0. */
+  points?: JournaledPoint[] | undefined;
+}
+
+/** A backup that the repository had when the journal was written. What another machine has made is not known. */
+export interface JournaledPoint {
+  /** Snapshot of restic. */
+  id: string;
+  /** RFC 3339. */
+  at: string;
+  /** Of the release that made it. */
+  version: string | null;
+  files: number | null;
+  bytes: number | null;
+  /** When it was last restored aside, and why it was of no use then. */
+  proven_at: string | null;
+  proof_error: string | null;
 }
 
 export interface Proof {

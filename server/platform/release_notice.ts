@@ -6,13 +6,13 @@ import { claimReleaseCheck, noteRelease, retryReleaseCheck } from '../../models/
 import type { Platform } from './platform';
 import { releaseSource } from './release_source';
 
-const LOOK_EVERY_MS = 5 * 60_000;
+const CHECK_EVERY_MS = 5 * 60_000;
 
 /** Stops with the returned function. */
 export function startReleaseNotice({ config, database, log }: Platform): () => Promise<void> {
   if (config.releasesUrl === null || !config.releasesNotice) return async () => {};
   const failure = 'The index of releases could not be read: nobody learns of newer versions.';
-  const work = repeatWork({ name: 'release_notice', everyMs: LOOK_EVERY_MS, log, failure }, async () => {
+  const work = repeatWork({ name: 'release_notice', everyMs: CHECK_EVERY_MS, log, failure }, async () => {
     if (!(await claimReleaseCheck(database))) return;
     try {
       const source = releaseSource(config);

@@ -5,12 +5,18 @@ import { LAUNCH, RUN_COMMAND } from '../../drivers/release_image/launch_layer';
 import type { Attachment } from '../../drivers/runtime/attachment';
 import type { TaskRuntime } from '../../drivers/workload/task';
 import type { Run } from '../../models/runs/run';
-import { beginEntered, endEntered, isToEnd, podOfInstance, type EnteredEnd } from '../../models/runs/run/entered';
+import {
+  beginEntered,
+  endEntered,
+  INSTANCE_ENDED,
+  isToEnd,
+  podOfInstance,
+  type EnteredEnd,
+} from '../../models/runs/run/entered';
 import { findRunLaunch } from '../../models/runs/run/job_queries';
 
 const WITHIN_MS = 10_000;
 const CANCEL_CHECK_MS = 1_000;
-export const GONE = 'The instance has ended, and with it the commands in it.';
 
 /** null: it is not to begin yet, or another client has begun it. @throws DriverError, and the run has its sentence */
 export async function enterWith(tasks: TaskRuntime, sql: Sql, run: Run): Promise<Attachment | null> {
@@ -19,10 +25,10 @@ export async function enterWith(tasks: TaskRuntime, sql: Sql, run: Run): Promise
     endEntered(sql, run.id, { code: null, killed: null, reason: null, ...how });
   try {
     const pod_uid = await podOfInstance(sql, run.instance_id as string);
-    const { project_id, tty } = run;
-    const what = pod_uid && { project_id, pod_uid, tty, command: await programOf(sql, run) };
+    const { project_id, application_id, tty } = run;
+    const what = pod_uid && { project_id, application_id, pod_uid, tty, command: await programOf(sql, run) };
     const entered = what ? await tasks.enter(what, driverContext(WITHIN_MS)) : null;
-    if (entered === null) throw new DriverError('invalid', GONE);
+    if (entered === null) throw new DriverError('invalid', INSTANCE_ENDED);
     return watched(sql, run, entered, end);
   } catch (error) {
     await end({ reason: error instanceof DriverError ? error.message : 'The platform met an internal error.' });

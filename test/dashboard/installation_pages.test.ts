@@ -87,6 +87,14 @@ async function fill(): Promise<void> {
     ...{ repository: `s3:https://s3.example.com/${LONG}`, notes: ['2 files went while they were read, such as x.'] },
     ...{ error: FAILURE, last_whole_at: started_at },
     proof: { point: 'x', at: started_at, seconds: 41, error: null, manifest: null },
+    points: [...Array(30).keys()].map((number) => ({
+      ...{ id: `${number}`.padStart(64, 'abc'), at: new Date(Date.now() - number * 86_400_000).toISOString() },
+      // The oldest one was made on another machine.
+      ...(number < 29
+        ? { version: '1.0.0', files: 123_456, bytes: 9e10 / (number + 1) }
+        : { version: null, files: null, bytes: null }),
+      ...{ proven_at: number < 29 ? started_at : null, proof_error: number === 3 ? FAILURE : null },
+    })),
   });
 }
 

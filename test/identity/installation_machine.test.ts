@@ -22,7 +22,7 @@ const PROCESSES = `{ installationProcesses { waiting_seconds tasks { name last_r
   processes { machine role pid version is_silent
     work { name every_seconds runs failures last_run_at last_error } } } }`;
 const BACKUPS = `{ installationBackups { repository obstacle every_hours last_whole_at next_at error proven_at
-  proof_seconds proof_error } }`;
+  proof_seconds proof_error points { id made_at version bytes proven_at } } }`;
 const CLEAN = 'mutation ($machine: String!) { cleanBuildCaches(machine: $machine) { requested_at ended_at } }';
 const NOBODY = mintId('usr');
 const OTHERS = [
@@ -223,9 +223,18 @@ test('backups are shown with their proof, and without one what to do', async () 
     ...{ repository: 'rest:https://ops:hush@example.com/', added_bytes: 1, notes: [], error: null },
     last_whole_at: '2026-11-29T03:00:00Z',
     proof: { point: 'abc', at: '2026-11-29T03:12:00Z', seconds: 41, error: null, manifest: null },
+    points: [
+      {
+        ...{ id: 'abc', at: '2026-11-29T03:00:00Z', version: '1.0.0', files: 1, bytes: 2 },
+        ...{ proven_at: '2026-11-29T03:12:00Z', proof_error: null },
+      },
+    ],
   });
   const { installationBackups: shown } = await operator.data(BACKUPS);
   expect(shown).toMatchObject({ proven_at: '2026-11-29T03:12:00Z', proof_seconds: 41, proof_error: null });
+  expect(shown.points).toEqual([
+    { id: 'abc', made_at: '2026-11-29T03:00:00Z', version: '1.0.0', bytes: 2, proven_at: '2026-11-29T03:12:00Z' },
+  ]);
   expect(shown.repository).toBe('rest:https://ops:***@example.com/');
   expect(withoutPassword('s3:https://s3.example.com/bucket')).toBe('s3:https://s3.example.com/bucket');
 });

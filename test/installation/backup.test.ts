@@ -8,6 +8,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { version } from '../../package.json';
 import { visitHost } from '../support/deployments/deploy';
 import { freePort } from '../support/processes/free_port';
 import { startService, type StartedService } from '../support/processes/started_service';
@@ -140,7 +141,12 @@ test('it is backed up while it runs, and the backup is proven', async () => {
   const [row] = JSON.parse(out).data;
   expect(row).toMatchObject({ proven: true });
   expect(row.files).toBeGreaterThan(500);
-  expect(platform(['backup', 'list']).out).toContain(row.point);
+  expect(JSON.parse(platform(['backup', 'list', '--json']).out).data).toEqual([
+    {
+      ...{ id: row.point, at: expect.any(String), hostname: os.hostname(), version, bytes: row.bytes },
+      proven_at: expect.stringMatching(/^\d{4}-\S+Z$/),
+    },
+  ]);
   expect(fs.existsSync(path.join(data, 'backup/point'))).toBe(false);
 });
 

@@ -120,7 +120,9 @@ asRoot('a full disk of the repository is said, and the next backup after it goes
 
 asRoot('a full disk of the data is said, and leaves nothing', () => {
   const folder = path.join(whole.data, 'backup');
+  const owner = fs.readFileSync(path.join(folder, 'owner.json'));
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=5m,mode=755', 'tmpfs', folder]);
+  fs.writeFileSync(path.join(folder, 'owner.json'), owner);
   try {
     const { code, err } = platform('backup', '--no-proof');
     expect([code, err]).toEqual([1, expect.stringMatching(/^platform: the disk of \S+ is full: .* Make room$/m)]);
@@ -214,7 +216,7 @@ test.each(['databases of projects', 'control database', 'copying files', 'restor
     await ended;
     const { code, err } = platform('backup');
     expect([code, err]).toEqual([0, expect.stringContaining('comparing')]);
-    expect(fs.readdirSync(path.join(whole.data, 'backup')).sort()).toEqual(['cache', 'last.json']);
+    expect(fs.readdirSync(path.join(whole.data, 'backup')).sort()).toEqual(['cache', 'last.json', 'owner.json']);
     expect(restic('check')).toContain('no errors were found');
   },
 );

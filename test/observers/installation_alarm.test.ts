@@ -266,12 +266,19 @@ describe('what is an alarm', () => {
     expect(names(releaseReadings(release, '1.0.0'))).toEqual(['release']);
     expect(releaseReadings(release, '2.0.0')).toEqual([]);
     expect(releaseReadings({ ...release, security: null }, '1.0.0')).toEqual([]);
+    const ALL = { except: [], long: [] };
     const work = { name: 'sampler', everyMs: 1000, runs: 1, failures: 0, lastSuccessAt: now, lastError: null };
-    expect(backgroundReadings([{ ...work, lastRunAt: now }], [], now)).toEqual([]);
-    expect(names(backgroundReadings([{ ...work, lastRunAt: now, lastError: 'No room' }], [], now))).toEqual([
+    expect(backgroundReadings([{ ...work, lastRunAt: now }], ALL, now)).toEqual([]);
+    expect(names(backgroundReadings([{ ...work, lastRunAt: now, lastError: 'No room' }], ALL, now))).toEqual([
       'background',
     ]);
-    expect(names(backgroundReadings([{ ...work, lastRunAt: now - HOUR }], [], now))).toEqual(['background']);
-    expect(backgroundReadings([{ ...work, lastRunAt: now - HOUR }], ['sampler'], now)).toEqual([]);
+    expect(names(backgroundReadings([{ ...work, lastRunAt: now - HOUR }], ALL, now))).toEqual(['background']);
+    expect(backgroundReadings([{ ...work, lastRunAt: now - HOUR }], { ...ALL, except: ['sampler'] }, now)).toEqual([]);
+    // A backup to a slow repository takes hours.
+    const long = { ...ALL, long: ['sampler'] };
+    expect(backgroundReadings([{ ...work, lastRunAt: now - HOUR }], long, now)).toEqual([]);
+    expect(names(backgroundReadings([{ ...work, lastRunAt: now - HOUR, lastError: 'No room' }], long, now))).toEqual([
+      'background',
+    ]);
   });
 });

@@ -9,7 +9,7 @@ const OTHERS = [
   ...['engines/ingress/http/http.ts', 'engines/ingress/process/program.ts', 'engines/ingress/tls_contexts.ts'],
   // It measures how late itself is.
   'jobs/observers/check_loop.ts',
-  ...['jobs/workflow.ts', 'rest/event_stream.ts'],
+  ...['jobs/workflow.ts', 'rest/event_stream.ts', 'server/backup/restic.ts'],
   ...['server/http/drain.ts', 'server/http/source_uploads.ts'],
   ...['server/runs/entered.ts', 'server/runs/session.ts', 'server/web_processes/processes.ts'],
 ];

@@ -1,8 +1,15 @@
 // What a person reads before something is deleted, and what brings it back afterwards.
 import { notice } from './output/notice';
-import type { Row } from './output/print';
+import { formatAge, type Columns, type Row } from './output/print';
 import { confirmByName } from './output/terminal';
 import type { Session } from './session';
+
+/** When it was deleted, by whom, and until when it can be restored. */
+export const deletedColumns: Columns = {
+  DELETED: (row: Row) => formatAge(row.deleted_at),
+  BY: 'deleted_by.name',
+  'KEPT UNTIL': 'kept_until',
+};
 
 interface Deleted {
   session: Session;

@@ -122,11 +122,17 @@ export function releaseReadings(release: NotedRelease | null, version: string): 
 /** A run may take some time, and a busy machine delays the next one. */
 const LATE_MS = 10 * 60_000;
 
-/** @param except work that is told of elsewhere */
-export function backgroundReadings(works: readonly WorkState[], except: readonly string[], now: number): Reading[] {
+interface Exceptions {
+  /** Work that is told of elsewhere. */
+  except: readonly string[];
+  /** Work whose runs take hours where there is much to do, and end by themselves where they hang. */
+  long: readonly string[];
+}
+
+export function backgroundReadings(works: readonly WorkState[], { except, long }: Exceptions, now: number): Reading[] {
   return works.flatMap(({ name, everyMs, lastRunAt, lastError }): Reading[] => {
     if (except.includes(name)) return [];
-    const isLate = lastRunAt !== null && now - lastRunAt > 3 * everyMs + LATE_MS;
+    const isLate = !long.includes(name) && lastRunAt !== null && now - lastRunAt > 3 * everyMs + LATE_MS;
     if (lastError === null && !isLate) return [];
     const title = `The background work ${name} ${lastError === null ? 'has stopped' : 'fails'}`;
     const detail = lastError === null ? 'See the log of the service.' : `The last error: ${lastError}.`;

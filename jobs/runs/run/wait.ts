@@ -1,4 +1,5 @@
 // A command that runs: until it has ended, or is ended.
+import { INSTANCE_ENDED } from '../../../models/runs/run/entered';
 import { isAbandoned } from '../../../models/runs/run/writer';
 import { settled, type JobContext, type Outcome } from '../../job';
 import { lostRun } from './end';
@@ -6,7 +7,7 @@ import { runnerOf, inspectRun } from './runner';
 import { resultOf } from './result';
 import type { RunRow } from './row';
 import { waitForStart } from './start';
-import { hasInstanceEnded, INSTANCE_ENDED, isEntering } from './within';
+import { hasInstanceEnded, isEntering } from './within';
 
 /** The end of a unit wakes its row; these intervals cover lost notifications, of a short command sooner. */
 const RECHECK_MS = { first: 1_000, later: 10_000 };

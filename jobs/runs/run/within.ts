@@ -3,7 +3,7 @@ import { DriverError } from '../../../core/driver';
 import { overrideVariables } from '../../../core/process/variables';
 import type { UnitSpec } from '../../../drivers/runtime';
 import { findLaunch } from '../../../models/applications/instance_work';
-import { podOfInstance } from '../../../models/runs/run/entered';
+import { INSTANCE_ENDED, podOfInstance } from '../../../models/runs/run/entered';
 import { findEnteredInstance } from '../../../models/runs/run/job_queries';
 import { openVariables } from '../../../models/runs/run/variables';
 import { instanceSpecOf } from '../../applications/instance/starting';
@@ -11,7 +11,6 @@ import { requireHost, type JobContext } from '../../job';
 import type { RunResult } from './result';
 import type { RunRow } from './row';
 
-export const INSTANCE_ENDED = 'The instance ended, and with it the commands in it.';
 const GONE = 'The instance has ended. See `status` of the instances of the application.';
 
 type Entering = RunRow & { instance_id: string };

@@ -4,6 +4,8 @@ import type { Sql } from '../../../core/context';
 import { makeRowsDue } from '../../../db/loop_rows';
 import { named } from '../../../db/statement';
 
+export const INSTANCE_ENDED = 'The instance ended, and with it the commands in it.';
+
 export interface EnteredEnd {
   code: number | null;
   /** A limit for which it was ended. */

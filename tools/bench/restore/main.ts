@@ -1,7 +1,8 @@
 // npm run bench:restore: what a backup costs visitors while it is made, and how long a whole installation is away that
 // is destroyed and restored on an empty machine.
 //   npm run bench:restore -- [--gigabytes=0.3] [--archive] [--seconds=20]
-// A third each is files of a volume, objects and rows of PostgreSQL; the API is written to all the time. As root, the
+// A third each is files of a volume, objects and rows of PostgreSQL, beside one of each kind of resource that is proven
+// by use (kinds.ts); the API is written to all the time. As root, the
 // restored installation runs in a network namespace of its own, with other addresses and directories. The backup is one
 // of restic, or with --archive a file. The exit code is 1 where something did not come back.
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
@@ -15,6 +16,9 @@ import { freePort } from '../../demo/ports';
 import { openStage, type Stage } from '../../demo/stage';
 import { load, type Round } from '../load';
 import { printLine, runBench } from '../run';
+import { openAuthority } from './authority';
+import { KINDS, type Bench, type Made } from './kinds';
+import { allLists, lostEntries, WRITTEN } from './lists';
 import { fillSite, hasNotifier, inventoryOf, logIn, makeUser, pageOf, type Inventory, type Site } from './site';
 
 const OPERATOR = path.resolve(__dirname, '../../../server/operator/main.js');
@@ -26,6 +30,9 @@ const WRITE_EVERY_MS = 200;
 /** What the second half, which may run in a namespace, is told. */
 interface Told {
   site: Site;
+  made: Made;
+  proofs: Record<string, string>;
+  lists: Record<string, string[]>;
   before: Inventory;
   settings: Record<string, string>;
   from: string;
@@ -53,30 +60,69 @@ async function measure(): Promise<void> {
   writeFileSync(passphrase, 'of the measurement\n', { mode: 0o600 });
   const from = path.join(folder, values.archive ? 'backup.tar.gz.age' : 'repository');
   const parent = await openParent();
+  const [s3, registry, smtp, smartHost, tls] = await Promise.all([0, 1, 2, 3, 4].map(() => freePort()));
+  const authority = await openAuthority(folder);
   const settings = {
-    ...{ ...parent.settings, S3_PORT: String(await freePort()), NETWORK: 'shared', MX_PORT: '0', REGISTRY_PORT: '0' },
+    ...{ ...parent.settings, S3_PORT: String(s3), NETWORK: 'shared', MX_PORT: '0', REGISTRY_PORT: String(registry) },
+    ...{ SMTP_PORTS: String(smtp), SMTP_URL: `smtp://127.0.0.1:${smartHost}`, INGRESS_TLS_PORT: String(tls) },
+    // The zone of the measurement is all of the DNS that it needs.
+    ...{ DNS_RESOLVERS: `127.0.0.1:${parent.port}`, ...authority.settings },
     // Not those of another installation of this machine, which guards its own.
     DATABASE_PORTS: '31700-31799',
-    ...{ RATE_LIMIT_READ: '10000000', RATE_LIMIT_WRITE: '10000000', QUOTAS: '{"notifiers":null,"buckets":null}' },
+    ...{ RATE_LIMIT_READ: '10000000', RATE_LIMIT_WRITE: '10000000' },
+    QUOTAS: '{"notifiers":null,"buckets":null,"databases":null,"applications":null}',
   };
   const stage = await openStage(settings);
   try {
     const site = await fillSite(stage, Number(values.gigabytes), parent);
+    const made = await makeKinds({ stage, settings, folder });
     makeUser(stage, OPERATOR);
     const backup = await backUpUnderLoad(stage, site, { from, passphrase });
     const before = await inventoryOf(stage, site, { dns: parent.port });
+    const proofs = await proveKinds({ stage, settings, folder }, made, AWAY_BEFORE);
+    const lists = await allLists(stage);
     const key = readFileSync(path.join(stage.directory, 'first-key.json'), 'utf8');
     await destroy(stage);
-    const told = { site, before, settings, from, passphrase, key, directory: path.join(folder, 'data'), ...backup };
+    authority.close();
+    const directory = path.join(folder, 'data');
+    const found = { made, proofs, lists, before };
+    const told = { site, ...found, settings, from, passphrase, key, directory, ...backup };
     writeFileSync(path.join(folder, 'told.json'), JSON.stringify(told), { mode: 0o600 });
     process.exitCode = runRestored(path.join(folder, 'told.json'));
   } finally {
     await destroy(stage);
+    authority.close();
     parent.close();
     killProcessesOf(path.join(folder, 'data'));
     rmSync(folder, { recursive: true, force: true });
   }
   process.exit();
+}
+
+/** Its mail waits until the installation is restored. */
+const AWAY_BEFORE: readonly string[] = ['mail: accepted and queued'];
+
+async function makeKinds(bench: Bench): Promise<Made> {
+  const made: Made = {};
+  for (const { name, make } of KINDS) {
+    process.stderr.write(`making: ${name}\n`);
+    await make(bench, made).catch((error: Error) => printLine(`${name} could not be made: ${error.message}`));
+  }
+  return made;
+}
+
+const PROVEN_WITHIN_MS = 120_000;
+
+/** @returns by kind, what the proof has answered, or why there is none */
+async function proveKinds(bench: Bench, made: Made, except: readonly string[] = []): Promise<Record<string, string>> {
+  const proofs: Record<string, string> = {};
+  for (const { name, prove } of KINDS.filter((one) => !except.includes(one.name)))
+    for (const end = Date.now() + PROVEN_WITHIN_MS; proofs[name] === undefined; await sleep(500))
+      await prove(bench, made).then(
+        (proof) => (proofs[name] = proof),
+        (error: Error) => Date.now() > end && (proofs[name] = `FAILED: ${error.message}`),
+      );
+  return proofs;
 }
 
 async function backUpUnderLoad(stage: Stage, site: Site, to: { from: string; passphrase: string }) {
@@ -90,9 +136,10 @@ async function backUpUnderLoad(stage: Stage, site: Site, to: { from: string; pas
     const rounds: Round[] = [];
     const backup = operator(stage.directory, backupWords(to), to).finally(() => (isDone = true));
     while (!isDone) rounds.push(await visits(stage, site, 2_000));
-    const output = await backup;
+    const { output, memoryMb } = await backup;
     const p99 = Math.max(...rounds.map((round) => round.p99));
     printLine(`backup and proof: ${((performance.now() - began) / 1000).toFixed(1)} s\n${output.trim()}`);
+    printLine(`memory of the command and of what it starts: ${memoryMb} MB at most`);
     printLine(`visitors: p99 ${quiet.p99.toFixed(1)} ms before, ${p99.toFixed(1)} ms at worst of 2 s meanwhile`);
     const rps = rounds.reduce((sum, one) => sum + one.rps, 0) / rounds.length;
     printLine(`          ${quiet.rps.toFixed(0)} requests a second before, ${rps.toFixed(0)} meanwhile, none lost`);
@@ -116,7 +163,7 @@ function startWrites({ api }: Stage) {
   let [isStopped, number, last, gap, kept] = [false, 0, performance.now(), 0, ''];
   const running = (async () => {
     for (; !isStopped; await sleep(WRITE_EVERY_MS)) {
-      const name = `Written ${(number += 1)}`;
+      const name = `${WRITTEN}${(number += 1)}`;
       await api.call('POST', '/v2/notifiers', { name, type: 'webhook', config: { url: 'https://example.com/' } });
       const now = performance.now();
       gap = Math.max(gap, now - last - WRITE_EVERY_MS);
@@ -125,7 +172,7 @@ function startWrites({ api }: Stage) {
   })();
   running.catch(() => undefined);
   return {
-    forget: () => ([gap, kept] = [0, `Written ${number}`]),
+    forget: () => ([gap, kept] = [0, `${WRITTEN}${number}`]),
     longestGapMs: () => Math.round(gap),
     lastBeforeBackup: () => kept,
     stop: () => ((isStopped = true), running),
@@ -138,13 +185,30 @@ function operator(directory: string, words: string[], { from, passphrase }: Pick
     ...{ RESTIC_PASSWORD_FILE: passphrase, VOLUME_DRIVER: 'directory', NETWORK: 'shared' },
     ...(!values.archive && { RESTIC_REPOSITORY: from }),
   };
-  return new Promise<string>((resolve, reject) => {
+  return new Promise<{ output: string; memoryMb: number }>((resolve, reject) => {
     const child = spawn(process.execPath, [OPERATOR, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     let [out, err] = ['', ''];
     child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));
     child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()));
-    child.on('close', (code) => (code === 0 ? resolve(out) : reject(new Error(`${words.join(' ')}: ${out}${err}`))));
+    let memoryMb = 0;
+    const watch = setInterval(() => (memoryMb = Math.max(memoryMb, memoryOf(child.pid as number))), 200);
+    child.on('close', (code) => {
+      clearInterval(watch);
+      if (code === 0) resolve({ output: out + err, memoryMb });
+      else reject(new Error(`${words.join(' ')}: ${out}${err}`));
+    });
   });
+}
+
+/** Of a process and its descendants, in megabytes. */
+function memoryOf(pid: number | string): number {
+  try {
+    const [, kilobytes = 0] = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
+    return children.reduce((sum, child) => sum + memoryOf(child), Math.round(Number(kilobytes) / 1024));
+  } catch {
+    return 0;
+  }
 }
 
 /** All of its processes end at once, and its directory is gone. */
@@ -186,8 +250,8 @@ async function restored(file: string): Promise<void> {
   const told = JSON.parse(readFileSync(file, 'utf8')) as Told;
   const began = performance.now();
   const since = (): string => `${((performance.now() - began) / 1000).toFixed(1)} s`;
-  await operator(told.directory, ['restore', '--from', told.from], told);
-  printLine(`restored after ${since()}`);
+  const { memoryMb } = await operator(told.directory, ['restore', '--from', told.from], told);
+  printLine(`restored after ${since()}, with ${memoryMb} MB of memory at most`);
   writeFileSync(path.join(told.directory, 'first-key.json'), told.key, { mode: 0o600 });
   const stage = await openStage(told.settings, told.directory);
   try {
@@ -197,8 +261,10 @@ async function restored(file: string): Promise<void> {
     for (const id of [told.site.postgresql, told.site.redis])
       await stage.api.until(`/v2/databases/${id}`, ({ status }) => status === 'available', 600_000);
     printLine(`all databases answer after ${since()} (RTO)`);
+    const bench = { stage, settings: told.settings, folder: path.dirname(file) };
+    const wrong = await compareKinds(bench, told);
     const after = await inventoryOf(stage, told.site, { dns: Number(told.settings.DNS_PORT) });
-    const wrong = differences(told.before, after);
+    wrong.push(...differences(told.before, after));
     if (!(await logIn(stage))) wrong.push('the login');
     if (!(await hasNotifier(stage, told.lastWrite))) wrong.push('the last row written before the backup');
     for (const one of wrong) printLine(`NOT AS BEFORE: ${one}`);
@@ -209,6 +275,22 @@ async function restored(file: string): Promise<void> {
     killProcessesOf(told.directory);
   }
   process.exit();
+}
+
+async function compareKinds(bench: Bench, { made, proofs: before, lists }: Told): Promise<string[]> {
+  const wrong: string[] = [];
+  const began = performance.now();
+  const proofs = await proveKinds(bench, made);
+  printLine(`each kind is proven after further ${((performance.now() - began) / 1000).toFixed(1)} s`);
+  for (const [name, proof] of Object.entries(proofs)) {
+    const isSame = !proof.startsWith('FAILED') && (AWAY_BEFORE.includes(name) || proof === before[name]);
+    printLine(`  ${isSame ? 'as before' : 'NOT AS BEFORE'}  ${name}: ${proof.replaceAll('\n', ' ').slice(0, 70)}`);
+    if (!isSame) wrong.push(`${name}: ${before[name]} was, ${proof} is`);
+  }
+  const found = await allLists(bench.stage);
+  const entries = Object.values(lists).reduce((sum, ids) => sum + ids.length, 0);
+  printLine(`  ${Object.keys(lists).length} lists of the API with ${entries} entries before`);
+  return [...wrong, ...lostEntries(lists, found)];
 }
 
 function differences(before: Inventory, after: Inventory): string[] {

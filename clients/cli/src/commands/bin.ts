@@ -1,10 +1,10 @@
 // bin: ls, restore, purge. What was deleted is kept for a time, and comes back with its id, data and credentials.
 import { buildRouteMap } from '@stricli/core';
 import { sessionCommand, text, tuple, word, type Shell } from '../command';
-import { ownProject } from '../deletion';
+import { deletedColumns, ownProject } from '../deletion';
 import { EXIT, Failure, usageFailure } from '../failure';
 import { notice } from '../output/notice';
-import { formatAge, printOne, printRows, type Row } from '../output/print';
+import { printOne, printRows, type Row } from '../output/print';
 import { confirmByName } from '../output/terminal';
 import { namesOf, type Session } from '../session';
 
@@ -18,9 +18,7 @@ const ls = sessionCommand({
     const columns = {
       NAME: 'resource.name',
       TYPE: 'resource.type',
-      DELETED: (row: Row) => formatAge(row.deleted_at),
-      BY: 'deleted_by.name',
-      'KEPT UNTIL': 'kept_until',
+      ...deletedColumns,
       ID: 'id',
     };
     printRows(await entriesOf(session), columns, flags);

@@ -3,10 +3,10 @@ import { buildRouteMap } from '@stricli/core';
 import { command, sessionCommand, text, toggle, tuple, word, type Shell } from '../command';
 import { credentialsLock, readCredentials } from '../config/credentials';
 import { withLock } from '../config/lock';
-import { deleteToBin } from '../deletion';
+import { deletedColumns, deleteToBin } from '../deletion';
 import { EXIT, Failure, usageFailure } from '../failure';
 import { notice } from '../output/notice';
-import { formatAge, printOne, printRows, writeLine, type Row } from '../output/print';
+import { printOne, printRows, writeLine, type Row } from '../output/print';
 import { shellWord } from '../output/shell_word';
 import { isTerminal } from '../output/terminal';
 import { namesOf, openSession, type Session } from '../session';
@@ -81,9 +81,7 @@ const deleted = sessionCommand({
   async run(session, flags) {
     const columns = {
       NAME: 'resource.name',
-      DELETED: (row: Row) => formatAge(row.deleted_at),
-      BY: 'deleted_by.name',
-      'KEPT UNTIL': 'kept_until',
+      ...deletedColumns,
       ID: 'resource.id',
     };
     printRows(await listDeleted(session), columns, flags);

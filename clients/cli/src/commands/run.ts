@@ -81,7 +81,7 @@ export const exec = sessionCommand<ExecFlags, string[]>({
     'output are what stands here, byte for byte. svc ends with the exit code of the command.\n\n' +
     '  svc exec\n' +
     '  svc exec --instance worker -- ps aux\n' +
-    '  svc exec -- tar c /data > data.tar',
+    '  svc exec -- cat /data/orders.csv > orders.csv',
   flags: {
     instance: text(
       'Id, process type, or process type and number, as in web.2 (default: the oldest of web)',

@@ -34,10 +34,11 @@ interface Entered {
  */
 export async function enterInstance(
   options: OwnObjects,
-  { project_id, pod_uid, command, tty }: EnteredCommand,
+  entered: EnteredCommand,
   ctx: DriverContext,
 ): Promise<Attachment | null> {
-  const pod = await findPod(options, project_id, pod_uid, ctx);
+  const { command, tty } = entered;
+  const pod = await findPod(options, entered, ctx);
   const container = pod?.spec?.containers[0]?.name;
   if (pod === null || container === undefined) return null;
   const script = tty ? WITH_TERMINAL : WITH_ID;
@@ -48,9 +49,9 @@ export async function enterInstance(
     deadline: Infinity,
   });
   stream.exit.catch(() => undefined);
-  const entered: Entered = { options, pod, stream, id: '', hasEnded: false };
+  const begun: Entered = { options, pod, stream, id: '', hasEnded: false };
   return {
-    output: (_, signal) => outputOf(entered, signal),
+    output: (_, signal) => outputOf(begun, signal),
     openInput: () => Promise.resolve(inputOver(stream, tty)),
     endInput: () => undefined,
     sendSignal: () =>
@@ -59,21 +60,21 @@ export async function enterInstance(
       stream.resize(columns, rows);
       return Promise.resolve();
     },
-    close: () => leave(entered),
+    close: () => leave(begun),
   };
 }
 
 async function findPod(
   { client, prefix }: OwnObjects,
-  projectId: string,
-  uid: string,
+  { project_id, application_id, pod_uid }: EnteredCommand,
   ctx: DriverContext,
 ): Promise<Pod | null> {
   const scope = {
-    namespace: namespaceOf(prefix, projectId),
-    labelSelector: selectorText({ [LABEL.installation]: prefix }),
+    namespace: namespaceOf(prefix, project_id),
+    labelSelector: selectorText({ [LABEL.installation]: prefix, [LABEL.application]: application_id }),
   };
-  const found = (await client.list(resourceTypes.pods, scope, ctx)).items.find(({ metadata }) => metadata?.uid === uid);
+  const { items } = await client.list(resourceTypes.pods, scope, ctx);
+  const found = items.find(({ metadata }) => metadata?.uid === pod_uid);
   return found && isInItsProject({ prefix }, found) ? found : null;
 }
 

@@ -1,9 +1,8 @@
 // Alarms of the installation: what is wrong, what was, and which notifiers are told.
-import { useState } from 'preact/hooks';
 import { request } from '../../api/client';
 import { graphql, type ResultOf } from '../../api/graphql';
-import { useAction, useQuery } from '../../api/use_query';
-import { Form, Problem, Submit } from '../../parts/form';
+import { useQuery } from '../../api/use_query';
+import { NotifierChoice } from '../../parts/notifier_choice';
 import { Section, Waiting } from '../../parts/page';
 import { RowsTable } from '../../parts/table';
 import { Ago, durationText } from '../../parts/time';
@@ -153,38 +152,20 @@ interface ChoiceProps {
 }
 
 function Choice({ candidates, chosen, reload }: ChoiceProps) {
-  const [ids, setIds] = useState(chosen);
-  const action = useAction(async () => {
-    await request(CHOOSE, { ids: [...ids] });
-    await reload();
-  });
-  const toggle = (id: string): void =>
-    setIds((before) => (before.includes(id) ? before.filter((one) => one !== id) : [...before, id]));
   if (!candidates.length)
     return <p>You have no notifiers. Create one at an observer of one of your projects, then choose it here.</p>;
+  const save = async (ids: readonly string[]): Promise<void> => {
+    await request(CHOOSE, { ids: [...ids] });
+    await reload();
+  };
+  return <NotifierChoice notifiers={candidates} chosen={chosen} save={save} about={originOf} />;
+}
+
+function originOf({ type, enabled, project_name }: Notifier) {
   return (
-    <Form action={action}>
-      <fieldset>
-        <legend class="off-screen">Notifiers</legend>
-        <ul class="notifiers">
-          {candidates.map(({ id, name, type, enabled, project_name }) => (
-            <li key={id}>
-              <label class="check">
-                <input type="checkbox" name={id} checked={ids.includes(id)} onChange={() => toggle(id)} />
-                {name}
-              </label>
-              <small class="faint">
-                {type} of {project_name}
-                {!enabled && ', switched off'}
-              </small>
-            </li>
-          ))}
-        </ul>
-      </fieldset>
-      <Problem error={action.error} />
-      <footer class="actions">
-        <Submit action={action}>Save notifiers</Submit>
-      </footer>
-    </Form>
+    <small class="faint">
+      {type} of {project_name}
+      {!enabled && ', switched off'}
+    </small>
   );
 }

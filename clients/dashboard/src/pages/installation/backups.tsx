@@ -3,6 +3,7 @@ import { graphql, type ResultOf } from '../../api/graphql';
 import { useQuery } from '../../api/use_query';
 import { Copyable } from '../../parts/copy';
 import { Facts, Section, Waiting } from '../../parts/page';
+import { RowsTable } from '../../parts/table';
 import { Status } from '../../parts/status';
 import { Ago, bytesText, durationText, secondsText, shortTime } from '../../parts/time';
 import { OperatorPage } from './frame';
@@ -25,6 +26,14 @@ const BACKUPS = graphql(`
       proven_at
       proof_seconds
       proof_error
+      points {
+        id
+        made_at
+        version
+        bytes
+        proven_at
+        proof_error
+      }
     }
   }
 `);
@@ -43,6 +52,7 @@ export function InstallationBackupsPage() {
         <>
           {backups.obstacle && <NoBackups obstacle={backups.obstacle} />}
           {(backups.repository ?? backups.started_at) !== null && <Last backups={backups} />}
+          {backups.points.length > 0 && <Points points={backups.points} />}
           {backups.last_whole_at && <Restore />}
         </>
       )}
@@ -115,6 +125,26 @@ function Proof({ backups: { proven_at, proof_seconds, proof_error } }: { backups
     <>
       <Status value="ok" /> {shortTime(proven_at)}, {secondsText(Math.round(proof_seconds ?? 0))}
     </>
+  );
+}
+
+function Points({ points }: { points: Backups['points'] }) {
+  return (
+    <Section title="Backups in the repository">
+      <RowsTable
+        label="Backups in the repository"
+        rows={points}
+        keyOf={({ id }) => id}
+        columns={{
+          Made: ({ made_at }) => shortTime(made_at),
+          Backup: ({ id }) => <code>{id.slice(0, 8)}</code>,
+          Size: ({ bytes }) => bytesText(bytes),
+          Version: ({ version }) => version ?? '–',
+          Proven: ({ proven_at, proof_error }) =>
+            proof_error ? <Status value="failed" /> : proven_at ? shortTime(proven_at) : '–',
+        }}
+      />
+    </Section>
   );
 }
 

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { request } from '../../api/client';
 import { graphql, type ResultOf } from '../../api/graphql';
 import { useAction, useQuery } from '../../api/use_query';
-import { Form, Problem, Submit } from '../../parts/form';
+import { NotifierChoice } from '../../parts/notifier_choice';
 import { Section, Waiting } from '../../parts/page';
 import { Ago } from '../../parts/time';
 import { mayActAs } from '../../session';
@@ -70,14 +70,19 @@ export function ObserverNotifiers({ observer, reload }: { observer: Observer; re
       {notifiers && observer.notifier_ids.length === 0 && (
         <p class="notice">This observer has no notifiers{mayChange ? '. Choose one, or create one.' : '.'}</p>
       )}
-      {notifiers && mayChange && (
+      {notifiers && notifiers.length > 0 && mayChange && (
         // What somebody else has chosen meanwhile begins the form anew.
-        <Choice
+        <NotifierChoice
           key={observer.notifier_ids.join()}
           notifiers={notifiers}
           chosen={observer.notifier_ids}
           save={setNotifiers}
-          tested={loaded.reload}
+          about={(notifier) => (
+            <>
+              <Delivery notifier={notifier} />
+              <Test notifier={notifier} tested={loaded.reload} />
+            </>
+          )}
         />
       )}
       {notifiers && !mayChange && <Names notifiers={notifiers} chosen={observer.notifier_ids} />}
@@ -97,49 +102,6 @@ function Names({ notifiers, chosen }: { notifiers: readonly Notifier[]; chosen: 
           </li>
         ))}
     </ul>
-  );
-}
-
-interface ChoiceProps {
-  notifiers: readonly Notifier[];
-  chosen: readonly string[];
-  save(ids: readonly string[]): Promise<void>;
-  tested(): Promise<void>;
-}
-
-function Choice({ notifiers, chosen, save, tested }: ChoiceProps) {
-  const [ids, setIds] = useState(chosen);
-  const action = useAction(() => save(ids));
-  const toggle = (id: string): void =>
-    setIds((before) => (before.includes(id) ? before.filter((one) => one !== id) : [...before, id]));
-  if (!notifiers.length) return null;
-  return (
-    <Form action={action}>
-      <fieldset>
-        <legend class="off-screen">Notifiers</legend>
-        <ul class="notifiers">
-          {notifiers.map((notifier) => (
-            <li key={notifier.id}>
-              <label class="check">
-                <input
-                  type="checkbox"
-                  name={notifier.id}
-                  checked={ids.includes(notifier.id)}
-                  onChange={() => toggle(notifier.id)}
-                />
-                {notifier.name}
-              </label>
-              <Delivery notifier={notifier} />
-              <Test notifier={notifier} tested={tested} />
-            </li>
-          ))}
-        </ul>
-      </fieldset>
-      <Problem error={action.error} />
-      <footer class="actions">
-        <Submit action={action}>Save notifiers</Submit>
-      </footer>
-    </Form>
   );
 }
 
