@@ -15,13 +15,21 @@ export interface Distribution {
   /** Of its notifications. */
   eventsKey: string;
   /**
-   * @param certificate file with which it verifies tokens; null: everybody may do everything
+   * @param platform where it gets tokens and sends notifications, and the file with which it verifies tokens; null:
+   * everybody may do everything
    * @param storage as its configuration has it; a directory of its own where it is left out
    */
-  start(platform: { port: number; certificate: string } | null, storage?: object): Promise<void>;
+  start(platform: Trusted | null, storage?: object): Promise<void>;
   /** SIGKILL, and waits for the end. */
   kill(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** `path` of the address of the API; absent on REGISTRY_PORT. */
+interface Trusted {
+  port: number;
+  path?: string;
+  certificate: string;
 }
 
 export async function openDistribution(): Promise<Distribution> {
@@ -58,12 +66,7 @@ function answers(url: string): Promise<boolean> {
   );
 }
 
-function configuration(
-  storage: object,
-  host: string,
-  platform: { port: number; certificate: string } | null,
-  key: string,
-): string {
+function configuration(storage: object, host: string, platform: Trusted | null, key: string): string {
   const common = [
     'version: 0.1',
     'log: {level: error, accesslog: {disabled: true}}',
@@ -71,18 +74,19 @@ function configuration(
     `http: {addr: "${host}", secret: a-secret-of-tests}`,
   ];
   if (!platform) return `${common.join('\n')}\n`;
+  const base = `http://127.0.0.1:${platform.port}${platform.path ?? ''}`;
   return [
     ...common,
     'auth:',
     '  token:',
-    `    realm: http://127.0.0.1:${platform.port}/token`,
+    `    realm: ${base}/token`,
     `    service: "${host}"`,
     '    issuer: platform-api',
     `    rootcertbundle: ${platform.certificate}`,
     'notifications:',
     '  endpoints:',
     '    - name: platform',
-    `      url: http://127.0.0.1:${platform.port}/events`,
+    `      url: ${base}/events`,
     `      headers: {Authorization: ["Bearer ${key}"]}`,
     '      timeout: 5s',
     '      threshold: 3',
