@@ -1,7 +1,7 @@
 // Keeps a further name server in step with the rows of DNS zones: those that changed are read on NOTIFY, the serials of
 // all at the start, after a lost connection, and periodically.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { driverContext, DriverError } from '../../core/driver';
+import { driverContext } from '../../core/driver';
 import type { Logger } from '../../core/log/log';
 import { repeatWork } from '../../core/process/background';
 import type { SecretBox } from '../../core/secrets';
@@ -30,6 +30,8 @@ interface State extends Parts {
   running: Promise<void> | null;
   /** Zones that were taken over, whose secondaries may have to be notified. */
   taken: Set<string>;
+  /** Zones that could not be taken over, as where another one still has the name: tried again. */
+  failed: Set<string>;
 }
 
 const READ_ALL_EVERY_MS = 30_000;
@@ -37,6 +39,7 @@ const READ_TOGETHER = 200;
 /** A disk syncs several files in the time of one. */
 const SAVED_TOGETHER = 32;
 const WITHIN_MS = 30_000;
+const RETRY_MS = 5_000;
 /** The name server of the jobs notifies sooner, unless it is away. */
 const NOTIFY_AFTER_MS = 5_000;
 const FAILURE = 'The DNS zones could not be read.';
@@ -47,7 +50,7 @@ interface NameserverFeed {
 
 /** Resolves when the zones are those of the rows, or the database is away: then they are as soon as it is back. */
 export async function startNameserverFeed(parts: Parts): Promise<NameserverFeed> {
-  const state: State = { ...parts, changed: new Set(), all: true, running: null, taken: new Set() };
+  const state: State = { ...parts, changed: new Set(), all: true, running: null, taken: new Set(), failed: new Set() };
   const { databaseUrl, log } = parts;
   const readAll = (): Promise<void> => {
     state.all = true;
@@ -60,9 +63,14 @@ export async function startNameserverFeed(parts: Parts): Promise<NameserverFeed>
     },
   };
   const reading = repeatWork({ name: 'dns_zones', everyMs: READ_ALL_EVERY_MS, log, failure: FAILURE }, readAll);
-  const notifying = repeatWork(
-    { name: 'dns_notices', everyMs: NOTIFY_AFTER_MS, log, failure: 'Secondaries could not be notified.' },
-    () => notifySecondaries(state),
+  const retrying = repeatWork({ name: 'dns_zones_again', everyMs: RETRY_MS, log, failure: FAILURE }, async () => {
+    for (const id of state.failed) state.changed.add(id);
+    state.failed.clear();
+    await readNews(state);
+  });
+  const failure = 'Secondaries could not be notified.';
+  const notifying = repeatWork({ name: 'dns_notices', everyMs: NOTIFY_AFTER_MS, log, failure }, () =>
+    notifySecondaries(state),
   );
   await readAll().catch((error: unknown) => log.warn({ err: error }, FAILURE));
   const listener = listen(databaseUrl, handlers, log, reading.runNow);
@@ -70,6 +78,7 @@ export async function startNameserverFeed(parts: Parts): Promise<NameserverFeed>
     async close() {
       await listener.close();
       await reading.stop();
+      await retrying.stop();
       await notifying.stop();
       await state.running?.catch(() => undefined);
     },
@@ -116,16 +125,16 @@ async function readZones(state: State, ids: readonly string[]): Promise<void> {
     await Promise.all(zones.slice(from, from + SAVED_TOGETHER).map((zone) => ensureZone(state, zone)));
 }
 
+/** One that cannot be answered, for whatever reason, keeps no other from being taken over. */
 async function ensureZone(state: State, zone: ZoneToServe): Promise<void> {
-  const { server, secrets, taken, log } = state;
+  const { server, secrets, taken, failed, log } = state;
   try {
     const spec = specOf(zone, secrets);
     await server.ensure({ id: zone.id, spec }, { state: 'absent' }, driverContext(WITHIN_MS));
     taken.add(zone.id);
   } catch (error) {
-    // The zone that had the name before is answered until its row says otherwise: the next reading tries again.
-    if (!(error instanceof DriverError && error.reason === 'conflict')) throw error;
-    log.warn({ err: error, zone: zone.id }, 'a DNS zone is not answered yet');
+    failed.add(zone.id);
+    log.warn({ err: error, zone: zone.id }, 'a DNS zone could not be taken over; it is tried again');
   }
 }
 
