@@ -14,7 +14,10 @@ interface TokenRequest {
   scopes: string[];
 }
 
-/** @param client what it asks for, and the address that failed logins count for. @throws UNAUTHORIZED, TOOMANYREQUESTS */
+/**
+ * @param client what it asks for, and the address that failed logins count for
+ * @throws UNAUTHORIZED, TOOMANYREQUESTS
+ */
 export async function issueToken(
   request: IncomingMessage,
   response: ServerResponse,

@@ -9,7 +9,8 @@ const SERIALS = named('select id, serial from dns_zones where is_served and dele
 // One statement: records and serial are of the same moment.
 const ZONES = named(`select z.id, z.name, z.serial, z.default_ttl, z.soa, z.name_servers, z.signing_keys,
     (select coalesce(json_agg(json_build_object('name', r.name, 'type', r.type, 'value', r.value, 'ttl', r.ttl,
-        'priority', r.priority, 'weight', r.weight, 'port', r.port, 'flags', r.flags, 'tag', r.tag) order by r.id), '[]')
+        'priority', r.priority, 'weight', r.weight, 'port', r.port, 'flags', r.flags, 'tag', r.tag)
+        order by r.id), '[]')
       from dns_records r where r.dns_zone_id = z.id and not r.is_protected) as records
   from dns_zones z where z.id = any($1) and z.is_served and z.deleted_at is null`);
 

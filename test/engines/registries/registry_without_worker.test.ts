@@ -143,7 +143,7 @@ async function registryNamed(name: string): Promise<{ id: string }> {
   return row as { id: string };
 }
 
-test('one of two processes is killed under pushes: each push that was answered is pulled, and listed once', async () => {
+test('one of two is killed under pushes: each push that was answered is pulled, and listed once', async () => {
   const account = await robot();
   const pushed = new Map<string, string>();
   let isOver = false;
