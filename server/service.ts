@@ -75,6 +75,7 @@ import { startProcessReport } from './platform/process_report';
 import { reasonsNotReady, type Readiness } from './http/readiness';
 import { requestLogger } from './http/request_log';
 import { runAttachments } from './runs/upgrade';
+import type * as OfDistribution from './http/distribution';
 import type * as OfWorker from './start_worker';
 
 export interface Service {
@@ -232,7 +233,14 @@ export async function openWeb(
   faces.rest = restHandler(parts);
   const [attachRun, refuseSubscriptions] = [runAttachments(platform, parts), webSocketRefusal(done)];
   faces.upgrade = (...request) => refuseSubscriptions(...request) || attachRun(...request);
-  faces.express = graphql.gate(expressApp(platform, graphql.router, peoplePages(platform, schema), readiness));
+  const pages = peoplePages(platform, schema);
+  if (config.distributionUrl !== null && config.registryPort !== 0) {
+    const { distributionRoutes } = load('./http/distribution') as typeof OfDistribution;
+    const distribution = distributionRoutes(platform, config.distributionUrl);
+    pages.use(distribution.router);
+    opened.splice(-1, 0, () => distribution.close());
+  }
+  faces.express = graphql.gate(expressApp(platform, graphql.router, pages, readiness));
   // Not earlier: requests that come through the ingress wait until they can be answered.
   const socket = serviceSocket(config, 'api');
   if (socket === null) return config;

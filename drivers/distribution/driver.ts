@@ -1,44 +1,29 @@
 // A Distribution server (Debian's docker-registry) as container registry, on disk or on S3, on any number of machines.
-// Clients connect to it; it accepts tokens signed by the platform, and sends notifications to the platform. On
-// REGISTRY_PORT the platform serves the token endpoint and receives the notifications.
-import { timingSafeEqual } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { sha256 } from '../../core/accounts/tokens';
+// Clients connect to it; it accepts tokens signed by the platform, and sends notifications to the platform
+// (requests.ts), which takes them on REGISTRY_PORT too.
 import type { RegistryAction, RegistryContent, RegistryTokens } from '../../core/protocols/registry_content';
-import { driverContext, type DriverContext } from '../../core/driver';
+import type { DriverContext } from '../../core/driver';
 import {
   type RegistryDriver,
   type RegistryMirror,
-  RegistryError,
-  respondWithError,
-  readBody,
-  respond,
   openRegistryServer,
   type RegistryServerOptions,
-  issueToken,
 } from '../../engines/registry';
 import { openDistributionApi, type DistributionApi } from './api';
-import { parseEvents, type RegistryEvent } from './events';
-import { applyEvent, compareRegistry } from './mirror';
+import { compareRegistry } from './mirror';
+import { openDistributionRequests, type DistributionRequestsOptions } from './requests';
 
-interface DistributionOptions extends RegistryServerOptions {
-  /** URL of the server for the platform. */
-  distributionUrl: string;
-  /** Bearer token of notifications; null: notifications are rejected. */
-  eventsKey: string | null;
-  content: RegistryContent;
-  tokens: RegistryTokens;
-  log(message: string, error: unknown): void;
-}
-
-const EVENTS_BYTES_MAX = 8 * 1024 * 1024;
-const EVENTS_MS = 20_000;
+type DistributionOptions = RegistryServerOptions & DistributionRequestsOptions;
 
 /** @throws Error with the code EADDRINUSE where the port is taken */
 export async function openDistribution(options: DistributionOptions): Promise<RegistryDriver> {
   const { distributionUrl: url, content, tokens } = options;
   const api = openDistributionApi(url, (access) => tokens.issueOwn([access]));
-  const server = await openRegistryServer(options, (request, response) => void serve(options, api, request, response));
+  const serve = openDistributionRequests(options);
+  const server = await openRegistryServer(options, (request, response) => {
+    const address = request.socket.remoteAddress ?? '';
+    void serve(request, response, { path: pathOf(request.url), address });
+  });
   const access = (name: string, actions: readonly RegistryAction[]): string =>
     tokens.issueOwn([{ type: 'repository', name, actions }]);
   return {
@@ -83,52 +68,7 @@ async function removeAll(api: DistributionApi, registry: string, ctx: DriverCont
   }
 }
 
-async function serve(
-  options: DistributionOptions,
-  api: DistributionApi,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  response.setHeader('X-Content-Type-Options', 'nosniff');
-  try {
-    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://registry');
-    if (pathname === '/token') return await issueToken(request, response, searchParams, options.tokens);
-    if (pathname !== '/events' || request.method !== 'POST')
-      throw new RegistryError('UNSUPPORTED', 'Only tokens are issued here.', { status: 404 });
-    await takeEvents(options, api, request);
-    respond(response, 200);
-  } catch (error) {
-    if (request.destroyed && !request.complete) return void response.destroy();
-    if (!(error instanceof RegistryError)) options.log('a request for the container registry failed', error);
-    const shown = error instanceof RegistryError ? error : new RegistryError('UNKNOWN', 'The platform has failed.');
-    if (!request.complete) response.setHeader('Connection', 'close');
-    respondWithError(response, shown);
-  }
-}
-
-/** The server repeats notifications that get an error response. */
-async function takeEvents(
-  { eventsKey, content, tokens, log }: DistributionOptions,
-  api: DistributionApi,
-  request: IncomingMessage,
-): Promise<void> {
-  if (!isKey(request.headers.authorization, eventsKey))
-    throw new RegistryError('UNAUTHORIZED', 'Notifications need the key of DISTRIBUTION_EVENTS_KEY.');
-  const events = parseEvents(await readBody(request, EVENTS_BYTES_MAX));
-  const ctx = driverContext(EVENTS_MS);
-  for (const event of events) {
-    tokens.recordUse(event.actor);
-    await applyEvent({ api, content }, event, ctx).catch((error: unknown) => passOver(event, error, log));
-  }
-}
-
-/** Accepts a notification that can never be applied, so that it is not repeated forever. */
-function passOver({ name, digest }: RegistryEvent, error: unknown, log: DistributionOptions['log']): void {
-  if (!(error instanceof RegistryError)) throw error;
-  log(`a notification of the container registry cannot be used: ${name}@${digest}`, error);
-}
-
-function isKey(header: string | undefined, key: string | null): boolean {
-  const [, given = ''] = /^bearer +(\S+) *$/i.exec(header ?? '') ?? [];
-  return key !== null && timingSafeEqual(Buffer.from(sha256(given)), Buffer.from(sha256(key)));
+function pathOf(url = '/'): string {
+  const end = url.indexOf('?');
+  return end < 0 ? url : url.slice(0, end);
 }

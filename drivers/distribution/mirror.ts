@@ -9,13 +9,17 @@ import type { RegistryEvent } from './events';
 
 const TAG_TURNS = 20;
 const TAG_MS = 100;
+const ADOPTIONS_MAX = 10;
 
 interface MirrorParts {
   api: DistributionApi;
   content: RegistryContent;
 }
 
-/** Reads the current state of the server, so that events may be repeated and arrive in any order. */
+/**
+ * Reads the current state of the server, so that events may be repeated and arrive in any order, at any number of
+ * processes: what was written is compared with the server again, since another one may have written meanwhile.
+ */
 export async function applyEvent(parts: MirrorParts, event: RegistryEvent, ctx: DriverContext): Promise<void> {
   const { registry: registryName, repository } = parseRepositoryName(event.name);
   const registry = await parts.content.find(registryName);
@@ -24,11 +28,17 @@ export async function applyEvent(parts: MirrorParts, event: RegistryEvent, ctx: 
   if (event.action === 'push') {
     if (!event.isManifest) return;
     const place = await settledReference(parts, event, ctx);
-    await adopt({ ...parts, subject: event.actor }, registry, name, place, ctx);
+    for (let turn = 0; turn < ADOPTIONS_MAX; turn += 1) {
+      const adopted = await adopt({ ...parts, subject: event.actor }, registry, name, place, ctx);
+      if ((await parts.api.digest(event.name, place.reference, ctx)) === adopted) return;
+    }
     return;
   }
-  const isThere = await parts.api.digest(event.name, event.digest, ctx);
-  if (isThere === null) await parts.content.deleteManifest(registry.id, repository, event.digest, event.actor);
+  if ((await parts.api.digest(event.name, event.digest, ctx)) !== null) return;
+  const deleted = await parts.content.deleteManifest(registry.id, repository, event.digest, event.actor);
+  // Pushed again meanwhile, with tags that only a comparison finds.
+  if (deleted && (await parts.api.digest(event.name, event.digest, ctx)) !== null)
+    await compareRegistry(parts, registryName, ctx);
 }
 
 /**
@@ -81,16 +91,16 @@ export async function compareRegistry(parts: MirrorParts, registryName: string, 
   }
 }
 
-/** Writes the rows for a reference. */
+/** Writes the rows for a reference. @returns its digest; null where the server has no such manifest */
 async function adopt(
   parts: MirrorParts & { subject: string | null },
   registry: ServedRegistry,
   name: RepositoryName,
   { reference, tag }: { reference: string; tag: string | null },
   ctx: DriverContext,
-): Promise<void> {
+): Promise<string | null> {
   const found = await parts.api.manifest(`${name.registry}/${name.repository}`, reference, ctx);
-  if (!found) return;
+  if (!found) return null;
   const place = { repository: name.repository, reference };
   const manifest = parseManifest(found.content, found.media_type, place);
   for (const child of manifest.manifests) await adopt(parts, registry, name, { reference: child, tag: null }, ctx);
@@ -101,6 +111,7 @@ async function adopt(
     sizes,
     parts.subject,
   );
+  return manifest.digest;
 }
 
 /** Sizes of layers and configuration from the manifest, which the server has verified. */

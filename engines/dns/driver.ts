@@ -33,9 +33,15 @@ interface EmbeddedNameserverOptions {
   own: ZoneSpec[];
   /** Servers that may transfer zones, and the key that signs transfers. */
   secondaries?: readonly Secondary[];
+  /** When they are notified. Default: of every change, and of all zones when the port is bound. */
+  notifying?: 'changes' | 'on_request';
+  /** When it begins to listen. Default: at once. */
+  listenFrom?: 'open' | 'on_request';
   transferKey?: TsigKey | null;
   /** Events of the port. A bind that fails is retried. */
   listening?: ListenEvents;
+  /** Secret of DNS cookies, which all servers behind one address share. Default: random. */
+  cookieSecret?: Buffer;
   /** Of a child process that answers: the resolvers for ALIAS records. Absent: this process answers. */
   process?: { resolvers: string[]; ended(reason: string): void };
 }
@@ -43,6 +49,11 @@ interface EmbeddedNameserverOptions {
 export interface EmbeddedNameserver extends NameserverDriver {
   /** The bound port; null while none can be bound. */
   readonly port: number | null;
+  /** Of a zone that it has; null where it has none of this id. */
+  serialOf(id: string): number | null;
+  /** Idempotent. Resolves when it listens, or has failed to and tries again. */
+  listen(): Promise<void>;
+  notifySecondaries(zone: string): void;
   close(): Promise<void>;
 }
 
@@ -60,6 +71,8 @@ interface State {
   byId: Map<string, Served>;
   idByName: Map<string, string>;
   notifier: Notifier;
+  /** Notifies secondaries, if this server does so. */
+  changed(zone: string): void;
 }
 
 export async function openEmbeddedNameserver(options: EmbeddedNameserverOptions): Promise<EmbeddedNameserver> {
@@ -78,22 +91,30 @@ export async function openEmbeddedNameserver(options: EmbeddedNameserverOptions)
     }
   }
   const answering = await openAnsweringFor(options, load);
-  const state: State = { ...tables, store, answering, notifier: openNotifier(secondaries, key) };
-  const listening = await listenUntilBound(answering, options.ports, {
-    failed: (error) => options.listening?.failed(error),
-    bound(port) {
-      // Notifications before the bind may be lost, and transfers failed.
-      for (const { name } of state.byId.values()) state.notifier.notify(name);
-      options.listening?.bound(port);
-    },
-  });
+  const notifier = openNotifier(secondaries, key);
+  const changed = (zone: string): void => (options.notifying === 'on_request' ? undefined : notifier.notify(zone));
+  const state: State = { ...tables, store, answering, notifier, changed };
+  const bound = (port: number): void => {
+    // Notifications before the bind may be lost, and transfers failed.
+    for (const { name } of state.byId.values()) state.changed(name);
+    options.listening?.bound(port);
+  };
+  const failed = (error: Error): void => options.listening?.failed(error);
+  let listening: ReturnType<typeof listenUntilBound> | null = null;
+  const listen = async (): Promise<void> => {
+    await (listening ??= listenUntilBound(answering, options.ports, { failed, bound }));
+  };
+  if (options.listenFrom !== 'on_request') await listen();
   return {
     ...driverOf(state),
+    listen,
+    serialOf: (id) => state.byId.get(id)?.serial ?? null,
+    notifySecondaries: (zone) => state.notifier.notify(zone),
     get port() {
       return answering.port();
     },
     async close() {
-      await listening.stop();
+      await (await listening)?.stop();
       state.notifier.close();
       await answering.close();
     },
@@ -106,7 +127,8 @@ async function openAnsweringFor(
 ): Promise<Answering> {
   const { addresses, responsesPerSecond, secondaries = [], transferKey: key = null, process } = options;
   const transfers = { key, addresses: secondaries.map(({ address }) => address) };
-  const common = { addresses, responsesPerSecond, transfers, cookieSecret: randomBytes(16) };
+  const { cookieSecret = randomBytes(16) } = options;
+  const common = { addresses, responsesPerSecond, transfers, cookieSecret };
   if (process) return openAnsweringProcess({ ...common, ...process, load });
   const answering = openAnswering(common, options.questions);
   for await (const zone of load()) await answering.put([zone]);
@@ -189,7 +211,7 @@ async function ensure(
   ctx: DriverContext,
 ): Promise<{ ref: { driver: string; name: string } }> {
   checkpoint(ctx);
-  const { store, answering, notifier, idByName } = state;
+  const { store, answering, idByName } = state;
   // The zone of the previous owner of the name may not be removed yet.
   if ((idByName.get(spec.name) ?? id) !== id)
     throw new DriverError('conflict', `The name server has another zone ${spec.name}.`);
@@ -199,7 +221,7 @@ async function ensure(
     await store.save(id, spec);
     await answering.put([zone]);
     enter(state, id, spec, zone.text);
-    notifier.notify(spec.name);
+    state.changed(spec.name);
   }
   return { ref: { driver: NAME, name: id } };
 }

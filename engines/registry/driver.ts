@@ -1,6 +1,7 @@
 // The embedded container registry: the OCI Distribution API 1.1, backed by rows of the control plane and files.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
+import { visitorOf } from '../../core/process/ingress_connections';
 import type {
   RegistryAction,
   RegistryContent,
@@ -110,7 +111,10 @@ async function dispatch(parts: Parts, request: IncomingMessage, response: Server
   const { pathname, searchParams: query } = new URL(request.url ?? '/', 'http://registry');
   const route = parseRoute(pathname);
   if (!route) throw new RegistryError('UNSUPPORTED', 'The registry has no such path.', { status: 404 });
-  if (route.kind === 'token') return issueToken(request, response, query, parts.tokens);
+  if (route.kind === 'token') {
+    const address = visitorOf(request)?.address ?? request.socket.remoteAddress ?? '';
+    return issueToken(request, response, { query, address }, parts.tokens);
+  }
   const method = request.method ?? '';
   if (route.kind === 'base') {
     await authorise(parts, request, null, route);

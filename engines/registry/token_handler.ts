@@ -14,15 +14,17 @@ interface TokenRequest {
   scopes: string[];
 }
 
-/** @throws UNAUTHORIZED, TOOMANYREQUESTS */
+/**
+ * @param client what it asks for, and the address that failed logins count for
+ * @throws UNAUTHORIZED, TOOMANYREQUESTS
+ */
 export async function issueToken(
   request: IncomingMessage,
   response: ServerResponse,
-  query: URLSearchParams,
+  { query, address }: { query: URLSearchParams; address: string },
   tokens: RegistryTokens,
 ): Promise<void> {
   const { username, password, scopes } = request.method === 'POST' ? await formOf(request) : basicOf(request, query);
-  const address = request.socket.remoteAddress ?? '';
   const issued = await tokens.issue({ username, password }, scopes.slice(0, SCOPES_MAX), address);
   if (issued === 'rate_limited')
     throw new RegistryError('TOOMANYREQUESTS', 'Too many failed logins. Try again in a minute.', {

@@ -61,7 +61,7 @@ export const job: Job<ZoneRow> = {
   host: true,
   park: async (row, ctx) => {
     await stopAnswering(row, ctx);
-    return settled();
+    return settled({ is_served: false });
   },
   reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : reconcile(row, ctx)),
 };
@@ -116,7 +116,8 @@ async function serve(driver: NameserverDriver, row: ZoneRow, ctx: JobContext): P
   const reason = refusal ? REFUSAL_REASONS[refusal] : delegationReason(row.name_servers, row.observed_name_servers);
   if (refusal) {
     await remove(driver, row, desired, before, ctx);
-    return { columns: { driver: driver.name, status_reason: reason }, refusal, serial: row.serial };
+    const columns = { driver: driver.name, status_reason: reason, is_served: false };
+    return { columns, refusal, serial: row.serial };
   }
   // The zone of another claim that is being removed, or one that was created outside the platform.
   if (before.state === 'foreign') throw new DriverError('transient', 'The name server has another zone of this name.');
@@ -134,7 +135,7 @@ async function serve(driver: NameserverDriver, row: ZoneRow, ctx: JobContext): P
   const { renewed_at } = (row.observed ?? {}) as { renewed_at?: string };
   const seen = { ...observed, ...(renewed_at !== undefined && { renewed_at }) };
   const serial = driver.isExternal ? observed.serial : desired.spec.serial;
-  const columns = { driver: driver.name, ref, observed: seen, status_reason: reason };
+  const columns = { driver: driver.name, ref, observed: seen, status_reason: reason, is_served: true };
   return { columns: { ...columns, ...(driver.isExternal && { serial }) }, refusal, serial };
 }
 

@@ -67,6 +67,8 @@ export class DnsZone extends Resource {
   declare dnssec_status: DnssecStatus;
   declare dnssec_enabled_at: string | null;
   declare dnssec_checked_at: string | null;
+  /** Whether name servers answer it; null before its job has said so. */
+  declare is_served: boolean | null;
   /** Sealed list of keys; null while the zone is not signed. */
   declare signing_keys: string | null;
   /** Those with which it was signed last: the parent zone may still have their digests. */

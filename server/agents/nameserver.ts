@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Config } from '../../core/config';
 import { dnsPortsOf } from '../../core/protocols/dns_ports';
 import type { Logger } from '../../core/log/log';
+import { StartupError } from '../../core/startup_error';
 import { repeatWork, type RepeatedWork } from '../../core/process/background';
 import type { SecretBox } from '../../core/secrets';
 import type { ControlDatabase } from '../../db/control_database';
@@ -26,6 +27,7 @@ const ENSURE_OWN_EVERY_MS = 60_000;
 const COUNT_WITHIN_MS = 10_000;
 const LIST_WITHIN_MS = 10_000;
 const MISSING_RETRY_MS = 5_000;
+const COOKIE_SECRET_BYTES = 16;
 
 interface Nameserver {
   driver: NameserverDriver;
@@ -45,10 +47,10 @@ export async function openNameserver(parts: Parts): Promise<Nameserver | null> {
   if (config.powerdnsUrl !== null) return openExternal(config.powerdnsUrl, parts);
   if (config.dnsPort === 0) return null;
   try {
-    const server = await openEmbedded(parts);
+    const server = await openEmbeddedNameserver(optionsOf(parts, 'dns'));
     const counting = startCounting(server, database, log);
     const missing = startServingMissing(server, database, log);
-    const challenges = serveDnsChallenges(server, parts);
+    const challenges = serveDnsChallenges(server, parts, 'marks');
     return {
       driver: server,
       async close() {
@@ -80,12 +82,38 @@ function startServingMissing(server: EmbeddedNameserver, database: ControlDataba
   return work;
 }
 
-function openEmbedded({ config, secrets, log }: Parts): Promise<EmbeddedNameserver> {
+/**
+ * A name server beside that of the jobs, with the copies of zones that it had: it answers once it is told to listen.
+ * @throws StartupError where there is nothing that it could answer
+ */
+export async function openFurtherNameserver(parts: Omit<Parts, 'database'>): Promise<EmbeddedNameserver> {
+  const { powerdnsUrl, dnsPort } = parts.config;
+  if (powerdnsUrl !== null)
+    throw new StartupError('npm run dns needs the embedded name server: with POWERDNS_URL, PowerDNS serves the zones.');
+  if (dnsPort === 0) throw new StartupError('npm run dns needs a port: DNS_PORT is 0.');
+  const options = optionsOf(parts, 'dns-further');
+  return openEmbeddedNameserver({ ...options, notifying: 'on_request', listenFrom: 'on_request' });
+}
+
+/** Stores its counters, and serves challenges of certificates. Stops with the returned function. */
+export function attendNameserver(server: EmbeddedNameserver, parts: Parts): () => Promise<void> {
+  const counting = startCounting(server, parts.database, parts.log);
+  const challenges = serveDnsChallenges(server, parts, 'follows');
+  return async () => {
+    await challenges.stop();
+    await counting.finish();
+  };
+}
+
+type EmbeddedOptions = Parameters<typeof openEmbeddedNameserver>[0];
+
+/** @param folder of the data directory, for the copies of the zones */
+function optionsOf({ config, secrets, log }: Omit<Parts, 'database'>, folder: string): EmbeddedOptions {
   const { dnsPort, dnsListen, dnsResolvers, dnsResponsesPerSecond } = config;
   const ports = dnsPortsOf(dnsPort);
   const ended = (reason: string): void => log.error({ reason }, 'the process of the name server ended');
-  return openEmbeddedNameserver({
-    directory: join(config.dataDir, 'dns'),
+  return {
+    directory: join(config.dataDir, folder),
     addresses: [...dnsListen],
     ports,
     sealer: {
@@ -98,13 +126,14 @@ function openEmbedded({ config, secrets, log }: Parts): Promise<EmbeddedNameserv
     own: [ownZone(config)],
     secondaries: config.dnsSecondaries.map(secondaryOf),
     transferKey: keyOf(config.dnsTransferKey),
+    cookieSecret: secrets.subKey('dns cookies').export().subarray(0, COOKIE_SECRET_BYTES),
     listening: {
       failed: (error) =>
         log.error({ err: error, ports }, 'the name server cannot listen; until it can, DNS zones are not answered'),
       bound: (port) => log.info({ port, addresses: dnsListen }, 'the name server answers'),
     },
     ...(config.dnsProcess === 'separate' && { process: { resolvers: [...dnsResolvers], ended } }),
-  });
+  };
 }
 
 /** `192.0.2.1`, `192.0.2.1:5353`, `[2001:db8::1]:5353`. */
@@ -129,7 +158,7 @@ function openExternal(url: string, { config, database, log }: Parts): Nameserver
   );
   ensuring.runNow();
   const counting = startCounting(driver, database, log);
-  const challenges = serveDnsChallenges(driver, { config, database, log });
+  const challenges = serveDnsChallenges(driver, { config, database, log }, 'marks');
   return {
     driver,
     async close() {

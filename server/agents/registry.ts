@@ -11,7 +11,7 @@ import { type RegistryDriver, openEmbeddedRegistry } from '../../engines/registr
 import { openDistribution } from '../../drivers/distribution/driver';
 import { registryContent } from '../../models/registries/registry/content';
 import type { Platform } from '../platform/platform';
-import { openRegistryTokens, type OpenedRegistryTokens, type RegistryTokenOptions } from '../platform/registry_tokens';
+import { openRegistryTokens, registryTokenOptions, type OpenedRegistryTokens } from '../platform/registry_tokens';
 
 const BYTES_PER_GB = 1_000_000_000;
 
@@ -25,7 +25,7 @@ export async function openRegistry(platform: Platform): Promise<OpenedRegistry |
   const { config, database, log } = platform;
   if (config.registryPort === 0) return null;
   const content = registryContent(database);
-  const tokens = await openRegistryTokens(platform, content, tokenOptions(config));
+  const tokens = await openRegistryTokens(platform, content, registryTokenOptions(config));
   try {
     const driver = await openDriver(platform, content, tokens);
     log.info({ port: driver.port, host: config.registryHost }, 'the container registry answers');
@@ -48,12 +48,6 @@ export async function openRegistry(platform: Platform): Promise<OpenedRegistry |
 export async function openSharedRegistry(platform: Platform): Promise<OpenedRegistry | null> {
   const { workloads, distributionUrl } = platform.config;
   return workloads === 'kubernetes' && distributionUrl !== null ? openRegistry(platform) : null;
-}
-
-/** The embedded registry looks up rights at every request; elsewhere they last as long as a token. */
-function tokenOptions({ registryHost: service, distributionUrl, registrySizeGb }: Config): RegistryTokenOptions {
-  if (distributionUrl === null) return { service, lifetimeSeconds: 300, sizeMax: null };
-  return { service, lifetimeSeconds: 60, sizeMax: registrySizeGb * BYTES_PER_GB };
 }
 
 async function openDriver(

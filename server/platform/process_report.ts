@@ -10,7 +10,7 @@ const EVERY_MS = 30_000;
 /** Of a process that was killed. */
 const KEPT_SECONDS = 600;
 
-/** Stops with the returned function. @param role `service`, `web`, `worker` or `ingress` */
+/** Stops with the returned function. @param role `service`, `web`, `worker`, `ingress` or `dns` */
 export function startProcessReport({ database }: Pick<Platform, 'database'>, role: string): () => Promise<void> {
   const place = { machine: os.hostname(), name: `process ${process.pid}` };
   const started_at = new Date(Date.now() - process.uptime() * 1_000).toISOString();

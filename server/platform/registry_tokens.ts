@@ -10,6 +10,7 @@ import {
   verify,
   type KeyObject,
 } from 'node:crypto';
+import type { Config } from '../../core/config';
 import type { Context, Sql } from '../../core/context';
 import type {
   RegistryAccess,
@@ -64,6 +65,7 @@ const PLATFORM = 'platform';
 /** A large image takes its time. */
 const PLATFORM_LIFETIME_SECONDS = 3600;
 const FLUSH_MS = 2_000;
+const BYTES_PER_GB = 1_000_000_000;
 
 export interface RegistryTokenOptions {
   /** Host of the registry, which tokens are for. */
@@ -71,6 +73,13 @@ export interface RegistryTokenOptions {
   lifetimeSeconds: number;
   /** Registries of this size in bytes get no tokens for a push; null: the server enforces the limit. */
   sizeMax: number | null;
+}
+
+/** The embedded registry looks up rights at every request; elsewhere they last as long as a token. */
+export function registryTokenOptions(config: Config): RegistryTokenOptions {
+  const { registryHost: service, distributionUrl, registrySizeGb } = config;
+  if (distributionUrl === null) return { service, lifetimeSeconds: 300, sizeMax: null };
+  return { service, lifetimeSeconds: 60, sizeMax: registrySizeGb * BYTES_PER_GB };
 }
 
 export async function openRegistryTokens(

@@ -9,10 +9,11 @@ import type { BackupJournal } from '../../server/platform/backup_journal';
 import { startResticServer, type ResticServer } from '../support/processes/restic_server';
 import { wholeInstallation, type WholeInstallation } from '../support/processes/whole_installation';
 import { ROOT } from '../support/runner/repository';
-import { asRoot, fileNeeds } from '../support/runner/programs';
+import { fileNeeds, testOfRoot } from '../support/runner/programs';
 
 fileNeeds('restic');
 jest.setTimeout(600_000);
+const asRoot = testOfRoot();
 
 const FILE_BYTES = 8_000_000;
 const SLOW_BYTES_PER_SECOND = 400_000;

@@ -11,7 +11,7 @@ case ${1-} in
     shift
     # With the sizes of memory that the scripts of package.json have, too.
     case ${1-} in
-      ingress | probe) node --max-semi-space-size=8 "$here/app/dist/server/$1.js" ;;
+      ingress | dns | probe) node --max-semi-space-size=8 "$here/app/dist/server/$1.js" ;;
       worker) program=worker && shift ;;
       *) program=main ;;
     esac

@@ -56,12 +56,13 @@ export async function zoneProjects(sql: Sql, ids: readonly string[]): Promise<Ma
   return new Map(rows.map(({ id, project_id }) => [id, project_id]));
 }
 
-/** All zones but these are served at once. */
+/** All zones but these are served at once; and those of which no job has said whether they are answered. */
 export async function makeZonesDue(sql: Sql, butIds: readonly string[]): Promise<void> {
   await makeRowsDue(sql, {
     table: 'dns_zones',
     where:
-      'deleted_at is null and not exists (select 1 from unnest($1::text[]) as kept (id) where kept.id = dns_zones.id)',
+      'deleted_at is null and (is_served is null or ' +
+      'not exists (select 1 from unnest($1::text[]) as kept (id) where kept.id = dns_zones.id))',
     values: [butIds],
   });
 }

@@ -44,18 +44,21 @@ async function start(
 
 export interface Primary {
   port: number;
+  /** Ports of further ones. */
+  further?: number[];
   zones: string[];
   /** name:secret */
   key: string;
 }
 
 /** BIND as a secondary; it checks who notifies it by the key. @param at its port */
-export function startBindSecondary({ port: from, zones, key }: Primary, at: number): Promise<Program> {
+export function startBindSecondary({ port: from, further = [], zones, key }: Primary, at: number): Promise<Program> {
   const [name, secret] = key.split(':') as [string, string];
   return start((directory, port) => {
+    const primaries = [from, ...further].map((one) => `127.0.0.1 port ${one} key ${name};`).join(' ');
     const entries = zones.map(
       (zone) => `zone "${zone}" { type secondary; file "${directory}/${zone}.db"; masterfile-format text;
-        primaries { 127.0.0.1 port ${from} key ${name}; }; allow-notify { key ${name}; }; };`,
+        primaries { ${primaries} }; allow-notify { key ${name}; }; };`,
     );
     const file = path.join(directory, 'named.conf');
     writeFileSync(

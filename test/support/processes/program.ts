@@ -55,7 +55,8 @@ export function startProgram(
   const ready = new Promise<string>((resolve, reject) => {
     child.stdout.on('data', (text: Buffer) => {
       said.out += text.toString();
-      const line = said.out.split('\n').find((one) => /"msg":"(ready|the (worker|ingress) is ready)"/.test(one));
+      const isReady = /"msg":"(ready|the (worker|ingress|name server) is ready)"/;
+      const line = said.out.split('\n').find((one) => isReady.test(one));
       if (line) resolve((JSON.parse(line) as { address?: string }).address ?? '');
     });
     child.stderr.on('data', (text: Buffer) => (said.err += text.toString()));

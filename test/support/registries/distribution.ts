@@ -15,13 +15,21 @@ export interface Distribution {
   /** Of its notifications. */
   eventsKey: string;
   /**
-   * @param certificate file with which it verifies tokens; null: everybody may do everything
+   * @param platform where it gets tokens and sends notifications, and the file with which it verifies tokens; null:
+   * everybody may do everything
    * @param storage as its configuration has it; a directory of its own where it is left out
    */
-  start(platform: { port: number; certificate: string } | null, storage?: object): Promise<void>;
+  start(platform: Trusted | null, storage?: object): Promise<void>;
   /** SIGKILL, and waits for the end. */
   kill(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** `path` of the address of the API; absent on REGISTRY_PORT. */
+interface Trusted {
+  port: number;
+  path?: string;
+  certificate: string;
 }
 
 /** @param address of this machine, for clients on others */
@@ -62,7 +70,7 @@ function answers(url: string): Promise<boolean> {
 function configuration(
   storage: object,
   { address, port }: { address: string; port: number },
-  platform: { port: number; certificate: string } | null,
+  platform: Trusted | null,
   key: string,
 ): string {
   const common = [
@@ -73,18 +81,19 @@ function configuration(
     `http: {addr: "${address === '127.0.0.1' ? address : '0.0.0.0'}:${port}", secret: a-secret-of-tests}`,
   ];
   if (!platform) return `${common.join('\n')}\n`;
+  const base = `http://${address}:${platform.port}${platform.path ?? ''}`;
   return [
     ...common,
     'auth:',
     '  token:',
-    `    realm: http://${address}:${platform.port}/token`,
+    `    realm: ${base}/token`,
     `    service: "${address}:${port}"`,
     '    issuer: platform-api',
     `    rootcertbundle: ${platform.certificate}`,
     'notifications:',
     '  endpoints:',
     '    - name: platform',
-    `      url: http://127.0.0.1:${platform.port}/events`,
+    `      url: ${base}/events`,
     `      headers: {Authorization: ["Bearer ${key}"]}`,
     '      timeout: 5s',
     '      threshold: 3',
