@@ -52,13 +52,13 @@ async function prepare(sql: Session): Promise<void> {
 
 /** In the bin the server is stopped, and its data, its port and its backups stay. */
 async function park(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
-  await requireEngineDriver(ctx, row.engine).stop(row.server_id, ctx);
+  await requireEngineDriver(ctx, row).stop(row.server_id, ctx);
   return settled();
 }
 
 /** The server goes at once, the row when its replicas, endpoints and backups have gone. */
 async function tearDown(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
-  await requireEngineDriver(ctx, row.engine).forget(row.server_id, ctx);
+  await requireEngineDriver(ctx, row).forget(row.server_id, ctx);
   if (row.server_id !== row.id) await endPromotion(ctx.sql, row.server_id);
   await releasePort(ctx.sql, row.id);
   const { kept, held } = await findDependents(ctx.sql, row.id);

@@ -1,5 +1,7 @@
 // What builds and runs applications on this machine, opened as one: the ingress first, because who has its port has the
 // applications.
+import { installationId } from '../../models/applications/cluster_facts';
+import { openClusterParts } from '../platform/cluster';
 import { join } from 'node:path';
 import type { Config } from '../../core/config';
 import { makePassableDirectory, hasEntries } from '../../core/directory';
@@ -121,10 +123,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const programs = { source, uploads, builder, runtime, ...cluster, images: openHostImages(config) };
   const openReleaseImages = releaseImagesOf(config, servers.registry, toolchains);
   const own = { ...programs, openReleaseImages, ingress, ...served, directories, shipper, facts };
-  const drivers: HostDrivers = {
-    ...own,
-    ...(await openKindDrivers({ config, runtime, facts, engines: platform.engines })),
-  };
+  const drivers: HostDrivers = { ...own, ...(await openKinds(platform, runtime, opened)) };
   const logShipper = startLogShipper({ database, sources: () => allLogs(database, drivers), log, budget });
   opened.push(() => logShipper.stop());
   opened.push(await openOwnCertificates(platform));
@@ -134,6 +133,18 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   opened.push(() => tending.close());
   // Before the last points are written.
   opened.push(() => bare.holdTraffic?.());
+  return drivers;
+}
+
+async function openKinds(
+  { config, database, facts, engines }: Platform,
+  runtime: RuntimeDriver,
+  opened: Closing[],
+): ReturnType<typeof openKindDrivers> {
+  const cluster = await openClusterParts(config, installationId(database));
+  if (cluster) opened.push(() => cluster.close());
+  const drivers = await openKindDrivers({ config, runtime, facts, engines, cluster });
+  opened.push(() => drivers.clusterDatabases.forEach((driver) => driver.close()));
   return drivers;
 }
 

@@ -58,7 +58,7 @@ const shrunkShare = 0.9;
 
 /** Read-only. */
 export async function inspectServer(
-  engine: EngineContext,
+  engine: Pick<EngineContext, 'gigabyteBytes'>,
   store: ServerStore,
   spec: DatabaseServer,
   send: SendCommand,
@@ -122,7 +122,7 @@ export async function ensureRole(spec: DatabaseServer, send: SendCommand): Promi
 
 /** Closes a server that exceeds its storage, opens it again, and rewrites its file early. */
 export async function ensureStorage(
-  engine: EngineContext,
+  engine: Pick<EngineContext, 'gigabyteBytes'>,
   store: ServerStore,
   spec: DatabaseServer,
   send: SendCommand,

@@ -1,7 +1,7 @@
 // Builds the desired spec of a database server from the rows.
 import type { ServerSpec } from '../../../drivers/database';
 import type { Desired } from '../../../core/driver';
-import { openAdminPassword } from '../../../models/databases/database/credentials';
+import { openAdminPassword, serviceOf } from '../../../models/databases/database/credentials';
 import {
   allowedSourcesOf,
   directEndpoints,
@@ -22,7 +22,7 @@ export interface DesiredServer extends Desired<ServerSpec> {
 }
 
 export async function desiredServer(row: DatabaseRow, ctx: JobContext): Promise<DesiredServer> {
-  const tls = await ensureCertificate(row, ctx);
+  const tls = await ensureCertificate({ ...row, host: serviceOf(ctx.config, row) }, ctx);
   const users = await desiredUsers(ctx.sql, ctx.secrets, row.id);
   const endpoints = await directEndpoints(ctx.sql, row.id, row.port);
   const spec: ServerSpec = {

@@ -5,6 +5,7 @@ import { named } from '../../../db/statement';
 export interface LoggedServer {
   server_id: string;
   engine: string;
+  on_cluster: boolean;
   project_id: string;
   database_id: string;
   /** null: the server of the database itself. */
@@ -12,9 +13,10 @@ export interface LoggedServer {
 }
 
 // One that is being promoted is the server of its new database already.
-const SERVERS = named(`select server_id, engine, project_id, id as database_id, null as replica_id from databases
+const SERVERS =
+  named(`select server_id, engine, on_cluster, project_id, id as database_id, null as replica_id from databases
     where deleted_at is null and driver is not null
-  union all select r.server_id, d.engine, r.project_id, r.database_id, r.id from database_replicas r
+  union all select r.server_id, d.engine, d.on_cluster, r.project_id, r.database_id, r.id from database_replicas r
     join databases d on d.id = r.database_id
     where r.deleted_at is null and r.driver is not null and r.status <> 'promoting'`);
 
