@@ -4,6 +4,8 @@ import type { Session } from '../../db/control_database';
 import { releaseAllLeases } from '../../db/lease';
 import { ManagedDatabase } from '../../models/databases/database';
 import { endPromotion, releasePort, findDependents, wakeAllServers } from '../../models/databases/database/job_queries';
+import { serversWithoutRow } from '../../models/databases/database/servers';
+import type { Leftovers } from '../declarations';
 import { jittered, gone, progressing, settled, type Job, type JobContext, type Outcome } from '../job';
 import { openEngines } from './database/drivers';
 import { afterFailure, withinDeadline } from './database/failure';
@@ -17,11 +19,24 @@ const HELD_MS = 500;
 /** A last backup has days of grace. */
 const KEPT_MS = 10 * MINUTE_MS;
 
+/** Servers of the cluster, with data of users: they are reported, and an operator decides. */
+const clusterLeftovers: Leftovers = {
+  kind: 'database',
+  async *list({ host }, ctx) {
+    // Each of them lists the servers of all engines.
+    const [driver] = host?.clusterDatabases.values() ?? [];
+    if (!driver) return;
+    for await (const { owner_id: id, ref } of driver.list(ctx)) yield [{ id, ref: { ...ref } }];
+  },
+  withoutRow: serversWithoutRow,
+};
+
 export const job: Job<DatabaseRow> = {
   table: ManagedDatabase.table,
   host: true,
   // A replica that was promoted goes on with its server.
   units: { prefixes: ['db', 'rep'], column: 'server_id' },
+  leftovers: [clusterLeftovers],
   logs: databaseLogs,
   openDrivers: openEngines,
   states: ManagedDatabase.states,

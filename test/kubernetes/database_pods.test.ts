@@ -124,6 +124,22 @@ needs('redis-server').describe('with Redis', () =>
         WITHIN_MS,
       );
 
+      // A pod that does not become ready is not replaced by its StatefulSet alone.
+      const name = id.replace('_', '-');
+      await run('set', 'image', '-n', await namespace(id), `sts/${name}`, 'database=test.local/absent:1');
+      await waitFor(
+        'a pod without an image',
+        async () =>
+          /ImagePull|Never/.test(await run('get', 'pod', '-n', await namespace(id), `${name}-0`, '-o', 'json')),
+        WITHIN_MS,
+      );
+      await service.sql('update databases set next_at = now()');
+      await waitFor(
+        'its image again',
+        async () => (await ask(id, ['GET', 'kept']).catch(() => null)) === 'yes',
+        WITHIN_MS,
+      );
+
       await settled(id);
       await service.call('POST', `/v2/databases/${id}/stop`);
       await settled(id, 'stopped');

@@ -2,7 +2,7 @@
 // server_directory.ts, without any engine. Calls are repeated after a crash; what is there decides what is next.
 import { isDeepStrictEqual } from 'node:util';
 import type { StatefulSet } from 'kubernetes-types/apps/v1';
-import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
+import type { PersistentVolumeClaim, Pod, Service } from 'kubernetes-types/core/v1';
 import { DriverError, type DriverContext, type Owned } from '../../../core/driver';
 import { parseQuantity } from '../../kubernetes/client/quantity';
 import { resourceTypes, type KubernetesObject, type ResourceType } from '../../kubernetes/client/resource_type';
@@ -16,7 +16,7 @@ import {
 } from '../../workload/kubernetes/claims';
 import { LABEL, selectorText } from '../../workload/kubernetes/names';
 import { ensureProject } from '../../workload/kubernetes/namespace';
-import { applyOver, applyOwn, isInItsProject, isOwn, keyOf, listForSweep } from '../../workload/kubernetes/own_object';
+import { applyOver, isInItsProject, isOwn, keyOf, listForSweep } from '../../workload/kubernetes/own_object';
 import { refusalSentence } from '../../workload/kubernetes/project_quota';
 import type { DatabaseServer } from '../../database';
 import {
@@ -87,7 +87,7 @@ export function isPodCurrent({ statefulSet, pod }: ServerPod): boolean {
 }
 
 /** Whether the server is what was applied last, and nobody has scaled it. */
-export function isApplied({ statefulSet }: ServerPod, desired: StatefulSet): boolean {
+export function isPodApplied({ statefulSet }: ServerPod, desired: StatefulSet): boolean {
   return (
     statefulSet.metadata?.annotations?.[APPLIED] === desired.metadata?.annotations?.[APPLIED] &&
     statefulSet.spec?.replicas === desired.spec?.replicas
@@ -109,15 +109,25 @@ export async function ensureServerPod(
   const presentSecret = await options.client.get(secrets, place, ctx);
   if (presentSecret === null || !isDeepStrictEqual(presentSecret.data, secret.data))
     await applyOver(options, secrets, presentSecret, secret, ctx);
-  await applyOwn(options, services, serverService(place, program), ctx);
+  await ensureService(options, serverService(place, program), ctx);
   const desired = serverStatefulSet(place, server, program);
   const present = await findServerPod(options, server, ctx);
   if (present === 'foreign') throw new DriverError('conflict', FOREIGN);
-  if (present !== 'absent' && isApplied(present, desired) && !isStuck(present)) return present;
+  if (present !== 'absent' && isPodApplied(present, desired) && !isStuck(present)) return present;
   const spec = present !== 'absent' && isStuck(present) ? { ...desired.spec!, replicas: 0 } : desired.spec;
   const before = present === 'absent' ? null : present.statefulSet;
   const applied = await applyOver(options, statefulSets, before, { ...desired, spec }, ctx);
   return withPod(options, applied, ctx);
+}
+
+/** Written only where it differs: it is looked at with each poll. */
+async function ensureService(options: ClaimOptions, service: Service, ctx: DriverContext): Promise<void> {
+  const present = await options.client.get(services, keyOf(service), ctx);
+  const { selector, ports } = present?.spec ?? {};
+  const [port, desired] = [ports?.[0], service.spec?.ports?.[0]];
+  const isSame = port?.port === desired?.port && port?.targetPort === desired?.targetPort && ports?.length === 1;
+  if (isSame && isDeepStrictEqual(selector, service.spec?.selector)) return;
+  await applyOver(options, services, present, service, ctx);
 }
 
 /**
@@ -245,7 +255,9 @@ async function withPod(options: ClaimOptions, statefulSet: StatefulSet, ctx: Dri
     return { statefulSet, pod, state: 'stopped', reason: null, address: null };
   if (pod === null)
     return { statefulSet, pod, state: 'starting', reason: await refusalOf(options, statefulSet, ctx), address: null };
-  const { state, reason } = stateOfServerPod(pod, await boundClass(options, statefulSet, ctx));
+  const running = stateOfServerPod(pod, null);
+  const { state, reason } =
+    running.state === 'running' ? running : stateOfServerPod(pod, await boundClass(options, statefulSet, ctx));
   const waits = state === 'starting' && reason === null ? await claimReason(options, statefulSet, ctx) : null;
   const address = state === 'running' ? (pod.status?.podIP ?? null) : null;
   return { statefulSet, pod, state, reason: reason ?? waits, address };

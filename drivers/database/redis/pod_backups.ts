@@ -11,7 +11,7 @@ import { replacePodData, type PodReplacement } from '../kubernetes/replacement';
 import { findServerPod, requireServerPod } from '../kubernetes/server_pods';
 import { requireBackupId } from '../proxied_server';
 import { withServerAt } from './connection';
-import { addressOf, programOf, versionOf, type PodEngine } from './pod_server';
+import { podAddressOf, programOf, podVersionOf, type PodEngine } from './pod_server';
 import { writeSnapshot } from './snapshot_stream';
 
 const snapshotName = 'dump.rdb';
@@ -28,8 +28,8 @@ export function backup(
     backupId,
     snapshotName,
     async (file) => {
-      const address = addressOf(engine, server, await requireServerPod(engine, server, ctx));
-      const version = await withServerAt(address, server, (send) => versionOf(engine, send), ctx);
+      const address = podAddressOf(engine, server, await requireServerPod(engine, server, ctx));
+      const version = await withServerAt(address, server, (send) => podVersionOf(engine, send), ctx);
       const taken_at = new Date().toISOString();
       await writeSnapshot(address.at, server, file, ctx);
       return { version, series: server.version, taken_at };
@@ -52,7 +52,7 @@ export async function restore(
     program: (claim) => programOf(engine, server, claim, present),
     withFile: (work) => withBackupFile(engine, staging, id, work, ctx),
     verify: (found) =>
-      withServerAt(addressOf(engine, server, found), server, async (send) => void (await send('PING')), ctx),
+      withServerAt(podAddressOf(engine, server, found), server, async (send) => void (await send('PING')), ctx),
   };
   try {
     await replacePodData(engine, replacement, ctx);

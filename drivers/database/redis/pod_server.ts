@@ -28,7 +28,7 @@ export interface NetworkAddress extends RedisAddress {
 }
 
 /** @throws NotReady */
-export function addressOf({ prefix }: PodEngine, server: DatabaseServer, { address }: ServerPod): NetworkAddress {
+export function podAddressOf({ prefix }: PodEngine, server: DatabaseServer, { address }: ServerPod): NetworkAddress {
   const { authority } = server.tls;
   if (authority === undefined) throw new Error('the authority of the certificate is needed in a cluster');
   if (address === null) throw new NotReady();
@@ -68,7 +68,7 @@ function podPlace({ version }: DatabaseServer): RedisPlace {
 }
 
 /** Valkey reports the version of Redis that it is compatible with, too. */
-export async function versionOf({ name }: PodEngine, send: SendCommand): Promise<string> {
+export async function podVersionOf({ name }: PodEngine, send: SendCommand): Promise<string> {
   const info = infoFieldsOf(await send('INFO', 'server'));
   return info.get(`${name}_version`) ?? 'unknown';
 }

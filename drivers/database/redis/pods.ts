@@ -19,7 +19,7 @@ import {
   ensureServerPod,
   findServerPod,
   hasClaim,
-  isApplied,
+  isPodApplied,
   isPodCurrent,
   listServerPods,
   readPodNote,
@@ -33,7 +33,7 @@ import { fileNames } from './config';
 import { infoFieldsOf, withServerAt, type SendCommand } from './connection';
 import { redisMetrics } from './driver';
 import { backup, restore } from './pod_backups';
-import { addressOf, programOf, unsupported, versionOf, type NetworkAddress, type PodEngine } from './pod_server';
+import { podAddressOf, programOf, unsupported, podVersionOf, type NetworkAddress, type PodEngine } from './pod_server';
 import {
   ensureLiveSettings,
   ensureRole,
@@ -42,7 +42,7 @@ import {
   inspectServer,
   type ServerStore,
 } from './reconcile';
-import { presentCertificate } from './snapshot_stream';
+import { servedCertificate } from './snapshot_stream';
 
 export interface RedisPodOptions {
   cluster: ClaimOptions;
@@ -129,7 +129,7 @@ async function observeRunning(
   differs: string | null,
   ctx: DriverContext,
 ): Promise<Observation<ObservedServer>> {
-  const address = addressOf(engine, server, found);
+  const address = podAddressOf(engine, server, found);
   const hasCertificate = await isCertificate(address.at, server, ctx);
   const seen = await withServerAt(
     address,
@@ -196,7 +196,7 @@ async function configure(
   found: ServerPod,
   ctx: DriverContext,
 ): Promise<boolean> {
-  const address = addressOf(engine, server, found);
+  const address = podAddressOf(engine, server, found);
   const hasCertificate = await isCertificate(address.at, server, ctx);
   await withServerAt(
     address,
@@ -223,7 +223,7 @@ async function configure(
 
 async function measure(engine: PodEngine, server: DatabaseServer, ctx: DriverContext): ReturnType<typeof redisMetrics> {
   const found = await requireServerPod(engine, server, ctx);
-  return withServerAt(addressOf(engine, server, found), server, (send) => redisMetrics(send, undefined), ctx);
+  return withServerAt(podAddressOf(engine, server, found), server, (send) => redisMetrics(send, undefined), ctx);
 }
 
 async function stop(engine: PodEngine, id: string, ctx: DriverContext): Promise<void> {
@@ -244,12 +244,12 @@ async function differenceOf(
 ): Promise<string | null> {
   const claim = await claimNameFor(engine, server, found, ctx);
   const program = programOf(engine, server, claim, found);
-  if (!isApplied(found, serverStatefulSet(placeOf(engine.prefix, server), server, program))) return 'objects';
+  if (!isPodApplied(found, serverStatefulSet(placeOf(engine.prefix, server), server, program))) return 'objects';
   return found.pod === null || isPodCurrent(found) ? null : 'the pod is of an earlier configuration';
 }
 
 async function isCertificate(at: NetworkAddress['at'], { tls }: DatabaseServer, ctx: DriverContext): Promise<boolean> {
-  return (await presentCertificate(at, ctx)).equals(new X509Certificate(tls.certificate).raw);
+  return (await servedCertificate(at, ctx)).equals(new X509Certificate(tls.certificate).raw);
 }
 
 function storeOf(engine: PodEngine, found: ServerPod, send: SendCommand, ctx: DriverContext): ServerStore {
@@ -263,7 +263,7 @@ function storeOf(engine: PodEngine, found: ServerPod, send: SendCommand, ctx: Dr
 
 /** @throws DriverError unsupported where the image is of another version than the operator says */
 async function requireVersion(engine: PodEngine, { version }: DatabaseServer, send: SendCommand): Promise<void> {
-  const present = await versionOf(engine, send);
+  const present = await podVersionOf(engine, send);
   if (!`${present}.`.startsWith(`${version}.`))
     throw unsupported(`The image for ${engine.name} ${version} in DATABASE_IMAGES has ${engine.name} ${present}.`);
 }

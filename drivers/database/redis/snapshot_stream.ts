@@ -43,7 +43,7 @@ export async function writeSnapshot(
 }
 
 /** The certificate that a server has now, DER. @throws NotReady, also where it is not one for this server */
-export async function presentCertificate(at: NetworkAddress, ctx: DriverContext): Promise<Buffer> {
+export async function servedCertificate(at: NetworkAddress, ctx: DriverContext): Promise<Buffer> {
   const socket = openSocket(at, ctx);
   try {
     await new Promise<void>((resolve, reject) => {

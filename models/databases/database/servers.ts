@@ -20,6 +20,14 @@ const SERVERS =
     join databases d on d.id = r.database_id
     where r.deleted_at is null and r.driver is not null and r.status <> 'promoting'`);
 
+const WITHOUT_ROW = named(`select id from unnest($1::text[]) as known (id)
+  where not exists (select 1 from databases d where d.server_id = known.id)`);
+
+/** Those of the ids of servers that no database has, not even one in tear-down. */
+export async function serversWithoutRow(sql: Sql, ids: readonly string[]): Promise<string[]> {
+  return (await sql.query<{ id: string }>(WITHOUT_ROW, [ids])).map(({ id }) => id);
+}
+
 export function loggedServers(sql: Sql): Promise<LoggedServer[]> {
   return sql.query<LoggedServer>(SERVERS, []);
 }

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { driverContext } from '../../../core/driver';
 import { withServerAt } from '../../../drivers/database/redis/connection';
-import { presentCertificate, writeSnapshot } from '../../../drivers/database/redis/snapshot_stream';
+import { servedCertificate, writeSnapshot } from '../../../drivers/database/redis/snapshot_stream';
 import { makeAuthority, type Authority } from '../../support/databases/authority';
 import { freePort } from '../../support/processes/free_port';
 import { needs } from '../../support/runner/programs';
@@ -47,7 +47,7 @@ needs('redis-server').describe('a snapshot over the network', () => {
     writeFileSync(path.join(directory, 'redis.conf'), lines.join('\n'));
     running.push(spawn('redis-server', [path.join(directory, 'redis.conf')], { stdio: 'ignore' }));
     const at = { host: '127.0.0.1', port, authority: authority.pem, serverName };
-    await waitFor('the server', async () => (await presentCertificate(at, ctx()).catch(() => null)) !== null);
+    await waitFor('the server', async () => (await servedCertificate(at, ctx()).catch(() => null)) !== null);
     return at;
   }
   const send = (at: Parameters<typeof writeSnapshot>[0], ...words: string[]): Promise<unknown> =>
@@ -112,7 +112,7 @@ needs('redis-server').describe('a snapshot over the network', () => {
       };
       const work = [
         () => writeSnapshot(at, server, path.join(home, 'stranger.rdb'), ctx()),
-        () => presentCertificate(at, ctx()),
+        () => servedCertificate(at, ctx()),
         () => send(at, 'PING'),
       ];
       for (const one of work) await expect(one()).rejects.toMatchObject({ reason: 'transient' });
