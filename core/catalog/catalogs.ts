@@ -100,9 +100,13 @@ export function databasePackageRows(facts: HostFacts, prices: Prices = listPrice
  * twice.
  */
 export function availabilityOfPackages(facts: HostFacts, promised: Promised, region: string): PackageAvailabilityRow[] {
-  return databasePackageRows(facts).map(({ id, nodes, memory_mb, storage_gb }) => {
-    const fitsHere = fits(facts, promised, { memory_mb: nodes * memory_mb, storage_gb: nodes * storage_gb });
-    return { database_package: id, regions: fitsHere ? [region] : [] };
+  // Of what runs in the cluster, the cluster says whether it has room.
+  const inCluster = engineDefinitions.filter(({ id }) => facts[id].some(({ image }) => image !== undefined));
+  return databasePackageRows(facts).map(({ id, engines, nodes, memory_mb, storage_gb }) => {
+    const isFree =
+      inCluster.some((engine) => engines.includes(engine.id)) ||
+      fits(facts, promised, { memory_mb: nodes * memory_mb, storage_gb: nodes * storage_gb });
+    return { database_package: id, regions: isFree ? [region] : [] };
   });
 }
 

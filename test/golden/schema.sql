@@ -787,6 +787,7 @@ create table database_endpoints (
   last_error text,
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
+  host text,
   constraint database_endpoints_access CHECK ((access = ANY (ARRAY['private'::text, 'public'::text]))),
   constraint database_endpoints_database FOREIGN KEY (database_id) REFERENCES databases(id),
   constraint database_endpoints_pkey PRIMARY KEY (id),
@@ -935,6 +936,7 @@ create table databases (
   last_error text,
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
+  on_cluster boolean not null default false,
   constraint databases_pkey PRIMARY KEY (id),
   constraint databases_project FOREIGN KEY (project_id) REFERENCES projects(id),
   constraint databases_storage CHECK ((storage_gb > 0))

@@ -2,7 +2,7 @@
 // Databases in pods of a real cluster, with the server of Debian and a client that is not ours.
 import { execFileSync } from 'node:child_process';
 import { createClient } from '@redis/client';
-import { kubectl } from '../cluster/kubectl';
+import { kubectl, kubectlApply } from '../cluster/kubectl';
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { binCalls } from '../support/bin_calls';
 import type { DeployService } from '../support/deployments/deploy';
@@ -254,6 +254,7 @@ needs('redis-server').describe('with Redis', () =>
       await service.call('DELETE', `/v2/databases/${id}`);
       const other = await create('foreign');
       await settled(other);
+      await strangersAreLeftAlone(other);
       const place = ['-n', await namespace(other), 'sts', other.replace('_', '-')];
       await run('label', ...place, 'platform-api/installation=another', '--overwrite');
       await service.sql('update databases set next_at = now()');
@@ -274,5 +275,27 @@ needs('redis-server').describe('with Redis', () =>
       await service.sql('update databases set next_at = now()');
       await waitFor('no reason', async () => (await databaseOf(other)).status_reason === null, WITHIN_MS);
     }, 240_000);
+
+    /** Whose labels are copied, in a namespace of somebody else. */
+    async function strangersAreLeftAlone(id: string): Promise<void> {
+      const [pod] = JSON.parse(await run('get', 'pods', '-A', '-l', `platform-api/database=${id}`, '-o', 'json')).items;
+      const stranger = `stranger-${process.pid}`;
+      const metadata = { name: 'stranger', namespace: stranger, labels: pod.metadata.labels };
+      const containers = [{ name: 'database', image: IMAGE, command: ['sleep', '3600'] }];
+      await kubectlApply(
+        cluster().kubeconfig,
+        { apiVersion: 'v1', kind: 'Namespace', metadata: { name: stranger } },
+        { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default', namespace: stranger } },
+        { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers, terminationGracePeriodSeconds: 0 } },
+      );
+      await service.call('POST', `/v2/databases/${id}/restart`);
+      await settled(id);
+      await service.call('POST', `/v2/databases/${id}/stop`);
+      await settled(id, 'stopped');
+      expect(await run('get', 'pod', '-n', stranger, 'stranger', '-o', 'name')).toContain('stranger');
+      await run('delete', 'namespace', stranger, '--wait=false');
+      await service.call('POST', `/v2/databases/${id}/start`);
+      await settled(id);
+    }
   }),
 );

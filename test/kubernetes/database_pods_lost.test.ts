@@ -32,13 +32,20 @@ needs('redis-server').describe('with Redis', () =>
       await importImage(cluster(), IMAGE, ['redis-server']);
       await addDisks(cluster(), storageClass, { kind: 'shared', count: 6 });
       service = await startOnCluster(cluster(), {
-        settings: { KUBERNETES_STORAGE_CLASS: storageClass, DATABASE_IMAGES: `redis:${version}=${IMAGE}` },
+        settings: {
+          ...{ KUBERNETES_STORAGE_CLASS: storageClass, RETENTION_OF_DELETED_DAYS: '7' },
+          DATABASE_IMAGES: `redis:${version}=${IMAGE}`,
+        },
       });
     }, 120_000);
     afterAll(async () => {
       if (lost !== null) await cluster().startNode(lost);
       for (const { id } of await service.sql<{ id: string }>('select id from databases where deleted_at is null'))
         await service.call('DELETE', `/v2/databases/${id}`);
+      for (const { id, project_id: project } of await service.sql<{ id: string; project_id: string }>(
+        'select id, project_id from deleted_resources',
+      ))
+        await service.call('DELETE', `/v2/bin/${id}`, { project });
       await waitFor('no database', async () => (await service.sql('select 1 from databases')).length === 0, WITHIN_MS);
       await service.close();
       await removeDisks(cluster(), storageClass);

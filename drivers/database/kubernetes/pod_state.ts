@@ -60,5 +60,6 @@ function unscheduledReason(pod: Pod, boundTo: string | null): string | null {
   const scheduled = conditionOf(pod, 'PodScheduled');
   if (scheduled?.status !== 'False') return null;
   const bound = boundTo === null ? '' : ` Disks of the storage class ${boundTo} stay on their machine.`;
-  return `The cluster has no machine for the database yet: ${sentence(scheduled.message ?? scheduled.reason ?? '')}${bound}`;
+  const said = sentence(scheduled.message ?? scheduled.reason ?? '');
+  return `The cluster has no machine for the database yet: ${said}${bound}`;
 }

@@ -1,6 +1,7 @@
 // Other data for a server in a pod, by a restore: the counterpart of drivers/hosted_server/replacement.ts. The new data
-// are written to a claim of their own by a Job with the image of the server. The server then starts with that claim; the
-// old one stays until it answers, and takes its place again if it does not. Killed at any point, the same call goes on:
+// are written to a claim of their own by a Job with the image of the server. The server then starts with that claim;
+// the old one stays until it answers, and takes its place again if it does not. Killed at any point, the same call goes
+// on:
 //   annotation FILLING of a claim   its data are of a replacement that is not done
 //   annotation FILLED of a claim    they are whole
 //   note `replacing`                the server was started with them, and had the claim `before`
@@ -58,6 +59,7 @@ interface ReplacingNote {
 const FILLED = 'platform-api/filled';
 const LOADER = 'platform-api/database-loader';
 const POLL_MS = 500;
+const LOADER_STARTS_MS = 120_000;
 const LOADER_SECONDS = 6 * 3600;
 const LOADER_SIZE = { memory_mb: 128, cpus: 1, disk_mb: null };
 const { jobs, persistentVolumeClaims, pods } = resourceTypes;
@@ -149,13 +151,18 @@ async function loadFile(
 
 /** @throws DriverError transient with the reason where the cluster cannot start it yet */
 async function runningLoader(options: ClaimOptions, r: PodReplacement, job: string, ctx: DriverContext): Promise<Pod> {
-  for (;;) {
+  const { namespace } = placeOf(options.prefix, r.server);
+  for (const end = Date.now() + LOADER_STARTS_MS; ; await sleep(POLL_MS)) {
     checkpoint(ctx);
     const [pod] = await loaderPods(options, r.server, job, ctx);
     if (pod?.status?.phase === 'Running') return pod;
+    const hasEnded = pod?.status?.phase === 'Failed' || pod?.status?.phase === 'Succeeded';
+    // Another one is made by the next call.
+    if (hasEnded || Date.now() > end)
+      await options.client.remove(jobs, { namespace, name: job }, { propagation: 'Background' }, ctx);
     const reason = pod && stateOfServerPod(pod, null).reason;
-    if (reason) throw new DriverError('transient', reason, 5_000);
-    await sleep(POLL_MS);
+    if (reason || hasEnded || Date.now() > end)
+      throw new DriverError('transient', reason ?? 'The cluster has not started what writes the data.', 5_000);
   }
 }
 

@@ -1,5 +1,6 @@
-// A snapshot of a running server over the network, as `redis-cli --rdb` takes it: the platform asks to be a replica, and
-// leaves once it has the data. With `capa eof` the server sends them without a file of its own (repl-diskless-sync).
+// A snapshot of a running server over the network, as `redis-cli --rdb` takes it: the platform asks to be a replica,
+// and leaves once it has the data. With `capa eof` the server sends them without a file of its own
+// (repl-diskless-sync).
 import { createWriteStream } from 'node:fs';
 import { Transform, type TransformCallback } from 'node:stream';
 import { pipeline } from 'node:stream/promises';

@@ -93,7 +93,8 @@ async function columnsAfter(row: DatabaseRow, reason: string, ctx: JobContext): 
   }
   if (row.status === 'restoring' && row.restoring_from) {
     const isThere = await requireEngineDriver(ctx, row).hasData(row.server_id);
-    const status_reason = `The restore failed. ${reason} ${isThere ? 'The data are as before.' : missingDataReason(row)}`;
+    const data = isThere ? 'The data are as before.' : missingDataReason(row);
+    const status_reason = `The restore failed. ${reason} ${data}`;
     return { status: 'available', restoring_from: null, status_reason };
   }
   const change = CHANGES[row.status] ?? (row.status === 'restoring' || row.status === 'upgrading' ? UNFINISHED : null);

@@ -13,7 +13,8 @@ import { sealedColumns } from '../../base/sealed_columns';
 const PASSWORD_BYTES = 24;
 
 const ENDPOINTS = named(
-  'select id, name, access, host, port from database_endpoints where database_id = $1 and deleted_at is null order by id',
+  `select id, name, access, host, port from database_endpoints
+    where database_id = $1 and deleted_at is null order by id`,
 );
 
 export interface Server {
