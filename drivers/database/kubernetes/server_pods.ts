@@ -78,6 +78,10 @@ export async function requireServerPod(
   throw new DriverError('conflict', found === 'foreign' ? FOREIGN : 'The server does not exist in the cluster.');
 }
 
+function imageOf({ spec }: StatefulSet): string | undefined {
+  return spec?.template.spec?.containers[0]?.image;
+}
+
 /** Whether its pod is of the StatefulSet as it is now, not of one before. */
 export function isPodCurrent({ statefulSet, pod }: ServerPod): boolean {
   const { metadata, status } = statefulSet;
@@ -86,11 +90,12 @@ export function isPodCurrent({ statefulSet, pod }: ServerPod): boolean {
   return revision !== undefined && revision === status?.updateRevision;
 }
 
-/** Whether the server is what was applied last, and nobody has scaled it. */
+/** Whether the server is what was applied last, and nobody has scaled it or set another image. */
 export function isPodApplied({ statefulSet }: ServerPod, desired: StatefulSet): boolean {
   return (
     statefulSet.metadata?.annotations?.[APPLIED] === desired.metadata?.annotations?.[APPLIED] &&
-    statefulSet.spec?.replicas === desired.spec?.replicas
+    statefulSet.spec?.replicas === desired.spec?.replicas &&
+    imageOf(statefulSet) === imageOf(desired)
   );
 }
 
