@@ -100,6 +100,8 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
     mistakes.push('RELEASE_IMAGES is always, but no registry can store the images: set REGISTRY_PORT');
   if (values.workloads === 'kubernetes' && values.registryPort === 0)
     mistakes.push('WORKLOADS is kubernetes, but no registry can give the images to its nodes: set REGISTRY_PORT');
+  if (values.workloads !== 'kubernetes' && (values as Values).databaseImages?.length)
+    mistakes.push('DATABASE_IMAGES names images for a cluster, but WORKLOADS is host: set WORKLOADS=kubernetes');
   const { databaseAddressForPods: address, databaseSourcesOfPods: sources } = values as Values;
   if ((address === null) !== (sources.length === 0))
     mistakes.push('DATABASE_ADDRESS_FOR_PODS and DATABASE_SOURCES_OF_PODS are set together or not at all');

@@ -36,8 +36,11 @@ export interface ServerSpec extends HostedServerSpec {
   admin_password: string;
   /** Desired users, the default one first; other users made by the platform are removed. */
   users: ServerUser[];
-  /** PEM; TLS is required for every connection except the platform's own. */
-  tls: { certificate: string; key: string };
+  /**
+   * PEM; TLS is required for every connection except the platform's own on the same host. `authority`: of the
+   * certificate, for a server elsewhere.
+   */
+  tls: { certificate: string; key: string; authority?: string };
   /**
    * Makes the server a read-only replica of this server on the same host. `password`: of the primary's administrator;
    * `size`: of the primary.

@@ -1,5 +1,6 @@
 // Declarations of a kind on its job, besides the steps: the registry collects them, so that no other part of the
 // platform has to know the kind.
+import type { ClaimOptions } from '../drivers/workload/kubernetes/claims';
 import type { Config } from '../core/config';
 import type { Sql } from '../core/context';
 import type { EngineFacts, HostFacts } from '../core/catalog/host_facts';
@@ -13,6 +14,8 @@ export interface HostParts {
   runtime: RuntimeDriver;
   facts(): Promise<HostFacts>;
   engines(): Promise<EngineFacts>;
+  /** Of the cluster that runs applications; null where this host does. */
+  cluster: ClaimOptions | null;
 }
 
 /** Things of a kind on the host, beside its units, that may outlive the row: after a crash, or a restored database. */

@@ -59,6 +59,8 @@ export interface HostDrivers {
   ingress: IngressDriver;
   /** Engines of databases that this host has. */
   databases: ReadonlyMap<EngineId, EngineDriver>;
+  /** Engines whose servers can run in the cluster; empty where this host runs applications. */
+  clusterDatabases: ReadonlyMap<EngineId, EngineDriver & { close(): void }>;
   /** Clients of GitHub, GitLab, Bitbucket and Gitea, with write access. */
   gitProviders: GitProviders;
   /** Drivers of database endpoints with a separate port. */

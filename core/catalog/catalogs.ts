@@ -100,9 +100,13 @@ export function databasePackageRows(facts: HostFacts, prices: Prices = listPrice
  * twice.
  */
 export function availabilityOfPackages(facts: HostFacts, promised: Promised, region: string): PackageAvailabilityRow[] {
-  return databasePackageRows(facts).map(({ id, nodes, memory_mb, storage_gb }) => {
-    const fitsHere = fits(facts, promised, { memory_mb: nodes * memory_mb, storage_gb: nodes * storage_gb });
-    return { database_package: id, regions: fitsHere ? [region] : [] };
+  // Of what runs in the cluster, the cluster says whether it has room.
+  const inCluster = engineDefinitions.filter(({ id }) => facts[id].some(({ image }) => image !== undefined));
+  return databasePackageRows(facts).map(({ id, engines, nodes, memory_mb, storage_gb }) => {
+    const isFree =
+      inCluster.some((engine) => engines.includes(engine.id)) ||
+      fits(facts, promised, { memory_mb: nodes * memory_mb, storage_gb: nodes * storage_gb });
+    return { database_package: id, regions: isFree ? [region] : [] };
   });
 }
 
@@ -126,11 +130,42 @@ export function databaseEngineRows(facts: HostFacts, now = new Date()): Database
   );
 }
 
-/** Features of one engine version on this host; empty where it is not installed. */
-export function engineFeatures(facts: HostFacts, engineId: string, series: string): EngineFeature[] {
+/**
+ * Features of one engine version; empty where it is not installed. @param place of a database: one that a host runs
+ * stays there when new ones run in the cluster
+ */
+export function engineFeatures(
+  facts: HostFacts,
+  engineId: string,
+  series: string,
+  place: { on_cluster: boolean },
+): EngineFeature[] {
   const engine = engineDefinitions.find(({ id }) => id === engineId);
-  const found = engine && (facts[engine.id] as EngineFound[]).find((one) => one.series === series);
+  const offered = engine && (facts[engine.id] as EngineFound[]).find((one) => one.series === series);
+  const found = place.on_cluster ? offered : (offered?.onHost ?? offered);
   return engine && found ? featuresOf(found, engine, facts) : [];
+}
+
+/** The port that clients of the engine expect. @throws Error for an unknown engine */
+export function defaultPortOf(engineId: string): number {
+  const found = engineDefinitions.find(({ id }) => id === engineId);
+  if (!found) throw new Error(`no engine ${engineId}`);
+  return found.default_port;
+}
+
+/** Whether new databases of the version run in the cluster. */
+export function runsOnCluster(facts: HostFacts, engineId: string, series: string): boolean {
+  const engine = engineDefinitions.find(({ id }) => id === engineId);
+  return engine !== undefined && facts[engine.id].some((one) => one.series === series && one.image !== undefined);
+}
+
+/** Series to which a database can be upgraded where it runs: in the cluster to none. */
+export function installedSeries(facts: HostFacts, engineId: string, place: { on_cluster: boolean }): string[] {
+  if (place.on_cluster) return [];
+  const engine = engineDefinitions.find(({ id }) => id === engineId);
+  const found: readonly EngineFound[] = engine ? facts[engine.id] : [];
+  const isHere = ({ image, onHost }: EngineFound): boolean => image === undefined || onHost !== undefined;
+  return found.filter(isHere).map(({ series }) => series);
 }
 
 /** Whether it is a key-value engine, and so has no named databases. */
@@ -207,8 +242,10 @@ function bestOf(newestFirst: EngineFound[], engine: EngineDefinition, facts: Hos
 
 function featuresOf(found: EngineFound, engine: EngineDefinition, facts: HostFacts): EngineFeature[] {
   const tools = (found as Partial<PostgresqlFound>).tools ?? [];
-  const works = ({ tool, program }: FeatureDefinition) =>
-    (tool === undefined || tools.includes(tool)) && (program === undefined || facts.programs[program] !== undefined);
+  const works = ({ tool, program, host_only }: FeatureDefinition) =>
+    !(host_only && found.image !== undefined) &&
+    (tool === undefined || tools.includes(tool)) &&
+    (program === undefined || facts.programs[program] !== undefined);
   return engine.features.filter(works).map(({ feature }) => feature);
 }
 

@@ -8,6 +8,10 @@ export interface EngineFound {
   version: string;
   series: string;
   path: string;
+  /** New databases of the series run in the cluster (DATABASE_IMAGES). */
+  image?: string;
+  /** Beside an image: what the host has for those that it runs already. */
+  onHost?: EngineFound;
 }
 
 /** `tools` are the programs installed beside the server, e.g. initdb, pg_dump. */

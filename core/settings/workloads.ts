@@ -7,6 +7,9 @@ const NAMESPACE_PREFIX_MAX = 63 - '-prj-'.length - 26;
 /** Of names of objects: DNS subdomains (RFC 1123) in lower case. */
 const OBJECT_NAME = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/;
 
+/** Others run on the machine alone. */
+const ENGINES_IN_PODS = ['redis', 'valkey'];
+
 export const workloadSettings = {
   WORKLOADS: oneOf(['host', 'kubernetes'], {
     default: 'host',
@@ -55,6 +58,12 @@ export const workloadSettings = {
     description:
       'Addresses or CIDRs from which connections of pods come to this machine: attached databases accept them.',
   }),
+  DATABASE_IMAGES: databaseImages({
+    default: '',
+    description:
+      'Images of database servers, such as redis:7.0=registry.example.com/redis:7.0. New databases of these engines ' +
+      'and versions run in the cluster, all others on this machine. Needs WORKLOADS=kubernetes.',
+  }),
   REGISTRY_URL_FOR_NODES: httpUrlSetting({
     default: null,
     derived: 'https:// and REGISTRY_HOST',
@@ -65,6 +74,27 @@ export const workloadSettings = {
 function namespacePrefix<const R extends Row>(row: R): Typed<string, R> {
   const parse = (given: string): string | null => (given.length > NAMESPACE_PREFIX_MAX ? null : slug(row).parse(given));
   return { ...row, type: `slug, at most ${NAMESPACE_PREFIX_MAX} characters`, parse };
+}
+
+/** An image that new databases of this engine and version run in a pod. */
+export interface DatabaseImage {
+  engine: string;
+  version: string;
+  /** As a kubelet takes it. */
+  image: string;
+}
+
+function databaseImages<const R extends Row>(row: R): Typed<readonly DatabaseImage[], R> {
+  const parse = (given: string): readonly DatabaseImage[] | null => {
+    const found = given.split(',').flatMap((each) => {
+      const [, engine = '', version = '', image = ''] = /^([a-z]+):(\d+\.\d+)=([\w.:/@-]+)$/.exec(each.trim()) ?? [];
+      return ENGINES_IN_PODS.includes(engine) ? [{ engine, version, image }] : [];
+    });
+    const isWhole = found.length === given.split(',').length;
+    const names = new Set(found.map(({ engine, version }) => `${engine}:${version}`));
+    return given === '' ? [] : isWhole && names.size === found.length ? found : null;
+  };
+  return { ...row, type: `list of engine:version=image; engines ${ENGINES_IN_PODS.join(' and ')}`, parse };
 }
 
 /** Of an object that is in the cluster. */

@@ -14,7 +14,7 @@ const storageShare = 1.25;
 const megabyte = 2 ** 20;
 
 /** max_wal_size of PostgreSQL in megabytes. */
-export function walMegabytes({ gigabyteBytes }: EngineContext, { storage_gb }: Sized): number {
+export function walMegabytes({ gigabyteBytes }: Pick<EngineContext, 'gigabyteBytes'>, { storage_gb }: Sized): number {
   return Math.floor(Math.max(64, Math.min((storage_gb * gigabyteBytes) / megabyte / 10, 4096)));
 }
 
@@ -22,7 +22,7 @@ export function walMegabytes({ gigabyteBytes }: EngineContext, { storage_gb }: S
  * Disk size in bytes. In addition to the data, PostgreSQL needs space for its WAL, which may double for a moment;
  * MariaDB for its logs and temporary tables; Redis for a second copy during a rewrite or a snapshot.
  */
-export function diskBytes(engine: EngineContext, server: Sized): number {
+export function diskBytes(engine: Pick<EngineContext, 'name' | 'gigabyteBytes'>, server: Sized): number {
   const storage = server.storage_gb * engine.gigabyteBytes;
   if (engine.name === 'mariadb') return Math.ceil(storageShare * storage + 1024 * megabyte);
   if (engine.name !== 'postgresql') return Math.ceil(2 * storageShare * storage + 128 * megabyte);
@@ -32,7 +32,7 @@ export function diskBytes(engine: EngineContext, server: Sized): number {
 }
 
 /** One-time extra space for a server with a full disk, to start again. PostgreSQL then rejects all writes. */
-export function recoveryBytes(engine: EngineContext, server: Sized): number {
+export function recoveryBytes(engine: Pick<EngineContext, 'gigabyteBytes'>, server: Sized): number {
   return (walMegabytes(engine, server) + 64) * megabyte;
 }
 

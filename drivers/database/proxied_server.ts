@@ -113,7 +113,7 @@ export async function writeCertificate(serverDirectory: ServerDirectory, { tls }
 
 /** Whether a server must reject writes; `closed`: it does so now. */
 export function isOverStorage(
-  { gigabyteBytes }: EngineContext,
+  { gigabyteBytes }: Pick<EngineContext, 'gigabyteBytes'>,
   { storage_gb }: DatabaseServer,
   used: number,
   closed: boolean,

@@ -22,6 +22,9 @@ import {
   type BackupId,
 } from './stored_backups';
 
+/** Where backups are. */
+export type BackupEngine = Pick<EngineContext, 'directory' | 'name' | 'store'>;
+
 interface Backup {
   file: string;
   manifest: BackupMade['manifest'];
@@ -31,7 +34,7 @@ interface Backup {
 export const DOWNLOAD_WITHIN_MS = 24 * 3_600_000;
 
 /** Null where there is no complete backup. */
-async function findBackup(engine: EngineContext, serverId: string, backupId: string): Promise<Backup | null> {
+async function findBackup(engine: BackupEngine, serverId: string, backupId: string): Promise<Backup | null> {
   const directory = directoryOf(engine, serverId, backupId);
   const text = await readFile(path.join(directory, manifestName), 'utf8').catch(absentIsNull);
   if (text === null) return null;
@@ -41,7 +44,7 @@ async function findBackup(engine: EngineContext, serverId: string, backupId: str
 
 /** @throws DriverError conflict where there is no backup, here or in the store */
 async function requireBackup(
-  engine: EngineContext,
+  engine: BackupEngine,
   serverId: string,
   backupId: string,
   ctx: DriverContext,
@@ -54,8 +57,8 @@ async function requireBackup(
 
 /** Works with the file of a backup, which is first downloaded to the directory of `target` where it is in the store. */
 export async function withBackupFile<T>(
-  engine: EngineContext,
-  target: ServerDirectory,
+  engine: BackupEngine,
+  target: Pick<ServerDirectory, 'path'>,
   id: BackupId,
   work: (file: string) => Promise<T>,
   ctx: DriverContext,
@@ -73,7 +76,7 @@ export async function withBackupFile<T>(
 
 /** Finds the backup, or makes it: `fill` writes the file to the given path and returns the manifest. */
 export async function makeBackup(
-  engine: EngineContext,
+  engine: BackupEngine,
   serverId: string,
   backupId: string,
   fileName: string,
@@ -100,7 +103,7 @@ export async function makeBackup(
 
 /** Removes the backup and remains of interrupted calls, also from the store. Absent is success. */
 export async function removeBackupDirectory(
-  engine: EngineContext,
+  engine: BackupEngine,
   serverId: string,
   backupId: string,
   ctx: DriverContext,
@@ -110,7 +113,7 @@ export async function removeBackupDirectory(
 }
 
 async function removeLocalBackup(
-  engine: EngineContext,
+  engine: BackupEngine,
   serverId: string,
   backupId: string,
   ctx: DriverContext,
@@ -126,7 +129,7 @@ async function removeLocalBackup(
 
 /** The file as a stream, and a file name. */
 export async function openBackupFile(
-  engine: EngineContext,
+  engine: BackupEngine,
   serverId: string,
   backupId: string,
 ): Promise<{ stream: NodeJS.ReadableStream; file_name: string }> {
@@ -159,7 +162,7 @@ export async function copyFile(from: string, to: string, owner: Owner | null, ct
 }
 
 async function storeMade(
-  engine: EngineContext,
+  engine: BackupEngine,
   id: BackupId,
   { file, manifest }: Backup,
   ctx: DriverContext,
@@ -170,6 +173,6 @@ async function storeMade(
   return { size_bytes, manifest };
 }
 
-function directoryOf(engine: EngineContext, serverId: string, backupId: string): string {
+function directoryOf(engine: BackupEngine, serverId: string, backupId: string): string {
   return backupDirectoryOf(engine, { serverId, backupId });
 }

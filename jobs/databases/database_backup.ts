@@ -5,7 +5,7 @@ import { releaseAllLeases } from '../../db/lease';
 import { wakeDatabase } from '../../models/databases/database/wake';
 import { failed, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from '../job';
 import { recordFailure } from './database/failure';
-import { isDataMissing, MISSING_DATA } from './database/missing_data';
+import { isDataMissing, missingDataReason } from './database/missing_data';
 import { requireEngineDriver, type DatabaseRow } from './database/row';
 import { desiredServer } from './database/spec';
 import type { DatabaseBackupStatus } from '../../schema/types';
@@ -39,11 +39,11 @@ async function takeBackup(row: BackupRow, ctx: JobContext): Promise<Outcome> {
   if (!database || database.deleted_at) return failed('The database is being deleted.', { finished_at: now() });
   if (BUSY.has(database.status)) return progressing(WAIT_MS);
   if (database.status !== 'available') return failed('The database is not running.', { finished_at: now() });
-  if (await isDataMissing(database, ctx)) return failed(MISSING_DATA, { finished_at: now() });
+  if (await isDataMissing(database, ctx)) return failed(missingDataReason(database), { finished_at: now() });
   if (row.status === 'pending')
     return progressing(0, { status: 'running', started_at: now(), engine_version: database.engine_version });
   const desired = await desiredServer(database, { ...ctx, record: rejectRecord });
-  const { size_bytes, manifest } = await requireEngineDriver(ctx, database.engine)
+  const { size_bytes, manifest } = await requireEngineDriver(ctx, database)
     .backup(desired, row.id, ctx)
     .catch((error: unknown) => recordFailure(error, ctx, { again: 'The backup is tried again.' }));
   // The restore window has changed.
@@ -65,7 +65,7 @@ function rejectRecord(): Promise<void> {
 
 async function tearDown(row: BackupRow, ctx: JobContext): Promise<Outcome> {
   const database = await findDatabase<DatabaseRow>(ctx.sql, row.database_id);
-  if (database) await requireEngineDriver(ctx, database.engine).removeBackup(database.server_id, row.id, ctx);
+  if (database) await requireEngineDriver(ctx, database).removeBackup(database.server_id, row.id, ctx);
   return gone;
 }
 

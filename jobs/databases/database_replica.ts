@@ -75,7 +75,7 @@ async function reconcile(row: ReplicaRow, ctx: JobContext): Promise<Outcome> {
 }
 
 async function reconcileReplica(row: ReplicaRow, primary: DatabaseRow, ctx: JobContext): Promise<Outcome> {
-  const engine = requireEngineDriver(ctx, primary.engine);
+  const engine = requireEngineDriver(ctx, primary);
   const anew = await recreateReplica(row, primary, engine, ctx);
   if (anew) return anew;
   const endpoints = await directEndpoints(ctx.sql, row.database_id, row.port);
@@ -124,7 +124,7 @@ async function settleReplica(
 ): Promise<Outcome> {
   await markEndpointsApplied(ctx.sql, endpoints);
   const sample = await measureServer(
-    requireEngineDriver(ctx, primary.engine),
+    requireEngineDriver(ctx, primary),
     desired,
     seen,
     { project_id: row.project_id, database_id: row.database_id, part_id: row.id },
@@ -194,13 +194,13 @@ async function pauseAfterExit(
 
 async function park(row: ReplicaRow, ctx: JobContext): Promise<Outcome> {
   const primary = await findDatabase<DatabaseRow>(ctx.sql, row.database_id);
-  if (primary) await requireEngineDriver(ctx, primary.engine).stop(row.server_id, ctx);
+  if (primary) await requireEngineDriver(ctx, primary).stop(row.server_id, ctx);
   return settled();
 }
 
 /** The server of a promoted replica is kept: it now belongs to another database. */
 async function tearDown(row: ReplicaRow, primary: DatabaseRow, ctx: JobContext): Promise<Outcome> {
-  if (row.status !== 'promoting') await requireEngineDriver(ctx, primary.engine).forget(row.server_id, ctx);
+  if (row.status !== 'promoting') await requireEngineDriver(ctx, primary).forget(row.server_id, ctx);
   await releasePort(ctx.sql, row.id);
   return gone;
 }

@@ -7,10 +7,12 @@ export interface AttachedDatabase {
   engine: string;
   env_prefix: string;
   access: DatabaseEndpointAccess;
+  /** Name of its Service where its server is in the cluster; absent in releases from before there were such. */
+  host?: string | null;
   port: number;
 }
 
-const ATTACHED = named(`select d.engine, a.env_prefix, e.access, e.port
+const ATTACHED = named(`select d.engine, a.env_prefix, e.access, e.host, e.port
   from database_attachments a
   join databases d on d.id = a.database_id join database_endpoints e on e.id = a.endpoint_id
   where a.application_id = $1 order by a.id`);

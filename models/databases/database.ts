@@ -1,5 +1,5 @@
 // The kind `database`. The file of that name in this folder is the SQL layer of the control plane itself.
-import { databasePackageRows, type DatabasePackageRow } from '../../core/catalog/catalogs';
+import { databasePackageRows, defaultPortOf, type DatabasePackageRow } from '../../core/catalog/catalogs';
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
 import { mintId } from '../../core/ids';
@@ -31,6 +31,7 @@ import {
   planDatabase,
   storageTooLow,
   type BackupSchedule,
+  type DatabasePlan,
   type MaintenanceWindow,
 } from './database/plan';
 import { databaseBin, removeAlongWith } from './database/bin';
@@ -51,7 +52,7 @@ export class ManagedDatabase extends Resource {
   // In the bin it is on the disk alone.
   static override readonly reserves = `select case when deleted_at is null then database_package end
     as database_package, nodes, nodes * storage_gb as storage_gb from databases
-    where deleted_at is null or ${isKept('databases')}`;
+    where not on_cluster and (deleted_at is null or ${isKept('databases')})`;
   static override readonly projectChild = 'databases';
   static override readonly filters = {
     name: 'name = ?',
@@ -102,6 +103,8 @@ export class ManagedDatabase extends Resource {
   declare point_in_time_window: Window | null;
   declare running: boolean;
   declare port: number;
+  /** Its server runs in a pod of the cluster, not on the host; it stays where it began. */
+  declare on_cluster: boolean;
   declare server_id: string;
   declare tenant: number;
   /** Sealed, see models/databases/database/credentials.ts. */
@@ -120,8 +123,8 @@ export class ManagedDatabase extends Resource {
   static async create(ctx: Context, input: CreateDatabaseInput): Promise<ManagedDatabase> {
     const plan = await planDatabase(ctx, input);
     await checkQuotas(ctx, ManagedDatabase, ctx.project?.id, plan.values);
-    await requireCapacity(ctx, capacityOf(plan.package, plan.storage_gb));
-    const database = await ManagedDatabase.insert(ctx, { ...plan.values, ...(await newServer(ctx)) });
+    if (!plan.on_cluster) await requireCapacity(ctx, capacityOf(plan.package, plan.storage_gb));
+    const database = await ManagedDatabase.insert(ctx, { ...plan.values, ...(await newServer(ctx, plan)) });
     await DatabaseUser.addDefault(ctx, database);
     await DatabaseEndpoint.addDefault(ctx, database);
     return database;
@@ -235,6 +238,8 @@ export class ManagedDatabase extends Resource {
   private async requireMore(ctx: Context, resized: Resized): Promise<void> {
     const added = resized.storage_gb - this.storage_gb;
     await requireRoom(ctx, ManagedDatabase, this.project_id, STORAGE, added);
+    // The cluster says whether it has room.
+    if (this.on_cluster) return;
     const present = databasePackageRows(await ctx.catalogs.facts()).find(({ id }) => id === this.database_package);
     const had = present ? capacityOf(present, this.storage_gb) : { memory_mb: 0, storage_gb: this.storage_gb };
     const has = capacityOf(resized.package, resized.storage_gb);
@@ -258,8 +263,13 @@ function capacityOf(
 }
 
 /** What the platform gives the server: the id comes first, for the secret is bound to it. */
-async function newServer(ctx: Context): Promise<Values> {
+async function newServer(
+  ctx: Context,
+  { on_cluster, values }: Pick<DatabasePlan, 'on_cluster' | 'values'>,
+): Promise<Values> {
   const id = mintId(ManagedDatabase.idPrefix);
   const admin_password = sealAdminPassword(ctx.secrets, id, newPassword());
-  return { id, server_id: id, admin_password, port: await allocatePort(ctx, id) };
+  // In the cluster each has an address of its own.
+  const port = on_cluster ? defaultPortOf(String(values.engine)) : await allocatePort(ctx, id);
+  return { id, server_id: id, admin_password, port };
 }

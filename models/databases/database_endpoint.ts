@@ -18,6 +18,7 @@ import { requireUnattached } from './database_attachment/in_use';
 import { refreshVariables } from './database_attachment/variables';
 import {
   endpointPort,
+  requireOnHost,
   requirePool,
   requireSpreading,
   requireUnpooled,
@@ -25,7 +26,7 @@ import {
 } from './database_endpoint/placement';
 import { DatabaseReplica } from './database_replica';
 import type { ManagedDatabase } from './database';
-import { endpointHost } from './database/credentials';
+import { endpointHost, serviceOf } from './database/credentials';
 import { wakeDatabase } from './database/wake';
 import { requireFeature } from './database/offer';
 
@@ -65,6 +66,8 @@ export class DatabaseEndpoint extends Resource {
   declare pool_size: number | null;
   /** The server's port, or a separate one for a pool or several replicas. */
   declare port: number;
+  /** Name of the Service in the cluster; null: of this host. */
+  declare host: string | null;
   declare is_default: boolean;
   declare status: DatabaseEndpointStatus;
   declare status_reason: string | null;
@@ -81,6 +84,7 @@ export class DatabaseEndpoint extends Resource {
   ): Promise<DatabaseEndpoint> {
     const { name, access, allowed_sources = [] } = input;
     const target = input.target ?? 'primary';
+    if (access === 'public') requireOnHost(database);
     const replica = input.replica_id
       ? await DatabaseReplica.ofDatabase(ctx, database.id, input.replica_id, 'replica_id')
       : null;
@@ -90,7 +94,8 @@ export class DatabaseEndpoint extends Resource {
     replica?.requireFollowing();
     const id = mintId(DatabaseEndpoint.idPrefix);
     const port = await endpointPort(ctx, id, pool.pool_mode, target === 'primary' ? database : replica);
-    const place = { database_id: database.id, replica_id: replica?.id ?? null, port };
+    const host = serviceOf(ctx.config, database);
+    const place = { database_id: database.id, replica_id: replica?.id ?? null, host, port };
     const made = await DatabaseEndpoint.insert(ctx, {
       id,
       ...place,
@@ -107,11 +112,13 @@ export class DatabaseEndpoint extends Resource {
   /** The private endpoint that each database has from its beginning. */
   static addDefault(
     ctx: Context,
-    { id, project_id, port }: Pick<ManagedDatabase, 'id' | 'project_id' | 'port'>,
+    database: Pick<ManagedDatabase, 'id' | 'project_id' | 'port' | 'server_id' | 'on_cluster'>,
   ): Promise<DatabaseEndpoint> {
+    const { id, project_id, port } = database;
     return DatabaseEndpoint.insert(ctx, {
       project_id,
       database_id: id,
+      host: serviceOf(ctx.config, database),
       name: 'default',
       access: 'private',
       target: 'primary',
@@ -153,8 +160,8 @@ export class DatabaseEndpoint extends Resource {
   }
 
   /** Name or address to connect to. */
-  host(config: Config): string {
-    return endpointHost(config, this.access);
+  hostFor(config: Config): string {
+    return endpointHost(config, this);
   }
 
   private sources(allowed_sources: string[]): string[] {

@@ -45,6 +45,7 @@ interface Parent {
   project_id: string;
   engine: string;
   engine_version: string;
+  on_cluster: boolean;
   username: string;
   requireStatus(allowed: readonly string[]): void;
 }

@@ -30,7 +30,7 @@ export const resolvers: Resolvers = {
     },
   },
   DatabaseEndpoint: {
-    host: (endpoint, _, ctx) => endpoint.host(ctx.config),
+    host: (endpoint, _, ctx) => endpoint.hostFor(ctx.config),
     database: (endpoint, _, ctx, info) =>
       loadOne(ManagedDatabase, ctx, endpoint.project_id, endpoint.database_id, info),
   },

@@ -1,5 +1,7 @@
 // What builds and runs applications on this machine, opened as one: the ingress first, because who has its port has the
 // applications.
+import { installationId } from '../../models/applications/cluster_facts';
+import { openClusterParts } from '../platform/cluster';
 import { join } from 'node:path';
 import type { Config } from '../../core/config';
 import { makePassableDirectory, hasEntries } from '../../core/directory';
@@ -129,10 +131,7 @@ async function open(platform: Platform, shared: RegistryDriver | null, opened: C
   const openReleaseImages = releaseImagesOf(config, servers.registry, toolchains);
   const place = { directories, directoryId: await ensureDirectoryId(config.runtimeDir) };
   const own = { ...programs, openReleaseImages, ingress, ...served, ...place, shipper, facts };
-  const drivers: HostDrivers = {
-    ...own,
-    ...(await openKindDrivers({ config, runtime, facts, engines: platform.engines })),
-  };
+  const drivers: HostDrivers = { ...own, ...(await openKinds(platform, runtime, opened)) };
   const logShipper = startLogShipper({ database, sources: () => allLogs(database, drivers), log, budget });
   opened.push(() => logShipper.stop());
   opened.push(await openOwnCertificates(platform));
@@ -142,6 +141,18 @@ async function open(platform: Platform, shared: RegistryDriver | null, opened: C
   opened.push(() => tending.close());
   // Before the last points are written.
   opened.push(() => bare.holdTraffic?.());
+  return drivers;
+}
+
+async function openKinds(
+  { config, database, facts, engines }: Platform,
+  runtime: RuntimeDriver,
+  opened: Closing[],
+): ReturnType<typeof openKindDrivers> {
+  const cluster = await openClusterParts(config, installationId(database));
+  if (cluster) opened.push(() => cluster.close());
+  const drivers = await openKindDrivers({ config, runtime, facts, engines, cluster });
+  opened.push(() => drivers.clusterDatabases.forEach((driver) => driver.close()));
   return drivers;
 }
 

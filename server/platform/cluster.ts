@@ -5,7 +5,7 @@ import { limits } from '../../core/limits';
 import type { ClusterAccess } from '../../drivers/kubernetes/client/access';
 import { openKubernetesClient, type KubernetesClient } from '../../drivers/kubernetes/client/client';
 import type { VolumeDriver } from '../../drivers/volume';
-import { claimVolumes } from '../../drivers/workload/kubernetes/claims';
+import { claimVolumes, type ClaimOptions } from '../../drivers/workload/kubernetes/claims';
 import type { ProjectOptions } from '../../drivers/workload/kubernetes/namespace';
 import type { ProjectRoom } from '../../drivers/workload/kubernetes/project_quota';
 import { openKubernetesWorkloads } from '../../drivers/workload/kubernetes/driver';
@@ -55,6 +55,17 @@ export async function openClusterVolumes(
   return { driver, close: () => client.close() };
 }
 
+/** For database servers in pods; null where applications run on this host. @throws as openClusterVolumes */
+export async function openClusterParts(
+  config: Config,
+  installation?: Installation,
+): Promise<(ClaimOptions & { close(): void }) | null> {
+  if (config.workloads !== 'kubernetes') return null;
+  const client = openKubernetesClient(await clusterAccess(config));
+  const options = { ...projectOptions(config, client), installation, storageClass: config.kubernetesStorageClass };
+  return { ...options, close: () => client.close() };
+}
+
 function projectOptions(config: Config, client: KubernetesClient): ProjectOptions {
   return {
     client,
@@ -68,9 +79,14 @@ function projectOptions(config: Config, client: KubernetesClient): ProjectOption
   };
 }
 
+/** Disks of databases have more than their storage (drivers/database/disk_size.ts). */
+const DATABASE_DISK_SHARE = 3;
+
 /** The most that QUOTAS and the sizes of applications allow: old and new releases beside each other, and runs. */
-export function projectRoom({ quotas }: Pick<Config, 'quotas'>): ProjectRoom {
+export function projectRoom({ quotas, databaseImages }: Pick<Config, 'quotas' | 'databaseImages'>): ProjectRoom {
   const { volumes, volume_storage_gb, runs, applications, previews } = quotas as Record<string, number | null>;
+  const databases = databaseImages.length ? quotas.databases : 0;
+  const database_storage_gb = databaseImages.length ? quotas.database_storage_gb : 0;
   const sizes = applicationTypeDefinitions.map(({ memory_mb, vcpu, max_instances }) => ({
     ...{ memory_mb, max_instances },
     cpus: vcpu,
@@ -81,9 +97,13 @@ export function projectRoom({ quotas }: Pick<Config, 'quotas'>): ProjectRoom {
   const releases = 2 * limits.processesPerApplication * most('max_instances');
   return {
     // A release command is a run that the quota of runs does not count.
-    pods: stacks === null || runs == null ? null : stacks * (releases + 1) + 2 * runs,
-    volumes: volumes ?? null,
-    volume_storage_gb: volume_storage_gb ?? null,
+    pods:
+      stacks === null || runs == null || databases == null ? null : stacks * (releases + 1) + 2 * runs + 2 * databases,
+    volumes: volumes == null || databases == null ? null : volumes + databases,
+    volume_storage_gb:
+      volume_storage_gb == null || database_storage_gb == null
+        ? null
+        : volume_storage_gb + DATABASE_DISK_SHARE * database_storage_gb,
     largest: { memory_mb: most('memory_mb'), cpus: most('cpus') },
     smallest: { memory_mb: least('memory_mb'), cpus: least('cpus') },
   };

@@ -1,4 +1,5 @@
 // Makes the context of a request: see core/context.ts for what travels in it.
+import { withImages } from '../../core/catalog/cluster_engines';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context, Sql } from '../../core/context';
@@ -84,7 +85,7 @@ function verbsOf(platform: Platform): Verbs {
   const { identities, attempts } = platform;
   const made: Verbs = {
     catalogs: {
-      facts: () => platform.facts(),
+      facts: async () => withImages(await platform.facts(), platform.config.databaseImages),
       aiModels: () => platform.aiModels,
       presets: () => platform.presets,
     },

@@ -787,6 +787,7 @@ create table database_endpoints (
   last_error text,
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
+  host text,
   constraint database_endpoints_access CHECK ((access = ANY (ARRAY['private'::text, 'public'::text]))),
   constraint database_endpoints_database FOREIGN KEY (database_id) REFERENCES databases(id),
   constraint database_endpoints_pkey PRIMARY KEY (id),
@@ -946,6 +947,7 @@ create table databases (
   last_error text,
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
+  on_cluster boolean not null default false,
   constraint databases_pkey PRIMARY KEY (id),
   constraint databases_project FOREIGN KEY (project_id) REFERENCES projects(id),
   constraint databases_storage CHECK ((storage_gb > 0))
@@ -1029,6 +1031,7 @@ create table deployments (
   deleted_at timestamp(3) with time zone,
   on_cluster boolean not null default false,
   steps jsonb not null default '[]'::jsonb,
+  files_on text,
   constraint deployments_application FOREIGN KEY (application_id) REFERENCES applications(id),
   constraint deployments_pkey PRIMARY KEY (id),
   constraint deployments_preview FOREIGN KEY (preview_id) REFERENCES previews(id),
@@ -1120,6 +1123,8 @@ create table dns_zones (
   deleted_at timestamp(3) with time zone,
   deletion_protection boolean not null default false,
   retired_signing_keys text,
+  is_served boolean,
+  notified_serial bigint,
   constraint dns_zones_dnssec_status CHECK ((dnssec_status = ANY (ARRAY['disabled'::text, 'pending'::text, 'active'::text]))),
   constraint dns_zones_pkey PRIMARY KEY (id),
   constraint dns_zones_status CHECK ((status = ANY (ARRAY['pending'::text, 'active'::text, 'moved'::text])))
@@ -2755,6 +2760,16 @@ AS $function$
     end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.dns_zone_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+    begin
+      perform pg_notify('dns_zones', coalesce(new.id, old.id));
+      return null;
+    end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.drop_bucket_upload(of_upload text)
  RETURNS void
  LANGUAGE sql
@@ -3147,6 +3162,10 @@ CREATE TRIGGER database_replicas_port AFTER DELETE ON public.database_replicas F
 CREATE TRIGGER databases_port AFTER DELETE ON public.databases FOR EACH ROW EXECUTE FUNCTION database_port_free();
 
 CREATE TRIGGER discard_part_files BEFORE DELETE ON public.bucket_objects FOR EACH ROW WHEN ((old.part_count IS NOT NULL)) EXECUTE FUNCTION discard_part_files();
+
+CREATE TRIGGER dns_zones_change AFTER UPDATE ON public.dns_zones FOR EACH ROW WHEN (((old.is_served OR new.is_served) AND ((((old.is_served IS DISTINCT FROM new.is_served) OR (old.serial IS DISTINCT FROM new.serial)) OR (old.signing_keys IS DISTINCT FROM new.signing_keys)) OR (old.deleted_at IS DISTINCT FROM new.deleted_at)))) EXECUTE FUNCTION dns_zone_changed();
+
+CREATE TRIGGER dns_zones_removal AFTER DELETE ON public.dns_zones FOR EACH ROW WHEN (old.is_served) EXECUTE FUNCTION dns_zone_changed();
 
 CREATE TRIGGER domains_certificate AFTER UPDATE OF status ON public.domains FOR EACH ROW WHEN (((new.status = 'active'::text) AND (old.status <> 'active'::text) AND (new.deleted_at IS NULL))) EXECUTE FUNCTION certificate_wanted();
 

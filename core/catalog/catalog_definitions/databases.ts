@@ -101,6 +101,8 @@ export interface FeatureDefinition {
   feature: EngineFeature;
   tool?: string;
   program?: ProgramName;
+  /** Not of servers in a cluster. */
+  host_only?: true;
 }
 
 /** `end_of_life` per series, as announced by the vendor; a series without a date has none yet. */
@@ -112,7 +114,11 @@ export interface EngineDefinition {
   end_of_life: Record<string, string>;
 }
 
-const keyValueFeatures: FeatureDefinition[] = [{ feature: 'backups' }, { feature: 'replicas' }, { feature: 'users' }];
+const keyValueFeatures: FeatureDefinition[] = [
+  { feature: 'backups' },
+  { feature: 'replicas', host_only: true },
+  { feature: 'users' },
+];
 
 export const engineDefinitions: EngineDefinition[] = [
   {

@@ -3,7 +3,6 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { isAtLeast } from '../../../core/process/version_output';
 import type { DatabaseServer } from '../../database';
-import { socketOf, type ServerDirectory } from '../../hosted_server/server_directory';
 import { certificateFiles } from '../proxied_server';
 import { aclLines, followerOf } from './acl';
 
@@ -34,20 +33,29 @@ const persistence = [
   'stop-writes-on-bgsave-error no',
 ];
 
+/** Where the files of a server are, and where it listens. */
+export interface RedisPlace {
+  data: string;
+  conf: string;
+  /** For the platform; null: it connects as clients do. */
+  socket: string | null;
+  /** In the syntax of `bind`. */
+  addresses: string;
+}
+
 /**
  * Settings that require a restart, without users and passwords. `engineVersion` as reported by the server, e.g. 7.0.15.
  * noeviction: a database must not lose data; keys that may be removed have an expiry set by their owner.
  */
-export function settings(spec: DatabaseServer, serverDirectory: ServerDirectory, engineVersion: string): string[] {
+export function settings(spec: DatabaseServer, place: RedisPlace, engineVersion: string): string[] {
   const major = Number(engineVersion.split('.')[0]);
-  const quotedPath = (name: string) => quoted(path.join(serverDirectory.conf, name));
+  const quotedPath = (name: string) => quoted(path.join(place.conf, name));
   return [
-    `dir ${quoted(serverDirectory.data)}`,
-    `unixsocket ${quoted(socketOf(serverDirectory))}`,
-    'unixsocketperm 700',
+    `dir ${quoted(place.data)}`,
+    ...(place.socket === null ? [] : [`unixsocket ${quoted(place.socket)}`, 'unixsocketperm 700']),
     'port 0',
     `tls-port ${spec.port}`,
-    `bind ${loopback(engineVersion)}`,
+    `bind ${place.addresses}`,
     'protected-mode no',
     'tcp-keepalive 60',
     `tls-cert-file ${quotedPath(fileNames.certificate)}`,
@@ -74,7 +82,7 @@ export function settings(spec: DatabaseServer, serverDirectory: ServerDirectory,
     ...(major >= 7
       ? ['maxmemory-clients 10%', 'enable-debug-command no', 'enable-module-command no', 'enable-protected-configs no']
       : []),
-    ...following(spec, serverDirectory),
+    ...following(spec, place),
   ];
 }
 
@@ -96,24 +104,23 @@ export function liveSettings(spec: DatabaseServer): [name: string, value: string
 }
 
 /** The complete configuration, with users and passwords. */
-export function configuration(spec: DatabaseServer, serverDirectory: ServerDirectory, engineVersion: string): string {
+export function configuration(spec: DatabaseServer, place: RedisPlace, engineVersion: string): string {
   const secret = spec.replica_of === null ? [] : [`masterauth ${quoted(spec.replica_of.password)}`];
   const live = liveSettings(spec).map((setting) => setting.join(' '));
-  return [...settings(spec, serverDirectory, engineVersion), ...live, ...secret, ...aclLines(spec), ''].join('\n');
+  return [...settings(spec, place, engineVersion), ...live, ...secret, ...aclLines(spec), ''].join('\n');
 }
 
 function quoted(text: string): string {
   return `"${text.replace(/[\\"]/g, '\\$&')}"`;
 }
 
-// Remote clients connect through the access proxy, which listens on the other addresses of the host. The prefix -
-// (since 6.2) makes an address optional.
-function loopback(engineVersion: string): string {
+/** Of this host, in the syntax of `bind`. The prefix - (since 6.2) makes an address optional. */
+export function loopback(engineVersion: string): string {
   return isAtLeast(engineVersion, 6, 2) ? '127.0.0.1 -::1' : '127.0.0.1';
 }
 
 // The certificate of the primary is pinned; public authorities are trusted as usual.
-function following({ replica_of }: DatabaseServer, serverDirectory: ServerDirectory): string[] {
+function following({ replica_of }: DatabaseServer, place: RedisPlace): string[] {
   if (replica_of === null) return [];
   const authorities = ['/etc/ssl/certs'].filter((directory) => existsSync(directory));
   return [
@@ -121,7 +128,7 @@ function following({ replica_of }: DatabaseServer, serverDirectory: ServerDirect
     `replicaof 127.0.0.1 ${replica_of.port}`,
     `masteruser ${followerOf(replica_of.server_id)}`,
     'replica-read-only yes',
-    `tls-ca-cert-file ${quoted(path.join(serverDirectory.conf, fileNames.authority))}`,
+    `tls-ca-cert-file ${quoted(path.join(place.conf, fileNames.authority))}`,
     ...authorities.map((directory) => `tls-ca-cert-dir ${directory}`),
   ];
 }

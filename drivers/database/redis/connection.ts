@@ -21,20 +21,42 @@ const template = memoize(async () =>
 const notReadyPattern =
   /ENOENT|ECONNREFUSED|ECONNRESET|LOADING|Socket closed|closed the connection|Connection timeout/i;
 
+/** Where a server answers. */
+export interface RedisAddress {
+  /** A socket of this host, or an address with TLS. `authority`: PEM. `serverName`: that its certificate names. */
+  at: { path: string } | { host: string; port: number; authority: string; serverName: string };
+  /** Directory of its configuration, as the server says it: another one is not ours. */
+  conf: string;
+}
+
 /**
  * Connects, verifies that the server belongs to this directory, runs the work and disconnects.
  * @throws NotReady @throws DriverError conflict where another server responds
  */
-export async function withServer<T>(
+export function withServer<T>(
   serverDirectory: ServerDirectory,
   spec: Pick<DatabaseServer, 'id' | 'admin_password'>,
   work: (send: SendCommand) => Promise<T>,
   ctx: DriverContext,
 ): Promise<T> {
+  return withServerAt({ at: { path: socketOf(serverDirectory) }, conf: serverDirectory.conf }, spec, work, ctx);
+}
+
+/** As withServer, wherever the server is. The password is sent once the certificate is verified. */
+export async function withServerAt<T>(
+  { at, conf }: RedisAddress,
+  spec: Pick<DatabaseServer, 'id' | 'admin_password'>,
+  work: (send: SendCommand) => Promise<T>,
+  ctx: DriverContext,
+): Promise<T> {
+  const patience = { reconnectStrategy: false, connectTimeout: answerWithinMs } as const;
   const client = (await template()).duplicate({
     username: adminOf(spec.id),
     password: spec.admin_password,
-    socket: { path: socketOf(serverDirectory), tls: false, reconnectStrategy: false, connectTimeout: answerWithinMs },
+    socket:
+      'path' in at
+        ? { path: at.path, tls: false, ...patience }
+        : { host: at.host, port: at.port, tls: true, ca: at.authority, servername: at.serverName, ...patience },
   });
   client.on('error', () => undefined);
   const over = () => client.destroy();
@@ -42,7 +64,7 @@ export async function withServer<T>(
   try {
     await client.connect();
     const send: SendCommand = (...words) => sendUnlogged((command) => client.sendCommand(command), words);
-    requireOurs(String(await send('INFO', 'server')), serverDirectory);
+    requireOurs(String(await send('INFO', 'server')), conf);
     return await work(send);
   } catch (error) {
     throw toDriverError(error as Error);
@@ -68,9 +90,9 @@ export function infoFieldsOf(info: unknown): Map<string, string> {
   return new Map(lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]));
 }
 
-function requireOurs(info: string, serverDirectory: ServerDirectory): void {
+function requireOurs(info: string, conf: string): void {
   const file = infoFieldsOf(info).get('config_file') ?? '';
-  if (!file.startsWith(`${serverDirectory.conf}/`))
+  if (!file.startsWith(`${conf}/`))
     throw new DriverError(
       'conflict',
       'Another server answers at the address of this database server. Nothing was changed.',

@@ -13,7 +13,7 @@ import {
 import { backup, restore, upgrade } from './backup';
 import { infoFieldsOf, withServer, type SendCommand } from './connection';
 import { moveToLargerDisk } from './larger_disk';
-import { ensureLiveSettings, ensureRole, ensureStorage, ensureUsers, inspectServer } from './reconcile';
+import { ensureLiveSettings, ensureRole, ensureStorage, ensureUsers, inspectServer, storeOf } from './reconcile';
 import { hasData, renewCertificate, setUp, start, startedWith, stop, type RedisContext } from './server';
 
 export interface RedisOptions extends ProxiedOptions {
@@ -48,19 +48,19 @@ function stepsOf(engine: RedisContext): ProxiedSteps<SendCommand> {
     move: (serverDirectory, server, disk, ctx) => moveToLargerDisk(engine, serverDirectory, server, disk, ctx),
     startedWith: (serverDirectory, server) => startedWith(engine, serverDirectory, server),
     withServer,
-    inspect: (serverDirectory, server, send) => inspectServer(engine, serverDirectory, server, send),
+    inspect: (serverDirectory, server, send) => inspectServer(engine, storeOf(serverDirectory), server, send),
     configure: async (serverDirectory, server, change, send) => {
       if (change === 'certificate') await renewCertificate(engine, serverDirectory, server, send);
-      await ensureUsers(serverDirectory, server, send);
+      await ensureUsers(storeOf(serverDirectory), server, send);
       await ensureLiveSettings(server, send);
       await ensureRole(server, send);
-      await ensureStorage(engine, serverDirectory, server, send);
+      await ensureStorage(engine, storeOf(serverDirectory), server, send);
     },
-    metrics,
+    metrics: redisMetrics,
   };
 }
 
-async function metrics(send: SendCommand, usage: MeasuredUsage): Promise<ServerMetrics> {
+export async function redisMetrics(send: SendCommand, usage: MeasuredUsage): Promise<ServerMetrics> {
   const info = infoFieldsOf(await send('INFO'));
   const hits = Number(info.get('keyspace_hits')) + Number(info.get('keyspace_misses'));
   const commands = Number(info.get('total_commands_processed'));

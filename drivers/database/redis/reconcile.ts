@@ -1,4 +1,5 @@
-// Reconciles a running server without a restart: users, role and storage limit.
+// Reconciles a running server without a restart: users, role and storage limit. What this needs beside the connection
+// is the same for a process of this host and for a pod (`ServerStore`).
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { absentIsNull } from '../../../core/files';
@@ -16,6 +17,25 @@ import { digest, isOverStorage } from '../proxied_server';
 import { accountsOf, followerOf } from './acl';
 import { dataMemoryBytes, liveSettings } from './config';
 import { infoFieldsOf, type SendCommand } from './connection';
+
+/** What the platform keeps about a server, and what it knows of its files. */
+export interface ServerStore {
+  readNote<T>(name: string): Promise<T | null>;
+  writeNote(name: string, note: unknown): Promise<void>;
+  usedBytes(): Promise<number>;
+  /** Whether its file has zeros in it, see moveToLargerDisk. */
+  hasHole(): Promise<boolean>;
+}
+
+/** Of a server of this host. */
+export function storeOf(serverDirectory: ServerDirectory): ServerStore {
+  return {
+    readNote: (name) => readNote(serverDirectory, name),
+    writeNote: (name, note) => writeNote(serverDirectory, name, note),
+    usedBytes: () => usedBytes(serverDirectory.data),
+    hasHole: () => hasHole(serverDirectory),
+  };
+}
 
 interface UsersNote {
   desired: string;
@@ -38,20 +58,20 @@ const shrunkShare = 0.9;
 
 /** Read-only. */
 export async function inspectServer(
-  engine: EngineContext,
-  serverDirectory: ServerDirectory,
+  engine: Pick<EngineContext, 'gigabyteBytes'>,
+  store: ServerStore,
   spec: DatabaseServer,
   send: SendCommand,
 ): Promise<ServerState> {
-  const used = await usedBytes(serverDirectory.data);
+  const used = await store.usedBytes();
   const closed = await isClosed(send);
   const role = infoFieldsOf(await send('INFO', 'replication'));
   const differs = [
-    (await usersDiffer(serverDirectory, spec, send)) ? 'users' : null,
+    (await usersDiffer(store, spec, send)) ? 'users' : null,
     (await roleDiffers(spec, role, send)) ? 'role' : null,
     (await liveSettingsDiffer(spec, send)) ? 'settings that need no restart' : null,
     closed === isOverStorage(engine, spec, used, closed) ? null : 'storage limit',
-    (await hasHole(serverDirectory)) ? 'zeros in its file' : null,
+    (await store.hasHole()) ? 'zeros in its file' : null,
   ].filter((one) => one !== null);
   return {
     differs: differs.length === 0 ? null : differs.join(', '),
@@ -61,15 +81,11 @@ export async function inspectServer(
   };
 }
 
-export async function ensureUsers(
-  serverDirectory: ServerDirectory,
-  spec: DatabaseServer,
-  send: SendCommand,
-): Promise<void> {
-  if (!(await usersDiffer(serverDirectory, spec, send))) return;
+export async function ensureUsers(store: ServerStore, spec: DatabaseServer, send: SendCommand): Promise<void> {
+  if (!(await usersDiffer(store, spec, send))) return;
   const wanted = accountsOf(spec);
   const present = await hashesOf(send);
-  const before = (await readNote<UsersNote>(serverDirectory, 'users'))?.rotations ?? {};
+  const before = (await store.readNote<UsersNote>('users'))?.rotations ?? {};
   const rotations: Record<string, number> = {};
   for (const { username, rules } of wanted) {
     await send('ACL', 'SETUSER', username, 'reset', ...rules);
@@ -82,7 +98,7 @@ export async function ensureUsers(
   }
   const others = [...present.keys()].filter((username) => !wanted.some((one) => one.username === username));
   if (others.length > 0) await send('ACL', 'DELUSER', ...others);
-  await writeNote(serverDirectory, 'users', {
+  await store.writeNote('users', {
     desired: desiredDigestOf(spec),
     observed: await foundUsers(send),
     rotations,
@@ -106,18 +122,18 @@ export async function ensureRole(spec: DatabaseServer, send: SendCommand): Promi
 
 /** Closes a server that exceeds its storage, opens it again, and rewrites its file early. */
 export async function ensureStorage(
-  engine: EngineContext,
-  serverDirectory: ServerDirectory,
+  engine: Pick<EngineContext, 'gigabyteBytes'>,
+  store: ServerStore,
   spec: DatabaseServer,
   send: SendCommand,
 ): Promise<void> {
-  const used = await usedBytes(serverDirectory.data);
+  const used = await store.usedBytes();
   const closed = await isClosed(send);
   const close = isOverStorage(engine, spec, used, closed);
   if (close !== closed) await send('CONFIG', 'SET', 'maxmemory', close ? noGrowth : String(dataMemoryBytes(spec)));
-  const holed = await hasHole(serverDirectory);
+  const holed = await store.hasHole();
   if (holed || used > spec.storage_gb * engine.gigabyteBytes * rewriteShare)
-    await rewriteFile(serverDirectory, { closed: close, holed }, send);
+    await rewriteFile(store, { closed: close, holed }, send);
 }
 
 /** Replication lag of a replica; null for a primary. */
@@ -137,7 +153,7 @@ function lagOf(role: Map<string, string>): number | null {
  * rewrite.
  */
 async function rewriteFile(
-  serverDirectory: ServerDirectory,
+  store: ServerStore,
   { closed, holed }: { closed: boolean; holed: boolean },
   send: SendCommand,
 ): Promise<void> {
@@ -145,11 +161,11 @@ async function rewriteFile(
   if (state.get('aof_rewrite_in_progress') !== '0') return;
   const grown = Number(state.get('aof_current_size')) > 1.2 * Number(state.get('aof_base_size')) + (1 << 16);
   const bytes = Number(infoFieldsOf(await send('INFO', 'memory')).get('used_memory_dataset'));
-  const before = (await readNote<RewriteNote>(serverDirectory, 'rewrite'))?.bytes ?? Infinity;
+  const before = (await store.readNote<RewriteNote>('rewrite'))?.bytes ?? Infinity;
   const smaller = bytes < before * shrunkShare || state.get('aof_last_bgrewrite_status') === 'err';
   if (!grown && !holed && !(closed && smaller)) return;
   await send('BGREWRITEAOF');
-  await writeNote(serverDirectory, 'rewrite', { bytes } satisfies RewriteNote);
+  await store.writeNote('rewrite', { bytes } satisfies RewriteNote);
 }
 
 // Only on a dedicated disk, where all written data occupy blocks: see moveToLargerDisk.
@@ -187,12 +203,8 @@ async function roleDiffers(spec: DatabaseServer, role: Map<string, string>, send
 }
 
 // Each server version formats rules differently, so the server's own output is recorded.
-async function usersDiffer(
-  serverDirectory: ServerDirectory,
-  spec: DatabaseServer,
-  send: SendCommand,
-): Promise<boolean> {
-  const note = await readNote<UsersNote>(serverDirectory, 'users');
+async function usersDiffer(store: ServerStore, spec: DatabaseServer, send: SendCommand): Promise<boolean> {
+  const note = await store.readNote<UsersNote>('users');
   return note?.desired !== desiredDigestOf(spec) || note.observed !== (await foundUsers(send));
 }
 

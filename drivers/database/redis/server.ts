@@ -8,6 +8,7 @@ import { shellQuoted } from '../../hosted_server/driver';
 import {
   writeFileFor,
   serverDirectoryOf,
+  socketOf,
   ownerOf,
   removeNote,
   type EngineContext,
@@ -17,7 +18,7 @@ import { waitForAnswer } from '../../hosted_server/readiness';
 import { runServerTask, startServer, stopServer } from '../../hosted_server/unit';
 import type { ProxiedContext } from '../proxied';
 import { digest, hasProxiedData, noteStarted, requireProgram, writeCertificate, type Started } from '../proxied_server';
-import { configuration, fileNames, settings } from './config';
+import { configuration, fileNames, loopback, settings, type RedisPlace } from './config';
 import { withServer, type SendCommand } from './connection';
 
 export type RedisContext = ProxiedContext & { name: 'redis' | 'valkey' };
@@ -47,7 +48,7 @@ export async function start(
   await removeNote(serverDirectory, 'started');
   await writeFileFor(
     path.join(serverDirectory.conf, fileNames.config),
-    configuration(spec, serverDirectory, version),
+    configuration(spec, placeOf(serverDirectory, version), version),
     owner,
   );
   await writeCertificates(engine, serverDirectory, spec);
@@ -132,9 +133,15 @@ export async function startedWith(
   const { version } = requireProgram(engine, spec.version);
   const authority = spec.replica_of === null ? '' : await certificateOf(engine, spec.replica_of.server_id);
   // The role is changed at runtime, also for former primaries.
-  const lines = settings({ ...spec, replica_of: null }, serverDirectory, version);
+  const lines = settings({ ...spec, replica_of: null }, placeOf(serverDirectory, version), version);
   return {
     settings: digest([...lines, version, spec.admin_password, JSON.stringify(spec.size)].join('\n')),
     certificate: digest(spec.tls.certificate + spec.tls.key + authority),
   };
+}
+
+// Remote clients connect through the access proxy, which listens on the other addresses of the host.
+function placeOf(serverDirectory: ServerDirectory, engineVersion: string): RedisPlace {
+  const { data, conf } = serverDirectory;
+  return { data, conf, socket: socketOf(serverDirectory), addresses: loopback(engineVersion) };
 }

@@ -22,7 +22,7 @@ type Volume = Desired<VolumeSpec>;
 
 const IS_DEFAULT = 'storageclass.kubernetes.io/is-default-class';
 /** They give a directory of a node, and stop no write. */
-const WITHOUT_LIMIT = new Set(['kubernetes.io/no-provisioner', 'rancher.io/local-path']);
+export const WITHOUT_LIMIT = new Set(['kubernetes.io/no-provisioner', 'rancher.io/local-path']);
 const SOON_MS = 2_000;
 
 export function claimVolumes(options: ClaimOptions): VolumeDriver {
@@ -146,7 +146,7 @@ async function* listClaims(options: ClaimOptions, ctx: DriverContext): AsyncIter
 }
 
 /** @throws DriverError `unsupported` where there is none */
-async function requireClass({ client, storageClass }: ClaimOptions, ctx: DriverContext): Promise<StorageClass> {
+export async function requireClass({ client, storageClass }: ClaimOptions, ctx: DriverContext): Promise<StorageClass> {
   if (storageClass !== null) {
     const found = await client.get(resourceTypes.storageClasses, { name: storageClass }, ctx);
     if (found) return found;
@@ -161,7 +161,8 @@ async function requireClass({ client, storageClass }: ClaimOptions, ctx: DriverC
   throw new DriverError('unsupported', 'The cluster has no default storage class: set KUBERNETES_STORAGE_CLASS.');
 }
 
-async function classOf(
+/** null: its class has gone, or it has none. */
+export async function classOf(
   { client }: ClaimOptions,
   { spec }: PersistentVolumeClaim,
   ctx: DriverContext,
@@ -170,7 +171,8 @@ async function classOf(
   return name ? client.get(resourceTypes.storageClasses, { name }, ctx) : null;
 }
 
-async function requireGrowingClass(
+/** @throws DriverError `unsupported` */
+export async function requireGrowingClass(
   options: ClaimOptions,
   claim: PersistentVolumeClaim,
   ctx: DriverContext,
@@ -183,7 +185,11 @@ async function requireGrowingClass(
 }
 
 /** What the cluster says of a claim that waits, with a space before it. */
-async function lastEvent({ client }: ClaimOptions, claim: PersistentVolumeClaim, ctx: DriverContext): Promise<string> {
+export async function lastEvent(
+  { client }: ClaimOptions,
+  claim: PersistentVolumeClaim,
+  ctx: DriverContext,
+): Promise<string> {
   const message = sentence((await client.eventsOf(claim, ctx)).at(-1)?.message ?? '');
   return message === '' ? '' : ` ${message.charAt(0).toUpperCase()}${message.slice(1)}`;
 }

@@ -15,10 +15,10 @@ export const NEEDED_RIGHTS = [
   ...rightsTo(['get', 'list', 'create', 'patch'], { resource: 'limitranges' }),
   // What somebody else has in a namespace that is about to be removed.
   ...rightsTo(['list'], { resource: 'configmaps' }),
-  ...rightsTo(['list'], { resource: 'services' }),
-  ...rightsTo(['list'], { group: 'apps', resource: 'statefulsets' }),
   ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { resource: 'secrets' }),
   ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { group: 'apps', resource: 'deployments' }),
+  ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { group: 'apps', resource: 'statefulsets' }),
+  ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { resource: 'services' }),
   ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { resource: 'persistentvolumeclaims' }),
   ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { group: 'policy', resource: 'poddisruptionbudgets' }),
   ...rightsTo(['get', 'list'], { group: 'storage.k8s.io', resource: 'storageclasses' }),

@@ -1,7 +1,10 @@
 // Names and labels of the platform's objects in a cluster.
 import { createHash } from 'node:crypto';
+import { namespaceOf, objectNameOf } from '../../../core/cluster_names';
 import { FIELD_MANAGER } from '../../kubernetes/client/client';
 import type { Workload, WorkloadRef } from '../../workload';
+
+export { namespaceOf, objectNameOf };
 
 export const LABEL = {
   managedBy: 'app.kubernetes.io/managed-by',
@@ -16,6 +19,7 @@ export const LABEL = {
   workload: 'platform-api/workload',
   run: 'platform-api/run',
   volume: 'platform-api/volume',
+  database: 'platform-api/database',
   /** Of pods that use volumes of their application. */
   hasVolumes: 'platform-api/has-volumes',
 } as const;
@@ -25,16 +29,6 @@ const NAME_MAX = 46;
 
 /** Annotation of a namespace: the id of the installation that it is of. Prefixes may be the same by mistake. */
 export const INSTALLATION_ID = 'platform-api/installation-id';
-
-/** Ids have an underscore, which names of objects must not have. */
-export function objectNameOf(id: string): string {
-  return id.replace('_', '-');
-}
-
-/** @param prefix KUBERNETES_NAMESPACE_PREFIX */
-export function namespaceOf(prefix: string, projectId: string): string {
-  return `${prefix}-${objectNameOf(projectId)}`;
-}
 
 /** Name of the Deployment: `shop-web-1a2b3c4d`. The last part is of the id, so a renamed application keeps it apart. */
 export function deploymentNameOf({ id, application_name, process_type }: Workload): string {

@@ -1,5 +1,5 @@
-// Databases of this host for programs that a cluster runs: another address than on the host, and certificates of the
-// authority in files that come with the program.
+// Databases for programs that a cluster runs: those of this host have another address than on the host, those of the
+// cluster the one that they have. Certificates of the authority are in files that come with the program.
 import { DriverError } from '../../../core/driver';
 import { overrideVariables } from '../../../core/process/variables';
 import type { Workload } from '../../../drivers/workload';
@@ -26,7 +26,8 @@ export async function podDatabases(
 ): Promise<PodDatabases> {
   if (databases.length === 0) return { env: variables, documents: [], reaches: [] };
   const { databaseAddressForPods: address } = ctx.config;
-  if (address === null)
+  const onHost = databases.filter(({ host }) => host == null);
+  if (onHost.length > 0 && address === null)
     throw new DriverError(
       'unsupported',
       'Applications on this cluster cannot reach attached databases: the operator has not set ' +
@@ -34,14 +35,19 @@ export async function podDatabases(
     );
   const files = trustFilesBelow(TRUST_DIRECTORY);
   const texts = await trustTexts((await databaseAuthority(ctx)).certificate);
-  const hosts = new Map(databases.map(({ env_prefix, access }) => [env_prefix, endpointHost(ctx.config, access)]));
+  const hosts = new Map(
+    onHost.map(({ env_prefix, access }) => [env_prefix, endpointHost(ctx.config, { access, host: null })]),
+  );
   return {
-    env: overrideVariables(trustVariables(databases, files), withAddress(variables, hosts, address)),
+    env: overrideVariables(
+      trustVariables(databases, files),
+      address === null ? variables : withAddress(variables, hosts, address),
+    ),
     documents: [
       { path: files.authority, text: texts.authority },
       { path: files.bundle, text: texts.bundle },
     ],
-    reaches: reachesOf(databases, address),
+    reaches: address === null ? [] : reachesOf(onHost, address),
   };
 }
 

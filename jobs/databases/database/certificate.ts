@@ -17,6 +17,8 @@ interface Certified {
   server_id: string;
   tls_certificate: string | null;
   tls_key: string | null;
+  /** Name of its Service in the cluster; else the server is on this host. */
+  host?: string | null;
 }
 
 const PURPOSE = 'databases';
@@ -45,16 +47,21 @@ export function presentCertificate(
 }
 
 /** The certificate of a server, a new one where it has none or nears its end. It is in the row before it is used. */
-export async function ensureCertificate(row: Certified, ctx: JobContext): Promise<KeyedCertificate> {
+export async function ensureCertificate(
+  row: Certified,
+  ctx: JobContext,
+): Promise<KeyedCertificate & { authority: string }> {
   const authority = await databaseAuthority(ctx);
   const { ingressHost, databaseAddressForPods } = ctx.config;
-  const names = ['127.0.0.1', 'localhost', ingressHost, ...(databaseAddressForPods ? [databaseAddressForPods] : [])];
+  const ofHost = ['127.0.0.1', 'localhost', ingressHost, ...(databaseAddressForPods ? [databaseAddressForPods] : [])];
+  const names = row.host == null ? ofHost : [row.host];
   const present = presentCertificate(row, ctx.secrets);
-  if (present && !isOutdated(present.certificate, authority.certificate, names)) return present;
+  if (present && !isOutdated(present.certificate, authority.certificate, names))
+    return { ...present, authority: authority.certificate };
   const made = await issueServerCertificate(authority, names);
   await ctx.record({
     tls_certificate: made.certificate,
     tls_key: ctx.secrets.seal(made.key, sealedColumns.databaseServerKey.contextOf(row.server_id)),
   });
-  return made;
+  return { ...made, authority: authority.certificate };
 }

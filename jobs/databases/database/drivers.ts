@@ -1,10 +1,12 @@
 // The engines of databases that this host has, and what listens before them.
 import { join } from 'node:path';
+import type { Config } from '../../../core/config';
 import { makePassableDirectory } from '../../../core/directory';
 import { openBackupStore } from '../../../drivers/backup_store/open';
 import { openMariadb } from '../../../drivers/database/mariadb/driver';
 import { openPostgresql } from '../../../drivers/database/postgresql/driver';
 import { openRedis } from '../../../drivers/database/redis/driver';
+import { openRedisPods } from '../../../drivers/database/redis/pods';
 import type { EngineDriver } from '../../../drivers/database';
 import { driverContext } from '../../../core/driver';
 import type { HostParts } from '../../declarations';
@@ -19,7 +21,8 @@ export async function openEngines({
   config,
   runtime,
   engines: found,
-}: HostParts): Promise<Pick<HostDrivers, 'databases'>> {
+  cluster,
+}: HostParts): Promise<Pick<HostDrivers, 'databases' | 'clusterDatabases'>> {
   const directory = config.databaseDir;
   const { postgresql, mariadb, ...others } = await found();
   makePassableDirectory(directory);
@@ -32,7 +35,27 @@ export async function openEngines({
     if (others[engine].length)
       engines.push(openRedis({ runtime, directory, engine, found: others[engine], store, disks }));
   if (mariadb.length) engines.push(openMariadb({ runtime, directory, found: mariadb, store, disks }));
-  return { databases: new Map(engines.map((driver) => [driver.name, driver])) };
+  return {
+    databases: new Map(engines.map((driver) => [driver.name, driver])),
+    clusterDatabases: new Map(
+      cluster === null
+        ? []
+        : podEngines.map((engine) => [engine, openRedisPods({ ...podOptions(config, engine), cluster })]),
+    ),
+  };
+}
+
+const podEngines = ['redis', 'valkey'] as const;
+
+function podOptions(
+  config: Config,
+  engine: (typeof podEngines)[number],
+): Omit<Parameters<typeof openRedisPods>[0], 'cluster'> {
+  const images = config.databaseImages.filter((one) => one.engine === engine);
+  return {
+    ...{ engine, directory: config.databaseDir, store: openBackupStore(config) },
+    images: new Map(images.map(({ version, image }) => [version, image])),
+  };
 }
 
 /** Both, also where their programs are not installed yet. */

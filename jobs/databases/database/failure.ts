@@ -4,7 +4,7 @@ import { DriverError, StillRunning } from '../../../core/driver';
 import { Problem } from '../../../core/errors';
 import { toSentence } from '../../../core/sentence';
 import { LeaseLost, progressing, type JobContext, type LoopRow, type Outcome, type Values } from '../../job';
-import { MISSING_DATA } from './missing_data';
+import { missingDataReason } from './missing_data';
 import { isPastDeadline, requireEngineDriver, type DatabaseRow } from './row';
 
 /** Pauses of a promotion that fails: the replica has the data, and has to become a database. */
@@ -92,8 +92,9 @@ async function columnsAfter(row: DatabaseRow, reason: string, ctx: JobContext): 
     return { status: 'available', wanted_version: null, status_reason };
   }
   if (row.status === 'restoring' && row.restoring_from) {
-    const isThere = await requireEngineDriver(ctx, row.engine).hasData(row.server_id);
-    const status_reason = `The restore failed. ${reason} ${isThere ? 'The data are as before.' : MISSING_DATA}`;
+    const isThere = await requireEngineDriver(ctx, row).hasData(row.server_id);
+    const data = isThere ? 'The data are as before.' : missingDataReason(row);
+    const status_reason = `The restore failed. ${reason} ${data}`;
     return { status: 'available', restoring_from: null, status_reason };
   }
   const change = CHANGES[row.status] ?? (row.status === 'restoring' || row.status === 'upgrading' ? UNFINISHED : null);

@@ -7,7 +7,7 @@ import { requireEngineDriver, type DatabaseRow } from './row';
 import { desiredServer } from './spec';
 
 export async function promoteServer(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
-  await requireEngineDriver(ctx, row.engine).promote(await desiredServer(row, ctx), ctx);
+  await requireEngineDriver(ctx, row).promote(await desiredServer(row, ctx), ctx);
   await endPromotion(ctx.sql, row.server_id);
   return progressing(0, begunWith(row));
 }
@@ -15,7 +15,7 @@ export async function promoteServer(row: DatabaseRow, ctx: JobContext): Promise<
 export async function copyData(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
   const desired = await desiredServer(row, ctx);
   const from = { id: 'copy', ...(await findOrigin(row, ctx)) };
-  await requireEngineDriver(ctx, row.engine).restore(desired, from, ctx);
+  await requireEngineDriver(ctx, row).restore(desired, from, ctx);
   return progressing(0, begunWith(row));
 }
 
@@ -37,7 +37,7 @@ export async function restoreData(row: DatabaseRow, ctx: JobContext): Promise<Ou
   const { backup_id = null, point_in_time = null } = row.restoring_from ?? {};
   const desired = await desiredServer(row, ctx);
   const from = { id: `v${row.version}`, server_id: row.server_id, backup_id, until: point_in_time };
-  await requireEngineDriver(ctx, row.engine).restore(desired, from, ctx);
+  await requireEngineDriver(ctx, row).restore(desired, from, ctx);
   await wakeReplicas(ctx.sql, row.id);
   return progressing(0, { restoring_from: null, observed: { ...row.observed, data: `restored by ${row.version}` } });
 }
@@ -45,7 +45,7 @@ export async function restoreData(row: DatabaseRow, ctx: JobContext): Promise<Ou
 export async function upgradeData(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
   const version = row.wanted_version ?? row.engine_version;
   const { id, spec } = await desiredServer(row, ctx);
-  await requireEngineDriver(ctx, row.engine).upgrade({ id, spec: { ...spec, version } }, row.engine_version, ctx);
+  await requireEngineDriver(ctx, row).upgrade({ id, spec: { ...spec, version } }, row.engine_version, ctx);
   await wakeReplicas(ctx.sql, row.id);
   return progressing(0, {
     engine_version: version,
@@ -55,7 +55,7 @@ export async function upgradeData(row: DatabaseRow, ctx: JobContext): Promise<Ou
 }
 
 export async function stopForRestart(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
-  const engine = requireEngineDriver(ctx, row.engine);
+  const engine = requireEngineDriver(ctx, row);
   const { id, spec } = await desiredServer(row, ctx);
   const desired = { id, spec: { ...spec, running: false } };
   const { requeueMs } = await engine.ensure(desired, await engine.observe(desired, ctx), ctx);

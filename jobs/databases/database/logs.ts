@@ -8,9 +8,9 @@ import { appendDatabaseLines, type DatabaseLineInput } from '../../../models/app
 import type { LogSource } from '../../declarations';
 import type { HostDrivers } from '../../job';
 
-export async function databaseLogs(sql: Sql, { databases }: HostDrivers): Promise<LogSource[]> {
+export async function databaseLogs(sql: Sql, { databases, clusterDatabases }: HostDrivers): Promise<LogSource[]> {
   return (await loggedServers(sql)).flatMap((server): LogSource[] => {
-    const driver = databases.get(server.engine as EngineId);
+    const driver = (server.on_cluster ? clusterDatabases : databases).get(server.engine as EngineId);
     if (!driver) return [];
     return [
       {

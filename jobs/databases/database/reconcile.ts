@@ -24,7 +24,7 @@ const FULL = 'The storage is full. Delete data or increase `storage_gb`; until t
 
 /** One step to what the row wants, and the outcome of it. */
 export async function reconcileServer(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
-  const engine = requireEngineDriver(ctx, row.engine);
+  const engine = requireEngineDriver(ctx, row);
   const wanted = await desiredServer(row, ctx);
   const before = await engine.observe(wanted, ctx);
   if (before.state === 'foreign') throw new DriverError('conflict', before.detail);
@@ -53,7 +53,8 @@ async function moveFromTakenPort(
   ctx: JobContext,
 ): Promise<Outcome | null> {
   const isUp = before.state === 'present' && ['running', 'starting'].includes(before.observed.state);
-  if (isUp || !row.running) return null;
+  // In the cluster each has an address of its own.
+  if (isUp || !row.running || row.on_cluster) return null;
   return leaveTakenPort({ kind: 'database', id: row.id, database_id: row.id }, row, ctx);
 }
 

@@ -10,6 +10,8 @@ export interface DatabaseRow extends LoopRow {
   version: number;
   project_id: string;
   engine: EngineId;
+  /** Its server is a pod of the cluster. */
+  on_cluster: boolean;
   engine_version: string;
   wanted_version: string | null;
   database_package: string;
@@ -71,8 +73,14 @@ export interface ExitHistory {
 }
 
 /** @throws DriverError unsupported where the host has lost the engine */
-export function requireEngineDriver(ctx: JobContext, engine: EngineId): EngineDriver {
-  const driver = requireHost(ctx).databases.get(engine);
+export function requireEngineDriver(
+  ctx: JobContext,
+  { engine, on_cluster }: Pick<DatabaseRow, 'engine' | 'on_cluster'>,
+): EngineDriver {
+  const { databases, clusterDatabases } = requireHost(ctx);
+  const driver = (on_cluster ? clusterDatabases : databases).get(engine);
+  if (!driver && on_cluster)
+    throw new DriverError('unsupported', 'This database runs in a cluster, and WORKLOADS names none any more.');
   if (!driver) throw new DriverError('unsupported', `This host no longer has the server programs of ${engine}.`);
   return driver;
 }

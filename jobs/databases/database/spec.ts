@@ -2,7 +2,7 @@
 import type { ServerSpec } from '../../../drivers/database';
 import { PRELOADED } from '../../../core/catalog/postgresql_extensions';
 import type { Desired } from '../../../core/driver';
-import { openAdminPassword } from '../../../models/databases/database/credentials';
+import { openAdminPassword, serviceOf } from '../../../models/databases/database/credentials';
 import {
   allowedSourcesOf,
   directEndpoints,
@@ -24,7 +24,7 @@ export interface DesiredServer extends Desired<ServerSpec> {
 }
 
 export async function desiredServer(row: DatabaseRow, ctx: JobContext): Promise<DesiredServer> {
-  const tls = await ensureCertificate(row, ctx);
+  const tls = await ensureCertificate({ ...row, host: serviceOf(ctx.config, row) }, ctx);
   const users = await desiredUsers(ctx.sql, ctx.secrets, row.id);
   const endpoints = await directEndpoints(ctx.sql, row.id, row.port);
   const preloaded = await preloadedExtensions(ctx.sql, row.id, PRELOADED);

@@ -76,7 +76,7 @@ async function pooledServer(
   behind: DatabaseRow | ReplicaBehind,
   ctx: JobContext,
 ): Promise<PoolSpec['server']> {
-  const engine = requireEngineDriver(ctx, database.engine);
+  const engine = requireEngineDriver(ctx, database);
   if (!engine.pooled)
     throw new DriverError('unsupported', `Endpoints of a ${database.engine} database cannot be pooled.`);
   try {

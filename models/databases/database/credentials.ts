@@ -1,6 +1,7 @@
 // How to connect to a database: passwords, addresses and connection strings.
 import { randomBytes } from 'node:crypto';
 import { isKeyValue } from '../../../core/catalog/catalogs';
+import { serviceHostOf } from '../../../core/cluster_names';
 import type { Config } from '../../../core/config';
 import type { Context, Sql } from '../../../core/context';
 import type { SecretBox } from '../../../core/secrets';
@@ -12,7 +13,8 @@ import { sealedColumns } from '../../base/sealed_columns';
 const PASSWORD_BYTES = 24;
 
 const ENDPOINTS = named(
-  'select id, name, access, port from database_endpoints where database_id = $1 and deleted_at is null order by id',
+  `select id, name, access, host, port from database_endpoints
+    where database_id = $1 and deleted_at is null order by id`,
 );
 
 export interface Server {
@@ -25,6 +27,8 @@ interface Endpoint {
   id: string;
   name: string;
   access: DatabaseEndpointAccess;
+  /** Name of its Service in the cluster; null: the server is on this host. */
+  host: string | null;
   port: number;
 }
 
@@ -44,8 +48,17 @@ export function openAdminPassword(secrets: SecretBox, database: { id: string; ad
 }
 
 /** What clients of an endpoint connect to: servers listen on the loopback interface, public ones beside it. */
-export function endpointHost(config: Config, access: Endpoint['access']): string {
+export function endpointHost(config: Config, { access, host }: Pick<Endpoint, 'access' | 'host'>): string {
+  if (host !== null) return host;
   return access === 'private' ? '127.0.0.1' : config.ingressHost;
+}
+
+/** Name of the Service of a server in the cluster; null: the server is on this host. */
+export function serviceOf(
+  { kubernetesNamespacePrefix: prefix }: Pick<Config, 'kubernetesNamespacePrefix'>,
+  { on_cluster, project_id, server_id }: { on_cluster: boolean; project_id: string; server_id: string },
+): string | null {
+  return on_cluster ? serviceHostOf(prefix, project_id, server_id) : null;
 }
 
 /**
@@ -76,8 +89,8 @@ export async function credentialsOf(
     password: login.password,
     database_name: server.database_name,
     previous_password_valid_until: login.previous_until,
-    endpoints: endpoints.map(({ id, name, access, port }) => {
-      const place = { host: endpointHost(ctx.config, access), port };
+    endpoints: endpoints.map(({ id, name, access, host, port }) => {
+      const place = { host: endpointHost(ctx.config, { access, host }), port };
       return { endpoint_id: id, name, access, ...place, connection_string: connectionString(server, login, place) };
     }),
   };

@@ -3,6 +3,7 @@ import {
   databaseEngineRows,
   databasePackageRows,
   engineFeatures,
+  installedSeries,
   isNewerSeries,
   type DatabaseEngineRow,
   type DatabasePackageRow,
@@ -11,6 +12,13 @@ import type { EngineFeature } from '../../../core/catalog/catalog_rows';
 import type { Context } from '../../../core/context';
 import { problem, validationFailed } from '../../../core/errors';
 import { engineNotInstalled } from '../../../core/catalog/missing_programs';
+
+/** The engine of a database, and whether its server runs in the cluster or on this host. */
+export interface PlacedEngine {
+  engine: string;
+  engine_version: string;
+  on_cluster: boolean;
+}
 
 /** @throws reference_not_found */
 export async function requireEngine(ctx: Context, id: string): Promise<DatabaseEngineRow> {
@@ -30,13 +38,11 @@ export function requireVersion(engine: DatabaseEngineRow, version: string | null
 /** A version that the present one can be upgraded to. @throws engine_version_unsupported */
 export async function requireNewerVersion(
   ctx: Context,
-  present: { engine: string; engine_version: string },
+  present: { engine: string; engine_version: string; on_cluster: boolean },
   wanted: string,
 ): Promise<string> {
-  const engine = databaseEngineRows(await ctx.catalogs.facts()).find(({ id }) => id === present.engine);
-  const newer = (engine?.versions ?? [])
-    .map(({ version }) => version)
-    .filter((version) => isNewerSeries(version, present.engine_version));
+  const installed = installedSeries(await ctx.catalogs.facts(), present.engine, present);
+  const newer = installed.filter((version) => isNewerSeries(version, present.engine_version));
   if (!newer.includes(wanted)) throw versionUnsupported(newer);
   return wanted;
 }
@@ -73,11 +79,7 @@ export async function requirePackage(
  * What the version of a database can do on this host.
  * @throws engine_feature_unsupported with engine and feature
  */
-export async function requireFeature(
-  ctx: Context,
-  database: { engine: string; engine_version: string },
-  feature: EngineFeature,
-): Promise<void> {
+export async function requireFeature(ctx: Context, database: PlacedEngine, feature: EngineFeature): Promise<void> {
   if (await hasFeature(ctx, database, feature)) return;
   const { engine, engine_version } = database;
   throw problem(
@@ -92,10 +94,10 @@ export async function requireFeature(
 
 export async function hasFeature(
   ctx: Context,
-  { engine, engine_version }: { engine: string; engine_version: string },
+  { engine, engine_version, on_cluster }: PlacedEngine,
   feature: EngineFeature,
 ): Promise<boolean> {
-  return engineFeatures(await ctx.catalogs.facts(), engine, engine_version).includes(feature);
+  return engineFeatures(await ctx.catalogs.facts(), engine, engine_version, { on_cluster }).includes(feature);
 }
 
 /** @throws validation_failed unless the storage is within the bounds of the package */

@@ -6,8 +6,8 @@ import { named } from '../../../db/statement';
 import { requireFeature, versionUnsupported } from './offer';
 
 // A deleted database is found as long as its last backup is kept.
-const SOURCE = named(`select id, engine, engine_version, database_package, storage_gb, database_name, username,
-    point_in_time_window, deleted_at
+const SOURCE = named(`select id, engine, engine_version, on_cluster, database_package, storage_gb, database_name,
+    username,    point_in_time_window, deleted_at
   from databases where id = $1 and project_id = $2 for share`);
 const BACKUP = named(
   `select engine_version, status from database_backups where id = $1 and database_id = $2
@@ -38,6 +38,7 @@ interface Source {
   id: string;
   engine: string;
   engine_version: string;
+  on_cluster: boolean;
   database_package: string;
   storage_gb: number;
   database_name: string | null;

@@ -1,5 +1,5 @@
 // The row that a create request describes.
-import { isKeyValue, type DatabasePackageRow } from '../../../core/catalog/catalogs';
+import { isKeyValue, runsOnCluster, type DatabasePackageRow } from '../../../core/catalog/catalogs';
 import type { Context } from '../../../core/context';
 import { problem, validationFailed } from '../../../core/errors';
 import type { BackupScheduleInput, CreateDatabaseInput, MaintenanceWindowInput, Weekday } from '../../../schema/types';
@@ -13,6 +13,7 @@ import {
   requireStorage,
   requireVersion,
   versionUnsupported,
+  type PlacedEngine,
 } from './offer';
 import { requireSource } from './origin';
 
@@ -27,8 +28,9 @@ export interface MaintenanceWindow {
   hour_utc: number;
 }
 
-interface DatabasePlan {
+export interface DatabasePlan {
   values: Values;
+  on_cluster: boolean;
   package: DatabasePackageRow;
   storage_gb: number;
 }
@@ -37,6 +39,7 @@ interface DatabasePlan {
 interface Shape {
   engine: string;
   engine_version: string;
+  on_cluster: boolean;
   package: DatabasePackageRow;
   storage_gb: number;
   database_name: string | null;
@@ -71,6 +74,7 @@ export async function planDatabase(ctx: Context, input: CreateDatabaseInput): Pr
   requireStorage(pack, shape.storage_gb);
   return {
     package: pack,
+    on_cluster: shape.on_cluster,
     storage_gb: shape.storage_gb,
     values: {
       ...shape,
@@ -91,7 +95,7 @@ export async function planDatabase(ctx: Context, input: CreateDatabaseInput): Pr
  */
 export async function mergedSchedule(
   ctx: Context,
-  database: { engine: string; engine_version: string },
+  database: PlacedEngine,
   present: BackupSchedule,
   sent: BackupScheduleInput,
 ): Promise<BackupSchedule> {
@@ -107,11 +111,7 @@ export function mergedWindow(present: MaintenanceWindow, sent: MaintenanceWindow
   return { weekday: sent.weekday ?? present.weekday, hour_utc: sent.hour_utc ?? present.hour_utc };
 }
 
-async function newSchedule(
-  ctx: Context,
-  database: { engine: string; engine_version: string },
-  sent: BackupScheduleInput,
-): Promise<BackupSchedule> {
+async function newSchedule(ctx: Context, database: PlacedEngine, sent: BackupScheduleInput): Promise<BackupSchedule> {
   const enabled = await hasFeature(ctx, database, 'backups');
   return mergedSchedule(ctx, database, { enabled, hour_utc: 3, retention_days: 7 }, sent);
 }
@@ -123,6 +123,7 @@ async function chosenShape(ctx: Context, input: CreateDatabaseInput): Promise<Sh
   return {
     engine: engine.id,
     engine_version,
+    on_cluster: runsOnCluster(await ctx.catalogs.facts(), engine.id, engine_version),
     package: pack,
     storage_gb: input.storage_gb ?? pack.storage_gb,
     database_name: databaseName(engine.id, input.database_name),
@@ -157,9 +158,11 @@ async function copiedShape(ctx: Context, input: CreateDatabaseInput): Promise<Sh
   const pack = await requirePackage(ctx, engine.id, input.database_package ?? source.database_package);
   if (input.storage_gb != null && input.storage_gb < source.storage_gb) throw storageTooLow(source.storage_gb);
   const { backup_id, point_in_time } = origin;
+  const engine_version = requireVersion(engine, origin.engine_version);
   return {
     engine: engine.id,
-    engine_version: requireVersion(engine, origin.engine_version),
+    engine_version,
+    on_cluster: runsOnCluster(await ctx.catalogs.facts(), engine.id, engine_version),
     package: pack,
     storage_gb: input.storage_gb ?? Math.max(source.storage_gb, pack.storage_gb),
     database_name: source.database_name,

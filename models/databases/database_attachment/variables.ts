@@ -18,6 +18,7 @@ interface Place {
 
 interface Endpoint {
   access: DatabaseEndpointAccess;
+  host: string | null;
   port: number;
 }
 
@@ -45,7 +46,7 @@ export function attachmentVariablesOf(
   endpoint: Endpoint,
   login: Login,
 ): Variables {
-  const place = { host: endpointHost(config, endpoint.access), port: endpoint.port };
+  const place = { host: endpointHost(config, endpoint), port: endpoint.port };
   const values = [
     connectionString(database, login, place),
     place.host,
@@ -68,7 +69,7 @@ export interface Selection {
 
 const SELECT =
   named(`select a.id, a.application_id, a.env_prefix, d.id as database_id, d.engine, d.database_name, e.access,
-    e.port, u.id as user_id, u.username, u.password, u.login,
+    e.host, e.port, u.id as user_id, u.username, u.password, u.login,
     u.previous_password
   from database_attachments a join databases d on d.id = a.database_id
     join database_endpoints e on e.id = a.endpoint_id join database_users u on u.id = a.user_id

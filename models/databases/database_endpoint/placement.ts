@@ -13,6 +13,7 @@ interface Server {
   id: string;
   engine: string;
   engine_version: string;
+  on_cluster: boolean;
   database_package: string;
   status: DatabaseStatus;
 }
@@ -78,6 +79,16 @@ export async function requireSpreading(ctx: Context, database: Server, pool_mode
   const { haproxy } = (await ctx.catalogs.facts()).programs;
   if (!haproxy)
     throw problem('engine_feature_unsupported', haproxyMissing, { engine: database.engine, feature: 'replicas' });
+}
+
+/** @throws engine_feature_unsupported where the server is in the cluster, which only its pods reach */
+export function requireOnHost({ engine, on_cluster }: Pick<Server, 'engine' | 'on_cluster'>): void {
+  if (!on_cluster) return;
+  throw problem(
+    'engine_feature_unsupported',
+    'This database runs in the cluster, where only applications of its project reach it. Leave out `access: public`.',
+    { engine, feature: 'public' },
+  );
 }
 
 const haproxyMissing =

@@ -59,9 +59,9 @@ const FOLLOWED = named(
 /** Replicas are made anew in the new version, which has to be able to. @throws engine_feature_unsupported */
 export async function requireReplicasFollow(
   ctx: Context,
-  database: { id: string; engine: string },
+  database: { id: string; engine: string; on_cluster: boolean },
   engine_version: string,
 ): Promise<void> {
   const followed = await ctx.sql.query(FOLLOWED, [database.id]);
-  if (followed.length) await requireFeature(ctx, { engine: database.engine, engine_version }, 'replicas');
+  if (followed.length) await requireFeature(ctx, { ...database, engine_version }, 'replicas');
 }

@@ -1,0 +1,27 @@
+// Engines of which new databases run in the cluster.
+import type { DatabaseImage } from '../settings/workloads';
+import type { EngineFound, HostFacts } from './host_facts';
+
+/** The facts of the host with the engines for which the operator has named an image. */
+export function withImages(facts: HostFacts, images: readonly DatabaseImage[]): HostFacts {
+  if (images.length === 0) return facts;
+  const { redis, valkey } = facts;
+  return {
+    ...facts,
+    redis: merged(redis, imagesOf('redis', images)),
+    valkey: merged(valkey, imagesOf('valkey', images)),
+  };
+}
+
+function imagesOf(engine: string, images: readonly DatabaseImage[]): DatabaseImage[] {
+  return images.filter((one) => one.engine === engine);
+}
+
+function merged(found: readonly EngineFound[], images: readonly DatabaseImage[]): EngineFound[] {
+  const others = found.filter(({ series }) => !images.some(({ version }) => version === series));
+  const inPods = images.map(({ version, image }): EngineFound => {
+    const onHost = found.find(({ series }) => series === version);
+    return { version, series: version, path: '', image, ...(onHost && { onHost }) };
+  });
+  return [...others, ...inPods];
+}
