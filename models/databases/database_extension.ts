@@ -5,7 +5,7 @@ import type { ExtensionFound } from '../../core/catalog/host_facts';
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
 import { named } from '../../db/statement';
-import type { DatabaseExtension, DatabaseExtensionStatus, QueryListDatabaseExtensionsArgs } from '../../schema/types';
+import type { DatabaseExtension, QueryListDatabaseExtensionsArgs } from '../../schema/types';
 import { listing } from '../base/listing';
 import type { Page } from '../base/page';
 import { noteChange } from '../base/row';

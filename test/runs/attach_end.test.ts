@@ -1,6 +1,5 @@
 /** @tier heavy @quarter 2 @covers models/runs jobs/runs drivers/runtime */
 // Ends of runs that clients are attached to: of the input, however early it comes, and of the command.
-import { setTimeout as sleep } from 'node:timers/promises';
 import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';
 import { nodeApp } from '../support/git/repositories';
 import { attach as attachTo, type AttachOptions, type RunClient } from '../support/runs/attach';

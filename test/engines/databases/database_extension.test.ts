@@ -11,6 +11,8 @@ import { waitFor } from '../../support/wait_for';
 
 jest.setTimeout(120_000);
 
+/* oxlint-disable typescript/no-explicit-any -- answers of the service */
+
 describePostgresqlWithTools(() => {
   let hall: Hall;
   let id: string;
