@@ -16,7 +16,7 @@ import { optionalPrograms } from '../core/catalog/missing_programs';
 import { run } from '../core/process/command';
 import { versionOutput } from '../core/process/version_output';
 import { driverContext } from '../core/driver';
-import { installedExtensions } from './machine/postgresql_extensions';
+import { installedExtensions } from './postgresql_extensions';
 
 /** `directory`: whose disk counts. `searchPath` and `postgresqlRoot` are where programs are looked for. */
 interface HostOptions {

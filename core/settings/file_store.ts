@@ -5,8 +5,8 @@ export const fileStoreSettings = {
   FILE_STORE: s3Location({
     default: null,
     description:
-      'Bucket, and folder in it, that keeps uploads of sources and larger mail messages, so that each machine reaches ' +
-      'them: s3://bucket/folder. Not set: they stay in the data directory.',
+      'Bucket, and folder in it, that keeps uploads of sources and larger mail messages, so that each machine ' +
+      'reaches them: s3://bucket/folder. Not set: they stay in the data directory.',
   }),
   FILE_STORE_URL: httpUrlSetting({
     default: null,

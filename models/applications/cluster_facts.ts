@@ -14,8 +14,8 @@ const INSTALLATION = named(`insert into cluster_facts (name, value) values ('ins
   on conflict (name) do update set value = cluster_facts.value returning value #>> '{}' as id`);
 
 /**
- * Reads the id by which a cluster and the file store tell this installation from others, once. It is made at its first use, and stays
- * with the database, also in its backups.
+ * Reads the id by which a cluster and the file store tell this installation from others, once. It is made at its first
+ * use, and stays with the database, also in its backups.
  */
 export function installationId(sql: Sql): () => Promise<string> {
   let known: string | undefined;

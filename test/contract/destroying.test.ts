@@ -16,6 +16,7 @@ afterAll(() => service.close());
 const HARMLESS: Record<string, string> = {
   cancelDeployment: 'what runs goes on, and the deployment can be made again',
   cancelRun: 'it can be started again',
+  disableDatabaseExtension: 'what has data of its types keeps it in the database',
   stopApplication: 'it can be started again',
   stopDatabase: 'it can be started again',
   moveApplicationDomain: 'it can be moved back',

@@ -9,7 +9,7 @@ setUpPaging();
 type Row = Record<string, unknown>;
 
 const keyOf = (row: Row): string =>
-  String(row.id ?? row.digest ?? row.key ?? row.code ?? row.database_package ?? row.region ?? row.type);
+  String(row.id ?? row.digest ?? row.key ?? row.code ?? row.database_package ?? row.region ?? row.type ?? row.name);
 
 /** All rows, in pages of the given sizes by turns. */
 async function walk(

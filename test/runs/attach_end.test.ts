@@ -28,7 +28,8 @@ test('a run takes no place of its application once its command has ended, while 
   await service.sql('create table gate (is_open boolean)');
   const lines = service.sql(`do $$ begin lock table log_lines in access exclusive mode;
     while not exists (select from gate) loop perform pg_sleep(0.05); end loop; end $$`);
-  const holders = `select from pg_locks where relation = 'log_lines'::regclass and mode = 'AccessExclusiveLock' and granted`;
+  const holders = `select from pg_locks
+    where relation = 'log_lines'::regclass and mode = 'AccessExclusiveLock' and granted`;
   await waitFor('the lock', async () => (await service.sql(holders)).length > 0);
   for (const client of clients) client.command({ type: 'close_stdin' });
   await Promise.all(clients.map(({ closed }) => closed));

@@ -82,12 +82,16 @@ async function versionOf(session: Session, name: string): Promise<string | null>
   return rows[0]?.extversion ?? null;
 }
 
+function firstLines(detail = ''): string {
+  return detail.split('\n').slice(0, 5).join('; ');
+}
+
 /** What the server says of a change that it refuses. @throws the error where it is to be tried again */
 function failureOf(name: string, error: unknown): string {
   const { code, detail, message } = error as { code?: string; detail?: string; message: string };
   if (isUnavailable(error) || code === undefined) throw error;
   if (code === LOCK_NOT_AVAILABLE) throw new DriverError('transient', `Another session keeps ${name} busy.`);
   if (code === DEPENDENT_OBJECTS_STILL_EXIST)
-    return `The extension stays, because other objects depend on it: ${(detail ?? '').split('\n').slice(0, 5).join('; ')}.`;
+    return `The extension stays, because other objects depend on it: ${firstLines(detail)}.`;
   return toSentence(`The server refuses: ${message}`);
 }

@@ -7,8 +7,8 @@ import type { DatabaseRow } from './row';
 import type { DesiredServer } from './spec';
 
 /**
- * A server whose data were replaced may have others: it gets those that were enabled again. `restarts`: it has a library
- * that it need not load any more.
+ * A server whose data were replaced may have others: it gets those that were enabled again. `restarts`: it has a
+ * library that it need not load any more.
  */
 export async function applyExtensions(
   row: DatabaseRow,

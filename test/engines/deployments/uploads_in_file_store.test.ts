@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers drivers/file_store drivers/backup_store drivers/source server/http/source_uploads.ts */
+/** @tier heavy @quarter 2 @covers drivers/file_store drivers/backup_store server/http/source_uploads.ts */
 // Uploads in a file store: any process of the API takes them, and any machine that builds has them. The store fails in
 // all ways on the way.
 import { createHash, randomBytes } from 'node:crypto';

@@ -6,8 +6,8 @@ import {
   openHall,
   postgresqlVersions,
   type Hall,
-} from '../../support/databases/database_hall';
-import { waitFor } from '../../support/wait_for';
+} from '../support/databases/database_hall';
+import { waitFor } from '../support/wait_for';
 
 jest.setTimeout(120_000);
 

@@ -2,7 +2,7 @@
 // extensions.html): `name = 'value'`, with comments after `#`.
 import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
-import type { ExtensionFound } from '../../core/catalog/host_facts';
+import type { ExtensionFound } from '../core/catalog/host_facts';
 
 const SUFFIX = '.control';
 
