@@ -47,7 +47,7 @@ export function expectSilence(answer: { text: string }, other: World, named: rea
     if (text.includes(mark)) throw new Error(`the answer tells of ${mark}: ${answer.text}`);
 }
 
-/** Of no project, of the host, or of the caller in whichever project. Keys are of persons, and of projects of theirs. */
+/** Of no project, of the host, or of the caller in any project. Keys are of persons, and of projects that they own. */
 const OUTSIDE = [
   ...['project', 'deleted_project', 'error', 'environment_variable', 'git_repository', 'api_key'],
   'database_extension',
