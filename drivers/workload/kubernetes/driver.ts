@@ -1,6 +1,6 @@
 // Workloads on Kubernetes: a Deployment for each process type of a release, in a namespace for each project. What is
 // applied carries the label of this installation; objects of the same name without it are never touched.
-import type { DriverContext } from '../../../core/driver';
+import { driverContext, type DriverContext } from '../../../core/driver';
 import type { Deployment } from 'kubernetes-types/apps/v1';
 import type { Pod, Secret } from 'kubernetes-types/core/v1';
 import type { Followed } from '../../kubernetes/client/follow';
@@ -22,7 +22,7 @@ import { ensureProject, type ProjectOptions } from './namespace';
 import { openOverview, type Overview } from './overview';
 import { applyOver, applyOwn, isInItsProject, keyOf, listForSweep, OF_WORKLOADS, removeOwn } from './own_object';
 import { logSourceOf, openPodLogs, type PodLogs } from './pod_logs';
-import { instanceOfPod } from './pod_state';
+import { instanceOfPod, isPullOverdue } from './pod_state';
 import { WATCH_SECONDS } from './pod_routes';
 import { measuresPods, openPodUsage, type PodUsage } from './pod_usage';
 import { listProjects, removeProject } from './project_removal';
@@ -37,6 +37,7 @@ interface Options extends ProjectOptions {
 const PROJECT_CHECKED_MS = 60_000;
 /** Watches are short; all instances are reported again after this time, and after a failure. */
 const LISTED_AGAIN_MS = 10_000;
+const REMOVED_WITHIN_MS = 10_000;
 
 export function openKubernetesWorkloads(options: Options): WorkloadDriver {
   const closing = new AbortController();
@@ -181,6 +182,7 @@ function follow(
         if (task !== undefined) return followTask(logs, listener, pod, task);
         const instance = instanceOfPod(pod);
         if (instance === null) return;
+        if (isPullOverdue(pod)) makeAnew(options, pod);
         usage.changed(pod);
         const source = logSourceOf(pod);
         if (source) logs.open(source);
@@ -215,6 +217,14 @@ function follow(
     },
     stop: () => ended.abort(),
   };
+}
+
+/** Its ReplicaSet makes another one at once. */
+function makeAnew({ client, log }: Options, pod: Pod): void {
+  const removal = { propagation: 'Background', uid: pod.metadata?.uid } as const;
+  client
+    .remove(resourceTypes.pods, keyOf(pod), removal, driverContext(REMOVED_WITHIN_MS))
+    .catch((error: Error) => log('a pod that waits for its image could not be made anew', error));
 }
 
 const scopeOf = ({ prefix }: Options): ListScope => ({ labelSelector: selectorText({ [LABEL.installation]: prefix }) });

@@ -24,8 +24,8 @@ export const NEEDED_RIGHTS = [
   ...rightsTo(['get', 'list'], { group: 'storage.k8s.io', resource: 'storageclasses' }),
   ...rightsTo(['list'], { resource: 'events' }),
   ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { group: 'batch', resource: 'jobs' }),
-  // The deadline of a run's pod is moved to cancel it.
-  ...rightsTo(['list', 'watch', 'patch'], { resource: 'pods' }),
+  // The deadline of a run's pod is moved to cancel it; one that waits for a registry that is back is made anew.
+  ...rightsTo(['list', 'watch', 'patch', 'delete'], { resource: 'pods' }),
   ...rightsTo(['list'], { group: METRICS_GROUP, resource: 'pods' }),
   ...rightsTo(['get'], { resource: 'pods', subresource: 'log' }),
   // Whether a WebSocket is `get` or `create` depends on the version.

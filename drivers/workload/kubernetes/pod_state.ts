@@ -28,6 +28,8 @@ const REGISTRY_AWAY = new RegExp(
     ...['i/o timeout', 'deadline exceeded', 'Client\\.Timeout', 'handshake timeout', 'unexpected status.*: 5\\d\\d '],
   ].join('|'),
 );
+/** The pauses of the cluster grow to five minutes: a new pod asks a registry that is back sooner. */
+const PULLED_ANEW_MS = 90_000;
 /** Exit codes of a program that was asked to end, or was ended: its own one, or 128 and the number of the signal. */
 const ENDED_BY_SIGNAL = new Set([0, 130, 137, 143]);
 /** Between the last failure of a probe and the end of the grace time. */
@@ -76,6 +78,13 @@ function pullError({ message, reason = '' }: ContainerStateWaiting = {}): string
 
 function isOlderThan({ metadata }: Pod, ms: number): boolean {
   return Date.now() - Date.parse(metadata?.creationTimestamp ?? '') > ms;
+}
+
+/** Waits for a registry that could not be reached for so long that the next attempt is minutes away. */
+export function isPullOverdue(pod: Pod): boolean {
+  const { reason, message = '' } = pod.status?.containerStatuses?.[0]?.state?.waiting ?? {};
+  const isAway = reason === 'ImagePullBackOff' && REGISTRY_AWAY.test(message);
+  return isAway && pod.metadata?.deletionTimestamp === undefined && isOlderThan(pod, PULLED_ANEW_MS);
 }
 
 /** What became of it there is not known before the machine is back, or is removed from the cluster. */

@@ -46,6 +46,7 @@ describe('the guide to databases', () => {
         others,
         attached,
         users,
+        extension,
         endpoint,
         pooled,
         backup,
@@ -58,7 +59,7 @@ describe('the guide to databases', () => {
         deleted,
         cleared,
       ] = outputs;
-      expect(outputs).toHaveLength(19);
+      expect(outputs).toHaveLength(20);
       expect(offer).toMatch(/postgresql .*\d+[^]*redis \d[^]*dev-1vcpu-256mb 256 20 10\n[^]*\n[1-9]\d*\n$/);
       expect(created).toBe('available\n');
       expect(written).toBe('2\n');
@@ -68,6 +69,7 @@ describe('the guide to databases', () => {
         'DATABASE_HOST DATABASE_NAME DATABASE_PASSWORD DATABASE_PORT DATABASE_URL DATABASE_USER',
       );
       expect(users).toBe('2\nERROR:  permission denied for table notes\npassword authentication failed\n2\n');
+      expect(extension).toBe('earthdistance\n');
       expect(endpoint).toBe('active\n');
       expect(pooled).toBe('active\n2\n');
       expect(backup).toBe('completed\n1\n');
