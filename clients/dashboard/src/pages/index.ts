@@ -67,6 +67,7 @@ export const pages: readonly (readonly [pattern: string, load: Load])[] = [
   ['/databases/:id/backups', () => at(import('./database/backups'), 'Backups')],
   ['/databases/:id/users', () => at(import('./database/users'), 'DatabaseUsers')],
   ['/databases/:id/metrics', () => at(import('./database/metrics'), 'DatabaseMetrics')],
+  ['/databases/:id/extensions', () => at(import('./database/extensions'), 'Extensions')],
   ['/databases/:id/restore', () => at(import('./database/restore'), 'Restore')],
   ['/resources/*', () => at(import('./generic'), 'Resources')],
   ['/settings', () => at(import('./account'), 'AccountPage')],

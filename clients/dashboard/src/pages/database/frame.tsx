@@ -75,7 +75,7 @@ export function DatabaseFrame({ id, section, command, children }: FrameProps) {
       title={database?.name ?? 'Database'}
       beside={database && <Status value={database.status} title={database.status_reason} />}
       trail={database ? [{ href: `/projects/${database.project_id}/databases`, label: 'Databases' }] : []}
-      tabs={isMissing(error) ? [] : databaseSections(id)}
+      tabs={isMissing(error) ? [] : databaseSections(id, database?.engine)}
       projectId={database?.project_id}
       command={typeof command === 'function' ? database && command(commandName(database)) : command}
     >
@@ -94,8 +94,9 @@ export function commandName({ name, project_id }: DatabaseData): string {
   return quote(name) + projectFlag(project_id);
 }
 
-export function databaseSections(id: string): Tab[] {
-  return ['Overview', 'Connect', 'Users', 'Metrics', 'Backups', 'Restore'].map((label) => ({
+export function databaseSections(id: string, engine?: string): Tab[] {
+  const labels = ['Overview', 'Connect', 'Users', 'Metrics', 'Backups', 'Restore'];
+  return [...labels, ...(engine === 'postgresql' ? ['Extensions'] : [])].map((label) => ({
     label,
     href: `/databases/${id}${label === 'Overview' ? '' : `/${label.toLowerCase()}`}`,
   }));
