@@ -16,6 +16,7 @@ const WITHIN_MS = 90_000;
 /** 50 s until the cluster notices, 30 s of tolerance, and a poll. */
 const LOST_MS = 200_000;
 const IMAGE = `test.local/redis-${process.pid}:1`;
+const LABEL = 'platform-api/database';
 const storageClass = `databases-${process.pid}`;
 
 const AWAY_MS = 20_000;
@@ -38,17 +39,28 @@ needs('redis-server').describe('with Redis', () =>
         },
       });
     }, 120_000);
-    afterAll(async () => {
-      if (lost !== null) await cluster().startNode(lost);
+    /** Rows of databases stay for their backups. */
+    async function removeAll(): Promise<void> {
       for (const { id } of await service.sql<{ id: string }>('select id from databases where deleted_at is null'))
-        await service.call('DELETE', `/v2/databases/${id}`);
+        expect((await service.call('DELETE', `/v2/databases/${id}`)).text).toBe('');
       for (const { id, project_id: project } of await service.sql<{ id: string; project_id: string }>(
         'select id, project_id from deleted_resources',
       ))
-        await service.call('DELETE', `/v2/bin/${id}`, { project });
-      await waitFor('no database', async () => (await service.sql('select 1 from databases')).length === 0, WITHIN_MS);
-      await service.close();
-      await removeDisks(cluster(), storageClass);
+        expect((await service.call('DELETE', `/v2/bin/${id}`, { project })).text).toBe('');
+      await waitFor(
+        'a cluster without databases',
+        async () => (await run('get', 'pvc,sts,svc,secret,pods', '-A', '-l', LABEL, '-o', 'name')) === '',
+        WITHIN_MS,
+      );
+    }
+    afterAll(async () => {
+      try {
+        if (lost !== null) await cluster().startNode(lost);
+        await removeAll();
+      } finally {
+        await service.close();
+        await removeDisks(cluster(), storageClass);
+      }
     }, 240_000);
 
     const databaseOf = async (id: string): Promise<any> => (await service.call('GET', `/v2/databases/${id}`)).body;
