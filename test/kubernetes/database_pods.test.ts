@@ -136,7 +136,7 @@ needs('redis-server').describe('with Redis', () =>
         WITHIN_MS,
       );
 
-      await isImagePutBack(id);
+      await isPutBack(id);
       await settled(id);
       await service.call('POST', `/v2/databases/${id}/stop`);
       await settled(id, 'stopped');
@@ -152,9 +152,11 @@ needs('redis-server').describe('with Redis', () =>
     }, 400_000);
 
     /** A pod that does not become ready is not replaced by its StatefulSet alone. */
-    async function isImagePutBack(id: string): Promise<void> {
+    async function isPutBack(id: string): Promise<void> {
       const place = ['-n', await namespace(id)];
       const name = id.replace('_', '-');
+      const limits = (): Promise<string> => run('get', 'sts', ...place, name, '-o', 'jsonpath={..limits}');
+      const before = await limits();
       // Else the platform puts it back before a pod is without it.
       await waitFor(
         'a job that sleeps',
@@ -169,6 +171,7 @@ needs('redis-server').describe('with Redis', () =>
         },
         WITHIN_MS,
       );
+      await run('set', 'resources', ...place, `sts/${name}`, '--limits=memory=4Gi');
       await run('set', 'image', ...place, `sts/${name}`, 'database=test.local/absent:1');
       await waitFor(
         'a pod without an image',
@@ -182,6 +185,7 @@ needs('redis-server').describe('with Redis', () =>
         WITHIN_MS,
       );
       expect(await run('get', 'sts', ...place, name, '-o', 'jsonpath={..image}')).toBe(IMAGE);
+      expect(await limits()).toBe(before);
     }
 
     async function inTheBin(id: string): Promise<void> {
