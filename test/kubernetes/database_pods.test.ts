@@ -14,6 +14,7 @@ import { waitFor } from '../support/wait_for';
 /* oxlint-disable typescript/no-explicit-any -- answers are whatever the service sends */
 const WITHIN_MS = 90_000;
 const IMAGE = `test.local/redis-${process.pid}:1`;
+const LABEL = 'platform-api/database';
 const storageClass = `databases-${process.pid}`;
 
 let service: DeployService;
@@ -35,18 +36,28 @@ needs('redis-server').describe('with Redis', () =>
         },
       });
     }, 120_000);
-    afterAll(async () => {
+    /** Rows of databases stay for their backups. */
+    async function removeAll(): Promise<void> {
       for (const table of ['applications', 'databases'])
         for (const { id } of await service.sql<{ id: string }>(`select id from ${table} where deleted_at is null`))
-          await service.call('DELETE', `/v2/${table}/${id}`);
+          expect((await service.call('DELETE', `/v2/${table}/${id}`)).text).toBe('');
       for (const { id, project_id: project } of await service.sql<{ id: string; project_id: string }>(
         'select id, project_id from deleted_resources',
       ))
-        await service.call('DELETE', `/v2/bin/${id}`, { project });
-      await waitFor('no database', async () => (await service.sql('select 1 from databases')).length === 0, WITHIN_MS);
-      expect(await run('get', 'pvc,sts,svc,secret', '-A', '-l', 'platform-api/database', '-o', 'name')).toBe('');
-      await service.close();
-      await removeDisks(cluster(), storageClass);
+        expect((await service.call('DELETE', `/v2/bin/${id}`, { project })).text).toBe('');
+      await waitFor(
+        'a cluster without databases',
+        async () => (await run('get', 'pvc,sts,svc,secret,pods', '-A', '-l', LABEL, '-o', 'name')) === '',
+        WITHIN_MS,
+      );
+    }
+    afterAll(async () => {
+      try {
+        await removeAll();
+      } finally {
+        await service.close();
+        await removeDisks(cluster(), storageClass);
+      }
     }, 240_000);
 
     const databaseOf = async (id: string): Promise<any> => (await service.call('GET', `/v2/databases/${id}`)).body;
@@ -116,30 +127,16 @@ needs('redis-server').describe('with Redis', () =>
         async () => (await ask(id, ['GET', 'kept']).catch(() => null)) === 'yes',
         WITHIN_MS,
       );
+      const scaled = (await podOf(id)).uid;
       await run('scale', 'sts', '-n', await namespace(id), id.replace('_', '-'), '--replicas=0');
       await service.sql('update databases set next_at = now()');
       await waitFor(
-        'one pod again',
-        async () => (await ask(id, ['GET', 'kept']).catch(() => null)) === 'yes',
+        'another pod',
+        async () => (await podOf(id)).uid !== scaled && (await ask(id, ['GET', 'kept']).catch(() => null)) === 'yes',
         WITHIN_MS,
       );
 
-      // A pod that does not become ready is not replaced by its StatefulSet alone.
-      const name = id.replace('_', '-');
-      await run('set', 'image', '-n', await namespace(id), `sts/${name}`, 'database=test.local/absent:1');
-      await waitFor(
-        'a pod without an image',
-        async () =>
-          /ImagePull|Never/.test(await run('get', 'pod', '-n', await namespace(id), `${name}-0`, '-o', 'json')),
-        WITHIN_MS,
-      );
-      await service.sql('update databases set next_at = now()');
-      await waitFor(
-        'its image again',
-        async () => (await ask(id, ['GET', 'kept']).catch(() => null)) === 'yes',
-        WITHIN_MS,
-      );
-
+      await isPutBack(id);
       await settled(id);
       await service.call('POST', `/v2/databases/${id}/stop`);
       await settled(id, 'stopped');
@@ -153,6 +150,43 @@ needs('redis-server').describe('with Redis', () =>
       expect(await ask(id, ['GET', 'kept'])).toBe('yes');
       await inTheBin(id);
     }, 400_000);
+
+    /** A pod that does not become ready is not replaced by its StatefulSet alone. */
+    async function isPutBack(id: string): Promise<void> {
+      const place = ['-n', await namespace(id)];
+      const name = id.replace('_', '-');
+      const limits = (): Promise<string> => run('get', 'sts', ...place, name, '-o', 'jsonpath={..limits}');
+      const before = await limits();
+      // Else the platform puts it back before a pod is without it.
+      await waitFor(
+        'a job that sleeps',
+        async () => {
+          const asleep = `next_at > now() + interval '5 seconds' and lease_until is null`;
+          return (
+            await service.sql(
+              `update databases set next_at = now() + interval '1 hour' where id = $1 and ${asleep} returning id`,
+              [id],
+            )
+          ).length;
+        },
+        WITHIN_MS,
+      );
+      await run('set', 'resources', ...place, `sts/${name}`, '--limits=memory=4Gi');
+      await run('set', 'image', ...place, `sts/${name}`, 'database=test.local/absent:1');
+      await waitFor(
+        'a pod without an image',
+        async () => /ErrImagePull|ImagePullBackOff/.test(await run('get', 'pods', ...place, '-o', 'json')),
+        WITHIN_MS,
+      );
+      await service.sql('update databases set next_at = now() where id = $1', [id]);
+      await waitFor(
+        'its data again',
+        async () => (await ask(id, ['GET', 'kept']).catch(() => null)) === 'yes',
+        WITHIN_MS,
+      );
+      expect(await run('get', 'sts', ...place, name, '-o', 'jsonpath={..image}')).toBe(IMAGE);
+      expect(await limits()).toBe(before);
+    }
 
     async function inTheBin(id: string): Promise<void> {
       const [attachment] = (await service.call('GET', `/v2/databases/${id}/attachments`)).body.data;
@@ -285,8 +319,12 @@ needs('redis-server').describe('with Redis', () =>
       await kubectlApply(
         cluster().kubeconfig,
         { apiVersion: 'v1', kind: 'Namespace', metadata: { name: stranger } },
-        { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default', namespace: stranger } },
-        { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers, terminationGracePeriodSeconds: 0 } },
+        // That of the name default is made by a controller, at some time.
+        { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: stranger, namespace: stranger } },
+        {
+          ...{ apiVersion: 'v1', kind: 'Pod', metadata },
+          spec: { containers, terminationGracePeriodSeconds: 0, serviceAccountName: stranger },
+        },
       );
       await service.call('POST', `/v2/databases/${id}/restart`);
       await settled(id);

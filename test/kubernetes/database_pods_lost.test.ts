@@ -1,6 +1,8 @@
 /** @tier heavy @quarter 4 @covers drivers/database/kubernetes drivers/database/redis */
 // Databases in pods on bad days: a machine that is lost, an API server that is away, restores.
 import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient } from '@redis/client';
 import { kubectl } from '../cluster/kubectl';
@@ -16,6 +18,7 @@ const WITHIN_MS = 90_000;
 /** 50 s until the cluster notices, 30 s of tolerance, and a poll. */
 const LOST_MS = 200_000;
 const IMAGE = `test.local/redis-${process.pid}:1`;
+const LABEL = 'platform-api/database';
 const storageClass = `databases-${process.pid}`;
 
 const AWAY_MS = 20_000;
@@ -38,17 +41,28 @@ needs('redis-server').describe('with Redis', () =>
         },
       });
     }, 120_000);
-    afterAll(async () => {
-      if (lost !== null) await cluster().startNode(lost);
+    /** Rows of databases stay for their backups. */
+    async function removeAll(): Promise<void> {
       for (const { id } of await service.sql<{ id: string }>('select id from databases where deleted_at is null'))
-        await service.call('DELETE', `/v2/databases/${id}`);
+        expect((await service.call('DELETE', `/v2/databases/${id}`)).text).toBe('');
       for (const { id, project_id: project } of await service.sql<{ id: string; project_id: string }>(
         'select id, project_id from deleted_resources',
       ))
-        await service.call('DELETE', `/v2/bin/${id}`, { project });
-      await waitFor('no database', async () => (await service.sql('select 1 from databases')).length === 0, WITHIN_MS);
-      await service.close();
-      await removeDisks(cluster(), storageClass);
+        expect((await service.call('DELETE', `/v2/bin/${id}`, { project })).text).toBe('');
+      await waitFor(
+        'a cluster without databases',
+        async () => (await run('get', 'pvc,sts,svc,secret,pods', '-A', '-l', LABEL, '-o', 'name')) === '',
+        WITHIN_MS,
+      );
+    }
+    afterAll(async () => {
+      try {
+        if (lost !== null) await cluster().startNode(lost);
+        await removeAll();
+      } finally {
+        await service.close();
+        await removeDisks(cluster(), storageClass);
+      }
     }, 240_000);
 
     const databaseOf = async (id: string): Promise<any> => (await service.call('GET', `/v2/databases/${id}`)).body;
@@ -95,7 +109,7 @@ needs('redis-server').describe('with Redis', () =>
     }
     const soon = async (): Promise<unknown> => service.sql('update databases set next_at = now()');
 
-    test('a backup is restored in place and into another database, and a spoiled one changes nothing', async () => {
+    test('a backup is restored in place and into another database, and a damaged one changes nothing', async () => {
       const id = await create('origin');
       for (let index = 0; index < 20; index += 1) await ask(id, 'SET', `key:${index}`, `${index}`.repeat(20_000));
       const { body } = await service.call('POST', `/v2/databases/${id}/backups`, { body: {} });
@@ -121,7 +135,30 @@ needs('redis-server').describe('with Redis', () =>
 
       const copy = await create('copy', { restore_from: { database_id: id, backup_id: backup.id } });
       expect(await ask(copy, 'DBSIZE')).toBe(20);
+      await ask(id, 'SET', 'later', '1');
+      await isDamagedOneRefused(id, backup.id);
     }, 300_000);
+
+    async function isDamagedOneRefused(id: string, backup: string): Promise<void> {
+      const file = path.join(service.platform.config.databaseDir, 'backups', id, backup, 'dump.rdb');
+      const bytes = readFileSync(file);
+      const middle = bytes.length >> 1;
+      bytes.writeUInt8(bytes.readUInt8(middle) ^ 0xff, middle);
+      writeFileSync(file, bytes);
+      await service.call('POST', `/v2/databases/${id}/restore`, { body: { backup_id: backup } });
+      const reason = /^The restore failed\. The server did not start with the new data\..* The data are as before\.$/;
+      expect((await settled(id)).status_reason).toMatch(reason);
+      await waitFor('the data', async () => (await ask(id, 'DBSIZE').catch(() => 0)) === 21, WITHIN_MS);
+      await waitFor('the end of the job', async () => isAsleep(id), WITHIN_MS);
+      expect(await databaseOf(id)).toMatchObject({ status: 'available', status_reason: expect.stringMatching(reason) });
+      const objects = await run('get', 'pvc,jobs', '-A', '-l', `${LABEL}=${id}`, '-o', 'name');
+      expect(objects.trim().split('\n')).toEqual([expect.stringMatching(/^persistentvolumeclaim/)]);
+    }
+
+    async function isAsleep(id: string): Promise<boolean> {
+      const asleep = `id = $1 and next_at > now() + interval '5 seconds' and lease_until is null`;
+      return (await service.sql(`select 1 from databases where ${asleep}`, [id])).length > 0;
+    }
 
     const namespace = async (id: string): Promise<string> =>
       (

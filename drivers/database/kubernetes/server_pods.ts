@@ -78,10 +78,6 @@ export async function requireServerPod(
   throw new DriverError('conflict', found === 'foreign' ? FOREIGN : 'The server does not exist in the cluster.');
 }
 
-function imageOf({ spec }: StatefulSet): string | undefined {
-  return spec?.template.spec?.containers[0]?.image;
-}
-
 /** Whether its pod is of the StatefulSet as it is now, not of one before. */
 export function isPodCurrent({ statefulSet, pod }: ServerPod): boolean {
   const { metadata, status } = statefulSet;
@@ -90,12 +86,12 @@ export function isPodCurrent({ statefulSet, pod }: ServerPod): boolean {
   return revision !== undefined && revision === status?.updateRevision;
 }
 
-/** Whether the server is what was applied last, and nobody has scaled it or set another image. */
-export function isPodApplied({ statefulSet }: ServerPod, desired: StatefulSet): boolean {
+/** Whether the server is what was applied last, and nobody has changed its specification since. */
+export function isPodApplied(found: ServerPod, desired: StatefulSet): boolean {
+  const { annotations, generation } = found.statefulSet.metadata ?? {};
   return (
-    statefulSet.metadata?.annotations?.[APPLIED] === desired.metadata?.annotations?.[APPLIED] &&
-    statefulSet.spec?.replicas === desired.spec?.replicas &&
-    imageOf(statefulSet) === imageOf(desired)
+    annotations?.[APPLIED] === desired.metadata?.annotations?.[APPLIED] &&
+    readPodNote(found, 'generation') === generation
   );
 }
 
@@ -118,11 +114,15 @@ export async function ensureServerPod(
   const desired = serverStatefulSet(place, server, program);
   const present = await findServerPod(options, server, ctx);
   if (present === 'foreign') throw new DriverError('conflict', FOREIGN);
-  if (present !== 'absent' && isPodApplied(present, desired) && !isStuck(present)) return present;
-  const spec = present !== 'absent' && isStuck(present) ? { ...desired.spec!, replicas: 0 } : desired.spec;
+  const isToRestart = present !== 'absent' && isStuck(present);
+  if (present !== 'absent' && isPodApplied(present, desired) && !isToRestart) return present;
+  const spec = isToRestart ? { ...desired.spec!, replicas: 0 } : desired.spec;
   const before = present === 'absent' ? null : present.statefulSet;
   const applied = await applyOver(options, statefulSets, before, { ...desired, spec }, ctx);
-  return withPod(options, applied, ctx);
+  const found = await withPod(options, applied, ctx);
+  // The cluster counts changes of the specification: another number later is somebody else's change.
+  if (!isToRestart) await writePodNote(options, found, 'generation', applied.metadata?.generation, ctx);
+  return found;
 }
 
 /** Written only where it differs: it is looked at with each poll. */

@@ -110,9 +110,15 @@ async function observe(
   engine.logs.follow(server.id, found);
   const differs = await differenceOf(engine, server, found, ctx);
   if (found.address === null || (differs !== null && !isPodCurrent(found))) {
-    const state = found.state === 'running' ? 'starting' : found.state;
+    // What ended was of an earlier configuration: what follows is no restart of this one.
+    const isOver = found.state === 'failed' && !isPodCurrent(found);
+    const state = found.state === 'running' || isOver ? 'starting' : found.state;
     const upToDate = !server.running && state === 'stopped' && differs === null;
-    return { state: 'present', upToDate, observed: { ...nothingObserved, state, reason: found.reason } };
+    return {
+      state: 'present',
+      upToDate,
+      observed: { ...nothingObserved, state, reason: isOver ? null : found.reason },
+    };
   }
   try {
     return await observeRunning(engine, server, found, differs, ctx);
