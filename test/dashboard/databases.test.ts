@@ -108,7 +108,6 @@ test('an extension that needs a superuser is enabled, and a refused one says why
   await page.getByText('It connects from the server to other addresses.').first().waitFor();
   await page.getByRole('button', { name: 'Enable earthdistance' }).click();
   await page.getByRole('button', { name: 'Disable earthdistance' }).waitFor();
-  await page.screenshot({ path: process.env.SHOT ?? '/dev/null', fullPage: true, type: 'png' });
 });
 
 test('a viewer sees users and no control, and is told who restores', async () => {
