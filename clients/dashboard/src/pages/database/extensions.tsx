@@ -7,7 +7,7 @@ import { useAction, useQuery } from '../../api/use_query';
 import { Confirm } from '../../parts/dialog';
 import { Problem } from '../../parts/form';
 import { Section, Table, Waiting } from '../../parts/page';
-import { isUnsettled, StatusReason } from '../../parts/status';
+import { isUnsettled, Status } from '../../parts/status';
 import { DatabaseFrame, type ShownDatabase } from './frame';
 
 const EXTENSIONS = graphql(`
@@ -70,11 +70,11 @@ function List({ shown }: { shown: ShownDatabase }) {
               <tr key={one.name}>
                 <th scope="row">
                   <span>{one.name}</span>
-                  <small class="reason">{one.description}</small>
+                  <small class="reason">{one.status_reason ?? one.description}</small>
                 </th>
                 <td>{one.installed_version ?? one.version}</td>
                 <td>
-                  <StatusReason value={one.status} reason={one.status_reason} />
+                  <Status value={one.status} />
                 </td>
                 <td>{shown.mayChange && <Actions id={id} extension={one} reload={reload} />}</td>
               </tr>
