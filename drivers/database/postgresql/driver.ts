@@ -14,7 +14,7 @@ import { backup, openBackup, removeBackup } from './backups/backups';
 import { backupsOf as backupDirectoryOf, postgresqlContext, type Cluster, type PostgresqlContext } from './cluster';
 import { hasData } from './data';
 import { clusterOf, ensure, ensureServer } from './ensure';
-import { changeExtensions } from './extensions';
+import { changeExtensions, EXTENSION_SETTINGS } from './extensions';
 import { readLog } from './log';
 import { inspect, metrics } from './observe';
 import { pooledServer } from './pooled';
@@ -92,7 +92,7 @@ function capabilitiesOf(
       asDriverErrors(async () => {
         const cluster = await presentCluster(engine, r);
         const database = cluster.spec.database_name ?? 'postgres';
-        const target = { database, statementMs: EXTENSION_MS };
+        const target = { database, statementMs: EXTENSION_MS, settings: EXTENSION_SETTINGS };
         return inSession(cluster, target, (session) => changeExtensions(session, changes));
       }),
     metrics: (r) => asDriverErrors(async () => metrics(await presentCluster(engine, r))),

@@ -21,12 +21,16 @@ const SHADOWS = `with made as (
   select name from made where not exists (select from pg_depend d
     where d.classid = made.class and d.objid = made.oid and d.deptype = 'e') order by name limit 1`;
 
+/** Scripts such as that of postgis_topology add a schema to the path that sessions of the tenant begin with. */
+export const EXTENSION_SETTINGS = ['search_path="$user",public'];
+
 /** Brings each of them into the database that the session is in, or out of it. @throws DriverError transient */
 export async function changeExtensions(
   session: Session,
   changes: readonly ExtensionChange[],
 ): Promise<ExtensionResult[]> {
   const results: ExtensionResult[] = [];
+  await session.query('set search_path = pg_catalog');
   for (const change of changes) results.push(await changeOne(session, change));
   return results;
 }

@@ -111,7 +111,9 @@ async function requireOurs(
   session: Session,
 ): Promise<void> {
   const { rows } = await session.query<{ id: string; data: string }>(
-    "select system_identifier::text as id, current_setting('data_directory') as data from pg_control_system()",
+    // Qualified: a target may have another search_path.
+    `select system_identifier::text as id, pg_catalog.current_setting('data_directory') as data
+      from pg_catalog.pg_control_system()`,
   );
   const [seen] = rows;
   const expected = await systemIdentifierOf(data);
