@@ -21,6 +21,20 @@ const SHADOWS = `with made as (
   select name from made where not exists (select from pg_depend d
     where d.classid = made.class and d.objid = made.oid and d.deptype = 'e') order by name limit 1`;
 
+/** $1, $2, $3: the roles of owners, readers and writers. */
+const GRANTS = `with member as (
+    select relname as name, relkind = 'S' as is_sequence, nspname as schema from pg_depend d
+      join pg_class c on c.oid = d.objid join pg_namespace n on n.oid = c.relnamespace
+      where d.classid = 'pg_class'::regclass and d.deptype = 'e' and relkind in ('r', 'p', 'v', 'm', 'S')
+        and nspname <> 'pg_catalog' and not pg_has_role($1::text, c.relowner, 'usage'))
+  select format('grant usage on schema %I to %I, %I, %I', schema, $1::text, $2::text, $3::text) as statement
+    from (select distinct schema from member) as places
+  union all select format('grant %s on %s %I.%I to %I', right_to.what, case when is_sequence then 'sequence' else 'table'
+      end, schema, name, right_to.role)
+    from member, lateral (values
+      ($1::text, case when is_sequence then 'usage, select, update' else 'select, insert, update, delete' end),
+      ($2, 'select'), ($3, 'select')) as right_to (role, what)`;
+
 /** Scripts such as that of postgis_topology add a schema to the path that sessions of the tenant begin with. */
 export const EXTENSION_SETTINGS = ['search_path="$user",public'];
 
@@ -58,24 +72,15 @@ async function create(session: Session, name: string): Promise<void> {
   await session.query('begin');
   await session.query('set local search_path = public');
   await session.query(`create extension ${sqlIdentifier(name)} cascade`);
-  await openSchemas(session);
+  await grantMembers(session);
   await session.query('commit');
 }
 
-/** Schemas that belong to extensions are of use to those who own the database. */
-async function openSchemas(session: Session): Promise<void> {
-  const { rows } = await session.query<{ schema: string }>(
-    `select nspname as schema from pg_namespace n join pg_depend d on d.classid = 'pg_namespace'::regclass
-      and d.objid = n.oid and d.deptype = 'e' where not has_schema_privilege($1, n.oid, 'usage')`,
-    [roles.owner],
-  );
-  const owner = sqlIdentifier(roles.owner);
-  for (const { schema } of rows) {
-    const place = sqlIdentifier(schema);
-    await session.query(`grant usage on schema ${place} to ${owner}`);
-    await session.query(`grant select, insert, update, delete on all tables in schema ${place} to ${owner}`);
-    await session.query(`grant usage, select, update on all sequences in schema ${place} to ${owner}`);
-  }
+/** What extensions have made belongs to the administrator: users of the platform get their rights to it, as to tables. */
+async function grantMembers(session: Session): Promise<void> {
+  const { owner, readers, writers } = roles;
+  const { rows } = await session.query<{ statement: string }>(GRANTS, [owner, readers, writers]);
+  for (const { statement } of rows) await session.query(statement);
 }
 
 async function versionOf(session: Session, name: string): Promise<string | null> {
