@@ -1,7 +1,7 @@
 /** @tier heavy @quarter 2 @covers drivers/workload/kubernetes/pod_state.ts drivers/workload/kubernetes/driver.ts */
 // The registry is away for the machines of a cluster while an instance starts: it says so, and runs soon after the
 // registry is back, not at the next attempt of the cluster, which is minutes away by then.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describeOnTestCluster } from '../cluster/on_cluster';
@@ -36,7 +36,9 @@ describeOnTestCluster('an instance whose registry is away', (cluster) => {
   const running = async (): Promise<number> => (await instances()).filter(({ status }) => status === 'running').length;
 
   test('runs soon after it is back', async () => {
-    const hosts = path.join(cluster().directory, 'registries', service.platform.config.registryHost, 'hosts.toml');
+    const registries = path.join(cluster().directory, 'registries');
+    const ours = readdirSync(registries).find((name) => name.endsWith(`:${service.platform.config.registryPort}`));
+    const hosts = path.join(registries, ours as string, 'hosts.toml');
     const trusted = readFileSync(hosts, 'utf8');
     writeFileSync(hosts, trusted.replaceAll(/http:\/\/[^"]+/g, 'http://127.0.0.1:9'));
     const [web] = (await application.get('/processes')).data as { id: string }[];

@@ -29,8 +29,8 @@ const GRANTS = `with member as (
         and nspname <> 'pg_catalog' and not pg_has_role($1::text, c.relowner, 'usage'))
   select format('grant usage on schema %I to %I, %I, %I', schema, $1::text, $2::text, $3::text) as statement
     from (select distinct schema from member) as places
-  union all select format('grant %s on %s %I.%I to %I', right_to.what, case when is_sequence then 'sequence' else 'table'
-      end, schema, name, right_to.role)
+  union all select format('grant %s on %s %I.%I to %I', right_to.what,
+      case when is_sequence then 'sequence' else 'table' end, schema, name, right_to.role)
     from member, lateral (values
       ($1::text, case when is_sequence then 'usage, select, update' else 'select, insert, update, delete' end),
       ($2, 'select'), ($3, 'select')) as right_to (role, what)`;
@@ -76,7 +76,7 @@ async function create(session: Session, name: string): Promise<void> {
   await session.query('commit');
 }
 
-/** What extensions have made belongs to the administrator: users of the platform get their rights to it, as to tables. */
+/** What extensions have made belongs to the administrator: users get the rights that they have to tables. */
 async function grantMembers(session: Session): Promise<void> {
   const { owner, readers, writers } = roles;
   const { rows } = await session.query<{ statement: string }>(GRANTS, [owner, readers, writers]);
