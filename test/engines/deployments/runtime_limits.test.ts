@@ -11,6 +11,7 @@ import { freezeGroup } from '../../../drivers/runtime/cgroup';
 import { readUnit } from '../../../drivers/runtime/run_directory';
 import { firstOutput, processesWith, spawnProgram, unprivileged } from '../../support/processes/processes';
 import { openTrial, until, withinMs, type Trial, type Variant } from '../../support/builds/runtime';
+import { retryCheck } from '../../support/wait_for';
 
 const hasBubblewrap = spawnSync('bwrap', ['--version']).status === 0;
 const isRoot = process.getuid?.() === 0;
@@ -188,7 +189,8 @@ describe.each(possible)('limits in %s', (_name, variant) => {
     await sleep(4_000);
     const { user, system } = process.cpuUsage(before);
     expect((user + system) / 1000 / 4).toBeLessThan(boundMs);
-    for (const { unit_id } of handles) await trial.runtime.destroy(unit_id, ctx());
+    // The kernel may hold a disk a moment longer than the processes on it.
+    for (const { unit_id } of handles) await retryCheck(() => trial.runtime.destroy(unit_id, ctx()));
   });
 });
 
