@@ -8,8 +8,11 @@ const SPOILED = new RegExp(
     ...['ciphertext verification failed', 'invalid data returned', 'hash mismatch', 'does not match (?:id|hash)'],
     ...['Unmarshal', 'is damaged', 'wrong hash', 'LoadIndex returned errors', 'repository contains errors'],
     ...['blob not found', 'invalid header length'],
+    // Version 0.14, of a key that is not what it was.
+    'panic: runtime error',
     // A file of the repository that is there no more.
     ...['StreamPack: .*(?:no such file|does not exist|not found)', 'pack \\w+: does not exist'],
+    ...['Load\\(<data/.*(?:no such file|does not exist)', 'UtimesNano: no such file'],
   ].join('|'),
 );
 /** Says how many errors there were, and not which. */

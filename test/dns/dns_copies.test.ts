@@ -48,7 +48,7 @@ const SPEC: ZoneSpec = {
 };
 
 const settle = (): Promise<unknown> =>
-  service.sql(`update dns_zones set next_at = now() + interval '1 hour' where id = $1`, [id]);
+  service.sql(`update dns_zones set next_at = now() + interval '1 hour', is_served = true where id = $1`, [id]);
 const isDue = async (): Promise<boolean> =>
   (await service.sql<{ due: boolean }>('select next_at <= now() as due from dns_zones where id = $1', [id]))[0]?.due ===
   true;

@@ -19,6 +19,8 @@ const FILE_BYTES = 8_000_000;
 const SLOW_BYTES_PER_SECOND = 400_000;
 const ANSWERED_WITHIN_MS = 5_000;
 const SHORT_STALL = { NODE_OPTIONS: `--require ${path.join(ROOT, 'test/support/processes/short_stall.js')}` };
+/** In which restic says why it tries again, also on a busy machine. */
+const LONGER_STALL = { ...SHORT_STALL, STALLED_SECONDS: '20' };
 
 let whole: WholeInstallation;
 let server: ResticServer;
@@ -43,8 +45,13 @@ interface Ended {
   said: string;
 }
 
+interface Begun {
+  child: ChildProcess;
+  ended: Promise<Ended>;
+}
+
 /** Begins a backup of a new file, which is not there yet in the repository. */
-function begin(env: Record<string, string> = {}): { child: ChildProcess; ended: Promise<Ended> } {
+function begin(env: Record<string, string> = {}): Begun {
   fs.writeFileSync(path.join(files, 'movie'), randomBytes(FILE_BYTES));
   const child = whole.begin(['backup', '--no-proof'], { RESTIC_REPOSITORY: server.address, ...env });
   let said = '';
@@ -59,14 +66,16 @@ function restic(...words: string[]): string {
   return execFileSync('restic', words, { env, encoding: 'utf8' });
 }
 
-async function uploading(bytes: number): Promise<void> {
-  for (const before = server.uploadedBytes; server.uploadedBytes - before < bytes;) await sleep(50);
+/** Until it has sent so much. @throws Error where it ends before that */
+async function uploading({ child, ended }: Begun, bytes: number): Promise<void> {
+  for (const before = server.uploadedBytes; server.uploadedBytes - before < bytes; await sleep(50))
+    if (child.exitCode !== null) throw new Error(`it has ended: ${(await ended).said}`);
 }
 
 test('behind a slow link a backup takes its time, and nothing else waits for it', async () => {
   server.bytesPerSecond = SLOW_BYTES_PER_SECOND;
-  const { ended } = begin();
-  await uploading(FILE_BYTES / 4);
+  const begun = begin();
+  await uploading(begun, FILE_BYTES / 4);
   const { call } = whole.service();
   for (let number = 0; number < 20; number += 1) {
     const began = performance.now();
@@ -77,7 +86,7 @@ test('behind a slow link a backup takes its time, and nothing else waits for it'
   const second = whole.platform(['backup', '--no-proof'], { RESTIC_REPOSITORY: server.address });
   expect(second).toMatchObject({ code: 1, err: 'platform: another backup of this installation is being made\n' });
   expect(server.uploadedBytes).toBeLessThan(FILE_BYTES);
-  expect(await ended).toMatchObject({ code: 0 });
+  expect(await begun.ended).toMatchObject({ code: 0 });
   server.bytesPerSecond = null;
 });
 
@@ -89,7 +98,7 @@ test('one that hangs is given up with a sentence, and the next backup goes throu
   expect([code, said]).toEqual([
     1,
     expect.stringMatching(
-      /restic with rest:http\S+: nothing was read or written for 4 seconds\. See whether its server/,
+      /restic with rest:http\S+: nothing was read or written for 4 seconds(?: \([^]*\))?\. See whether its server/,
     ),
   ]);
   expect(performance.now() - began).toBeLessThan(60_000);
@@ -105,18 +114,18 @@ test('one that hangs is given up with a sentence, and the next backup goes throu
 
 test('one that refuses what is sent is given up with what it says', async () => {
   server.refusesPacks = 507;
-  const { code, said } = await begin(SHORT_STALL).ended;
+  const { code, said } = await begin(LONGER_STALL).ended;
   server.refusesPacks = null;
-  expect([code, said]).toEqual([1, expect.stringMatching(/nothing was read or written for 4 seconds \(.*507.*\)/)]);
+  expect([code, said]).toEqual([1, expect.stringMatching(/507/)]);
 });
 
 test('where the control database crashes meanwhile, there is no backup whose files may be missing', async () => {
   const points = restic('snapshots', '--json');
   server.bytesPerSecond = SLOW_BYTES_PER_SECOND;
-  const { ended } = begin();
-  await uploading(FILE_BYTES / 4);
+  const begun = begin();
+  await uploading(begun, FILE_BYTES / 4);
   process.kill(backendOf(path.join(whole.data, 'postgres')), 'SIGKILL');
-  const { code, said } = await ended;
+  const { code, said } = await begun.ended;
   expect([code, said]).toEqual([1, expect.stringContaining('the control database was restarted')]);
   expect(journal().error).toContain('files may have been removed since');
   server.bytesPerSecond = null;
@@ -140,10 +149,10 @@ function backendOf(directory: string): number {
 test('a backup whose command is killed ends with it, and leaves no backup', async () => {
   const points = restic('snapshots', '--json');
   server.bytesPerSecond = SLOW_BYTES_PER_SECOND;
-  const { child } = begin();
-  await uploading(FILE_BYTES / 4);
+  const begun = begin();
+  await uploading(begun, FILE_BYTES / 4);
   // Not its group: restic runs on, until it tells nobody how far it is.
-  child.kill('SIGKILL');
+  begun.child.kill('SIGKILL');
   await sleep(FILE_BYTES / (SLOW_BYTES_PER_SECOND / 1000));
   server.bytesPerSecond = null;
   expect(restic('snapshots', '--json', '--no-lock')).toBe(points);

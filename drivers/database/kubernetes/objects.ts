@@ -53,7 +53,7 @@ interface Place {
   labels: Record<string, string>;
 }
 
-export function serverMetadata(prefix: string, server: Pick<DatabaseServer, 'id' | 'network'>): Place {
+export function serverObjectMetadata(prefix: string, server: Pick<DatabaseServer, 'id' | 'network'>): Place {
   const projectId = projectIdOf(server);
   return {
     name: objectNameOf(server.id),

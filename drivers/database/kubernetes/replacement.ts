@@ -21,7 +21,7 @@ import { applyOwn } from '../../workload/kubernetes/own_object';
 import { resourcesOf } from '../../workload/kubernetes/deployment';
 import { NotReady } from '../../hosted_server/readiness';
 import type { DatabaseServer } from '../../database';
-import { CONTAINER, containerSecurity, serverMetadata, POD_DATA, podBasics, type PodProgram } from './objects';
+import { CONTAINER, containerSecurity, serverObjectMetadata, POD_DATA, podBasics, type PodProgram } from './objects';
 import {
   claimNameFor,
   ensureClaim,
@@ -68,7 +68,7 @@ const { jobs, persistentVolumeClaims, pods } = resourceTypes;
 export async function replacePodData(options: ClaimOptions, r: PodReplacement, ctx: DriverContext): Promise<void> {
   const found = await findServerPod(options, r.server, ctx);
   if (found !== 'absent' && found !== 'foreign' && isReplaced(found, r.key)) return;
-  const next = `${serverMetadata(options.prefix, r.server).name}-${shortDigestOf(r.key)}`;
+  const next = `${serverObjectMetadata(options.prefix, r.server).name}-${shortDigestOf(r.key)}`;
   const begun = typeof found === 'string' ? null : readPodNote<ReplacingNote>(found, 'replacing');
   const before = begun?.key === r.key ? begun.before : await presentClaim(options, r.server, found, ctx);
   await fillClaim(options, r, next, ctx);
@@ -104,7 +104,7 @@ async function presentClaim(
 }
 
 async function fillClaim(options: ClaimOptions, r: PodReplacement, name: string, ctx: DriverContext): Promise<void> {
-  const place = { namespace: serverMetadata(options.prefix, r.server).namespace, name };
+  const place = { namespace: serverObjectMetadata(options.prefix, r.server).namespace, name };
   const present = await options.client.get(persistentVolumeClaims, place, ctx);
   if (present?.metadata?.annotations?.[FILLED] !== r.key) {
     await ensureClaim(options, r.server, { name, bytes: r.bytes }, ctx);
@@ -151,7 +151,7 @@ async function loadFile(
 
 /** @throws DriverError transient with the reason where the cluster cannot start it yet */
 async function runningLoader(options: ClaimOptions, r: PodReplacement, job: string, ctx: DriverContext): Promise<Pod> {
-  const { namespace } = serverMetadata(options.prefix, r.server);
+  const { namespace } = serverObjectMetadata(options.prefix, r.server);
   for (const end = Date.now() + LOADER_STARTS_MS; ; await sleep(POLL_MS)) {
     checkpoint(ctx);
     const [pod] = await loaderPods(options, r.server, job, ctx);
@@ -172,14 +172,14 @@ async function loaderPods(
   job: string,
   ctx: DriverContext,
 ): Promise<Pod[]> {
-  const { namespace } = serverMetadata(options.prefix, server);
+  const { namespace } = serverObjectMetadata(options.prefix, server);
   const labelSelector = selectorText({ [LABEL.installation]: options.prefix, [LOADER]: job });
   return (await options.client.list(pods, { namespace, labelSelector }, ctx)).items;
 }
 
 /** Waits for a writer. Its labels are not those of the server's pod, which the Service would lead to. */
 function loaderJob({ prefix }: ClaimOptions, r: PodReplacement, claim: string): Job {
-  const { namespace, labels } = serverMetadata(prefix, r.server);
+  const { namespace, labels } = serverObjectMetadata(prefix, r.server);
   const { [LABEL.database]: _, ...own } = labels;
   return {
     metadata: { name: claim, namespace, labels },
@@ -254,6 +254,6 @@ async function annotate(
   annotations: Record<string, string | null>,
   ctx: DriverContext,
 ): Promise<void> {
-  const { namespace } = serverMetadata(options.prefix, server);
+  const { namespace } = serverObjectMetadata(options.prefix, server);
   await options.client.patch(persistentVolumeClaims, { namespace, name }, { metadata: { annotations } }, ctx);
 }

@@ -22,7 +22,7 @@ import type { DatabaseServer } from '../../database';
 import {
   configurationSecret,
   dataClaim,
-  serverMetadata,
+  serverObjectMetadata,
   serverService,
   serverStatefulSet,
   APPLIED,
@@ -60,7 +60,7 @@ export async function findServerPod(
   server: DatabaseServer,
   ctx: DriverContext,
 ): Promise<ServerPod | 'absent' | 'foreign'> {
-  const place = serverMetadata(options.prefix, server);
+  const place = serverObjectMetadata(options.prefix, server);
   const statefulSet = await options.client.get(statefulSets, place, ctx);
   if (statefulSet === null) return 'absent';
   if (!isOwn(options, statefulSet)) return 'foreign';
@@ -105,7 +105,7 @@ export async function ensureServerPod(
   program: PodProgram,
   ctx: DriverContext,
 ): Promise<ServerPod> {
-  const place = serverMetadata(options.prefix, server);
+  const place = serverObjectMetadata(options.prefix, server);
   const secret = configurationSecret(place, program);
   const presentSecret = await options.client.get(secrets, place, ctx);
   if (presentSecret === null || !isDeepStrictEqual(presentSecret.data, secret.data))
@@ -156,7 +156,7 @@ export async function ensureClaim(
   { name, bytes }: { name: string; bytes: number },
   ctx: DriverContext,
 ): Promise<void> {
-  const place = serverMetadata(options.prefix, server);
+  const place = serverObjectMetadata(options.prefix, server);
   const present = await options.client.get(persistentVolumeClaims, { ...place, name }, ctx);
   if (present === null) {
     await ensureProject(options, server.network ?? '', ctx);
@@ -232,7 +232,7 @@ export async function claimNameFor(
   if (typeof found !== 'string') return claimNameOf(found.statefulSet);
   const claims = await listOf(options, persistentVolumeClaims, server.id, ctx);
   const left = claims.find(({ metadata }) => metadata?.annotations?.[FILLING] === undefined);
-  return left?.metadata?.name ?? serverMetadata(options.prefix, server).name;
+  return left?.metadata?.name ?? serverObjectMetadata(options.prefix, server).name;
 }
 
 /** A note about a server, as an annotation of its StatefulSet; null where there is none. */

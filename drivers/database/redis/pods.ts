@@ -10,7 +10,7 @@ import { openBackupFile, removeBackupDirectory } from '../../hosted_server/backu
 import { NotReady } from '../../hosted_server/readiness';
 import type { ClaimOptions } from '../../workload/kubernetes/claims';
 import { diskBytes } from '../disk_size';
-import { serverMetadata, POD_CONF, serverStatefulSet } from '../kubernetes/objects';
+import { serverObjectMetadata, POD_CONF, serverStatefulSet } from '../kubernetes/objects';
 import { claimBefore } from '../kubernetes/replacement';
 import { openServerLogs } from '../kubernetes/server_logs';
 import {
@@ -250,7 +250,8 @@ async function differenceOf(
 ): Promise<string | null> {
   const claim = await claimNameFor(engine, server, found, ctx);
   const program = programOf(engine, server, claim, found);
-  if (!isPodApplied(found, serverStatefulSet(serverMetadata(engine.prefix, server), server, program))) return 'objects';
+  if (!isPodApplied(found, serverStatefulSet(serverObjectMetadata(engine.prefix, server), server, program)))
+    return 'objects';
   return found.pod === null || isPodCurrent(found) ? null : 'the pod is of an earlier configuration';
 }
 

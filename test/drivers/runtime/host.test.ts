@@ -77,6 +77,7 @@ test('an installed PostgreSQL comes with its tools', async () => {
     path: path.join(home, bin, 'postgres'),
     source: 'system',
     tools: ['postgres', 'pg_dump'],
+    extensions: [],
   });
 });
 
