@@ -157,20 +157,10 @@ needs('redis-server').describe('with Redis', () =>
       const name = id.replace('_', '-');
       const limits = (): Promise<string> => run('get', 'sts', ...place, name, '-o', 'jsonpath={..limits}');
       const before = await limits();
-      // Else the platform puts it back before a pod is without it.
-      await waitFor(
-        'a job that sleeps',
-        async () => {
-          const asleep = `next_at > now() + interval '5 seconds' and lease_until is null`;
-          return (
-            await service.sql(
-              `update databases set next_at = now() + interval '1 hour' where id = $1 and ${asleep} returning id`,
-              [id],
-            )
-          ).length;
-        },
-        WITHIN_MS,
-      );
+      // Else the platform puts it back before a pod is without its image: each end of a pod wakes it.
+      const held = `update databases set lease_owner = 'nobody', lease_until = now() + interval '1 hour'
+        where id = $1 and lease_until is null returning id`;
+      await waitFor('the lease', async () => (await service.sql(held, [id])).length, WITHIN_MS);
       await run('set', 'resources', ...place, `sts/${name}`, '--limits=memory=4Gi');
       await run('set', 'image', ...place, `sts/${name}`, 'database=test.local/absent:1');
       await waitFor(
@@ -178,7 +168,9 @@ needs('redis-server').describe('with Redis', () =>
         async () => /ErrImagePull|ImagePullBackOff/.test(await run('get', 'pods', ...place, '-o', 'json')),
         WITHIN_MS,
       );
-      await service.sql('update databases set next_at = now() where id = $1', [id]);
+      await service.sql('update databases set lease_owner = null, lease_until = null, next_at = now() where id = $1', [
+        id,
+      ]);
       await waitFor(
         'its data again',
         async () => (await ask(id, ['GET', 'kept']).catch(() => null)) === 'yes',
