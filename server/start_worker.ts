@@ -9,14 +9,14 @@ import { operatorCertificate } from '../drivers/certificates/operator';
 import { DriverError, driverContext } from '../core/driver';
 import { openVolumeDrivers } from '../drivers/volume/open';
 import type { VolumeDriver, VolumeDrivers } from '../drivers/volume';
-import type { RegistryDriver } from '../engines/registry';
 import type { Drivers } from '../jobs/job';
 import { startLoop, type Loop, type LoopParts } from '../jobs/loop';
 import { allJobs } from '../jobs/all_jobs';
 import { installationId } from '../models/applications/cluster_facts';
-import { openHost, type Host } from './agents/host';
+import { openHost, type Host, type SharedServers } from './agents/host';
 import type { CheckCounts } from '../jobs/observers/check_loop';
 import { PortTaken } from './agents/ingress';
+import { openSharedMailServers } from './agents/mail/mail';
 import { openSharedRegistry } from './agents/registry';
 import { startInstallationWal } from './backup/wal_agent';
 import { startObservers } from './agents/observers/observers';
@@ -61,9 +61,14 @@ export async function startWorker(platform: Platform, { whenTaken }: WorkerOptio
   const opening = openDrivers(platform.config, ofCluster?.driver);
   opening.catch(() => {}); // its error is reported once the host is closed again
   const registry = await openSharedRegistry(platform);
-  const forHost = { volumes: opening, registry: registry?.driver ?? null };
-  const watch = await watchHost(platform, forHost, whenTaken).catch(async (error: unknown) => {
+  const mail = await openSharedMailServers(platform);
+  const closeShared = async (): Promise<void> => {
+    await mail?.close();
     await registry?.close();
+  };
+  const forHost = { volumes: opening, shared: { registry: registry?.driver ?? null, mail } };
+  const watch = await watchHost(platform, forHost, whenTaken).catch(async (error: unknown) => {
+    await closeShared();
     throw error;
   });
   const volumes = await opening;
@@ -80,7 +85,7 @@ export async function startWorker(platform: Platform, { whenTaken }: WorkerOptio
     checks: () => observers.counts(),
     async stop() {
       await Promise.all([observers.stop(), loop.stop(), watch.stop(), stopReleaseNotice()]);
-      await registry?.close();
+      await closeShared();
       operators?.close();
       ofCluster?.close();
     },
@@ -100,7 +105,7 @@ interface HostWatch {
 /** What the process has opened for its host, whether it is one or not. */
 interface OpenedForHost {
   volumes: Promise<VolumeDrivers>;
-  registry: RegistryDriver | null;
+  shared: SharedServers;
 }
 
 /** Runs the applications, at once or as soon as the process that does has gone. */
@@ -172,7 +177,7 @@ interface RunningHost {
 async function startHost(platform: Platform, parts: OpenedForHost): Promise<RunningHost> {
   const claim = await claimHost(platform.databaseUrl, platform.log);
   try {
-    const host = await openHost(platform, parts.registry);
+    const host = await openHost(platform, parts.shared);
     const volumes = await parts.volumes.catch(async (error: unknown) => {
       await host.close();
       throw error;

@@ -36,7 +36,7 @@ import { startInstallationBackup } from './installation_backup';
 import { startInstallationDisks } from './installation_disks';
 import { startCdnCounting } from './cdn/cdn';
 import { openIngressOf } from './ingress';
-import { openMailAgent } from './mail/mail';
+import { openMailAgent, type MailServers } from './mail/mail';
 import { openGitProviders } from '../../drivers/git_provider/open';
 import { openNameserver } from './nameserver';
 import { reportIsolation } from './isolation';
@@ -67,17 +67,22 @@ export interface Host {
 
 type Closing = () => Promise<void> | void;
 
+/** Servers of the process, which go on when it is the host no more; null: the host opens its own. */
+export interface SharedServers {
+  registry: RegistryDriver | null;
+  mail: MailServers | null;
+}
+
 /**
- * @param registry of the process, which goes on when it is the host no more; null: the host opens one
  * @throws PortTaken; StartupError where a directory or a chosen sandbox can't be used
  */
-export async function openHost(platform: Platform, registry: RegistryDriver | null): Promise<Host> {
+export async function openHost(platform: Platform, shared: SharedServers): Promise<Host> {
   const opened: Closing[] = [];
   const close = async (): Promise<void> => {
     for (const step of opened.splice(0).reverse()) await step();
   };
   try {
-    return { drivers: await open(platform, registry, opened), close };
+    return { drivers: await open(platform, shared, opened), close };
   } catch (error) {
     await close();
     throw error;
@@ -85,7 +90,7 @@ export async function openHost(platform: Platform, registry: RegistryDriver | nu
 }
 
 /** Pushes how to close each part as it opens it. */
-async function open(platform: Platform, shared: RegistryDriver | null, opened: Closing[]): Promise<HostDrivers> {
+async function open(platform: Platform, shared: SharedServers, opened: Closing[]): Promise<HostDrivers> {
   const { config, database, databaseUrl, log, facts } = platform;
   void platform.engines(); // asked for below; the programs run meanwhile
   const budget = openLogBudget(limits.logBytesPerSecond);
@@ -203,7 +208,7 @@ async function together<A, B>(one: Promise<A>, other: Promise<B>): Promise<[A, B
 /** Opens the engines that listen on separate ports, as far as this machine can run them. */
 async function openServers(
   platform: Platform,
-  shared: RegistryDriver | null,
+  shared: SharedServers,
   opened: Closing[],
 ): Promise<Pick<HostDrivers, 'nameserver' | 'registry'>> {
   const closable = async <Server extends { close(): Promise<void> }>(
@@ -214,10 +219,13 @@ async function openServers(
     return server;
   };
   const [[dns, images]] = await together(
-    together(closable(openNameserver(platform)), shared ? Promise.resolve(null) : closable(openRegistry(platform))),
-    together(closable(openMailAgent(platform)), closable(openObjectStorageAgent(platform))),
+    together(
+      closable(openNameserver(platform)),
+      shared.registry ? Promise.resolve(null) : closable(openRegistry(platform)),
+    ),
+    together(closable(openMailAgent(platform, shared.mail)), closable(openObjectStorageAgent(platform))),
   );
-  return { nameserver: dns?.driver ?? null, registry: shared ?? images?.driver ?? null };
+  return { nameserver: dns?.driver ?? null, registry: shared.registry ?? images?.driver ?? null };
 }
 
 function openHostBuilder(toolchains: ToolchainDriver, config: Config): BuildDriver {

@@ -14,6 +14,8 @@ export interface TestCluster {
   killNode(number: number): Promise<void>;
   /** The node has power again. */
   startNode(number: number): Promise<void>;
+  /** Process id of its first process: for programs that run on the node (nsenter), and end with it. */
+  processOfNode(number: number): Promise<number>;
   /** Connections break off, and new ones are refused. */
   stopApiServer(): Promise<void>;
   /** Resolves once the API server is ready. */
@@ -48,6 +50,7 @@ export async function startCluster(nodes = TEST_CLUSTER_NODES): Promise<TestClus
       ...{ kubeconfig, directory, stop },
       killNode: (number) => call('killNode', number),
       startNode: (number) => call('startNode', number),
+      processOfNode: async (number) => call('processOfNode', number),
       stopApiServer: () => call('stopApiServer'),
       startApiServer: () => call('startApiServer'),
       freezeApiServer: async () => call('freezeApiServer'),

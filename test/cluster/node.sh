@@ -4,6 +4,7 @@
 # ADDRESS/PREFIX, KUBECONFIG, IMAGES (an archive), PEERS ("SUBNET via ADDRESS" for each other node, with commas).
 set -eu
 mount -t proc proc /proc
+echo "$NODE" >/proc/sys/kernel/hostname
 # kubelet and containerd have fixed places there for sockets, logs and network namespaces.
 for place in /run /var/lib /var/log; do mount -t tmpfs tmpfs "$place"; done
 

@@ -1,4 +1,4 @@
-// A node: containerd, kubelet and proxy in namespaces of their own for processes, mounts and network, below node.sh.
+// A node: containerd, kubelet and proxy in namespaces of their own for processes, mounts, names and network, below node.sh.
 import type { ChildProcess } from 'node:child_process';
 import { mkdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -11,6 +11,8 @@ import { runProgram, startProcess, untilExited, waitUntil } from './processes';
 
 export interface ClusterNode {
   name: string;
+  /** Of its first process. */
+  pid: number;
   /** All that runs on it ends at once, and its cable is out: as in a power cut. */
   kill(): Promise<void>;
 }
@@ -43,18 +45,17 @@ export async function startNode(parts: NodeParts, number: number): Promise<Clust
   const log = path.join(home, 'node.log');
   const child = startProcess(
     log,
-    ['unshare', '--pid', '--net', '--mount', '--fork', '--kill-child', 'sh', WITHOUT_DISKS, 'sh', NODE_SCRIPT],
+    ['unshare', '--pid', '--net', '--mount', '--uts', '--fork', '--kill-child', 'sh', WITHOUT_DISKS, 'sh', NODE_SCRIPT],
     environmentOf(parts, own, home, number),
   );
-  await plugIn(network, own, child, log);
+  // Not `unshare`, which would end before what it waits for.
+  const pid = await plugIn(network, own, child, log);
   return {
-    name: own.name,
+    ...{ name: own.name, pid },
     kill: async () => {
       // Before its programs end: in a power cut nobody says goodbye to those that are connected.
       runProgram('ip', 'link', 'delete', own.cable);
-      // Its first process, not `unshare`, which would end before what it waits for.
-      const [first] = childrenOf(child.pid as number);
-      if (first) process.kill(first, 'SIGKILL');
+      if (childrenOf(child.pid as number).includes(pid)) process.kill(pid, 'SIGKILL');
       await untilExited(child);
     },
   };
@@ -73,17 +74,18 @@ function environmentOf(parts: NodeParts, own: NodeNetwork, home: string, number:
   };
 }
 
-/** The cable from the bridge becomes the node's eth0, once its first process has its namespaces. */
-async function plugIn({ bridge }: ClusterNetwork, own: NodeNetwork, child: ChildProcess, log: string): Promise<void> {
+/** The cable from the bridge becomes the node's eth0, once its first process, which is returned, has its namespaces. */
+async function plugIn({ bridge }: ClusterNetwork, own: NodeNetwork, child: ChildProcess, log: string): Promise<number> {
   const hostNetwork = namespaceOf('self');
   const pid = child.pid as number;
   await waitUntil(() => childrenOf(pid).some((one) => namespaceOf(one) !== hostNetwork), {
     ...{ what: `The node ${own.name}`, log, child, seconds: 20 },
   });
-  const [first] = childrenOf(pid);
+  const [first] = childrenOf(pid) as [number];
   const peer = ['type', 'veth', 'peer', 'name', 'eth0', 'netns', String(first)];
   runProgram('ip', 'link', 'add', own.cable, 'master', bridge, 'up', ...peer);
   runProgram('ip', 'route', 'replace', own.subnet, 'via', own.address.replace(/\/.*/, ''));
+  return first;
 }
 
 function namespaceOf(pid: number | 'self'): string | null {

@@ -33,14 +33,14 @@ export function describeOnClusterOfMachine(name: string, run: (cluster: () => Cl
 }
 
 /** For what kills nodes, or takes the API server away: never a cluster of somebody. */
-export function describeOnTestCluster(name: string, run: (cluster: () => TestCluster) => void): void {
+export function describeOnTestCluster(name: string, run: (cluster: () => TestCluster) => void, nodes?: number): void {
   const reason = given ? 'needs: a cluster of its own, without KUBECONFIG' : missing();
   if (reason) return (named(describe.skip, ` (${reason})`) as jest.Describe)(name, () => run(noCluster));
   needs(...PROGRAMS).describe(name, () => {
     let cluster: TestCluster | null = null;
     beforeAll(
       async () => {
-        cluster = await startCluster();
+        cluster = await startCluster(nodes);
       },
       builtPrograms() ? START_MS : BUILD_MS,
     );

@@ -16,6 +16,7 @@ export interface Supervised {
   start(nodes: number): Promise<{ kubeconfig: string; directory: string }>;
   killNode(number: number): Promise<void>;
   startNode(number: number): Promise<void>;
+  processOfNode(number: number): number;
   stopApiServer(): Promise<void>;
   startApiServer(): Promise<void>;
   freezeApiServer(): void;
@@ -52,6 +53,7 @@ function supervise(): Supervised {
       nodes.delete(number);
     },
     startNode: run,
+    processOfNode: (number) => nodes.get(number)?.pid ?? fail(`The node ${number} is not running.`),
     stopApiServer: () => running().stopApiServer(),
     startApiServer: () => running().startApiServer(),
     freezeApiServer: () => running().freezeApiServer(),

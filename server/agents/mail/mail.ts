@@ -33,14 +33,59 @@ import { filesWithoutMessage, pruneMessages, pruneSink } from '../../../models/e
 const MIB = 1024 * 1024;
 
 interface Mail {
-  /** Those that are bound. */
-  ports: number[];
   close(): Promise<void>;
 }
 
+/** What takes mail in. */
+export interface MailServers {
+  /** Those that are bound. */
+  ports: number[];
+  store: MailStore;
+  acceptances: Acceptances;
+  close(): Promise<void>;
+}
+
+/**
+ * The mail of the host: the loop that hands it on, and the servers where not every worker has them.
+ * @returns null where SMTP_PORTS is 0
+ */
+export async function openMailAgent(platform: Platform, shared: MailServers | null): Promise<Mail | null> {
+  const { config, database, databaseUrl, secrets, log } = platform;
+  const servers = shared ?? (await openMailServers(platform));
+  if (servers === null) return null;
+  const { store, acceptances } = servers;
+  const transport = openTransport(config.smtpHost);
+  const loop = startMailLoop({
+    ...{ config, database, secrets, store, transport, log, routeOf: routesOf(config) },
+    tracked: trackedMessage({ baseUrl: () => platform.config.baseUrl, secrets, store }),
+    listen: (handlers) => listen(databaseUrl, handlers, log),
+  });
+  const own = startPlatformMail({
+    ...{ config, database, secrets, store, acceptances, log },
+    listen: (handlers) => listen(databaseUrl, handlers, log),
+  });
+  return {
+    async close() {
+      if (!shared) await servers.close();
+      await own.stop();
+      await acceptances.idle();
+      await loop.stop();
+      transport.close();
+    },
+  };
+}
+
+/**
+ * On a cluster with a file store every worker takes mail in: nothing of a message stays on its machine.
+ * @returns null elsewhere: the host opens its own
+ */
+export async function openSharedMailServers(platform: Platform): Promise<MailServers | null> {
+  return platform.config.workloads === 'kubernetes' && platform.fileStore !== null ? openMailServers(platform) : null;
+}
+
 /** @returns null where SMTP_PORTS is 0 */
-export async function openMailAgent(platform: Platform): Promise<Mail | null> {
-  const { config, database, databaseUrl, secrets, fileStore, log } = platform;
+async function openMailServers(platform: Platform): Promise<MailServers | null> {
+  const { config, database, fileStore, log } = platform;
   if (!config.smtpPorts.length) return null;
   const store = openMailStore({ directory: mailDirectory(config), fileStore, log });
   const acceptances = openAcceptances(database);
@@ -48,29 +93,16 @@ export async function openMailAgent(platform: Platform): Promise<Mail | null> {
   const submission = await listenForMail(platform, { store, acceptances, tls });
   const bounces = await openBounces(platform, tls);
   const unwatch = watchMailCertificate(platform, [submission, ...(bounces ? [bounces] : [])]);
-  const transport = openTransport(config.smtpHost);
-  const loop = startMailLoop({
-    ...{ config, database, secrets, store, transport, log, routeOf: routesOf(config) },
-    tracked: trackedMessage({ baseUrl: () => platform.config.baseUrl, secrets, store }),
-    listen: (handlers) => listen(databaseUrl, handlers, log),
-  });
   const upkeep = startMailUpkeep({ config, database, store, log });
-  const own = startPlatformMail({
-    ...{ config, database, secrets, store, acceptances, log },
-    listen: (handlers) => listen(databaseUrl, handlers, log),
-  });
   log.info({ ports: submission.ports, mode: config.mailMode }, 'the mail server answers');
   return {
-    ports: submission.ports,
+    ...{ ports: submission.ports, store, acceptances },
     async close() {
       await unwatch();
       await submission.close();
       await bounces?.close();
-      await own.stop();
       await acceptances.idle();
       await upkeep.stop();
-      await loop.stop();
-      transport.close();
     },
   };
 }

@@ -20,11 +20,15 @@ export interface Program {
 
 const programs = new Set<Program>();
 
-/** Runs server/main.ts, or another entry, with these settings and nothing else of the environment. */
+/**
+ * Runs server/main.ts, or another entry, with these settings and nothing else of the environment.
+ * @param given `node`: first process of a node of a test cluster, on which it runs
+ */
 export function startProgram(
   settings: Record<string, string>,
-  { entry = 'server/main.ts', words = [] as string[], user = {} as { uid?: number; gid?: number } } = {},
+  given: { entry?: string; words?: string[]; user?: { uid?: number; gid?: number }; node?: number } = {},
 ): Program {
+  const { entry = 'server/main.ts', words = [], user = {}, node } = given;
   const env = {
     PATH: process.env.PATH,
     PORT: '0',
@@ -44,12 +48,13 @@ export function startProgram(
     ...settings,
     ...withConfig({ ingressProcess: 'in_process', ...configIn(settings) }),
   };
-  const child = spawn(process.execPath, ['--require', HOOK, '--require', CONFIG, path.resolve(ROOT, entry), ...words], {
-    cwd: ROOT,
-    env,
-    stdio: ['ignore', 'pipe', 'pipe'],
-    ...user,
-  });
+  const command = [process.execPath, '--require', HOOK, '--require', CONFIG, path.resolve(ROOT, entry), ...words];
+  const onNode =
+    node === undefined
+      ? []
+      : ['nsenter', '--target', String(node), '--net', '--pid', '--mount', '--uts', '--', 'env', '-C', ROOT];
+  const [file = '', ...args] = [...onNode, ...command];
+  const child = spawn(file, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'], ...user });
   const said = { out: '', err: '' };
   const ended = new Promise<number | null>((resolve) => child.on('close', (code) => resolve(code)));
   const ready = new Promise<string>((resolve, reject) => {
