@@ -2,7 +2,7 @@
 // A host whose disk of databases is not mounted, or lost: nothing is begun anew in its place, no backup is made or
 // expires, and everything comes back with the disk, or from the store of backups. The service is a program that is
 // killed and started again.
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { createClient } from '@redis/client';
 import { createConnection } from 'mysql2/promise';
@@ -218,6 +218,24 @@ async function inRedis(address: string, command: string[]): Promise<string | nul
 
     test('from the store it comes back on a host that has nothing', async () => {
       await restartWithout(() => rmSync(workshop.databaseDir, { recursive: true, force: true }));
+      await allRestored();
+    });
+
+    // As a backup of the whole installation leaves them on a machine where the ids are those of another one.
+    test('it comes back where its data alone are lost, and its other files are of another user', async () => {
+      const isRoot = process.getuid?.() === 0;
+      await restartWithout(() => {
+        for (const id of ids.values()) {
+          const directory = path.join(workshop.databaseDir, id);
+          rmSync(path.join(directory, 'data'), { recursive: true });
+          for (const name of readdirSync(path.join(directory, 'conf')))
+            if (isRoot) chownSync(path.join(directory, 'conf', name), 12_345, 12_345);
+        }
+      });
+      await allRestored();
+    });
+
+    async function allRestored(): Promise<void> {
       for (const [engine, id] of ids) {
         await settled(id, MISSING);
         const asked = await call('POST', `/v2/databases/${id}/restore`, { backup_id: backups.get(id) });
@@ -225,6 +243,6 @@ async function inRedis(address: string, command: string[]): Promise<string | nul
         expect(await settled(id, null)).toMatchObject({ status: 'available' });
         expect([engine, await clients[engine as 'redis'].read(await addressOf(id))]).toEqual([engine, 'kept']);
       }
-    });
+    }
   },
 );

@@ -75,7 +75,8 @@ export async function rollBackOnFailure(old: Cluster, ctx: DriverContext, work: 
       (await dataMajorOf(old.serverDirectory.data)) !== null;
     // The server in place may run all the time: what failed did so before it was stopped.
     if (isOld) await stopPostgres(old, 'staging', ctx);
-    if (isOld) await ensureServer(old, ctx);
+    // Whoever looks at it next says why it does not start. This error is why the work failed.
+    if (isOld) await ensureServer(old, ctx).catch(() => undefined);
     throw error;
   }
 }
