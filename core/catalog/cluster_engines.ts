@@ -1,16 +1,12 @@
 // Engines of which new databases run in the cluster.
-import type { DatabaseImage } from '../settings/workloads';
+import { enginesInPods, type DatabaseImage } from '../settings/workloads';
 import type { EngineFound, HostFacts } from './host_facts';
 
 /** The facts of the host with the engines for which the operator has named an image. */
 export function withImages(facts: HostFacts, images: readonly DatabaseImage[]): HostFacts {
   if (images.length === 0) return facts;
-  const { redis, valkey } = facts;
-  return {
-    ...facts,
-    redis: merged(redis, imagesOf('redis', images)),
-    valkey: merged(valkey, imagesOf('valkey', images)),
-  };
+  const engines = enginesInPods.map((engine) => [engine, merged(facts[engine], imagesOf(engine, images))] as const);
+  return { ...facts, ...Object.fromEntries(engines) };
 }
 
 function imagesOf(engine: string, images: readonly DatabaseImage[]): DatabaseImage[] {

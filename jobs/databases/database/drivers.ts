@@ -1,13 +1,16 @@
 // The engines of databases that this host has, and what listens before them.
 import { join } from 'node:path';
 import type { Config } from '../../../core/config';
+import { enginesInPods } from '../../../core/settings/workloads';
 import { makePassableDirectory } from '../../../core/directory';
 import { openBackupStore } from '../../../drivers/backup_store/open';
 import { openMariadb } from '../../../drivers/database/mariadb/driver';
+import type { PodEngineOptions } from '../../../drivers/database/kubernetes/pod_engine';
 import { openPostgresql } from '../../../drivers/database/postgresql/driver';
 import { openRedis } from '../../../drivers/database/redis/driver';
 import { openRedisPods } from '../../../drivers/database/redis/pods';
 import type { EngineDriver } from '../../../drivers/database';
+import type { ClaimOptions } from '../../../drivers/workload/kubernetes/claims';
 import { driverContext } from '../../../core/driver';
 import type { HostParts } from '../../declarations';
 import type { HostDrivers } from '../../job';
@@ -38,24 +41,25 @@ export async function openEngines({
   return {
     databases: new Map(engines.map((driver) => [driver.name, driver])),
     clusterDatabases: new Map(
-      cluster === null
-        ? []
-        : podEngines.map((engine) => [engine, openRedisPods({ ...podOptions(config, engine), cluster })]),
+      cluster === null ? [] : enginesInPods.map((engine) => [engine, openPods(engine, { config, cluster })]),
     ),
   };
 }
 
-const podEngines = ['redis', 'valkey'] as const;
+type PodEngineName = (typeof enginesInPods)[number];
 
-function podOptions(
-  config: Config,
-  engine: (typeof podEngines)[number],
-): Omit<Parameters<typeof openRedisPods>[0], 'cluster'> {
+/** By engine: what opens its servers in pods. */
+const podEngines: Record<PodEngineName, (options: PodEngineOptions) => EngineDriver & { close(): void }> = {
+  redis: (options) => openRedisPods('redis', options),
+  valkey: (options) => openRedisPods('valkey', options),
+};
+
+function openPods(engine: PodEngineName, { config, cluster }: { config: Config; cluster: ClaimOptions }) {
   const images = config.databaseImages.filter((one) => one.engine === engine);
-  return {
-    ...{ engine, directory: config.databaseDir, store: openBackupStore(config) },
+  return podEngines[engine]({
+    ...{ cluster, directory: config.databaseDir, store: openBackupStore(config) },
     images: new Map(images.map(({ version, image }) => [version, image])),
-  };
+  });
 }
 
 /** Both, also where their programs are not installed yet. */
