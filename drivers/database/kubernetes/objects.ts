@@ -22,6 +22,10 @@ export interface PodProgram {
   digest: string;
   /** Name of the claim with its data. */
   claim: string;
+  /** Files of the image that are replaced: names of configuration files by path. */
+  replacing?: Record<string, string>;
+  /** It shares memory through files of /dev/shm, which has 64 MiB unless it is asked for. */
+  sharesMemory?: true;
 }
 
 /** Digest of what was applied last. */
@@ -128,9 +132,15 @@ function podSpec(name: string, { size }: DatabaseServer, program: PodProgram): P
         // No liveness probe: a server that is busy must not be killed.
         startupProbe: { tcpSocket: { port: program.port }, periodSeconds: 1, failureThreshold: STARTED_WITHIN_SECONDS },
         readinessProbe: { tcpSocket: { port: program.port }, periodSeconds: 10, failureThreshold: 3 },
+        // What it said last is in its state, where it failed.
+        terminationMessagePolicy: 'FallbackToLogsOnError',
         volumeMounts: [
           { name: 'data', mountPath: POD_DATA },
           { name: 'configuration', mountPath: POD_CONF, readOnly: true },
+          ...Object.entries(program.replacing ?? {}).map(([mountPath, subPath]) => ({
+            ...{ name: 'configuration', mountPath, subPath, readOnly: true },
+          })),
+          ...(program.sharesMemory ? [{ name: 'memory', mountPath: '/dev/shm' }] : []),
         ],
         resources: resourcesOf({ limits: { memory_mb: size.memory_mb, cpus: size.cpus, disk_mb: null } }),
         securityContext: containerSecurity(),
@@ -138,7 +148,12 @@ function podSpec(name: string, { size }: DatabaseServer, program: PodProgram): P
     ],
     volumes: [
       { name: 'data', persistentVolumeClaim: { claimName: program.claim } },
-      { name: 'configuration', secret: { secretName: name } },
+      // Servers refuse keys that others may read.
+      { name: 'configuration', secret: { secretName: name, defaultMode: 0o440 } },
+      // Part of the memory of its package.
+      ...(program.sharesMemory
+        ? [{ name: 'memory', emptyDir: { medium: 'Memory', sizeLimit: `${size.memory_mb}Mi` } }]
+        : []),
     ],
   };
 }

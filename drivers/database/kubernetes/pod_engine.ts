@@ -68,7 +68,8 @@ export interface ServerNotes {
 export interface PodSteps<Client> {
   /** @throws DriverError invalid, unsupported for a spec that the engine does not support */
   requireValid?(server: DatabaseServer): void;
-  program(server: DatabaseServer, claim: string, image: string): PodProgram;
+  /** `present`: the server as the cluster has it. */
+  program(server: DatabaseServer, claim: string, image: string, present: ServerPod | null): PodProgram;
   /** The password is sent once the certificate is verified. @throws NotReady @throws DriverError conflict */
   withServer<T>(
     server: DatabaseServer,
@@ -227,7 +228,12 @@ async function ensure<Client>(
   const old = typeof before === 'string' ? null : claimBefore(before);
   const claim = old ?? (await claimNameFor(engine, server, before, ctx));
   await ensureClaim(engine, server, { name: claim, bytes: diskBytes(engine, server) }, ctx);
-  const program = steps.program(server, claim, imageOf(engine, server, before));
+  const program = steps.program(
+    server,
+    claim,
+    imageOf(engine, server, before),
+    typeof before === 'string' ? null : before,
+  );
   const found = await ensureServerPod(engine, server, program, ctx);
   if (old !== null) await writePodNote(engine, found, 'replacing', null, ctx);
   engine.logs.follow(server.id, found);
@@ -291,7 +297,7 @@ async function differenceOf<Client>(
   ctx: DriverContext,
 ): Promise<string | null> {
   const claim = await claimNameFor(engine, server, found, ctx);
-  const program = steps.program(server, claim, imageOf(engine, server, found));
+  const program = steps.program(server, claim, imageOf(engine, server, found), found);
   if (!isPodApplied(found, serverStatefulSet(serverObjectMetadata(engine.prefix, server), server, program)))
     return 'objects';
   return found.pod === null || isPodCurrent(found) ? null : 'the pod is of an earlier configuration';

@@ -42,12 +42,16 @@ export interface PodReplacement {
   /** Of the disk for the new data. */
   bytes: number;
   program(claim: string): PodProgram;
-  /** Gives a file of this host to `work`, and removes it. */
-  withFile(work: (file: string) => Promise<void>): Promise<void>;
-  /** Shell script that writes its standard input to POD_DATA; `$1`: bytes that must come. */
-  script: string;
+  /** Gives files of this host to `work`, and removes them. */
+  withFiles(work: (files: readonly LoadedFile[]) => Promise<void>): Promise<void>;
   /** @throws NotReady while the server loads the data */
   verify(server: ServerPod): Promise<void>;
+}
+
+interface LoadedFile {
+  file: string;
+  /** Shell script that writes its standard input to POD_DATA; `$1`: bytes that must come. */
+  script: string;
 }
 
 interface ReplacingNote {
@@ -110,7 +114,9 @@ async function fillClaim(options: ClaimOptions, r: PodReplacement, name: string,
     await ensureClaim(options, r.server, { name, bytes: r.bytes }, ctx);
     await annotate(options, r.server, name, { [FILLING]: r.key }, ctx);
     await applyOwn(options, jobs, loaderJob(options, r, name), ctx);
-    await r.withFile((file) => loadFile(options, r, name, file, ctx));
+    await r.withFiles(async (files) => {
+      for (const file of files) await loadFile(options, r, name, file, ctx);
+    });
     await annotate(options, r.server, name, { [FILLED]: r.key }, ctx);
   }
   // While it is there, another machine cannot have the disk.
@@ -125,13 +131,13 @@ async function loadFile(
   options: ClaimOptions,
   r: PodReplacement,
   job: string,
-  file: string,
+  { file, script }: LoadedFile,
   ctx: DriverContext,
 ): Promise<void> {
   const pod = await runningLoader(options, r, job, ctx);
   const { size } = await stat(file);
   const { namespace, name = '' } = pod.metadata ?? {};
-  const command = ['sh', '-c', r.script, 'sh', String(size)];
+  const command = ['sh', '-c', script, 'sh', String(size)];
   const stream = await options.client.openPodStream({ namespace, name }, { command, stdin: true }, ctx);
   const said: string[] = [];
   stream.stdout.resume();

@@ -49,9 +49,10 @@ export async function restore(
   const present = await findServerPod(engine, server, ctx);
   const staging = { path: path.join(engine.directory, `.pods-${server.id}`) };
   const replacement: PodReplacement = {
-    ...{ key: `restore ${from.id}`, server, bytes: diskBytes(engine, server), script: loadScript(server) },
+    ...{ key: `restore ${from.id}`, server, bytes: diskBytes(engine, server) },
     program: (claim) => programOf(engine, server, claim, imageOf(engine, server, present)),
-    withFile: (work) => withBackupFile(engine, staging, id, work, ctx),
+    withFiles: (work) =>
+      withBackupFile(engine, staging, id, (file) => work([{ file, script: loadScript(server) }]), ctx),
     verify: (found) =>
       withServerAt(podAddressOf(engine, server, found), server, async (send) => void (await send('PING')), ctx),
   };
