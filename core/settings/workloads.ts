@@ -8,7 +8,7 @@ const NAMESPACE_PREFIX_MAX = 63 - '-prj-'.length - 26;
 const OBJECT_NAME = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/;
 
 /** Others run on the machine alone. */
-export const enginesInPods = ['redis', 'valkey'] as const;
+export const enginesInPods = ['redis', 'valkey', 'mariadb'] as const;
 
 export const workloadSettings = {
   WORKLOADS: oneOf(['host', 'kubernetes'], {

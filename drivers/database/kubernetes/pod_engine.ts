@@ -18,6 +18,7 @@ import { NotReady } from '../../hosted_server/readiness';
 import type { ClaimOptions } from '../../workload/kubernetes/claims';
 import { diskBytes } from '../disk_size';
 import type { ServerState } from '../proxied';
+import type { ServerNotes } from '../server_notes';
 import { serverObjectMetadata, serverStatefulSet, type PodProgram } from './objects';
 import { claimBefore } from './replacement';
 import { openServerLogs, type ServerLogs } from './server_logs';
@@ -58,12 +59,6 @@ export interface PodEngine extends ClaimOptions {
   logs: ServerLogs;
 }
 
-/** What the platform keeps about a server. Values are JSON. */
-export interface ServerNotes {
-  readNote<T>(name: string): Promise<T | null>;
-  writeNote(name: string, note: unknown): Promise<void>;
-}
-
 /** `Client`: sends commands to a running server. */
 export interface PodSteps<Client> {
   /** @throws DriverError invalid, unsupported for a spec that the engine does not support */
@@ -88,10 +83,18 @@ export interface PodSteps<Client> {
   metrics(client: Client): Promise<ServerMetrics>;
 }
 
+/** A disk that a server has had data on: without them, it is not that disk any more. */
+interface BegunNote {
+  claim: string;
+  /** The server has been told: it makes no new data. */
+  told: boolean;
+}
+
 const SOON_MS = 1_000;
 const FOUND_WITHIN_MS = 20_000;
 /** A kubelet writes a changed Secret into pods within about a minute. */
 const CERTIFICATE_MS = 5_000;
+const BEGUN = 'begun';
 const nothingObserved: Omit<ObservedServer, 'state' | 'reason'> = {
   storage_used_bytes: null,
   full: false,
@@ -144,6 +147,12 @@ export function imageOf(engine: PodEngine, server: DatabaseServer, present: Serv
   return image;
 }
 
+/** Whether a server may make its first data on this disk: it has had none there yet. */
+export function mayBegin(present: ServerPod | 'absent' | 'foreign' | null, claim: string): boolean {
+  if (present === null || typeof present === 'string') return true;
+  return readPodNote<BegunNote>(present, BEGUN)?.claim !== claim;
+}
+
 export function unsupported(message: string): DriverError {
   return new DriverError('unsupported', message);
 }
@@ -192,7 +201,7 @@ async function observeRunning<Client>(
     server,
     found,
     async (client) => ({
-      ...(await steps.inspect(server, notesOf(engine, found, ctx), client)),
+      ...(await steps.inspect(server, podNotesOf(engine, found, ctx), client)),
       hasCertificate: await hasCertificate(steps, server, found, client, ctx),
     }),
     ctx,
@@ -200,6 +209,7 @@ async function observeRunning<Client>(
   const diff = [
     server.running ? null : 'it should not run',
     seen.hasCertificate ? null : 'certificate',
+    readPodNote<BegunNote>(found, BEGUN)?.told ? null : 'first start',
     ...[differs, seen.differs],
   ].filter((one) => one !== null);
   return {
@@ -249,6 +259,9 @@ async function ensure<Client>(
     throw error;
   });
   if (isConfigured === null) return { ref, requeueMs: SOON_MS };
+  const told = !mayBegin(before, claim);
+  await writePodNote(engine, found, BEGUN, { claim, told } satisfies BegunNote, ctx);
+  if (!told) return { ref, requeueMs: SOON_MS };
   return isConfigured ? { ref } : { ref, requeueMs: CERTIFICATE_MS };
 }
 
@@ -263,7 +276,7 @@ function configure<Client>(
   const work = async (client: Client): Promise<boolean> => {
     requireVersion(engine, server, await steps.version(client));
     const isCurrent = await hasCertificate(steps, server, found, client, ctx);
-    await steps.configure(server, notesOf(engine, found, ctx), isCurrent ? null : 'certificate', client);
+    await steps.configure(server, podNotesOf(engine, found, ctx), isCurrent ? null : 'certificate', client);
     return isCurrent;
   };
   return steps.withServer(server, found, work, ctx);
@@ -314,7 +327,8 @@ async function hasCertificate<Client>(
   return served.equals(new X509Certificate(server.tls.certificate).raw);
 }
 
-function notesOf(engine: PodEngine, found: ServerPod, ctx: DriverContext): ServerNotes {
+/** What the platform keeps about a server in a pod. */
+export function podNotesOf(engine: PodEngine, found: ServerPod, ctx: DriverContext): ServerNotes {
   return {
     readNote: (name) => Promise.resolve(readPodNote(found, name)),
     writeNote: (name, note) => writePodNote(engine, found, name, note, ctx),

@@ -4,14 +4,9 @@ import path from 'node:path';
 import { asDriverErrors } from '../../../core/driver';
 import { serverOf, type DatabaseServer, type EngineDriver } from '../../database';
 import { POD_CONF } from '../kubernetes/objects';
-import {
-  podContext,
-  podEngine,
-  type PodEngineOptions,
-  type PodSteps,
-  type ServerNotes,
-} from '../kubernetes/pod_engine';
+import { podContext, podEngine, type PodEngineOptions, type PodSteps } from '../kubernetes/pod_engine';
 import type { ServerState } from '../proxied';
+import type { ServerNotes } from '../server_notes';
 import { fileNames } from './config';
 import { infoFieldsOf, withServerAt, type SendCommand } from './connection';
 import { redisMetrics } from './driver';

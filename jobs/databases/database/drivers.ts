@@ -1,11 +1,11 @@
 // The engines of databases that this host has, and what listens before them.
 import { join } from 'node:path';
-import type { Config } from '../../../core/config';
 import { enginesInPods } from '../../../core/settings/workloads';
 import { makePassableDirectory } from '../../../core/directory';
 import { openBackupStore } from '../../../drivers/backup_store/open';
 import { openMariadb } from '../../../drivers/database/mariadb/driver';
 import type { PodEngineOptions } from '../../../drivers/database/kubernetes/pod_engine';
+import { openMariadbPods } from '../../../drivers/database/mariadb/pods';
 import { openPostgresql } from '../../../drivers/database/postgresql/driver';
 import { openRedis } from '../../../drivers/database/redis/driver';
 import { openRedisPods } from '../../../drivers/database/redis/pods';
@@ -25,6 +25,7 @@ export async function openEngines({
   runtime,
   engines: found,
   cluster,
+  facts,
 }: HostParts): Promise<Pick<HostDrivers, 'databases' | 'clusterDatabases'>> {
   const directory = config.databaseDir;
   const { postgresql, mariadb, ...others } = await found();
@@ -41,7 +42,7 @@ export async function openEngines({
   return {
     databases: new Map(engines.map((driver) => [driver.name, driver])),
     clusterDatabases: new Map(
-      cluster === null ? [] : enginesInPods.map((engine) => [engine, openPods(engine, { config, cluster })]),
+      cluster === null ? [] : enginesInPods.map((engine) => [engine, openPods(engine, { config, cluster, facts })]),
     ),
   };
 }
@@ -49,17 +50,26 @@ export async function openEngines({
 type PodEngineName = (typeof enginesInPods)[number];
 
 /** By engine: what opens its servers in pods. */
-const podEngines: Record<PodEngineName, (options: PodEngineOptions) => EngineDriver & { close(): void }> = {
+const podEngines: Record<
+  PodEngineName,
+  (options: PodEngineOptions, host: Pick<HostParts, 'facts'>) => EngineDriver & { close(): void }
+> = {
   redis: (options) => openRedisPods('redis', options),
   valkey: (options) => openRedisPods('valkey', options),
+  mariadb: (options, { facts }) =>
+    openMariadbPods({ ...options, tools: async () => (await facts()).programs.mariadb_dump ?? null }),
 };
 
-function openPods(engine: PodEngineName, { config, cluster }: { config: Config; cluster: ClaimOptions }) {
+function openPods(
+  engine: PodEngineName,
+  { config, cluster, facts }: Pick<HostParts, 'config' | 'facts'> & { cluster: ClaimOptions },
+): EngineDriver & { close(): void } {
   const images = config.databaseImages.filter((one) => one.engine === engine);
-  return podEngines[engine]({
+  const options = {
     ...{ cluster, directory: config.databaseDir, store: openBackupStore(config) },
     images: new Map(images.map(({ version, image }) => [version, image])),
-  });
+  };
+  return podEngines[engine](options, { facts });
 }
 
 /** Both, also where their programs are not installed yet. */
