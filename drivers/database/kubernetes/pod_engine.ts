@@ -16,8 +16,11 @@ import type { BackupStore } from '../../backup_store';
 import { openBackupFile, removeBackupDirectory } from '../../hosted_server/backups';
 import { NotReady } from '../../hosted_server/readiness';
 import type { ClaimOptions } from '../../workload/kubernetes/claims';
+import { LABEL } from '../../workload/kubernetes/names';
+import { openPodUsage, type PodUsage } from '../../workload/kubernetes/pod_usage';
+import { hasCode } from '../../kubernetes/client/failure';
 import { diskBytes } from '../disk_size';
-import type { ServerState } from '../proxied';
+import type { MeasuredUsage, ServerState } from '../proxied';
 import type { ServerNotes } from '../server_notes';
 import { serverObjectMetadata, serverStatefulSet, type PodProgram } from './objects';
 import { claimBefore } from './replacement';
@@ -57,6 +60,7 @@ export interface PodEngine extends ClaimOptions {
   images: ReadonlyMap<string, string>;
   gigabyteBytes: number;
   logs: ServerLogs;
+  usage: PodUsage;
 }
 
 /** `Client`: sends commands to a running server. */
@@ -80,7 +84,8 @@ export interface PodSteps<Client> {
   inspect(server: DatabaseServer, notes: ServerNotes, client: Client): Promise<ServerState>;
   /** Applies what needs no restart. `certificate`: has it read its files again, which the kubelet replaces. */
   configure(server: DatabaseServer, notes: ServerNotes, change: 'certificate' | null, client: Client): Promise<void>;
-  metrics(client: Client): Promise<ServerMetrics>;
+  /** `usage`: of its pod; undefined where the cluster does not measure pods. */
+  metrics(client: Client, usage: MeasuredUsage): Promise<ServerMetrics>;
 }
 
 /** A disk that a server has had data on: without them, it is not that disk any more. */
@@ -105,7 +110,9 @@ export function podContext<Name extends EngineId>(
   name: Name,
   { cluster, directory, store, images, gigabyteBytes = 2 ** 30 }: PodEngineOptions,
 ): PodEngine & { name: Name } {
-  return { ...cluster, name, directory, store, images, gigabyteBytes, logs: openServerLogs(cluster.client) };
+  const logs = openServerLogs(cluster.client);
+  const usage = openPodUsage(cluster.client, cluster.prefix);
+  return { ...cluster, name, directory, store, images, gigabyteBytes, logs, usage };
 }
 
 /** A driver without backups. @throws never: a cluster that is away is waited for by each call */
@@ -289,7 +296,19 @@ async function measure<Client>(
   ctx: DriverContext,
 ): Promise<ServerMetrics> {
   const found = await requireServerPod(engine, server, ctx);
-  return steps.withServer(server, found, (client) => steps.metrics(client), ctx);
+  const usage = await usageOf(engine, found, ctx);
+  return steps.withServer(server, found, (client) => steps.metrics(client, usage), ctx);
+}
+
+async function usageOf(engine: PodEngine, { pod }: ServerPod, ctx: DriverContext): Promise<MeasuredUsage> {
+  if (pod === null) return undefined;
+  engine.usage.changed(pod);
+  const labels = { [LABEL.database]: pod.metadata?.labels?.[LABEL.database] ?? '' };
+  const measured = await engine.usage.read(ctx, labels).catch((error: unknown) => {
+    if (hasCode(error, 'unavailable', 'forbidden')) return null;
+    throw error;
+  });
+  return measured?.get(pod.metadata?.uid ?? '');
 }
 
 async function stop(engine: PodEngine, id: string, ctx: DriverContext): Promise<void> {

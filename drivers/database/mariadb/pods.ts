@@ -60,7 +60,7 @@ function stepsOf(engine: MariadbPods): PodSteps<PodClient> {
       const tools = await engine.tools();
       if (tools !== null) await ensureTimeZones(notes, tools, query);
     },
-    metrics: ({ query }) => mariadbMetrics(query, undefined),
+    metrics: ({ query }, usage) => mariadbMetrics(query, usage),
   };
 }
 
