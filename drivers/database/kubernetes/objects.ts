@@ -33,8 +33,8 @@ export const APPLIED = 'platform-api/applied';
 /** Annotation of pods: `PodProgram.digest`. */
 const CONFIGURED = 'platform-api/configured';
 export const CONTAINER = 'database';
-/** Of servers in pods, and its group. */
-export const POD_USER = 10_001;
+/** Of all servers; images need not have it. */
+export const USER = 10_001;
 /** After SIGTERM it writes what it has in memory. */
 export const GRACE_SECONDS = 60;
 /** A machine that does not respond: as of other pods (docs/KUBERNETES.md, "When a machine is lost"). */
@@ -165,8 +165,8 @@ export function podBasics(): Pick<PodSpec, 'automountServiceAccountToken' | 'ena
     automountServiceAccountToken: false,
     enableServiceLinks: false,
     securityContext: {
-      ...{ runAsNonRoot: true, runAsUser: POD_USER, runAsGroup: POD_USER },
-      ...{ fsGroup: POD_USER, fsGroupChangePolicy: 'OnRootMismatch' },
+      ...{ runAsNonRoot: true, runAsUser: USER, runAsGroup: USER },
+      ...{ fsGroup: USER, fsGroupChangePolicy: 'OnRootMismatch' },
       seccompProfile: { type: 'RuntimeDefault' },
     },
   };

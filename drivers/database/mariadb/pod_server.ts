@@ -5,7 +5,7 @@ import type { ProgramFound } from '../../../core/catalog/host_facts';
 import type { DriverContext } from '../../../core/driver';
 import type { DatabaseServer } from '../../database';
 import { NotReady } from '../../hosted_server/readiness';
-import { POD_CONF, POD_DATA, POD_USER, projectIdOf, type PodProgram } from '../kubernetes/objects';
+import { POD_CONF, POD_DATA, USER, projectIdOf, type PodProgram } from '../kubernetes/objects';
 import type { PodEngine } from '../kubernetes/pod_engine';
 import type { ServerPod } from '../kubernetes/server_pods';
 import { digest } from '../proxied_server';
@@ -98,7 +98,7 @@ export function withToolAccess<T>(
   ctx: DriverContext,
 ): Promise<T> {
   // No user of this host has this id (TENANT_UID_BASE).
-  const owner = { uid: POD_USER, gid: POD_USER };
+  const owner = { uid: USER, gid: USER };
   return withTunnelSocket(
     addressOf(engine, server, found),
     owner,
