@@ -107,11 +107,9 @@ needs('mariadbd').describe('with MariaDB', () =>
       await settled(id);
       await ask(id, `create table kept (text varchar(9)); insert into kept values ('yes')`);
       const backup = await calls.backUp(id);
-      await post(`${id}/stop`);
-      await settled(id, 'stopped');
       const disk = await diskOf(id);
       for (const name of readdirSync(disk)) rmSync(path.join(disk, name), { recursive: true });
-      await post(`${id}/start`);
+      await deletePod(id, '--force', '--grace-period=0');
       await says(id, /The disk of the database has lost its data/);
       expect((await podOf(id)).uid).not.toBe('');
       expect(readdirSync(disk)).toEqual([]);

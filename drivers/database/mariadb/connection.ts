@@ -31,7 +31,7 @@ export interface ServerAccess {
 }
 
 /** To a server of this host. @throws DriverError unsupported for a path that is too long */
-export function accessOf(serverDirectory: ServerDirectory): ServerAccess {
+export function serverAccessOf(serverDirectory: ServerDirectory): ServerAccess {
   return { way: { socketPath: socketOf(serverDirectory) }, data: serverDirectory.data, accountHost: 'localhost' };
 }
 
@@ -73,7 +73,10 @@ export async function withLogin<T>(
         return Array.isArray(rows) ? rows : [];
       };
       await requireOurs(query, access);
-      return await work(query);
+      const result = await work(query);
+      // Without a farewell, the log of the server has a warning.
+      await connection.end().catch(() => undefined);
+      return result;
     } finally {
       ctx.signal.removeEventListener('abort', over);
       connection.destroy();

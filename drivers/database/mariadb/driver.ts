@@ -12,7 +12,7 @@ import {
 } from '../proxied';
 import { requireProgram } from '../proxied_server';
 import { backup, restore } from './backup';
-import { accessOf, withServer, type Query } from './connection';
+import { serverAccessOf, withServer, type Query } from './connection';
 import { databaseOf } from './privileges';
 import { notesOf } from '../server_notes';
 import { ensureContent, inspectServer, storeOf } from './reconcile';
@@ -44,7 +44,7 @@ function stepsOf(engine: ProxiedContext): ProxiedSteps<Query> {
     start: (serverDirectory, server, ctx) => start(engine, serverDirectory, server, ctx),
     stop: (id, ctx) => stop(engine, id, ctx),
     startedWith: (serverDirectory, server) => Promise.resolve(startedWith(engine, serverDirectory, server)),
-    withServer: (serverDirectory, server, work, ctx) => withServer(accessOf(serverDirectory), server, work, ctx),
+    withServer: (serverDirectory, server, work, ctx) => withServer(serverAccessOf(serverDirectory), server, work, ctx),
     inspect: (serverDirectory, server, query) => inspectServer(engine, storeOf(serverDirectory), server, query),
     configure: async (serverDirectory, server, change, query) => {
       await noteAnswer(serverDirectory);

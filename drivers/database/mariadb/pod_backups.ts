@@ -17,7 +17,7 @@ import { dumpName, withLoadMemory } from './backup';
 import { withServer, type Query } from './connection';
 import { dump } from './dump';
 import { load } from './load';
-import { accessOfPod, programOf, versionOf, withToolAccess, type MariadbPods } from './pod_server';
+import { accessOfPod, programOf, serverVersionOf, withToolAccess, type MariadbPods } from './pod_server';
 import type { ToolAccess } from './tool';
 
 /** @throws DriverError unsupported without mariadb-dump */
@@ -41,7 +41,7 @@ export async function backup(
         server,
         found,
         async (access) => {
-          const version = await withServer(access, server, versionOf, ctx);
+          const version = await withServer(access, server, serverVersionOf, ctx);
           const missing = await dump(access, server, olderOf(tools, version), file, ctx);
           return { version, series: server.version, taken_at, ...(missing !== null && { missing }) };
         },
@@ -98,7 +98,7 @@ async function loadInto(
   ctx: DriverContext,
 ): Promise<void> {
   const work = async (access: ToolAccess): Promise<void> => {
-    const version = await withServer(access, server, versionOf, ctx);
+    const version = await withServer(access, server, serverVersionOf, ctx);
     await load({ access, notes: podNotesOf(engine, found, ctx) }, server, olderOf(tools, version), file, ctx);
   };
   await withToolAccess(engine, server, found, work, ctx);

@@ -13,7 +13,7 @@ import { configuration, fileNames, firstStatements, logFileMb, settings, tempora
 import type { MariadbPlace } from './config';
 import type { Query, ServerAccess } from './connection';
 import type { ToolAccess } from './tool';
-import { openTunnel, withTunnelSocket, type NetworkAddress } from './tunnel';
+import { openServerTunnel, withTunnelSocket, type NetworkAddress } from './tunnel';
 
 export type MariadbPods = PodEngine & {
   /** Programs of this host for dumps, and their version; null: it has none. */
@@ -86,7 +86,7 @@ export function accessOfPod(
   ctx: DriverContext,
 ): ServerAccess {
   const at = addressOf(engine, server, found);
-  return { way: { stream: () => openTunnel(at, onCertificate, ctx) }, data: DATA, accountHost: '%' };
+  return { way: { stream: () => openServerTunnel(at, onCertificate, ctx) }, data: DATA, accountHost: '%' };
 }
 
 /** For programs of this host. @throws NotReady */
@@ -109,7 +109,7 @@ export function withToolAccess<T>(
 }
 
 /** Such as 10.11.6. */
-export async function versionOf(query: Query): Promise<string> {
+export async function serverVersionOf(query: Query): Promise<string> {
   const [row] = await query('SELECT VERSION() AS version');
   return /^[\d.]+/.exec(String(row?.version))?.[0] ?? 'unknown';
 }

@@ -8,7 +8,7 @@ import type { ServerNotes } from '../server_notes';
 import { withServer, type Query } from './connection';
 import { mariadbMetrics } from './driver';
 import { backup, restore } from './pod_backups';
-import { accessOfPod, programOf, versionOf, type MariadbPods } from './pod_server';
+import { accessOfPod, programOf, serverVersionOf, type MariadbPods } from './pod_server';
 import { databaseOf } from './privileges';
 import { ensureContent, inspectServer, type ServerStore } from './reconcile';
 import { ensureTimeZones } from './time_zones';
@@ -51,7 +51,7 @@ function stepsOf(engine: MariadbPods): PodSteps<PodClient> {
       return withServer(access, server, (query) => work({ query, certificate }), ctx);
     },
     servedCertificate: (_server, _found, { certificate }) => Promise.resolve(certificate),
-    version: ({ query }) => versionOf(query),
+    version: ({ query }) => serverVersionOf(query),
     inspect: (server, notes, { query }) =>
       inspectServer(engine, storeOf(notes, server.database_name, query), server, query),
     configure: async (server, notes, change, { query }) => {

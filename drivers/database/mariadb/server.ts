@@ -31,7 +31,7 @@ import {
   temporaryDirectory,
   type MariadbPlace,
 } from './config';
-import { accessOf, withServer, type Query } from './connection';
+import { serverAccessOf, withServer, type Query } from './connection';
 
 // On a stop, it first writes dirty pages; after a kill, it recovers at the next start. If it is stopped before it
 // accepts connections, it continues its start, accepts none, and never ends (10.11): a server that has not responded
@@ -127,7 +127,7 @@ export async function waitUntilReady(
   await waitForAnswer(
     engine,
     spec.id,
-    () => withServer(accessOf(serverDirectory), spec, (query) => query('SELECT 1'), ctx),
+    () => withServer(serverAccessOf(serverDirectory), spec, (query) => query('SELECT 1'), ctx),
     ctx,
   );
   await noteAnswer(serverDirectory);

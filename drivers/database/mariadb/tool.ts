@@ -16,7 +16,7 @@ import {
   type ServerDirectory,
 } from '../../hosted_server/server_directory';
 import { clientConfiguration, hashOf, toolAccountOf, type ToolPurpose } from './config';
-import { accessOf, type Login, type Query, type ServerAccess } from './connection';
+import { serverAccessOf, type Login, type Query, type ServerAccess } from './connection';
 
 /** Values of 64 MB take twice as much in a statement. The largest that the protocol allows. */
 export const PACKET_BYTES_MAX = 2 ** 30;
@@ -34,7 +34,7 @@ export interface ToolAccess extends ServerAccess {
 /** To a server of this host. */
 export async function toolAccessOf(serverDirectory: ServerDirectory): Promise<ToolAccess> {
   const owner = await ownerOf(serverDirectory);
-  return { ...accessOf(serverDirectory), socket: socketOf(serverDirectory), conf: serverDirectory.conf, owner };
+  return { ...serverAccessOf(serverDirectory), socket: socketOf(serverDirectory), conf: serverDirectory.conf, owner };
 }
 
 /** An account for one run of a program: its name in SQL, its login, and the file with it. */

@@ -30,7 +30,7 @@ const LOGIN_MS = 10_000;
 const KEEP_ALIVE_MS = 15_000;
 
 /** A connection for a client in this process. `onCertificate`: gets that of the server, DER. */
-export function openTunnel(
+export function openServerTunnel(
   at: NetworkAddress,
   onCertificate: (certificate: Buffer) => void,
   { signal }: DriverContext,
