@@ -8,7 +8,8 @@ const cluster = { WORKLOADS: 'kubernetes', REGISTRY_PORT: '5999' };
 test.each([
   ['redis', /DATABASE_IMAGES/],
   ['redis:7.0', /DATABASE_IMAGES/],
-  ['postgresql:15=registry.example.com/postgres:15', /DATABASE_IMAGES/],
+  ['postgresql:15.8=registry.example.com/postgres:15', /DATABASE_IMAGES/],
+  ['redis:7=registry.example.com/redis:7', /DATABASE_IMAGES/],
   ['redis:7.0=a,redis:7.0=b', /DATABASE_IMAGES/],
   ['redis:7.0=a b', /DATABASE_IMAGES/],
 ])('images as %s are refused at the start', (DATABASE_IMAGES, message) => {

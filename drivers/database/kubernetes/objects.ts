@@ -24,6 +24,8 @@ export interface PodProgram {
   claim: string;
   /** Files of the image that are replaced: names of configuration files by path. */
   replacing?: Record<string, string>;
+  /** Runs in the pod before SIGTERM, which some servers take as leave to wait for their clients. */
+  beforeStop?: readonly string[];
   /** It shares memory through files of /dev/shm, which has 64 MiB unless it is asked for. */
   sharesMemory?: true;
 }
@@ -130,9 +132,10 @@ function podSpec(name: string, { size }: DatabaseServer, program: PodProgram): P
         command: literalWords(program.command),
         workingDir: POD_DATA,
         ports: [{ name: CONTAINER, containerPort: program.port }],
-        // No liveness probe: a server that is busy must not be killed. No readiness probe: there is no other server, and
-        // the log of MariaDB has a line for each.
+        // No liveness probe: a server that is busy must not be killed. No readiness probe: there is no other server,
+        // and the log of MariaDB has a line for each.
         startupProbe: { tcpSocket: { port: program.port }, periodSeconds: 1, failureThreshold: STARTED_WITHIN_SECONDS },
+        ...(program.beforeStop && { lifecycle: { preStop: { exec: { command: [...program.beforeStop] } } } }),
         // What it said last is in its state, where it failed.
         terminationMessagePolicy: 'FallbackToLogsOnError',
         volumeMounts: [

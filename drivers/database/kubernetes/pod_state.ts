@@ -9,6 +9,8 @@ export interface ServerPodState {
   reason: string | null;
 }
 
+/** 53100: disk_full (PostgreSQL, "Error Codes"). */
+const FULL = /No space left on device|\b53100 (FATAL|PANIC)\b/;
 /** Of the lines of a log, in the words of all engines. */
 const FAILURE = /\b(FATAL|PANIC|ERROR|Fatal error|fatal|error)\b.*/;
 
@@ -44,6 +46,8 @@ export function stateOfServerPod(pod: Pod, boundTo: string | null): ServerPodSta
 /** Why a server ended. The same words as on a host, where they mean the same (drivers/hosted_server/unit.ts). */
 function endOf({ reason, exitCode, signal, message }: ContainerStateTerminated): string {
   if (reason === 'OOMKilled') return 'The server used more memory than its package has.';
+  if (FULL.test(message ?? ''))
+    return 'The disk of the database is full, so the server does not start. Increase `storage_gb`.';
   const end = signal ? `The server was ended by signal ${signal}.` : `The server ended with code ${exitCode}.`;
   const failure = FAILURE.exec((message ?? '').split('\n').findLast((line) => FAILURE.test(line)) ?? '')?.[0];
   return failure === undefined ? end : `${end} Its log says: ${sentence(cleanFailureText(failure))}`;

@@ -80,7 +80,11 @@ export async function replacePodData(options: ClaimOptions, r: PodReplacement, c
   const next = `${serverObjectMetadata(options.prefix, r.server).name}-${shortDigestOf(r.key)}`;
   const begun = typeof found === 'string' ? null : readPodNote<ReplacingNote>(found, 'replacing');
   const before = begun?.key === r.key ? begun.before : await presentClaim(options, r.server, found, ctx);
-  await fillClaim(options, r, next, ctx);
+  await fillClaim(options, r, next, ctx).catch(async (error: unknown) => {
+    if (!ctx.signal.aborted && error instanceof DriverError && error.reason === 'invalid')
+      await discardClaim(options, r.server, next, ctx);
+    throw error;
+  });
   // From here on a failure puts the old data back, also one of another call.
   if (typeof found !== 'string') await writePodNote(options, found, 'replacing', { key: r.key, before }, ctx);
   const started = await startAndLoad(options, r, next, ctx).catch(async (error: unknown) => {
@@ -262,6 +266,18 @@ async function startWith(
     }
     await sleep(POLL_MS);
   }
+}
+
+/** With what fills it. The server has its own all the time. */
+async function discardClaim(
+  options: ClaimOptions,
+  server: DatabaseServer,
+  name: string,
+  ctx: DriverContext,
+): Promise<void> {
+  const place = { namespace: serverObjectMetadata(options.prefix, server).namespace, name };
+  await options.client.remove(jobs, place, { propagation: 'Background' }, ctx);
+  await options.client.remove(persistentVolumeClaims, place, {}, ctx);
 }
 
 /** Without old data the server goes: its database has failed. */

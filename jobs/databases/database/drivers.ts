@@ -4,13 +4,12 @@ import { enginesInPods } from '../../../core/settings/workloads';
 import { makePassableDirectory } from '../../../core/directory';
 import { openBackupStore } from '../../../drivers/backup_store/open';
 import { openMariadb } from '../../../drivers/database/mariadb/driver';
-import type { PodEngineOptions } from '../../../drivers/database/kubernetes/pod_engine';
 import { openMariadbPods } from '../../../drivers/database/mariadb/pods';
 import { openPostgresql } from '../../../drivers/database/postgresql/driver';
+import { openPostgresqlPods, type PostgresqlPodOptions } from '../../../drivers/database/postgresql/pods/driver';
 import { openRedis } from '../../../drivers/database/redis/driver';
 import { openRedisPods } from '../../../drivers/database/redis/pods';
 import type { EngineDriver } from '../../../drivers/database';
-import type { ClaimOptions } from '../../../drivers/workload/kubernetes/claims';
 import { driverContext } from '../../../core/driver';
 import type { HostParts } from '../../declarations';
 import type { HostDrivers } from '../../job';
@@ -42,7 +41,12 @@ export async function openEngines({
   return {
     databases: new Map(engines.map((driver) => [driver.name, driver])),
     clusterDatabases: new Map(
-      cluster === null ? [] : enginesInPods.map((engine) => [engine, openPods(engine, { config, cluster, facts })]),
+      cluster === null
+        ? []
+        : enginesInPods.map((engine) => [
+            engine,
+            openPods(engine, { config, cluster, facts, runtime, found: postgresql }),
+          ]),
     ),
   };
 }
@@ -52,8 +56,9 @@ type PodEngineName = (typeof enginesInPods)[number];
 /** By engine: what opens its servers in pods. */
 const podEngines: Record<
   PodEngineName,
-  (options: PodEngineOptions, host: Pick<HostParts, 'facts'>) => EngineDriver & { close(): void }
+  (options: PostgresqlPodOptions, host: Pick<HostParts, 'facts'>) => EngineDriver & { close(): void }
 > = {
+  postgresql: openPostgresqlPods,
   redis: (options) => openRedisPods('redis', options),
   valkey: (options) => openRedisPods('valkey', options),
   mariadb: (options, { facts }) =>
@@ -62,11 +67,15 @@ const podEngines: Record<
 
 function openPods(
   engine: PodEngineName,
-  { config, cluster, facts }: Pick<HostParts, 'config' | 'facts'> & { cluster: ClaimOptions },
+  {
+    config,
+    facts,
+    ...own
+  }: Pick<HostParts, 'config' | 'facts'> & Pick<PostgresqlPodOptions, 'cluster' | 'runtime' | 'found'>,
 ): EngineDriver & { close(): void } {
   const images = config.databaseImages.filter((one) => one.engine === engine);
   const options = {
-    ...{ cluster, directory: config.databaseDir, store: openBackupStore(config) },
+    ...{ ...own, directory: config.databaseDir, store: openBackupStore(config) },
     images: new Map(images.map(({ version, image }) => [version, image])),
   };
   return podEngines[engine](options, { facts });

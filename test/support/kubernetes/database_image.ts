@@ -34,14 +34,21 @@ function librariesOf(file: string): string[] {
 
 /** The image of this name with the programs, on all nodes of the cluster. */
 export async function importImage(
-  { directory }: ClusterOfMachine,
+  cluster: ClusterOfMachine,
   name: string,
   programs: readonly string[],
   trees: readonly string[] = [],
 ): Promise<void> {
-  const layers = [await busyboxLayer(), await programsLayer(programs, trees)];
+  await importLayers(cluster, name, { layers: [await busyboxLayer(), await programsLayer(programs, trees)] });
+}
+
+export async function importLayers(
+  { directory }: ClusterOfMachine,
+  name: string,
+  { layers, path: programPath = '/usr/sbin:/usr/bin:/bin' }: { layers: readonly Buffer[]; path?: string },
+): Promise<void> {
   const config = JSON.stringify({
-    ...{ architecture: 'amd64', os: 'linux', config: { Env: ['PATH=/usr/sbin:/usr/bin:/bin'] } },
+    ...{ architecture: 'amd64', os: 'linux', config: { Env: [`PATH=${programPath}`] } },
     rootfs: { type: 'layers', diff_ids: layers.map(sha256) },
   });
   const file = `${sha256(Buffer.from(config)).slice('sha256:'.length)}.json`;
