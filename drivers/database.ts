@@ -2,6 +2,7 @@
 // drivers/database/postgresql, redis (and Valkey), mariadb. All parameters are plain values, and calls are repeated
 // with the same values after a crash. Passwords are among the values: they must not appear in arguments, world-readable
 // files, logs or messages.
+import type { ExtensionFound } from '../core/catalog/host_facts';
 import type { Desired, DriverContext } from '../core/driver';
 import type {
   BackedUp,
@@ -141,4 +142,6 @@ interface EngineCapabilities extends Measurable<ServerSpec>, Upgradable<ServerSp
     changes: readonly ExtensionChange[],
     ctx: DriverContext,
   ): Promise<ExtensionResult[]>;
+  /** Extensions that the running server can have, where the host does not know it. @throws DriverError transient */
+  availableExtensions?(r: Desired<ServerSpec>, ctx: DriverContext): Promise<ExtensionFound[]>;
 }

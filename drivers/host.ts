@@ -293,7 +293,8 @@ function isProgram(file: string): Promise<boolean> {
 }
 
 function versionNumberIn(text: string): string | undefined {
-  return /\d+(?:\.\d+)+/.exec(text)?.[0];
+  // MariaDB before 11 names the version of its protocol first.
+  return (/Distrib (\d+(?:\.\d+)+)/.exec(text) ?? /(\d+(?:\.\d+)+)/.exec(text))?.[1];
 }
 
 function uniqueSeries(found: PostgresqlFound[]): PostgresqlFound[] {

@@ -1,16 +1,12 @@
 // Engines of which new databases run in the cluster.
-import type { DatabaseImage } from '../settings/workloads';
-import type { EngineFound, HostFacts } from './host_facts';
+import { enginesInPods, type DatabaseImage } from '../settings/workloads';
+import type { EngineFound, HostFacts, PostgresqlFound } from './host_facts';
 
 /** The facts of the host with the engines for which the operator has named an image. */
 export function withImages(facts: HostFacts, images: readonly DatabaseImage[]): HostFacts {
   if (images.length === 0) return facts;
-  const { redis, valkey } = facts;
-  return {
-    ...facts,
-    redis: merged(redis, imagesOf('redis', images)),
-    valkey: merged(valkey, imagesOf('valkey', images)),
-  };
+  const engines = enginesInPods.map((engine) => [engine, merged(facts[engine], imagesOf(engine, images))] as const);
+  return { ...facts, ...Object.fromEntries(engines) };
 }
 
 function imagesOf(engine: string, images: readonly DatabaseImage[]): DatabaseImage[] {
@@ -21,7 +17,14 @@ function merged(found: readonly EngineFound[], images: readonly DatabaseImage[])
   const others = found.filter(({ series }) => !images.some(({ version }) => version === series));
   const inPods = images.map(({ version, image }): EngineFound => {
     const onHost = found.find(({ series }) => series === version);
-    return { version, series: version, path: '', image, ...(onHost && { onHost }) };
+    const tools = toolsFor(version, found);
+    return { version, series: version, path: '', image, ...(tools && { tools }), ...(onHost && { onHost }) };
   });
   return [...others, ...inPods];
+}
+
+/** Programs of the host for servers of this version: those of PostgreSQL connect to servers that are not newer. */
+function toolsFor(version: string, found: readonly EngineFound[]): string[] | null {
+  const all = found.filter((one): one is PostgresqlFound => 'tools' in one && Number(one.series) >= Number(version));
+  return all.length === 0 ? null : all.flatMap(({ tools }) => tools);
 }

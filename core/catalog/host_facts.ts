@@ -10,11 +10,12 @@ export interface EngineFound {
   path: string;
   /** New databases of the series run in the cluster (DATABASE_IMAGES). */
   image?: string;
+  /** Programs of the host beside the server, e.g. pg_dump. Only of PostgreSQL. */
+  tools?: string[];
   /** Beside an image: what the host has for those that it runs already. */
   onHost?: EngineFound;
 }
 
-/** `tools` are the programs installed beside the server, e.g. initdb, pg_dump. */
 export interface PostgresqlFound extends EngineFound {
   source: 'system' | 'embedded';
   tools: string[];

@@ -8,7 +8,7 @@ const NAMESPACE_PREFIX_MAX = 63 - '-prj-'.length - 26;
 const OBJECT_NAME = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/;
 
 /** Others run on the machine alone. */
-const ENGINES_IN_PODS = ['redis', 'valkey'];
+export const enginesInPods = ['postgresql', 'mariadb', 'redis', 'valkey'] as const;
 
 export const workloadSettings = {
   WORKLOADS: oneOf(['host', 'kubernetes'], {
@@ -87,14 +87,20 @@ export interface DatabaseImage {
 function databaseImages<const R extends Row>(row: R): Typed<readonly DatabaseImage[], R> {
   const parse = (given: string): readonly DatabaseImage[] | null => {
     const found = given.split(',').flatMap((each) => {
-      const [, engine = '', version = '', image = ''] = /^([a-z]+):(\d+\.\d+)=([\w.:/@-]+)$/.exec(each.trim()) ?? [];
-      return ENGINES_IN_PODS.includes(engine) ? [{ engine, version, image }] : [];
+      const [, engine = '', version = '', image = ''] =
+        /^([a-z]+):(\d+(?:\.\d+)?)=([\w.:/@-]+)$/.exec(each.trim()) ?? [];
+      const isSeries = version.includes('.') === (engine !== 'postgresql');
+      return isSeries && enginesInPods.some((one) => one === engine) ? [{ engine, version, image }] : [];
     });
     const isWhole = found.length === given.split(',').length;
     const names = new Set(found.map(({ engine, version }) => `${engine}:${version}`));
     return given === '' ? [] : isWhole && names.size === found.length ? found : null;
   };
-  return { ...row, type: `list of engine:version=image; engines ${ENGINES_IN_PODS.join(' and ')}`, parse };
+  return {
+    ...row,
+    type: `list of engine:version=image; engines ${new Intl.ListFormat('en').format(enginesInPods)}`,
+    parse,
+  };
 }
 
 /** Of an object that is in the cluster. */

@@ -1,7 +1,7 @@
 // Extensions of PostgreSQL in a database: what the host has, and rows of those that owners want. The job of the
 // database brings them to the server.
 import { extensionRefusal } from '../../core/catalog/postgresql_extensions';
-import type { ExtensionFound } from '../../core/catalog/host_facts';
+import type { ExtensionFound, HostFacts, PostgresqlFound } from '../../core/catalog/host_facts';
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
 import { named } from '../../db/statement';
@@ -14,6 +14,7 @@ import { wakeDatabase } from './database/wake';
 import type { ManagedDatabase } from './database';
 
 const ALL = named('select name, status, status_reason, version from database_extensions where database_id = $1');
+const OBSERVED = named("select observed -> 'extensions' as extensions from databases where id = $1");
 const SET = named(`insert into database_extensions (database_id, name, status) values ($1, $2, $3)
   on conflict (database_id, name) do update set status = $3, status_reason = null`);
 const PENDING = named(`select 1 from database_extensions e join databases d on d.id = e.database_id
@@ -37,10 +38,10 @@ export async function listExtensions(
   return listing(ctx, rows, args, { key: 'name', filters: { id, status } });
 }
 
-/** @throws not_found where the host does not have it */
+/** @throws not_found where the server does not have it */
 export async function getExtension(ctx: Context, database: ManagedDatabase, name: string): Promise<DatabaseExtension> {
   const found = (await extensionsOf(ctx, database)).find((one) => one.name === name);
-  if (!found) throw problem('not_found', `This host has no extension ${JSON.stringify(name)} for the database.`);
+  if (!found) throw problem('not_found', `The server has no extension ${JSON.stringify(name)}.`);
   return found;
 }
 
@@ -110,15 +111,22 @@ async function extensionsOf(ctx: Context, database: ManagedDatabase): Promise<Da
   });
 }
 
-/** Without the language that every database has. */
+/** Without the language that every database has. In the cluster, the server itself says what its image has. */
 async function installedFor(
   ctx: Context,
-  { engine, engine_version }: Pick<ManagedDatabase, 'engine' | 'engine_version'>,
+  { id, engine, engine_version, on_cluster }: ManagedDatabase,
 ): Promise<ExtensionFound[]> {
   if (engine !== 'postgresql') return [];
-  const { postgresql } = await ctx.catalogs.facts();
-  const found = postgresql.find(({ series }) => series === engine_version)?.extensions ?? [];
-  return found.filter(({ name }) => name !== 'plpgsql');
+  const found = on_cluster
+    ? (await ctx.sql.query<{ extensions: ExtensionFound[] | null }>(OBSERVED, [id]))[0]?.extensions
+    : foundOnHost(await ctx.catalogs.facts(), engine_version);
+  return (found ?? []).filter(({ name }) => name !== 'plpgsql');
+}
+
+/** Of a version that new databases have in the cluster, the host may have its own. */
+function foundOnHost({ postgresql }: HostFacts, version: string): ExtensionFound[] | undefined {
+  const found = postgresql.find(({ series }) => series === version);
+  return ((found?.onHost as PostgresqlFound | undefined) ?? found)?.extensions;
 }
 
 /** The first refusal among it and what is created with it. */

@@ -8,7 +8,8 @@ const cluster = { WORKLOADS: 'kubernetes', REGISTRY_PORT: '5999' };
 test.each([
   ['redis', /DATABASE_IMAGES/],
   ['redis:7.0', /DATABASE_IMAGES/],
-  ['postgresql:15=registry.example.com/postgres:15', /DATABASE_IMAGES/],
+  ['postgresql:15.8=registry.example.com/postgres:15', /DATABASE_IMAGES/],
+  ['redis:7=registry.example.com/redis:7', /DATABASE_IMAGES/],
   ['redis:7.0=a,redis:7.0=b', /DATABASE_IMAGES/],
   ['redis:7.0=a b', /DATABASE_IMAGES/],
 ])('images as %s are refused at the start', (DATABASE_IMAGES, message) => {
@@ -27,7 +28,8 @@ describe('with an image of Valkey', () => {
   let service: TestService;
   beforeAll(async () => {
     const DATABASE_IMAGES =
-      'valkey:8.0=registry.example.com/valkey@sha256:00,valkey:8.1=registry.example.com/valkey:8.1';
+      'valkey:8.0=registry.example.com/valkey@sha256:00,valkey:8.1=registry.example.com/valkey:8.1,' +
+      'mariadb:11.4=registry.example.com/mariadb:11.4';
     service = await startService({ settings: { ...cluster, DATABASE_IMAGES } });
   });
   afterAll(() => service.close());
@@ -53,8 +55,21 @@ describe('with an image of Valkey', () => {
     ]);
   });
 
+  test('MariaDB is there with the port and the address that its clients know', async () => {
+    const made = await service.call('POST', '/v2/databases', {
+      body: { name: 'shop', engine: 'mariadb', engine_version: '11.4' },
+    });
+    expect([made.status, made.body.detail]).toEqual([201, undefined]);
+    const { id, project_id: project } = made.body;
+    const [row] = await service.sql('select on_cluster, port from databases where id = $1', [id]);
+    expect(row).toEqual({ on_cluster: true, port: 3306 });
+    const { body } = await service.call('GET', `/v2/databases/${id}/credentials`);
+    const host = `${id.replace('_', '-')}.platform-${project.replace('_', '-')}.svc`;
+    expect(body.endpoints[0].connection_string).toBe(`mysql://app:${body.password}@${host}:3306/app`);
+  });
+
   test('what a server in a pod cannot do is refused by name', async () => {
-    const [{ id } = { id: '' }] = await service.sql<{ id: string }>('select id from databases');
+    const [{ id } = { id: '' }] = await service.sql<{ id: string }>(`select id from databases where name = 'cache'`);
     await service.sql(`update databases set status = 'available', next_at = null`);
     const post = (place: string, body: object): ReturnType<TestService['call']> =>
       service.call('POST', `/v2/databases/${id}/${place}`, { body });

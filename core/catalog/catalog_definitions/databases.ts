@@ -135,9 +135,9 @@ export const engineDefinitions: EngineDefinition[] = [
     default_port: 5432,
     features: [
       { feature: 'backups', tool: 'pg_dump' },
-      { feature: 'point_in_time', tool: 'pg_basebackup' },
-      { feature: 'pooling', program: 'pgbouncer' },
-      { feature: 'replicas', tool: 'pg_basebackup' },
+      { feature: 'point_in_time', tool: 'pg_basebackup', host_only: true },
+      { feature: 'pooling', program: 'pgbouncer', host_only: true },
+      { feature: 'replicas', tool: 'pg_basebackup', host_only: true },
       { feature: 'users' },
     ],
     // https://www.postgresql.org/support/versioning/

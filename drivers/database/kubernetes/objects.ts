@@ -22,6 +22,12 @@ export interface PodProgram {
   digest: string;
   /** Name of the claim with its data. */
   claim: string;
+  /** Files of the image that are replaced: names of configuration files by path. */
+  replacing?: Record<string, string>;
+  /** Runs in the pod before SIGTERM, which some servers take as leave to wait for their clients. */
+  beforeStop?: readonly string[];
+  /** It shares memory through files of /dev/shm, which has 64 MiB unless it is asked for. */
+  sharesMemory?: true;
 }
 
 /** Digest of what was applied last. */
@@ -29,7 +35,8 @@ export const APPLIED = 'platform-api/applied';
 /** Annotation of pods: `PodProgram.digest`. */
 const CONFIGURED = 'platform-api/configured';
 export const CONTAINER = 'database';
-const USER = 10_001;
+/** Of all servers; images need not have it. */
+export const USER = 10_001;
 /** After SIGTERM it writes what it has in memory. */
 export const GRACE_SECONDS = 60;
 /** A machine that does not respond: as of other pods (docs/KUBERNETES.md, "When a machine is lost"). */
@@ -125,12 +132,19 @@ function podSpec(name: string, { size }: DatabaseServer, program: PodProgram): P
         command: literalWords(program.command),
         workingDir: POD_DATA,
         ports: [{ name: CONTAINER, containerPort: program.port }],
-        // No liveness probe: a server that is busy must not be killed.
+        // No liveness probe: a server that is busy must not be killed. No readiness probe: there is no other server,
+        // and the log of MariaDB has a line for each.
         startupProbe: { tcpSocket: { port: program.port }, periodSeconds: 1, failureThreshold: STARTED_WITHIN_SECONDS },
-        readinessProbe: { tcpSocket: { port: program.port }, periodSeconds: 10, failureThreshold: 3 },
+        ...(program.beforeStop && { lifecycle: { preStop: { exec: { command: [...program.beforeStop] } } } }),
+        // What it said last is in its state, where it failed.
+        terminationMessagePolicy: 'FallbackToLogsOnError',
         volumeMounts: [
           { name: 'data', mountPath: POD_DATA },
           { name: 'configuration', mountPath: POD_CONF, readOnly: true },
+          ...Object.entries(program.replacing ?? {}).map(([mountPath, subPath]) => ({
+            ...{ name: 'configuration', mountPath, subPath, readOnly: true },
+          })),
+          ...(program.sharesMemory ? [{ name: 'memory', mountPath: '/dev/shm' }] : []),
         ],
         resources: resourcesOf({ limits: { memory_mb: size.memory_mb, cpus: size.cpus, disk_mb: null } }),
         securityContext: containerSecurity(),
@@ -138,7 +152,12 @@ function podSpec(name: string, { size }: DatabaseServer, program: PodProgram): P
     ],
     volumes: [
       { name: 'data', persistentVolumeClaim: { claimName: program.claim } },
-      { name: 'configuration', secret: { secretName: name } },
+      // Servers refuse keys that others may read.
+      { name: 'configuration', secret: { secretName: name, defaultMode: 0o440 } },
+      // Part of the memory of its package.
+      ...(program.sharesMemory
+        ? [{ name: 'memory', emptyDir: { medium: 'Memory', sizeLimit: `${size.memory_mb}Mi` } }]
+        : []),
     ],
   };
 }

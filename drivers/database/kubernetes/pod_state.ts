@@ -1,5 +1,6 @@
 // What a pod of a database server says of it, as sentences for users.
 import type { ContainerStateTerminated, Pod } from 'kubernetes-types/core/v1';
+import { cleanFailureText } from '../../../core/log/failure_text';
 import { conditionOf, IMAGE_REASONS, sentence, START_REASONS } from '../../workload/kubernetes/pod_state';
 
 export interface ServerPodState {
@@ -7,6 +8,11 @@ export interface ServerPodState {
   /** Why it does not run, where that is known. */
   reason: string | null;
 }
+
+/** 53100: disk_full (PostgreSQL, "Error Codes"). */
+const FULL = /No space left on device|\b53100 (FATAL|PANIC)\b/;
+/** Of the lines of a log, in the words of all engines. */
+const FAILURE = /\b(FATAL|PANIC|ERROR|Fatal error|fatal|error)\b.*/;
 
 const LOST_MACHINE =
   'The machine of the database does not respond, and may still write its data. The database starts elsewhere once an ' +
@@ -38,9 +44,13 @@ export function stateOfServerPod(pod: Pod, boundTo: string | null): ServerPodSta
 }
 
 /** Why a server ended. The same words as on a host, where they mean the same (drivers/hosted_server/unit.ts). */
-function endOf({ reason, exitCode, signal }: ContainerStateTerminated): string {
+function endOf({ reason, exitCode, signal, message }: ContainerStateTerminated): string {
   if (reason === 'OOMKilled') return 'The server used more memory than its package has.';
-  return signal ? `The server was ended by signal ${signal}.` : `The server ended with code ${exitCode}.`;
+  if (FULL.test(message ?? ''))
+    return 'The disk of the database is full, so the server does not start. Increase `storage_gb`.';
+  const end = signal ? `The server was ended by signal ${signal}.` : `The server ended with code ${exitCode}.`;
+  const failure = FAILURE.exec((message ?? '').split('\n').findLast((line) => FAILURE.test(line)) ?? '')?.[0];
+  return failure === undefined ? end : `${end} Its log says: ${sentence(cleanFailureText(failure))}`;
 }
 
 /** Its kubelet has not said that it ended. */

@@ -28,6 +28,7 @@ import {
   ensureServerPod,
   FILLING,
   findServerPod,
+  isPodCurrent,
   readPodNote,
   removeOtherClaims,
   writePodNote,
@@ -42,12 +43,20 @@ export interface PodReplacement {
   /** Of the disk for the new data. */
   bytes: number;
   program(claim: string): PodProgram;
-  /** Gives a file of this host to `work`, and removes it. */
-  withFile(work: (file: string) => Promise<void>): Promise<void>;
+  /** Gives files of this host to `work`, and removes them. Absent: the server starts with an empty disk. */
+  withFiles?(work: (files: readonly LoadedFile[]) => Promise<void>): Promise<void>;
+  /** What the new data are loaded with; absent: the server as it is. */
+  loader?: { server: DatabaseServer; program(claim: string): PodProgram };
+  /** @throws NotReady while the server starts, or loads its files */
+  verify(server: ServerPod): Promise<void>;
+  /** Loads data into the server that started, before its users exist. A repeated call loads them again. */
+  load?(server: ServerPod): Promise<void>;
+}
+
+interface LoadedFile {
+  file: string;
   /** Shell script that writes its standard input to POD_DATA; `$1`: bytes that must come. */
   script: string;
-  /** @throws NotReady while the server loads the data */
-  verify(server: ServerPod): Promise<void>;
 }
 
 interface ReplacingNote {
@@ -71,10 +80,14 @@ export async function replacePodData(options: ClaimOptions, r: PodReplacement, c
   const next = `${serverObjectMetadata(options.prefix, r.server).name}-${shortDigestOf(r.key)}`;
   const begun = typeof found === 'string' ? null : readPodNote<ReplacingNote>(found, 'replacing');
   const before = begun?.key === r.key ? begun.before : await presentClaim(options, r.server, found, ctx);
-  await fillClaim(options, r, next, ctx);
+  await fillClaim(options, r, next, ctx).catch(async (error: unknown) => {
+    if (!ctx.signal.aborted && error instanceof DriverError && error.reason === 'invalid')
+      await discardClaim(options, r.server, next, ctx);
+    throw error;
+  });
   // From here on a failure puts the old data back, also one of another call.
   if (typeof found !== 'string') await writePodNote(options, found, 'replacing', { key: r.key, before }, ctx);
-  const started = await startWith(options, r, next, ctx).catch(async (error: unknown) => {
+  const started = await startAndLoad(options, r, next, ctx).catch(async (error: unknown) => {
     if (ctx.signal.aborted || !(error instanceof DriverError) || error.reason !== 'invalid') throw error;
     await putBack(options, r, before, ctx);
     throw error;
@@ -109,8 +122,10 @@ async function fillClaim(options: ClaimOptions, r: PodReplacement, name: string,
   if (present?.metadata?.annotations?.[FILLED] !== r.key) {
     await ensureClaim(options, r.server, { name, bytes: r.bytes }, ctx);
     await annotate(options, r.server, name, { [FILLING]: r.key }, ctx);
-    await applyOwn(options, jobs, loaderJob(options, r, name), ctx);
-    await r.withFile((file) => loadFile(options, r, name, file, ctx));
+    if (r.withFiles) await applyOwn(options, jobs, loaderJob(options, r, name), ctx);
+    await r.withFiles?.(async (files) => {
+      for (const file of files) await loadFile(options, r, name, file, ctx);
+    });
     await annotate(options, r.server, name, { [FILLED]: r.key }, ctx);
   }
   // While it is there, another machine cannot have the disk.
@@ -125,13 +140,13 @@ async function loadFile(
   options: ClaimOptions,
   r: PodReplacement,
   job: string,
-  file: string,
+  { file, script }: LoadedFile,
   ctx: DriverContext,
 ): Promise<void> {
   const pod = await runningLoader(options, r, job, ctx);
   const { size } = await stat(file);
   const { namespace, name = '' } = pod.metadata ?? {};
-  const command = ['sh', '-c', r.script, 'sh', String(size)];
+  const command = ['sh', '-c', script, 'sh', String(size)];
   const stream = await options.client.openPodStream({ namespace, name }, { command, stdin: true }, ctx);
   const said: string[] = [];
   stream.stdout.resume();
@@ -208,6 +223,25 @@ function loaderJob({ prefix }: ClaimOptions, r: PodReplacement, claim: string): 
   };
 }
 
+/** @throws DriverError invalid where the server does not take the data */
+async function startAndLoad(
+  options: ClaimOptions,
+  r: PodReplacement,
+  claim: string,
+  ctx: DriverContext,
+): Promise<ServerPod> {
+  const started = await startWith(options, r, claim, ctx);
+  await r.load?.(started).catch(async (error: unknown) => {
+    if (ctx.signal.aborted) throw error;
+    const found = await findServerPod(options, r.server, ctx);
+    const ended = typeof found !== 'string' && found.state === 'failed' ? found.reason : null;
+    const reason = ended ?? (error instanceof DriverError ? toSentence(error.message) : '');
+    const message = `The server did not start with the new data. ${reason}`.trim();
+    throw Object.assign(new DriverError('invalid', message), { cause: error });
+  });
+  return started;
+}
+
 /** @throws DriverError invalid where the server ends with these data */
 async function startWith(
   options: ClaimOptions,
@@ -215,14 +249,14 @@ async function startWith(
   claim: string,
   ctx: DriverContext,
 ): Promise<ServerPod> {
-  const server = { ...r.server, running: true };
+  const starting = r.loader ?? r;
+  const server = { ...starting.server, running: true };
   for (;;) {
     checkpoint(ctx);
-    const found = await ensureServerPod(options, server, r.program(claim), ctx);
-    const isOfClaim = found.pod?.spec?.volumes?.some((one) => one.persistentVolumeClaim?.claimName === claim);
-    if (isOfClaim && found.state === 'failed')
+    const found = await ensureServerPod(options, server, starting.program(claim), ctx);
+    if (isPodCurrent(found) && found.state === 'failed')
       throw new DriverError('invalid', `The server did not start with the new data. ${found.reason ?? ''}`.trim());
-    if (isOfClaim && found.address !== null) {
+    if (isPodCurrent(found) && found.address !== null) {
       const error = await r.verify(found).then(
         () => null,
         (reason: unknown) => reason,
@@ -232,6 +266,18 @@ async function startWith(
     }
     await sleep(POLL_MS);
   }
+}
+
+/** With what fills it. The server has its own all the time. */
+async function discardClaim(
+  options: ClaimOptions,
+  server: DatabaseServer,
+  name: string,
+  ctx: DriverContext,
+): Promise<void> {
+  const place = { namespace: serverObjectMetadata(options.prefix, server).namespace, name };
+  await options.client.remove(jobs, place, { propagation: 'Background' }, ctx);
+  await options.client.remove(persistentVolumeClaims, place, {}, ctx);
 }
 
 /** Without old data the server goes: its database has failed. */

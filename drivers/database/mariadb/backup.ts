@@ -10,8 +10,10 @@ import type { ProxiedContext } from '../proxied';
 import { replaceServerData, requireBackupId, requireProgram, requireRestorable } from '../proxied_server';
 import { waitUntilReady, hasData, install, start, stop, toolOf } from './server';
 import { nextDisk } from '../disk_size';
+import { notesOf } from '../server_notes';
+import { toolAccessOf } from './tool';
 
-const dumpName = 'dump.sql.gz';
+export const dumpName = 'dump.sql.gz';
 const loadMemoryMb = 1_024;
 
 /** @throws DriverError unsupported without mariadb-dump */
@@ -32,7 +34,7 @@ export async function backup(
     dumpName,
     async (file) => {
       const taken = new Date().toISOString();
-      const missing = await dump(serverDirectory, spec, found, file, ctx);
+      const missing = await dump(await toolAccessOf(serverDirectory), spec, found, file, ctx);
       return { version: found.version, series: spec.version, taken_at: taken, ...(missing !== null && { missing }) };
     },
     ctx,
@@ -64,7 +66,10 @@ export async function restore(
         start: (server) => start(engine, serverDirectory, server, ctx),
         waitUntilReady: (server) => waitUntilReady(engine, serverDirectory, server, ctx),
         stop: () => stop(engine, spec.id, ctx),
-        load: () => load(serverDirectory, spec, found, file, ctx),
+        load: async () => {
+          const access = await toolAccessOf(serverDirectory);
+          await load({ access, notes: notesOf(serverDirectory) }, spec, found, file, ctx);
+        },
       },
       ctx,
     );
@@ -72,8 +77,10 @@ export async function restore(
   await withBackupFile(engine, serverDirectory, id, replaceWith, ctx);
 }
 
-// A statement with a value of 64 MB takes more than the smallest package has. `ensure` starts the server with its own
-// size again.
-function withLoadMemory(spec: DatabaseServer): DatabaseServer {
+/**
+ * A statement with a value of 64 MB takes more than the smallest package has. `ensure` starts the server with its own
+ * size again.
+ */
+export function withLoadMemory(spec: DatabaseServer): DatabaseServer {
   return { ...spec, size: { ...spec.size, memory_mb: Math.max(spec.size.memory_mb, loadMemoryMb) } };
 }

@@ -2,9 +2,8 @@
 import { createHash } from 'node:crypto';
 import path from 'node:path';
 import type { DatabaseServer } from '../../database';
-import { socketOf, type ServerDirectory } from '../../hosted_server/server_directory';
 import { certificateFiles } from '../proxied_server';
-import type { Login } from './connection';
+import type { AccountHost, Login } from './connection';
 
 export const fileNames = {
   config: 'my.cnf',
@@ -15,8 +14,19 @@ export const fileNames = {
 // Not a valid database name.
 const TEMPORARY = '.tmp';
 
+/** Where a server has its files, and where it listens. */
+export interface MariadbPlace {
+  data: string;
+  conf: string;
+  socket: string;
+  addresses: string;
+  /** Over the network, TLS is required. */
+  tls: 'optional' | 'required';
+}
+
 /**
- * The platform's own user, who comes by the socket only. Bears the id of the server: to log in is to know the server.
+ * The platform's own user, who comes by the socket alone on a host. Bears the id of the server: to log in is to know
+ * the server.
  */
 export function adminOf(id: string): string {
   return `platform_${id}`;
@@ -30,12 +40,12 @@ export function toolAccountOf(id: string, purpose: ToolPurpose): string {
 }
 
 /** All rights for the platform's own user. */
-export function grantEverything(id: string): string {
-  return `GRANT ALL PRIVILEGES ON *.* TO '${adminOf(id)}'@'localhost' WITH GRANT OPTION`;
+export function grantEverything(id: string, host: AccountHost): string {
+  return `GRANT ALL PRIVILEGES ON *.* TO '${adminOf(id)}'@'${host}' WITH GRANT OPTION`;
 }
 
 /** In the data, and no database. A start makes it as the user of the server, which removes what its last run left. */
-export function temporaryDirectory({ data }: ServerDirectory): string {
+export function temporaryDirectory({ data }: Pick<MariadbPlace, 'data'>): string {
   return path.join(data, TEMPORARY);
 }
 
@@ -43,24 +53,25 @@ export function temporaryDirectory({ data }: ServerDirectory): string {
  * Settings that require a restart, without passwords. The defaults of MariaDB assume a dedicated machine (128 MB each
  * for InnoDB and Aria): with these settings a server of the smallest package takes 60 MB.
  */
-export function settings(spec: DatabaseServer, serverDirectory: ServerDirectory): string[] {
+export function settings(spec: DatabaseServer, place: MariadbPlace): string[] {
   const { memory_mb: memoryMb, max_connections: connections } = spec.size;
-  const file = (name: string) => quoted(path.join(serverDirectory.conf, name));
+  const file = (name: string) => quoted(path.join(place.conf, name));
   return [
     '[mariadbd]',
-    `datadir=${quoted(serverDirectory.data)}`,
-    `socket=${quoted(socketOf(serverDirectory))}`,
-    `pid-file=${quoted(path.join(serverDirectory.data, 'server.pid'))}`,
+    `datadir=${quoted(place.data)}`,
+    `socket=${quoted(place.socket)}`,
+    `pid-file=${quoted(path.join(place.data, 'server.pid'))}`,
     // Temporary tables and sort files of all engines count towards the disk of the server.
-    `tmpdir=${quoted(temporaryDirectory(serverDirectory))}`,
+    `tmpdir=${quoted(temporaryDirectory(place))}`,
     `ignore_db_dirs=${TEMPORARY}`,
     `port=${spec.port}`,
-    'bind-address=127.0.0.1',
+    `bind-address=${place.addresses}`,
     'skip-name-resolve',
     `init-file=${file(fileNames.first)}`,
     `ssl_cert=${file(fileNames.certificate)}`,
     `ssl_key=${file(fileNames.key)}`,
     'tls_version=TLSv1.2,TLSv1.3',
+    ...(place.tls === 'required' ? ['require_secure_transport=ON'] : []),
     // Plus the connections of the platform.
     `max_connections=${connections + 5}`,
     `max_user_connections=${connections}`,
@@ -83,26 +94,26 @@ export function settings(spec: DatabaseServer, serverDirectory: ServerDirectory)
   ];
 }
 
-export function configuration(spec: DatabaseServer, serverDirectory: ServerDirectory): string {
-  return [...settings(spec, serverDirectory), ''].join('\n');
+export function configuration(spec: DatabaseServer, place: MariadbPlace): string {
+  return [...settings(spec, place), ''].join('\n');
 }
 
 /** Executed by the server before it accepts connections. */
-export function firstStatements(spec: DatabaseServer): string {
-  const admin = `'${adminOf(spec.id)}'@'localhost'`;
+export function firstStatements(spec: DatabaseServer, host: AccountHost): string {
+  const admin = `'${adminOf(spec.id)}'@'${host}'`;
   return [
     `CREATE USER IF NOT EXISTS ${admin};`,
     `ALTER USER ${admin} IDENTIFIED BY PASSWORD '${hashOf(spec.admin_password)}';`,
-    `${grantEverything(spec.id)};`,
+    `${grantEverything(spec.id, host)};`,
     '',
   ].join('\n');
 }
 
 /** Configuration for mariadb-dump and mariadb, which read passwords from files. */
-export function clientConfiguration(serverDirectory: ServerDirectory, { user, password }: Login): string {
+export function clientConfiguration(socket: string, { user, password }: Login): string {
   return [
     '[client]',
-    `socket=${quoted(socketOf(serverDirectory))}`,
+    `socket=${quoted(socket)}`,
     `user=${user}`,
     `password=${quoted(password)}`,
     'default-character-set=utf8mb4',

@@ -1,4 +1,5 @@
-// Executes statements over the socket of a server, as the platform's administrator.
+// Executes statements, as the platform's administrator: over the socket of a server, or a tunnel to a pod.
+import type { Duplex } from 'node:stream';
 import type { RowDataPacket } from 'mysql2/promise';
 import type { DatabaseServer } from '../../database';
 import { DriverError } from '../../../core/driver';
@@ -18,22 +19,38 @@ export interface Login {
   password: string;
 }
 
+/** From where the accounts of the platform log in. */
+export type AccountHost = 'localhost' | '%';
+
+/** How the platform reaches a server. */
+export interface ServerAccess {
+  way: { socketPath: string } | { stream: () => Duplex };
+  /** As the server says it: another one is not ours. */
+  data: string;
+  accountHost: AccountHost;
+}
+
+/** To a server of this host. @throws DriverError unsupported for a path that is too long */
+export function serverAccessOf(serverDirectory: ServerDirectory): ServerAccess {
+  return { way: { socketPath: socketOf(serverDirectory) }, data: serverDirectory.data, accountHost: 'localhost' };
+}
+
 /** As withLogin, as the platform's administrator. */
 export function withServer<T>(
-  serverDirectory: ServerDirectory,
+  access: ServerAccess,
   spec: Pick<DatabaseServer, 'id' | 'admin_password'>,
   work: (query: Query) => Promise<T>,
   ctx: DriverContext,
 ): Promise<T> {
-  return withLogin(serverDirectory, { user: adminOf(spec.id), password: spec.admin_password }, work, ctx);
+  return withLogin(access, { user: adminOf(spec.id), password: spec.admin_password }, work, ctx);
 }
 
 /**
- * Connects, verifies that the server belongs to this directory, runs the work and disconnects.
+ * Connects, verifies that the server has this data directory, runs the work and disconnects.
  * @throws NotReady @throws DriverError conflict where another server responds
  */
 export async function withLogin<T>(
-  serverDirectory: ServerDirectory,
+  access: ServerAccess,
   { user, password }: Login,
   work: (query: Query) => Promise<T>,
   ctx: DriverContext,
@@ -42,7 +59,7 @@ export async function withLogin<T>(
     // Imported on demand: the package slows down the start of the platform.
     const { createConnection } = await import('mysql2/promise');
     const connection = await createConnection({
-      socketPath: socketOf(serverDirectory),
+      ...access.way,
       user,
       password,
       connectTimeout: answerWithinMs,
@@ -55,8 +72,11 @@ export async function withLogin<T>(
         const [rows] = await connection.query<RowDataPacket[]>(statement, values);
         return Array.isArray(rows) ? rows : [];
       };
-      await requireOurs(query, serverDirectory);
-      return await work(query);
+      await requireOurs(query, access);
+      const result = await work(query);
+      // Without a farewell, the log of the server has a warning.
+      await connection.end().catch(() => undefined);
+      return result;
     } finally {
       ctx.signal.removeEventListener('abort', over);
       connection.destroy();
@@ -71,9 +91,9 @@ export function identifier(name: string): string {
   return `\`${name.replaceAll('`', '``')}\``;
 }
 
-async function requireOurs(query: Query, serverDirectory: ServerDirectory): Promise<void> {
+async function requireOurs(query: Query, { data }: ServerAccess): Promise<void> {
   const [row] = await query('SELECT @@datadir AS directory');
-  if (row?.directory !== `${serverDirectory.data}/`)
+  if (row?.directory !== `${data}/`)
     throw new DriverError(
       'conflict',
       'Another server answers at the address of this database server. Nothing was changed.',
@@ -94,6 +114,8 @@ function toDriverError(error: NodeJS.ErrnoException): DriverError {
   if (error instanceof DriverError) return error;
   const code = String(error.code ?? error.name);
   if (notReadyCodes.includes(code)) return new NotReady();
+  if (/CERT|TLS|UNABLE_TO_/.test(code))
+    return new DriverError('transient', 'What answers at the address of the server has another certificate.', 5_000);
   if (code === 'ER_ACCESS_DENIED_ERROR')
     return new DriverError('conflict', 'The server rejects the credentials of the platform. Nothing was changed.');
   // The server's message may repeat the statement.

@@ -22,7 +22,8 @@ export async function lockDefiner(
 /** Names of locked accounts of tenants. */
 export async function lockedDefiners(query: Query): Promise<string[]> {
   const rows = await query(
-    `SELECT User FROM mysql.global_priv WHERE Host = '%' AND JSON_VALUE(Priv, '$.account_locked') = 1`,
+    `SELECT User FROM mysql.global_priv
+      WHERE Host = '%' AND JSON_VALUE(Priv, '$.account_locked') = 1 AND User NOT LIKE 'platform\\_%'`,
   );
   return rows.map(({ User: user }) => String(user));
 }

@@ -12,9 +12,10 @@ import {
 } from '../proxied';
 import { requireProgram } from '../proxied_server';
 import { backup, restore } from './backup';
-import { withServer, type Query } from './connection';
+import { serverAccessOf, withServer, type Query } from './connection';
 import { databaseOf } from './privileges';
-import { ensureContent, inspectServer } from './reconcile';
+import { notesOf } from '../server_notes';
+import { ensureContent, inspectServer, storeOf } from './reconcile';
 import { hasData, install, noteAnswer, renewCertificate, start, startedWith, stop } from './server';
 import { ensureTimeZones } from './time_zones';
 
@@ -43,19 +44,19 @@ function stepsOf(engine: ProxiedContext): ProxiedSteps<Query> {
     start: (serverDirectory, server, ctx) => start(engine, serverDirectory, server, ctx),
     stop: (id, ctx) => stop(engine, id, ctx),
     startedWith: (serverDirectory, server) => Promise.resolve(startedWith(engine, serverDirectory, server)),
-    withServer,
-    inspect: (serverDirectory, server, query) => inspectServer(engine, serverDirectory, server, query),
+    withServer: (serverDirectory, server, work, ctx) => withServer(serverAccessOf(serverDirectory), server, work, ctx),
+    inspect: (serverDirectory, server, query) => inspectServer(engine, storeOf(serverDirectory), server, query),
     configure: async (serverDirectory, server, change, query) => {
       await noteAnswer(serverDirectory);
       if (change === 'certificate') await renewCertificate(engine, serverDirectory, server, query);
-      await ensureContent(engine, serverDirectory, server, query);
-      await ensureTimeZones(serverDirectory, requireProgram(engine, server.version), query);
+      await ensureContent(engine, storeOf(serverDirectory), server, query);
+      await ensureTimeZones(notesOf(serverDirectory), requireProgram(engine, server.version), query);
     },
-    metrics,
+    metrics: mariadbMetrics,
   };
 }
 
-async function metrics(query: Query, usage: MeasuredUsage): Promise<ServerMetrics> {
+export async function mariadbMetrics(query: Query, usage: MeasuredUsage): Promise<ServerMetrics> {
   const rows = await query('SHOW GLOBAL STATUS');
   const status = new Map(rows.map(({ Variable_name: name, Value: value }) => [String(name), Number(value)]));
   return {

@@ -3,11 +3,10 @@
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import type { EngineFound } from '../../../core/catalog/host_facts';
+import type { ProgramFound } from '../../../core/catalog/host_facts';
 import type { DatabaseServer } from '../../database';
 import type { DriverContext } from '../../../core/driver';
 import { isAtLeast } from '../../../core/process/version_output';
-import type { ServerDirectory } from '../../hosted_server/server_directory';
 import { identifier, withLogin, withServer, type Query } from './connection';
 import { dumpText } from './dump_text';
 import { databaseOf, grantedDatabase } from './privileges';
@@ -18,6 +17,7 @@ import {
   openToolAccount,
   PACKET_BYTES_MAX,
   spawnTool,
+  type ToolAccess,
   type ToolAccount,
 } from './tool';
 
@@ -51,22 +51,22 @@ const TRANSIENT_ERRORS = new Set([
 
 /** Writes the dump to `file`. @returns what is not in it, as sentences for users */
 export async function dump(
-  serverDirectory: ServerDirectory,
+  access: ToolAccess,
   spec: DatabaseServer,
-  found: EngineFound,
+  found: ProgramFound,
   file: string,
   ctx: DriverContext,
 ): Promise<string | null> {
-  const asAdmin = <T>(work: (query: Query) => Promise<T>): Promise<T> => withServer(serverDirectory, spec, work, ctx);
+  const asAdmin = <T>(work: (query: Query) => Promise<T>): Promise<T> => withServer(access, spec, work, ctx);
   const account = await asAdmin(async (query) => {
-    const made = await openToolAccount(serverDirectory, spec.id, 'dump', query);
+    const made = await openToolAccount(access, spec.id, 'dump', query);
     await query(`GRANT SELECT, EXECUTE, SHOW VIEW, TRIGGER, EVENT ON ${grantedDatabase(spec)}.* TO ${made.name}`);
     await query(`GRANT SELECT ON mysql.proc TO ${made.name}`);
     return made;
   });
   try {
-    const plan = await withLogin(serverDirectory, account, (query) => planDump(spec, found, query), ctx);
-    await write(serverDirectory, spec, found, account, plan, file, ctx);
+    const plan = await withLogin(access, account, (query) => planDump(spec, found, query), ctx);
+    await write(access, spec, found, account, plan, file, ctx);
     return plan.missing;
   } finally {
     await closeToolAccount(account, asAdmin);
@@ -80,7 +80,7 @@ interface DumpPlan {
   missing: string | null;
 }
 
-async function planDump(spec: DatabaseServer, found: EngineFound, query: Query): Promise<DumpPlan> {
+async function planDump(spec: DatabaseServer, found: ProgramFound, query: Query): Promise<DumpPlan> {
   const broken = await brokenViews(spec, query);
   const keepsHistory = isAtLeast(found.version, 10, 11);
   const withHistory = keepsHistory ? [] : await versionedTables(spec, query, 'all');
@@ -165,22 +165,16 @@ async function headerOf(spec: DatabaseServer, query: Query): Promise<string> {
 export const loadSettings = 'check_constraint_checks=0, innodb_strict_mode=0';
 
 async function write(
-  serverDirectory: ServerDirectory,
+  access: ToolAccess,
   spec: DatabaseServer,
-  found: EngineFound,
+  found: ProgramFound,
   account: ToolAccount,
   plan: DumpPlan,
   file: string,
   ctx: DriverContext,
 ): Promise<void> {
   const tool = toolOf(found, 'mariadb-dump');
-  const child = await spawnTool(
-    serverDirectory,
-    tool,
-    account,
-    [...options, ...plan.options, '--', databaseOf(spec)],
-    ctx,
-  );
+  const child = spawnTool(access, tool, account, [...options, ...plan.options, '--', databaseOf(spec)], ctx);
   const target = createWriteStream(file, { mode: 0o600, flush: true });
   const results = await Promise.allSettled([
     requireToolSuccess(child, 'The database could not be dumped.'),

@@ -4,16 +4,16 @@
 import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
-import type { EngineFound } from '../../../core/catalog/host_facts';
+import type { ProgramFound } from '../../../core/catalog/host_facts';
 import type { DatabaseServer } from '../../database';
 import { DriverError } from '../../../core/driver';
 import type { DriverContext } from '../../../core/driver';
-import type { ServerDirectory } from '../../hosted_server/server_directory';
 import { grantEverything, adminOf } from './config';
 import { identifier, withServer, type Query } from './connection';
 import { lockDefiner } from './definers';
 import { loadSettings } from './dump';
 import { loadText } from './dump_text';
+import type { ServerNotes } from '../server_notes';
 import { databaseOf, grantedDatabase } from './privileges';
 import { toolOf } from './server';
 import { ensureTimeZones } from './time_zones';
@@ -23,6 +23,7 @@ import {
   openToolAccount,
   PACKET_BYTES_MAX,
   spawnTool,
+  type ToolAccess,
   type ToolAccount,
 } from './tool';
 
@@ -34,9 +35,9 @@ const ENGINE_USER = `'mariadb.sys'@'localhost'`;
  * incomplete data. Restarted after a crash. @throws DriverError transient with the reason, invalid
  */
 export async function load(
-  serverDirectory: ServerDirectory,
+  { access, notes }: { access: ToolAccess; notes: ServerNotes },
   spec: DatabaseServer,
-  found: EngineFound,
+  found: ProgramFound,
   file: string,
   ctx: DriverContext,
 ): Promise<void> {
@@ -46,27 +47,32 @@ export async function load(
     await query(`DROP DATABASE IF EXISTS ${name}`);
     await query(`CREATE DATABASE ${name}`);
     // Events may name one.
-    await ensureTimeZones(serverDirectory, found, query);
-    const account = await openToolAccount(serverDirectory, spec.id, 'load', query);
+    await ensureTimeZones(notes, found, query);
+    const account = await openToolAccount(access, spec.id, 'load', query);
     await query(`GRANT ALL PRIVILEGES ON ${grantedDatabase(spec)}.* TO ${account.name}`);
     await query(`GRANT SET USER ON *.* TO ${account.name}`);
     try {
-      await withoutAdminRights(spec, query, () => run(serverDirectory, spec, { tool, account, file }, query, ctx));
+      await withoutAdminRights(spec, access, query, () => run(access, spec, { tool, account, file }, query, ctx));
     } finally {
       await closeToolAccount(account, (end) => end(query));
     }
     await requireOwnDefiners(spec, query);
   };
-  await withServer(serverDirectory, spec, work, ctx);
+  await withServer(access, spec, work, ctx);
 }
 
 /**
  * This session keeps the rights that its account had when it began; the account has none until the end. If the platform
  * is killed, the server is started anew before the next attempt, which gives them back (`firstStatements`).
  */
-async function withoutAdminRights(spec: DatabaseServer, query: Query, work: () => Promise<void>): Promise<void> {
+async function withoutAdminRights(
+  spec: DatabaseServer,
+  { accountHost }: ToolAccess,
+  query: Query,
+  work: () => Promise<void>,
+): Promise<void> {
   const [packet] = await query('SELECT @@GLOBAL.max_allowed_packet AS bytes');
-  const admin = `'${adminOf(spec.id)}'@'localhost'`;
+  const admin = `'${adminOf(spec.id)}'@'${accountHost}'`;
   const others = await query(
     `SELECT User, Host FROM mysql.global_priv WHERE JSON_VALUE(Priv, '$.access') <> 0 AND User NOT LIKE 'platform%'`,
   );
@@ -80,21 +86,21 @@ async function withoutAdminRights(spec: DatabaseServer, query: Query, work: () =
   try {
     await work();
   } finally {
-    await query(grantEverything(spec.id)).catch(() => undefined);
+    await query(grantEverything(spec.id, accountHost)).catch(() => undefined);
     if (reader) await query(`GRANT SELECT, DELETE ON mysql.global_priv TO ${ENGINE_USER}`).catch(() => undefined);
     await query(`SET GLOBAL max_allowed_packet = ${Number(packet?.bytes)}`).catch(() => undefined);
   }
 }
 
 async function run(
-  serverDirectory: ServerDirectory,
+  access: ToolAccess,
   spec: DatabaseServer,
   { tool, account, file }: { tool: string; account: ToolAccount; file: string },
   query: Query,
   ctx: DriverContext,
 ): Promise<void> {
-  const child = await spawnTool(
-    serverDirectory,
+  const child = spawnTool(
+    access,
     tool,
     account,
     [

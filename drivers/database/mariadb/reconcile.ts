@@ -1,20 +1,31 @@
-// Reconciles a running server without a restart: its database, its users and its storage limit.
+// Reconciles a running server without a restart: its database, its users and its storage limit. What this needs beside
+// the connection is the same for a process of this host and for a pod (`ServerStore`).
 import type { DatabaseServer, ServerUser } from '../../database';
 import { DriverError } from '../../../core/driver';
-import {
-  readNote,
-  usedBytes,
-  writeNote,
-  type EngineContext,
-  type ServerDirectory,
-} from '../../hosted_server/server_directory';
+import { usedBytes, type EngineContext, type ServerDirectory } from '../../hosted_server/server_directory';
 import type { ServerState } from '../proxied';
 import { digest, isOverStorage } from '../proxied_server';
+import { notesOf, type ServerNotes } from '../server_notes';
 import { adminOf, hashOf, toolAccountOf } from './config';
-import { identifier, type Query, type Row } from './connection';
+import { identifier, type AccountHost, type Query, type Row } from './connection';
 import { isDefiner, lockDefiner, lockedDefiners } from './definers';
 import { databaseOf, grantedDatabase, privilegesOf, privilegesWhenFull } from './privileges';
 import { lacksTimeZones } from './time_zones';
+
+/** What the platform keeps about a server, and what it knows of its files. */
+export interface ServerStore extends ServerNotes {
+  usedBytes(): Promise<number>;
+  accountHost: AccountHost;
+}
+
+/** Of a server of this host. */
+export function storeOf(serverDirectory: ServerDirectory): ServerStore {
+  return {
+    ...notesOf(serverDirectory),
+    usedBytes: () => usedBytes(serverDirectory.data),
+    accountHost: 'localhost',
+  };
+}
 
 /** By user: digests of the desired state, and of the state found in the server after it was applied. */
 interface UsersNote {
@@ -34,19 +45,19 @@ const TLS = 'REQUIRE NONE';
 
 /** Read-only. */
 export async function inspectServer(
-  engine: EngineContext,
-  serverDirectory: ServerDirectory,
+  engine: Pick<EngineContext, 'gigabyteBytes'>,
+  store: ServerStore,
   spec: DatabaseServer,
   query: Query,
 ): Promise<ServerState> {
-  const used = await usedBytes(serverDirectory.data);
-  const note = await noteOf(serverDirectory);
+  const used = await store.usedBytes();
+  const note = await noteOf(store);
   const full = isOverStorage(engine, spec, used, note.full);
   const differs = [
     (await hasDatabase(spec, query)) ? null : 'database',
     full === note.full ? null : 'storage limit',
-    (await strayUsers(spec, query)).length + (await changedUsers(spec, note, query)).length > 0 ? 'users' : null,
-    (await lacksTimeZones(serverDirectory, query)) ? 'time zones' : null,
+    (await strayUsers(spec, store, query)).length + (await changedUsers(spec, note, query)).length > 0 ? 'users' : null,
+    (await lacksTimeZones(store, query)) ? 'time zones' : null,
   ].filter((one) => one !== null);
   return {
     differs: differs.length === 0 ? null : differs.join(', '),
@@ -58,15 +69,15 @@ export async function inspectServer(
 
 /** Reconciles everything. Sessions of a user end when its password or privileges change. */
 export async function ensureContent(
-  engine: EngineContext,
-  serverDirectory: ServerDirectory,
+  engine: Pick<EngineContext, 'gigabyteBytes'>,
+  store: ServerStore,
   spec: DatabaseServer,
   query: Query,
 ): Promise<void> {
   if (!(await hasDatabase(spec, query))) await query(`CREATE DATABASE ${identifier(databaseOf(spec))}`);
-  const before = await noteOf(serverDirectory);
+  const before = await noteOf(store);
   const note = { full: before.full, users: { ...before.users } };
-  note.full = isOverStorage(engine, spec, await usedBytes(serverDirectory.data), note.full);
+  note.full = isOverStorage(engine, spec, await store.usedBytes(), note.full);
   for (const user of await changedUsers(spec, note, query)) {
     await grant(spec, user, note.full, query);
     const known = note.users[user.username];
@@ -80,7 +91,7 @@ export async function ensureContent(
     const isNewOne = known?.rotation?.wanted === desiredDigestOf(spec, user, note.full);
     await endSessions(user.username, query, isNewOne ? known?.rotation?.connection : undefined);
   }
-  for (const { User: username, Host: host } of await strayUsers(spec, query)) {
+  for (const { User: username, Host: host } of await strayUsers(spec, store, query)) {
     if (host === '%' && (await isDefiner(spec, String(username), query)))
       await lockDefiner(spec, String(username), note.full ? 'closed' : 'open', query);
     else await query('DROP USER ?@?', [String(username), String(host)]);
@@ -92,7 +103,7 @@ export async function ensureContent(
   }
   const kept = spec.users.map(({ username }) => [username, note.users[username]]);
   const now = { full: note.full, users: Object.fromEntries(kept) };
-  if (JSON.stringify(now) !== JSON.stringify(before)) await writeNote(serverDirectory, 'users', now);
+  if (JSON.stringify(now) !== JSON.stringify(before)) await store.writeNote('users', now);
 }
 
 async function grant(
@@ -157,12 +168,16 @@ async function changedUsers(spec: DatabaseServer, note: UsersNote, query: Query)
 }
 
 // Includes users made by the installation: root, and anonymous users, which take precedence over others from this host.
-async function strayUsers(spec: DatabaseServer, query: Query): Promise<Row[]> {
+async function strayUsers(
+  spec: DatabaseServer,
+  { accountHost }: Pick<ServerStore, 'accountHost'>,
+  query: Query,
+): Promise<Row[]> {
   const kept = [
     ...spec.users.map(({ username }) => `${username}@%`),
-    `${adminOf(spec.id)}@localhost`,
+    `${adminOf(spec.id)}@${accountHost}`,
     // A backup may be running.
-    `${toolAccountOf(spec.id, 'dump')}@localhost`,
+    `${toolAccountOf(spec.id, 'dump')}@${accountHost}`,
     ...engineUsers.map((name) => `${name}@localhost`),
     ...(await lockedDefiners(query)).map((name) => `${name}@%`),
   ];
@@ -185,8 +200,8 @@ function desiredDigestOf(spec: DatabaseServer, user: ServerUser, full: boolean):
   return digest(JSON.stringify([username, hashOf(password), access, full, spec.database_name, TLS, ...more]));
 }
 
-async function noteOf(serverDirectory: ServerDirectory): Promise<UsersNote> {
-  return (await readNote<UsersNote>(serverDirectory, 'users')) ?? { full: false, users: {} };
+async function noteOf(notes: ServerNotes): Promise<UsersNote> {
+  return (await notes.readNote<UsersNote>('users')) ?? { full: false, users: {} };
 }
 
 function requireFree(username: string): void {

@@ -13,6 +13,7 @@ import {
   ownerOf,
   readNote,
   removeNote,
+  socketOf,
   writeNote,
   type EngineContext,
   type ServerDirectory,
@@ -21,8 +22,16 @@ import { waitForAnswer } from '../../hosted_server/readiness';
 import { runServerTask, startServer, stopServer, type Program } from '../../hosted_server/unit';
 import type { ProxiedContext } from '../proxied';
 import { digest, hasProxiedData, noteStarted, requireProgram, writeCertificate, type Started } from '../proxied_server';
-import { configuration, fileNames, firstStatements, logFileMb, settings, temporaryDirectory } from './config';
-import { withServer, type Query } from './connection';
+import {
+  configuration,
+  fileNames,
+  firstStatements,
+  logFileMb,
+  settings,
+  temporaryDirectory,
+  type MariadbPlace,
+} from './config';
+import { serverAccessOf, withServer, type Query } from './connection';
 
 // On a stop, it first writes dirty pages; after a kill, it recovers at the next start. If it is stopped before it
 // accepts connections, it continues its start, accepts none, and never ends (10.11): a server that has not responded
@@ -31,7 +40,7 @@ const graceMs = 60_000;
 const serverThreads = 64;
 
 /** A program of the server's installation. @throws DriverError unsupported */
-export function toolOf(found: EngineFound, name: string): string {
+export function toolOf(found: Pick<EngineFound, 'path'>, name: string): string {
   const root = path.dirname(path.dirname(found.path));
   const file = ['bin', 'sbin', 'scripts'].map((place) => path.join(root, place, name)).find(isProgram);
   if (file === undefined)
@@ -84,8 +93,8 @@ export async function start(
   await removeNote(serverDirectory, 'started');
   await removeNote(serverDirectory, 'answered');
   const files = {
-    [fileNames.config]: configuration(spec, serverDirectory),
-    [fileNames.first]: firstStatements(spec),
+    [fileNames.config]: configuration(spec, placeOf(serverDirectory)),
+    [fileNames.first]: firstStatements(spec, 'localhost'),
   };
   // Earlier versions kept the administrator's password there.
   await rm(path.join(serverDirectory.conf, 'client.cnf'), { force: true });
@@ -115,7 +124,12 @@ export async function waitUntilReady(
   spec: DatabaseServer,
   ctx: DriverContext,
 ): Promise<void> {
-  await waitForAnswer(engine, spec.id, () => withServer(serverDirectory, spec, (query) => query('SELECT 1'), ctx), ctx);
+  await waitForAnswer(
+    engine,
+    spec.id,
+    () => withServer(serverAccessOf(serverDirectory), spec, (query) => query('SELECT 1'), ctx),
+    ctx,
+  );
   await noteAnswer(serverDirectory);
 }
 
@@ -139,12 +153,17 @@ export async function renewCertificate(
 /** Digests of the configuration for a start now. */
 export function startedWith(engine: ProxiedContext, serverDirectory: ServerDirectory, spec: DatabaseServer): Started {
   const lines = [
-    ...settings(spec, serverDirectory),
+    ...settings(spec, placeOf(serverDirectory)),
     requireProgram(engine, spec.version).version,
     spec.admin_password,
     JSON.stringify(spec.size),
   ];
   return { settings: digest(lines.join('\n')), certificate: digest(spec.tls.certificate + spec.tls.key) };
+}
+
+function placeOf(serverDirectory: ServerDirectory): MariadbPlace {
+  const { data, conf } = serverDirectory;
+  return { data, conf, socket: socketOf(serverDirectory), addresses: '127.0.0.1', tls: 'optional' };
 }
 
 function readableOf({ path: program }: EngineFound): string[] {

@@ -6,9 +6,9 @@ import { mkdtemp, open, readdir, rm, stat, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import type { EngineFound } from '../../../core/catalog/host_facts';
+import type { ProgramFound } from '../../../core/catalog/host_facts';
 import { absentIsNull } from '../../../core/files';
-import { readNote, removeNote, writeNote, type ServerDirectory } from '../../hosted_server/server_directory';
+import type { ServerNotes } from '../server_notes';
 import type { Query } from './connection';
 import { toolOf } from './server';
 
@@ -26,10 +26,10 @@ interface ZonesNote {
 }
 
 /** Whether the tables lack the zones of the host. Never where the host has none. */
-export async function lacksTimeZones(serverDirectory: ServerDirectory, query: Query): Promise<boolean> {
+export async function lacksTimeZones(notes: ServerNotes, query: Query): Promise<boolean> {
   const version = await hostZones();
   if (version === null) return false;
-  const note = await readNote<ZonesNote>(serverDirectory, noteName);
+  const note = await notes.readNote<ZonesNote>(noteName);
   if (note?.failed_at !== undefined && Date.now() - note.failed_at < retryAfterMs) return false;
   if (note?.version !== version || note.failed_at !== undefined) return true;
   // Replaced data begin without.
@@ -38,22 +38,18 @@ export async function lacksTimeZones(serverDirectory: ServerDirectory, query: Qu
 }
 
 /** Fills the tables where they lack zones. Sessions keep the rules of a zone that the server has used before. */
-export async function ensureTimeZones(
-  serverDirectory: ServerDirectory,
-  found: EngineFound,
-  query: Query,
-): Promise<void> {
-  if (!(await lacksTimeZones(serverDirectory, query))) return;
+export async function ensureTimeZones(notes: ServerNotes, found: ProgramFound, query: Query): Promise<void> {
+  if (!(await lacksTimeZones(notes, query))) return;
   const version = String(await hostZones());
   // A fill that is cut short must not pass for a whole one.
-  await removeNote(serverDirectory, noteName);
+  await notes.writeNote(noteName, null);
   try {
     await query('USE mysql');
     for (const statement of await zoneStatements(found)) await query(statement);
-    await writeNote(serverDirectory, noteName, { version });
+    await notes.writeNote(noteName, { version });
   } catch (error) {
     if (isLost(error as NodeJS.ErrnoException)) throw error;
-    await writeNote(serverDirectory, noteName, { version, failed_at: Date.now() });
+    await notes.writeNote(noteName, { version, failed_at: Date.now() });
   }
 }
 
@@ -63,7 +59,7 @@ function isLost({ code, syscall }: NodeJS.ErrnoException): boolean {
 }
 
 /** What the program says about all zones, without those under `posix` and `right`. */
-async function zoneStatements(found: EngineFound): Promise<string[]> {
+async function zoneStatements(found: ProgramFound): Promise<string[]> {
   const directory = await mkdtemp(path.join(tmpdir(), 'platform-zones-'));
   try {
     for (const name of await readdir(zoneinfo))

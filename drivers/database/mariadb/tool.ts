@@ -8,13 +8,34 @@ import { DriverError } from '../../../core/driver';
 import type { DriverContext } from '../../../core/driver';
 import { endSentence } from '../../../core/log/failure_excerpt';
 import { cleanFailureText } from '../../../core/log/failure_text';
-import { ownerOf, writeFileFor, type ServerDirectory } from '../../hosted_server/server_directory';
+import {
+  ownerOf,
+  socketOf,
+  writeFileFor,
+  type Owner,
+  type ServerDirectory,
+} from '../../hosted_server/server_directory';
 import { clientConfiguration, hashOf, toolAccountOf, type ToolPurpose } from './config';
-import type { Login, Query } from './connection';
+import { serverAccessOf, type Login, type Query, type ServerAccess } from './connection';
 
 /** Values of 64 MB take twice as much in a statement. The largest that the protocol allows. */
 export const PACKET_BYTES_MAX = 2 ** 30;
 const STDERR_CHARACTERS_MAX = 20_000;
+
+/** How programs of the engine on this host reach a server. */
+export interface ToolAccess extends ServerAccess {
+  socket: string;
+  /** For files with passwords. */
+  conf: string;
+  /** The user that they run as, where the platform is root. */
+  owner: Owner;
+}
+
+/** To a server of this host. */
+export async function toolAccessOf(serverDirectory: ServerDirectory): Promise<ToolAccess> {
+  const owner = await ownerOf(serverDirectory);
+  return { ...serverAccessOf(serverDirectory), socket: socketOf(serverDirectory), conf: serverDirectory.conf, owner };
+}
 
 /** An account for one run of a program: its name in SQL, its login, and the file with it. */
 export interface ToolAccount extends Login {
@@ -24,19 +45,19 @@ export interface ToolAccount extends Login {
 
 /** Makes the account, without rights. A later call gives it another password. */
 export async function openToolAccount(
-  serverDirectory: ServerDirectory,
+  access: ToolAccess,
   id: string,
   purpose: ToolPurpose,
   query: Query,
 ): Promise<ToolAccount> {
   const user = toolAccountOf(id, purpose);
-  const name = `'${user}'@'localhost'`;
+  const name = `'${user}'@'${access.accountHost}'`;
   const password = randomBytes(24).toString('base64url');
   await query(`CREATE USER IF NOT EXISTS ${name} ACCOUNT LOCK`);
   await query(`REVOKE ALL PRIVILEGES, GRANT OPTION FROM ${name}`);
   await query(`ALTER USER ${name} IDENTIFIED BY PASSWORD '${hashOf(password)}' ACCOUNT UNLOCK`);
-  const file = path.join(serverDirectory.conf, `${purpose}.cnf`);
-  await writeFileFor(file, clientConfiguration(serverDirectory, { user, password }), await ownerOf(serverDirectory));
+  const file = path.join(access.conf, `${purpose}.cnf`);
+  await writeFileFor(file, clientConfiguration(access.socket, { user, password }), access.owner);
   return { name, user, password, file };
 }
 
@@ -50,14 +71,13 @@ export async function closeToolAccount(
 }
 
 /** Starts the program. Its password is in no argument list. */
-export async function spawnTool(
-  serverDirectory: ServerDirectory,
+export function spawnTool(
+  { owner: { uid, gid } }: ToolAccess,
   tool: string,
   account: ToolAccount,
   options: string[],
   ctx: DriverContext,
-): Promise<ChildProcess> {
-  const { uid, gid } = await ownerOf(serverDirectory);
+): ChildProcess {
   const user = process.getuid?.() === 0 ? { uid, gid } : {};
   const child = spawn(tool, [`--defaults-file=${account.file}`, ...options], {
     ...user,

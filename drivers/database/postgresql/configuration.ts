@@ -8,7 +8,8 @@ import { absentIsNull } from '../../../core/files';
 import { DriverError } from '../../../core/driver';
 import type { DriverContext } from '../../../core/driver';
 import { CommandFailed } from '../../../core/process/command';
-import { writeFileFor, type Owner } from '../../hosted_server/server_directory';
+import { writeFileFor, type EngineContext, type Owner } from '../../hosted_server/server_directory';
+import type { DatabaseServer } from '../../database';
 import { archiveDirectory, logDirectory, roles, socketDirectory, type Cluster } from './cluster';
 import { runTool } from './programs';
 import { walMegabytes } from '../disk_size';
@@ -21,6 +22,11 @@ interface Mode {
   kind: 'open' | 'private' | 'recovery';
   limit?: 'none' | 'soft' | 'hard';
   settings?: Record<string, string | number>;
+}
+
+interface Sized {
+  spec: DatabaseServer;
+  engine: Pick<EngineContext, 'gigabyteBytes'>;
 }
 
 /** Connections reserved for the platform. */
@@ -120,7 +126,8 @@ function settingsOf(
   };
 }
 
-function sizes({ spec, engine }: Cluster): Record<string, string | number> {
+/** What follows from the package. */
+export function sizes({ spec, engine }: Sized): Record<string, string | number> {
   const { memory_mb: memory, max_connections: connections, cpus } = spec.size;
   // A replica with lower limits than its primary stops replaying (PostgreSQL, "Administrator's Overview" of hot
   // standby).

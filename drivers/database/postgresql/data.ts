@@ -105,25 +105,23 @@ export async function initialize(cluster: Cluster, data: string, ctx: DriverCont
   const { programs } = cluster;
   checkpoint(ctx);
   if (initdbUser !== undefined) await chown(data, initdbUser.uid, initdbUser.gid);
-  const args = [
-    '-D',
-    data,
-    '-U',
-    roles.admin,
-    '--auth=reject',
-    '--data-checksums',
-    '--encoding=UTF8',
-    `--wal-segsize=${segmentMb}`,
-    ...localeOf(programs),
-  ];
-  await runTool(path.join(programs.bin, 'initdb'), [...args, ...leftToUs], { as: initdbUser }, ctx);
+  const args = ['-D', data, '--auth=reject', ...initdbArguments(programs), ...leftToUs];
+  await runTool(path.join(programs.bin, 'initdb'), args, { as: initdbUser }, ctx);
   await assignOwner(cluster, data, ctx);
   await syncTree(data, ctx);
 }
 
+/** What is the same for all clusters. */
+export function initdbArguments(version: Pick<Programs, 'series'>): string[] {
+  return [
+    ...['-U', roles.admin, '--data-checksums', '--encoding=UTF8', `--wal-segsize=${segmentMb}`],
+    ...localeOf(version),
+  ];
+}
+
 // The builtin provider sorts identically on every machine, and after every upgrade of the C library; it exists since
 // version 17.
-function localeOf({ series }: Programs): string[] {
+function localeOf({ series }: Pick<Programs, 'series'>): string[] {
   return Number(series) >= 17
     ? ['--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8']
     : ['--locale=C', '--lc-ctype=C.UTF-8'];

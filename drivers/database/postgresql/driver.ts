@@ -14,7 +14,7 @@ import { backup, openBackup, removeBackup } from './backups/backups';
 import { backupsOf as backupDirectoryOf, postgresqlContext, type Cluster, type PostgresqlContext } from './cluster';
 import { hasData } from './data';
 import { clusterOf, ensure, ensureServer } from './ensure';
-import { changeExtensions, EXTENSION_SETTINGS } from './extensions';
+import { changeExtensions, EXTENSION_MS, EXTENSION_SETTINGS } from './extensions';
 import { readLog } from './log';
 import { inspect, metrics } from './observe';
 import { pooledServer } from './pooled';
@@ -40,8 +40,6 @@ export interface PostgresqlOptions {
 }
 
 const promotedWithinMs = 60_000;
-/** That of PostGIS for addresses takes half a minute on a small machine. */
-const EXTENSION_MS = 5 * 60_000;
 
 export function openPostgresql(options: PostgresqlOptions): EngineDriver {
   const engine = postgresqlContext(options);

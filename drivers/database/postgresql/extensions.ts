@@ -1,6 +1,7 @@
 // Extensions that owners want: created by the administrator, because most of them need a superuser. Their scripts run
 // as one, so nothing that the tenant has made may stand in for what they call (PostgreSQL, "Security Considerations for
 // Extensions").
+import type { ExtensionFound } from '../../../core/catalog/host_facts';
 import { DriverError } from '../../../core/driver';
 import { toSentence } from '../../../core/sentence';
 import type { ExtensionChange, ExtensionResult } from '../../database';
@@ -35,8 +36,23 @@ const GRANTS = `with member as (
       ($1::text, case when is_sequence then 'usage, select, update' else 'select, insert, update, delete' end),
       ($2, 'select'), ($3, 'select')) as right_to (role, what)`;
 
+/** Before version 13 there are no trusted ones. */
+const AVAILABLE = `select e.name, v.version, coalesce(v.comment, '') as description,
+    coalesce(v.requires::text[], '{}') as requires,
+    coalesce((to_jsonb(v) ->> 'trusted')::boolean, false) as is_trusted
+  from pg_available_extensions e
+    join pg_available_extension_versions v on v.name = e.name and v.version = e.default_version order by e.name`;
+
+/** For a statement. That of PostGIS for addresses takes half a minute on a small machine. */
+export const EXTENSION_MS = 5 * 60_000;
 /** Scripts such as that of postgis_topology add a schema to the path that sessions of the tenant begin with. */
 export const EXTENSION_SETTINGS = ['search_path="$user",public'];
+
+/** What the control files of the server say, sorted by name. */
+export async function availableExtensions(session: Session): Promise<ExtensionFound[]> {
+  const { rows } = await session.query<ExtensionFound>(AVAILABLE);
+  return rows;
+}
 
 /** Brings each of them into the database that the session is in, or out of it. @throws DriverError transient */
 export async function changeExtensions(

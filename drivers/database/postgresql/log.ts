@@ -1,4 +1,5 @@
-// The server log: files of lines, rotated daily or at 8 MB. Since version 15 a line is a JSON object.
+// The server log: files of lines, rotated daily or at 8 MB. Since version 15 a line is a JSON object; in a pod it is
+// text.
 import { open, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { LogChunk } from '../../runtime';
@@ -59,12 +60,21 @@ export async function pruneLog(serverDirectory: ServerDirectory): Promise<void> 
     await rm(path.join(logDirectory(serverDirectory), file), { force: true });
 }
 
+/** Lines of a log that is text: those of the platform are left out, with the lines that belong to them. */
+export function visibleLines(lines: LogChunk['lines']): LogChunk['lines'] {
+  let isShown = true;
+  return lines.filter(({ text }) => {
+    if (!text.startsWith('\t')) isShown = !isOurs(text);
+    return isShown;
+  });
+}
+
 /**
  * Parses one line. Once statements of the platform are excluded, the only sensitive content is in the users' own
  * queries.
  */
 export function parseLogLine(text: string): LogLine {
-  const row = objectOf(text);
+  const row = objectOf(text) ?? partsOf(text);
   const message = row === null ? text : [row.message, row.detail, row.hint].filter(Boolean).join(' ');
   const source = /^duration: \d+(\.\d+)? ms/.test(message) || / LOG: +duration: /.test(text) ? 'slow_query' : 'server';
   const word = (value: unknown) => (typeof value === 'string' ? value : null);
@@ -92,6 +102,14 @@ function objectOf(text: string): Record<string, unknown> | null {
   } catch {
     return null;
   }
+}
+
+/** Of a line that begins as `log_line_prefix` says. */
+function partsOf(text: string): Record<string, unknown> | null {
+  const found = /^(\S+ \S+ UTC) \[(\d+)\] (\S*)@(\S*) \w{5} ([A-Z]+[0-9]?): +(.*)$/.exec(text);
+  if (found === null) return null;
+  const [, timestamp, pid, user, dbname, error_severity, message] = found;
+  return { timestamp, pid: Number(pid), user: user || null, dbname: dbname || null, error_severity, message };
 }
 
 async function readPart(

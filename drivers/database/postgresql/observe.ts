@@ -127,7 +127,8 @@ async function positionOf(session: Session): Promise<Position> {
   return rows[0] ?? { follows: false, lag: null, listens: false };
 }
 
-async function countersOf(
+/** Counters of the server. */
+export async function countersOf(
   session: Session,
 ): Promise<Pick<ServerMetrics, 'connections' | 'transactions' | 'read_operations' | 'write_operations'>> {
   const {

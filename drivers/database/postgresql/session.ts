@@ -1,8 +1,9 @@
 // Sessions of the platform's administrator: over the socket in the server directory, with peer authentication, so that
-// there is no password to leak. Settings that users attach to the database do not apply to them.
+// there is no password to leak; to a pod over TLS, with a password that is sent once its certificate is verified.
+// Settings that users attach to the database do not apply to them.
 import { realpath } from 'node:fs/promises';
 import { Client } from 'pg';
-import type { ClientBase } from 'pg';
+import type { ClientBase, ClientConfig } from 'pg';
 import { DriverError } from '../../../core/driver';
 import type { DatabaseServer } from '../../database';
 import type { ServerDirectory } from '../../hosted_server/server_directory';
@@ -20,13 +21,29 @@ const ours = [
   'check_function_bodies=off',
   'idle_in_transaction_session_timeout=60000',
 ];
-const oursAsSuperuser = [...ours, 'log_min_duration_statement=-1', 'track_activities=off'];
+const oursAsSuperuser = [
+  ...ours,
+  'log_min_duration_statement=-1',
+  'log_min_error_statement=panic',
+  'track_activities=off',
+];
 
-/** Parameters of a connection to a server. */
-interface ServerLocation {
+/** A server of this host. */
+interface HostLocation {
   serverDirectory: ServerDirectory;
   spec: Pick<DatabaseServer, 'port'>;
 }
+
+/** A server elsewhere. `authority`: PEM. `serverName`: that its certificate names. */
+export interface NetworkAddress {
+  host: string;
+  port: number;
+  authority: string;
+  serverName: string;
+  password: string;
+}
+
+type ServerLocation = HostLocation | { at: NetworkAddress };
 
 /**
  * `data`: the expected data directory of the server. `user`: the administrator, or the loader of a staging server.
@@ -53,7 +70,7 @@ export async function inSession<T>(
   const session = await connect(cluster, target);
   try {
     // Others than the administrator cannot ask; a staging server is new, and in a directory of its own.
-    if (target.user === undefined) await requireOurs(cluster, target, session);
+    if (target.user === undefined && !('at' in cluster)) await requireOurs(cluster, target, session);
     return await work(session);
   } finally {
     await session.end().catch(() => undefined);
@@ -86,8 +103,7 @@ async function connect(
   const own = user === roles.admin ? oursAsSuperuser : ours;
   const options = [...own, ...settings, `statement_timeout=${statementMs}`].map((one) => `-c ${one}`).join(' ');
   const client = new Client({
-    host: socketDirectory(cluster.serverDirectory),
-    port: port ?? cluster.spec.port,
+    ...parametersOf(cluster, port),
     user,
     database,
     options,
@@ -105,8 +121,17 @@ async function connect(
   }
 }
 
+function parametersOf(cluster: ServerLocation, port?: number): ClientConfig {
+  if (!('at' in cluster)) return { host: socketDirectory(cluster.serverDirectory), port: port ?? cluster.spec.port };
+  const { at } = cluster;
+  return {
+    ...{ host: at.host, port: at.port, password: at.password },
+    ssl: { ca: at.authority, servername: at.serverName },
+  };
+}
+
 async function requireOurs(
-  cluster: ServerLocation,
+  cluster: HostLocation,
   { data = cluster.serverDirectory.data }: Target,
   session: Session,
 ): Promise<void> {

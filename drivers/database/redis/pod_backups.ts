@@ -7,17 +7,18 @@ import type { DatabaseServer, RestoreFrom } from '../../database';
 import { makeBackup, withBackupFile } from '../../hosted_server/backups';
 import { diskBytes } from '../disk_size';
 import { POD_DATA } from '../kubernetes/objects';
+import { imageOf } from '../kubernetes/pod_engine';
 import { replacePodData, type PodReplacement } from '../kubernetes/replacement';
 import { findServerPod, requireServerPod } from '../kubernetes/server_pods';
 import { requireBackupId } from '../proxied_server';
 import { withServerAt } from './connection';
-import { podAddressOf, programOf, podVersionOf, type PodEngine } from './pod_server';
+import { podAddressOf, programOf, podVersionOf, type RedisPods } from './pod_server';
 import { writeSnapshot } from './snapshot_stream';
 
 const snapshotName = 'dump.rdb';
 
 export function backup(
-  engine: PodEngine,
+  engine: RedisPods,
   server: DatabaseServer,
   backupId: string,
   ctx: DriverContext,
@@ -39,7 +40,7 @@ export function backup(
 }
 
 export async function restore(
-  engine: PodEngine,
+  engine: RedisPods,
   server: DatabaseServer,
   from: RestoreFrom,
   ctx: DriverContext,
@@ -48,9 +49,10 @@ export async function restore(
   const present = await findServerPod(engine, server, ctx);
   const staging = { path: path.join(engine.directory, `.pods-${server.id}`) };
   const replacement: PodReplacement = {
-    ...{ key: `restore ${from.id}`, server, bytes: diskBytes(engine, server), script: loadScript(server) },
-    program: (claim) => programOf(engine, server, claim, present),
-    withFile: (work) => withBackupFile(engine, staging, id, work, ctx),
+    ...{ key: `restore ${from.id}`, server, bytes: diskBytes(engine, server) },
+    program: (claim) => programOf(engine, server, claim, imageOf(engine, server, present)),
+    withFiles: (work) =>
+      withBackupFile(engine, staging, id, (file) => work([{ file, script: loadScript(server) }]), ctx),
     verify: (found) =>
       withServerAt(podAddressOf(engine, server, found), server, async (send) => void (await send('PING')), ctx),
   };

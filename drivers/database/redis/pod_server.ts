@@ -1,34 +1,24 @@
 // A Redis or Valkey in a pod: its program and configuration, and where it answers.
 import path from 'node:path';
 import { serviceHostOf } from '../../../core/cluster_names';
-import { DriverError } from '../../../core/driver';
 import { isAtLeast } from '../../../core/process/version_output';
 import type { DatabaseServer } from '../../database';
-import type { BackupStore } from '../../backup_store';
 import { NotReady } from '../../hosted_server/readiness';
-import type { ClaimOptions } from '../../workload/kubernetes/claims';
 import { POD_CONF, POD_DATA, projectIdOf, type PodProgram } from '../kubernetes/objects';
-import type { ServerLogs } from '../kubernetes/server_logs';
+import type { PodEngine } from '../kubernetes/pod_engine';
 import type { ServerPod } from '../kubernetes/server_pods';
 import { digest } from '../proxied_server';
 import { configuration, fileNames, settings, type RedisPlace } from './config';
 import { infoFieldsOf, type RedisAddress, type SendCommand } from './connection';
 
-export interface PodEngine extends ClaimOptions {
-  name: 'redis' | 'valkey';
-  directory: string;
-  store: BackupStore | null;
-  images: ReadonlyMap<string, string>;
-  gigabyteBytes: number;
-  logs: ServerLogs;
-}
+export type RedisPods = PodEngine & { name: 'redis' | 'valkey' };
 
 export interface NetworkAddress extends RedisAddress {
   at: Exclude<RedisAddress['at'], { path: string }>;
 }
 
 /** @throws NotReady */
-export function podAddressOf({ prefix }: PodEngine, server: DatabaseServer, { address }: ServerPod): NetworkAddress {
+export function podAddressOf({ prefix }: RedisPods, server: DatabaseServer, { address }: ServerPod): NetworkAddress {
   const { authority } = server.tls;
   if (authority === undefined) throw new Error('the authority of the certificate is needed in a cluster');
   if (address === null) throw new NotReady();
@@ -36,17 +26,7 @@ export function podAddressOf({ prefix }: PodEngine, server: DatabaseServer, { ad
   return { at: { host: address, port: server.port, authority, serverName }, conf: POD_CONF };
 }
 
-/** @throws DriverError unsupported where no image is named for its version, and it does not have one already */
-export function programOf(
-  engine: PodEngine,
-  server: DatabaseServer,
-  claim: string,
-  present: ServerPod | 'absent' | 'foreign',
-): PodProgram {
-  const has = typeof present === 'string' ? undefined : present.statefulSet.spec?.template.spec?.containers[0]?.image;
-  const image = engine.images.get(server.version) ?? has;
-  if (image === undefined)
-    throw unsupported(`The operator has named no image of ${engine.name} ${server.version} in DATABASE_IMAGES.`);
+export function programOf(engine: RedisPods, server: DatabaseServer, claim: string, image: string): PodProgram {
   const [place, version] = [podPlace(server), server.version];
   return {
     ...{ image, port: server.port, claim },
@@ -68,11 +48,7 @@ function podPlace({ version }: DatabaseServer): RedisPlace {
 }
 
 /** Valkey reports the version of Redis that it is compatible with, too. */
-export async function podVersionOf({ name }: PodEngine, send: SendCommand): Promise<string> {
+export async function podVersionOf({ name }: RedisPods, send: SendCommand): Promise<string> {
   const info = infoFieldsOf(await send('INFO', 'server'));
   return info.get(`${name}_version`) ?? 'unknown';
-}
-
-export function unsupported(message: string): DriverError {
-  return new DriverError('unsupported', message);
 }

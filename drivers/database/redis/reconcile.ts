@@ -5,23 +5,16 @@ import path from 'node:path';
 import { absentIsNull } from '../../../core/files';
 import { placeOfData } from '../../hosted_server/server_disk';
 import type { DatabaseServer } from '../../database';
-import {
-  readNote,
-  usedBytes,
-  writeNote,
-  type EngineContext,
-  type ServerDirectory,
-} from '../../hosted_server/server_directory';
+import { usedBytes, type EngineContext, type ServerDirectory } from '../../hosted_server/server_directory';
 import type { ServerState } from '../proxied';
 import { digest, isOverStorage } from '../proxied_server';
+import { notesOf, type ServerNotes } from '../server_notes';
 import { accountsOf, followerOf } from './acl';
 import { dataMemoryBytes, liveSettings } from './config';
 import { infoFieldsOf, type SendCommand } from './connection';
 
 /** What the platform keeps about a server, and what it knows of its files. */
-export interface ServerStore {
-  readNote<T>(name: string): Promise<T | null>;
-  writeNote(name: string, note: unknown): Promise<void>;
+export interface ServerStore extends ServerNotes {
   usedBytes(): Promise<number>;
   /** Whether its file has zeros in it, see moveToLargerDisk. */
   hasHole(): Promise<boolean>;
@@ -30,8 +23,7 @@ export interface ServerStore {
 /** Of a server of this host. */
 export function storeOf(serverDirectory: ServerDirectory): ServerStore {
   return {
-    readNote: (name) => readNote(serverDirectory, name),
-    writeNote: (name, note) => writeNote(serverDirectory, name, note),
+    ...notesOf(serverDirectory),
     usedBytes: () => usedBytes(serverDirectory.data),
     hasHole: () => hasHole(serverDirectory),
   };

@@ -14,8 +14,8 @@ export interface PodUsage {
   /** Its name stands for the pod until another one has it. */
   changed(pod: Pod): void;
   removed(uid: string): void;
-  /** By uid; empty where the cluster has no metrics. @throws DriverError */
-  read(ctx: DriverContext): Promise<Map<string, UnitUsage>>;
+  /** By uid; empty where the cluster has no metrics. `labels`: of the pods; absent: all. @throws DriverError */
+  read(ctx: DriverContext, labels?: Record<string, string>): Promise<Map<string, UnitUsage>>;
 }
 
 /** Group of the API that a cluster may lack. */
@@ -39,7 +39,9 @@ export async function measuresPods(
   }
 }
 
-const scopeOf = (prefix: string): ListScope => ({ labelSelector: selectorText({ [LABEL.installation]: prefix }) });
+const scopeOf = (prefix: string, labels: Record<string, string> = {}): ListScope => ({
+  labelSelector: selectorText({ [LABEL.installation]: prefix, ...labels }),
+});
 
 interface Counted {
   at: number;
@@ -55,24 +57,26 @@ export function openPodUsage(client: KubernetesClient, prefix: string, now = () 
       counted.delete(uid);
       for (const [name, other] of uids) if (other === uid) uids.delete(name);
     },
-    async read(ctx) {
+    async read(ctx, labels) {
       const at = now();
-      const found = (await listMetrics(client, prefix, ctx)).flatMap((metrics): [string, UnitUsage][] => {
-        const uid = uids.get(`${metrics.metadata?.namespace} ${metrics.metadata?.name}`);
-        if (uid === undefined) return [];
-        const before = counted.get(uid) ?? { at, cpuSeconds: 0 };
-        const cpuSeconds = before.cpuSeconds + (sumOf(metrics, 'cpu') * (at - before.at)) / 1000;
-        counted.set(uid, { at, cpuSeconds });
-        return [[uid, { cpu_seconds: cpuSeconds, memory_bytes: sumOf(metrics, 'memory'), network: null }]];
-      });
+      const found = (await listMetrics(client, scopeOf(prefix, labels), ctx)).flatMap(
+        (metrics): [string, UnitUsage][] => {
+          const uid = uids.get(`${metrics.metadata?.namespace} ${metrics.metadata?.name}`);
+          if (uid === undefined) return [];
+          const before = counted.get(uid) ?? { at, cpuSeconds: 0 };
+          const cpuSeconds = before.cpuSeconds + (sumOf(metrics, 'cpu') * (at - before.at)) / 1000;
+          counted.set(uid, { at, cpuSeconds });
+          return [[uid, { cpu_seconds: cpuSeconds, memory_bytes: sumOf(metrics, 'memory'), network: null }]];
+        },
+      );
       return new Map(found);
     },
   };
 }
 
-async function listMetrics(client: KubernetesClient, prefix: string, ctx: DriverContext): Promise<PodMetrics[]> {
+async function listMetrics(client: KubernetesClient, scope: ListScope, ctx: DriverContext): Promise<PodMetrics[]> {
   try {
-    return (await client.list(resourceTypes.podMetrics, scopeOf(prefix), ctx)).items;
+    return (await client.list(resourceTypes.podMetrics, scope, ctx)).items;
   } catch (error) {
     if (hasCode(error, 'api_absent')) return [];
     throw error;

@@ -1,10 +1,12 @@
 // The engines of databases that this host has, and what listens before them.
 import { join } from 'node:path';
-import type { Config } from '../../../core/config';
+import { enginesInPods } from '../../../core/settings/workloads';
 import { makePassableDirectory } from '../../../core/directory';
 import { openBackupStore } from '../../../drivers/backup_store/open';
 import { openMariadb } from '../../../drivers/database/mariadb/driver';
+import { openMariadbPods } from '../../../drivers/database/mariadb/pods';
 import { openPostgresql } from '../../../drivers/database/postgresql/driver';
+import { openPostgresqlPods, type PostgresqlPodOptions } from '../../../drivers/database/postgresql/pods/driver';
 import { openRedis } from '../../../drivers/database/redis/driver';
 import { openRedisPods } from '../../../drivers/database/redis/pods';
 import type { EngineDriver } from '../../../drivers/database';
@@ -22,6 +24,7 @@ export async function openEngines({
   runtime,
   engines: found,
   cluster,
+  facts,
 }: HostParts): Promise<Pick<HostDrivers, 'databases' | 'clusterDatabases'>> {
   const directory = config.databaseDir;
   const { postgresql, mariadb, ...others } = await found();
@@ -40,22 +43,42 @@ export async function openEngines({
     clusterDatabases: new Map(
       cluster === null
         ? []
-        : podEngines.map((engine) => [engine, openRedisPods({ ...podOptions(config, engine), cluster })]),
+        : enginesInPods.map((engine) => [
+            engine,
+            openPods(engine, { config, cluster, facts, runtime, found: postgresql }),
+          ]),
     ),
   };
 }
 
-const podEngines = ['redis', 'valkey'] as const;
+type PodEngineName = (typeof enginesInPods)[number];
 
-function podOptions(
-  config: Config,
-  engine: (typeof podEngines)[number],
-): Omit<Parameters<typeof openRedisPods>[0], 'cluster'> {
+/** By engine: what opens its servers in pods. */
+const podEngines: Record<
+  PodEngineName,
+  (options: PostgresqlPodOptions, host: Pick<HostParts, 'facts'>) => EngineDriver & { close(): void }
+> = {
+  postgresql: openPostgresqlPods,
+  redis: (options) => openRedisPods('redis', options),
+  valkey: (options) => openRedisPods('valkey', options),
+  mariadb: (options, { facts }) =>
+    openMariadbPods({ ...options, tools: async () => (await facts()).programs.mariadb_dump ?? null }),
+};
+
+function openPods(
+  engine: PodEngineName,
+  {
+    config,
+    facts,
+    ...own
+  }: Pick<HostParts, 'config' | 'facts'> & Pick<PostgresqlPodOptions, 'cluster' | 'runtime' | 'found'>,
+): EngineDriver & { close(): void } {
   const images = config.databaseImages.filter((one) => one.engine === engine);
-  return {
-    ...{ engine, directory: config.databaseDir, store: openBackupStore(config) },
+  const options = {
+    ...{ ...own, directory: config.databaseDir, store: openBackupStore(config) },
     images: new Map(images.map(({ version, image }) => [version, image])),
   };
+  return podEngines[engine](options, { facts });
 }
 
 /** Both, also where their programs are not installed yet. */

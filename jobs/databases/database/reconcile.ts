@@ -141,9 +141,10 @@ async function settleServer(
     row.observed?.sample,
     ctx,
   );
+  const extensions = await engine.availableExtensions?.(desired, ctx);
   const columns: Values = {
     driver: row.engine,
-    observed: { ...observed, sample },
+    observed: { ...observed, sample, ...(extensions && { extensions }) },
     point_in_time_window: await readRestoreWindow(row, engine, ctx),
   };
   const rotating = await endRotations(ctx.sql, row.id);

@@ -1,5 +1,6 @@
 // Row types and functions shared by the jobs of databases.
 import { databasePackageDefinitions } from '../../../core/catalog/catalog_definitions/databases';
+import type { ExtensionFound } from '../../../core/catalog/host_facts';
 import type { EngineDriver, EngineId, ServerSpec } from '../../../drivers/database';
 import type { RecoveryWindow } from '../../../drivers/hosted_server';
 import { DriverError } from '../../../core/driver';
@@ -52,6 +53,8 @@ export interface ServerProgress extends ExitHistory {
   storage_used_bytes?: number | null;
   full?: boolean;
   sample?: MetricsSample;
+  /** Those that a server in the cluster can have (models/databases/database_extension.ts). */
+  extensions?: ExtensionFound[];
 }
 
 /** Counters at the last measurement. */

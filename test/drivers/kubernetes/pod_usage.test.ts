@@ -37,6 +37,14 @@ test('rates become counters that grow, of known pods of this installation alone'
   expect((await usage.read(ctx())).get('uid-1')?.cpu_seconds).toBeCloseTo(4.5);
 });
 
+test('of some pods alone, the API is asked for these', async () => {
+  answerWith();
+  await openPodUsage(client, 'platform').read(ctx(), { 'platform-api/database': 'db_1' });
+  expect(api.requests.at(-1)?.url.searchParams.get('labelSelector')).toBe(
+    'platform-api/installation=platform,platform-api/database=db_1',
+  );
+});
+
 test('a pod of the same name that came later begins at zero', async () => {
   let at = 0;
   const usage = openPodUsage(client, 'platform', () => at);

@@ -1,37 +1,54 @@
 // An image of a database server from what Debian has installed here, in the containerd of each node, and disks for it.
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { ClusterOfMachine } from '../../cluster/cluster';
 import { kubectl, kubectlApply } from '../../cluster/kubectl';
 import { busyboxLayer, sha256, tarOf, type Entry } from '../builds/images';
 
-/** Programs of this machine with their libraries, as a layer of an image. */
-export function programsLayer(names: readonly string[]): Promise<Buffer> {
-  const programs = names.map((name) => ({ name, file: realpathSync(execFileSync('which', [name]).toString().trim()) }));
-  const libraries = programs.flatMap(({ file }) =>
-    execFileSync('ldd', [file])
-      .toString()
-      .split('\n')
-      .flatMap((line) => /(\/\S+) \(0x/.exec(line)?.[1] ?? []),
+/** Programs of this machine with their libraries, and the trees that they read, as a layer of an image. */
+export function programsLayer(names: readonly string[], trees: readonly string[] = []): Promise<Buffer> {
+  const programs = names.map((name) => execFileSync('which', [name]).toString().trim());
+  const libraries = programs.flatMap((file) => librariesOf(realpathSync(file)));
+  const read = (file: string): Entry => ({ name: file.slice(1), mode: 0o755, content: readFileSync(file) });
+  const inTrees = trees.flatMap((tree) =>
+    readdirSync(tree, { recursive: true, withFileTypes: true })
+      .filter((one) => one.isFile())
+      .map((one) => path.join(one.parentPath, one.name)),
   );
-  const read = (name: string, file: string): Entry => ({ name, mode: 0o755, content: readFileSync(file) });
   return tarOf([
     { name: 'tmp/', type: 'directory', mode: 0o1777 },
-    ...[...new Set(libraries)].map((file) => read(file.slice(1), file)),
-    ...programs.map(({ name, file }) => read(`usr/bin/${name}`, file)),
+    ...['basename', 'dirname', 'mv', 'rm', 'sed', 'sync', 'uname', 'wc', 'chmod'].map((name) => ({
+      ...{ name: `bin/${name}`, type: 'symlink' as const, linkname: 'busybox' },
+    })),
+    ...[...new Set([...libraries, ...programs, ...inTrees])].map(read),
   ]);
+}
+
+/** Those of a script are none. */
+function librariesOf(file: string): string[] {
+  if (readFileSync(file).subarray(0, 2).toString() === '#!') return [];
+  const lines = execFileSync('ldd', [file]).toString().split('\n');
+  return lines.flatMap((line) => /(\/\S+) \(0x/.exec(line)?.[1] ?? []);
 }
 
 /** The image of this name with the programs, on all nodes of the cluster. */
 export async function importImage(
-  { directory }: ClusterOfMachine,
+  cluster: ClusterOfMachine,
   name: string,
   programs: readonly string[],
+  trees: readonly string[] = [],
 ): Promise<void> {
-  const layers = [await busyboxLayer(), await programsLayer(programs)];
+  await importLayers(cluster, name, { layers: [await busyboxLayer(), await programsLayer(programs, trees)] });
+}
+
+export async function importLayers(
+  { directory }: ClusterOfMachine,
+  name: string,
+  { layers, path: programPath = '/usr/sbin:/usr/bin:/bin' }: { layers: readonly Buffer[]; path?: string },
+): Promise<void> {
   const config = JSON.stringify({
-    ...{ architecture: 'amd64', os: 'linux', config: { Env: ['PATH=/usr/bin:/bin'] } },
+    ...{ architecture: 'amd64', os: 'linux', config: { Env: [`PATH=${programPath}`] } },
     rootfs: { type: 'layers', diff_ids: layers.map(sha256) },
   });
   const file = `${sha256(Buffer.from(config)).slice('sha256:'.length)}.json`;
@@ -93,3 +110,9 @@ export async function removeDisks({ kubeconfig }: ClusterOfMachine, storageClass
   await kubectl(kubeconfig, 'delete', 'pv', '-l', `disks=${storageClass}`, '--wait=false');
   await kubectl(kubeconfig, 'delete', 'storageclass', storageClass);
 }
+
+/** Arguments of importImage for MariaDB: what its packages install, without configuration. */
+export const MARIADB_IMAGE = [
+  ['mariadbd', 'mariadb-install-db', 'my_print_defaults', 'resolveip'],
+  ['/usr/share/mysql'],
+] as const;

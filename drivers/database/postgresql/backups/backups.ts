@@ -28,13 +28,23 @@ import { archiveDirectory, backupsOf, systemIdentifierOf, type Cluster, type Pos
 import { clearStaleLock, runInBackground } from '../background_work';
 import { requireTools } from '../programs';
 import { backupMissing, backupsHere, isLogFile, manifestOf, orderOf, type Manifest } from './known_backups';
-import { clearTemporary, filesOf, makeBackup, temporaryDirectoryOf } from './make_backup';
+import { clearTemporary, filesOf, makeBackup, sourceOn, temporaryDirectoryOf, type BackupSource } from './make_backup';
 import { pruneStored } from './stored_archive';
 
-/** @throws DriverError unsupported, with what to install */
-export async function backup(cluster: Cluster, backupId: string, ctx: DriverContext): Promise<BackupMade> {
+/** Of a server of this host. @throws DriverError unsupported, with what to install */
+export function backup(cluster: Cluster, backupId: string, ctx: DriverContext): Promise<BackupMade> {
+  return backupOf(sourceOn(cluster), backupId, () => pruneArchive(cluster.engine, cluster.serverDirectory), ctx);
+}
+
+/** @param prune removes what earlier backups needed @throws DriverError unsupported, with what to install */
+export async function backupOf(
+  source: BackupSource,
+  backupId: string,
+  prune: () => Promise<void>,
+  ctx: DriverContext,
+): Promise<BackupMade> {
   requireName(backupId);
-  const { engine, programs, spec } = cluster;
+  const { engine, programs, spec } = source;
   const id = { serverId: spec.id, backupId };
   const directory = backupsOf(engine, spec.id);
   const made = await manifestOf(path.join(directory, backupId));
@@ -47,8 +57,8 @@ export async function backup(cluster: Cluster, backupId: string, ctx: DriverCont
       `backup-${backupId}`,
       directory,
       async (own) => {
-        const manifest = await makeBackup(cluster, backupId, own);
-        await pruneArchive(engine, cluster.serverDirectory);
+        const manifest = await makeBackup(source, backupId, own);
+        await prune();
         await storeBackup(engine, id, filesOf(manifest), own);
         await pruneStored(engine, spec.id, own);
         return manifest;

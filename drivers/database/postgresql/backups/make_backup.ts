@@ -10,10 +10,11 @@ import type { DriverContext } from '../../../../core/driver';
 import { CommandFailed } from '../../../../core/process/command';
 import { failureTextOf } from '../../../../core/log/failure_text';
 import { removeServerTree } from '../../../hosted_server/server_directory';
-import { backupsOf, systemIdentifierOf, type Cluster } from '../cluster';
+import type { DatabaseServer } from '../../../database';
+import { backupsOf, systemIdentifierOf, type Cluster, type PostgresqlContext } from '../cluster';
 import { connectionOf } from '../data';
-import { runTool } from '../programs';
-import { inSession } from '../session';
+import { runTool, type Programs } from '../programs';
+import { inSession, type Session } from '../session';
 import { manifestOf, type Manifest } from './known_backups';
 import { timelineIn } from './timelines';
 
@@ -22,6 +23,38 @@ const dumpAgainMs = [2_000, 20_000];
 /** A table that a client has locked for itself is not waited for without an end. */
 const lockedWithin = '300s';
 const bytesPerLogId = 2 ** 32;
+
+/** What a backup is made of: a server of this host or of the cluster, and programs of this host. */
+export interface BackupSource {
+  engine: PostgresqlContext;
+  spec: Pick<DatabaseServer, 'id' | 'version' | 'database_name'>;
+  /** Of the version of the server, or of a newer one. */
+  programs: Programs;
+  /** Gives arguments and variables with which programs connect as the administrator. */
+  withConnection<T>(work: (connection: ToolConnection) => Promise<T>): Promise<T>;
+  inSession<T>(work: (session: Session) => Promise<T>): Promise<T>;
+  /** Of its data now. */
+  identify(): Promise<Pick<Manifest, 'system_identifier' | 'timeline'>>;
+}
+
+interface ToolConnection {
+  args: string[];
+  env?: Record<string, string>;
+}
+
+/** A server of this host. */
+export function sourceOn(cluster: Cluster): BackupSource {
+  const { data } = cluster.serverDirectory;
+  return {
+    ...{ engine: cluster.engine, spec: cluster.spec, programs: cluster.programs },
+    withConnection: (work) => work({ args: connectionOf(cluster) }),
+    inSession: (work) => inSession(cluster, {}, work),
+    identify: async () => ({
+      system_identifier: await systemIdentifierOf(data),
+      timeline: await timelineIn(data),
+    }),
+  };
+}
 
 /** Base backup files, relative to the backup. */
 export const baseFiles = ['base/base.tar.gz', 'base/pg_wal.tar.gz'];
@@ -32,11 +65,11 @@ export function filesOf({ dump }: Manifest): string[] {
 }
 
 /** Makes what is missing of the backup. */
-export async function makeBackup(cluster: Cluster, backupId: string, ctx: DriverContext): Promise<Manifest> {
-  const directory = path.join(backupsOf(cluster.engine, cluster.spec.id), backupId);
-  const manifest = (await manifestOf(directory)) ?? (await makeBase(cluster, backupId, ctx));
+export async function makeBackup(source: BackupSource, backupId: string, ctx: DriverContext): Promise<Manifest> {
+  const directory = path.join(backupsOf(source.engine, source.spec.id), backupId);
+  const manifest = (await manifestOf(directory)) ?? (await makeBase(source, backupId, ctx));
   if (manifest.dump !== 'pending') return manifest;
-  const dump_reason = await makeDump(cluster, manifest, path.join(directory, 'dump'), ctx);
+  const dump_reason = await makeDump(source, manifest, path.join(directory, 'dump'), ctx);
   const { dump: _, ...made } = manifest;
   const whole: Manifest =
     dump_reason === null
@@ -58,29 +91,33 @@ export async function clearTemporary(directory: string, backupId: string, ctx: D
   }
 }
 
-async function makeBase(cluster: Cluster, backupId: string, ctx: DriverContext): Promise<Manifest> {
-  const { programs, spec, engine } = cluster;
+async function makeBase(source: BackupSource, backupId: string, ctx: DriverContext): Promise<Manifest> {
+  const { programs, spec, engine } = source;
   const directory = backupsOf(engine, spec.id);
   await clearTemporary(directory, backupId, ctx);
   const temporary = temporaryDirectoryOf(directory, backupId);
   await mkdir(temporary, { mode: 0o700 });
   const base = path.join(temporary, 'base');
-  const source = await sourceOf(cluster);
-  await runTool(
-    path.join(programs.bin, 'pg_basebackup'),
-    ['-D', base, ...connectionOf(cluster), '-Ft', '-Z', '1', '-X', 'stream', '-c', 'fast', '-l', backupId, '-w'],
-    {},
-    ctx,
+  // Asked before it is made, so that nothing can fail after it.
+  const { system_identifier } = await source.identify();
+  const segmentBytes = await segmentBytesOf(source);
+  await source.withConnection(({ args, env }) =>
+    runTool(
+      path.join(programs.bin, 'pg_basebackup'),
+      ['-D', base, ...args, '-Ft', '-Z', '1', '-X', 'stream', '-c', 'fast', '-l', backupId, '-w'],
+      { env },
+      ctx,
+    ),
   );
   const taken_at = new Date().toISOString();
   const sizes = await Promise.all(baseFiles.map(async (file) => sizeOnDisk(path.join(temporary, file))));
   const manifest: Manifest = {
     id: backupId,
     version: spec.version,
-    system_identifier: source.system_identifier,
-    ...(await startOf(base, source.segmentBytes)),
+    system_identifier,
+    ...(await startOf(base, segmentBytes)),
     taken_at,
-    database_name: databaseOf(cluster),
+    database_name: spec.database_name ?? 'postgres',
     size_bytes: sizes.reduce((sum, one) => sum + one, 0),
     dump: 'pending',
   };
@@ -91,28 +128,26 @@ async function makeBase(cluster: Cluster, backupId: string, ctx: DriverContext):
 
 /** @returns why there is none, for users; null: it is there */
 async function makeDump(
-  cluster: Cluster,
+  source: BackupSource,
   manifest: Manifest,
   file: string,
   ctx: DriverContext,
 ): Promise<string | null> {
-  const { programs, serverDirectory, spec } = cluster;
+  const { programs, spec } = source;
+  const { system_identifier, timeline } = await source.identify();
   const isSame =
     spec.version === manifest.version &&
-    (await systemIdentifierOf(serverDirectory.data)) === manifest.system_identifier &&
-    (await timelineIn(serverDirectory.data)) === manifest.timeline;
+    system_identifier === manifest.system_identifier &&
+    timeline === manifest.timeline;
   if (!isSame) return 'The database was restored or upgraded before the dump was made.';
   const temporary = `${file}.new`;
-  const args = [...connectionOf(cluster), '-Fc', '-Z', '1', '-w', `--lock-wait-timeout=${lockedWithin}`];
+  const how = ['-Fc', '-Z', '1', '-w', `--lock-wait-timeout=${lockedWithin}`, '-f', temporary];
   for (let tries = 0; ; tries += 1) {
     checkpoint(ctx);
     try {
       await rm(temporary, { force: true });
-      await runTool(
-        path.join(programs.bin, 'pg_dump'),
-        [...args, '-f', temporary, '-d', manifest.database_name],
-        {},
-        ctx,
+      await source.withConnection(({ args, env }) =>
+        runTool(path.join(programs.bin, 'pg_dump'), [...args, ...how, '-d', manifest.database_name], { env }, ctx),
       );
       await rename(temporary, file);
       return null;
@@ -120,38 +155,34 @@ async function makeDump(
       if (!(error instanceof CommandFailed) || error.code === null) throw error;
       await rm(temporary, { force: true });
       const pauseMs = dumpAgainMs[tries];
-      if (pauseMs === undefined) return reasonOf(cluster, error);
+      if (pauseMs === undefined) return reasonOf(source, error);
       await sleep(pauseMs, undefined, { signal: ctx.signal }).catch(() => undefined);
     }
   }
 }
 
-async function reasonOf(cluster: Cluster, error: CommandFailed): Promise<string> {
+async function reasonOf(source: BackupSource, error: CommandFailed): Promise<string> {
   const reason = failureTextOf(error.stderr) ?? error.message;
-  const waits = await inSession(cluster, {}, async (session) => {
-    const { rows } = await session.query<{ waits: boolean }>(
-      "select pending_restart as waits from pg_settings where name = 'max_locks_per_transaction'",
-    );
-    return rows[0]?.waits === true;
-  }).catch(() => false);
+  const waits = await source
+    .inSession(async (session) => {
+      const { rows } = await session.query<{ waits: boolean }>(
+        "select pending_restart as waits from pg_settings where name = 'max_locks_per_transaction'",
+      );
+      return rows[0]?.waits === true;
+    })
+    .catch(() => false);
   return waits && /max_locks_per_transaction/.test(reason)
     ? `${reason} A restart of the database raises the limit.`
     : reason;
 }
 
-function databaseOf({ spec }: Cluster): string {
-  return spec.database_name ?? 'postgres';
-}
-
-/** What the base does not say by itself; asked before it is made, so that nothing can fail after it. */
-async function sourceOf(cluster: Cluster): Promise<{ system_identifier: string; segmentBytes: number }> {
-  const segmentBytes = await inSession(cluster, {}, async (session) => {
+function segmentBytesOf(source: BackupSource): Promise<number> {
+  return source.inSession(async (session) => {
     const { rows } = await session.query<{ bytes: string }>(
       "select pg_size_bytes(current_setting('wal_segment_size'))::text as bytes",
     );
     return Number(rows[0]?.bytes);
   });
-  return { system_identifier: await systemIdentifierOf(cluster.serverDirectory.data), segmentBytes };
 }
 
 // The name of a WAL file: timeline, and number of the segment (src/include/access/xlog_internal.h).
