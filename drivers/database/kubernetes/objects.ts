@@ -130,8 +130,8 @@ function podSpec(name: string, { size }: DatabaseServer, program: PodProgram): P
         command: literalWords(program.command),
         workingDir: POD_DATA,
         ports: [{ name: CONTAINER, containerPort: program.port }],
-        // No liveness probe: a server that is busy must not be killed. No readiness probe: there is no other server, and
-        // the log of MariaDB has a line for each.
+        // No liveness probe: a server that is busy must not be killed. No readiness probe: there is no other server,
+        // and the log of MariaDB has a line for each.
         startupProbe: { tcpSocket: { port: program.port }, periodSeconds: 1, failureThreshold: STARTED_WITHIN_SECONDS },
         // What it said last is in its state, where it failed.
         terminationMessagePolicy: 'FallbackToLogsOnError',
