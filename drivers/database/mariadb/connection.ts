@@ -1,8 +1,9 @@
 // Executes statements, as the platform's administrator: over the socket of a server, or a tunnel to a pod.
+import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
 import type { RowDataPacket } from 'mysql2/promise';
 import type { DatabaseServer } from '../../database';
-import { DriverError } from '../../../core/driver';
+import { checkpoint, DriverError } from '../../../core/driver';
 import type { DriverContext } from '../../../core/driver';
 import { socketOf, type ServerDirectory } from '../../hosted_server/server_directory';
 import { NotReady } from '../../hosted_server/readiness';
@@ -65,20 +66,26 @@ export async function withLogin<T>(
       connectTimeout: answerWithinMs,
     });
     connection.on('error', () => undefined);
-    const over = () => connection.destroy();
-    ctx.signal.addEventListener('abort', over, { once: true });
+    // A query of a connection that is destroyed would never end.
+    const done = new AbortController();
+    const aborted = once(ctx.signal, 'abort', { signal: done.signal }).then(() => {
+      connection.destroy();
+      throw new DriverError('transient', 'The step did not finish in time.');
+    });
+    aborted.catch(() => undefined);
     try {
       const query: Query = async (statement, values = []) => {
-        const [rows] = await connection.query<RowDataPacket[]>(statement, values);
+        const [rows] = await Promise.race([connection.query<RowDataPacket[]>(statement, values), aborted]);
         return Array.isArray(rows) ? rows : [];
       };
+      checkpoint(ctx);
       await requireOurs(query, access);
       const result = await work(query);
       // Without a farewell, the log of the server has a warning.
       await connection.end().catch(() => undefined);
       return result;
     } finally {
-      ctx.signal.removeEventListener('abort', over);
+      done.abort();
       connection.destroy();
     }
   } catch (error) {

@@ -62,7 +62,7 @@ export function programOf(
 /** System tables are made under another name: a first start that is cut short begins anew. */
 function startScript({ size }: DatabaseServer): string {
   const options = [
-    // --rpm: no accounts with the name of this pod, and no file for PAM that only root may make.
+    // --rpm: it looks up no name of this pod, and makes no file for PAM, which only root may.
     ...['--no-defaults', '--rpm', `--datadir=${UNFINISHED}`, '--skip-test-db'],
     ...['--auth-root-authentication-method=socket', `--innodb-log-file-size=${logFileMb(size.memory_mb)}M`],
   ].join(' ');

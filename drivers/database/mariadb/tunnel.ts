@@ -84,13 +84,12 @@ async function forward(
   const socket = connect({ host: at.host, port: at.port, noDelay: true });
   socket.setKeepAlive(true, KEEP_ALIVE_MS);
   let secure: TLSSocket | null = null;
-  const end = (): void => {
-    socket.destroy();
-    secure?.destroy();
-  };
+  const abort = (): void => void (secure ?? socket).destroy();
+  // Once what the client said last is sent.
+  const end = (): void => (secure ?? socket).destroySoon();
   const late = setTimeout(() => socket.destroy(notReachable()), LOGIN_MS);
   client.once('close', end);
-  signal.addEventListener('abort', end, { once: true });
+  signal.addEventListener('abort', abort, { once: true });
   try {
     secure = await logIn(client, socket, at, onCertificate);
     clearTimeout(late);
@@ -98,7 +97,7 @@ async function forward(
     await Promise.race([once(secure, 'close'), once(client, 'close')]);
   } finally {
     clearTimeout(late);
-    signal.removeEventListener('abort', end);
+    signal.removeEventListener('abort', abort);
     end();
   }
 }

@@ -5,6 +5,8 @@ import { createConnection } from 'mysql2/promise';
 import type { EngineFound } from '../../../core/catalog/host_facts';
 import type { DatabaseServer } from '../../../drivers/database';
 import { driverContext } from '../../../core/driver';
+import { serverAccessOf, withServer } from '../../../drivers/database/mariadb/connection';
+import { serverDirectoryOf } from '../../../drivers/hosted_server/server_directory';
 import { ctx, newCertificate, settle, specOf, withinMs } from '../../support/databases/database_server';
 import type { Servers } from '../../support/databases/hosted_servers';
 import {
@@ -247,6 +249,12 @@ describeMariadb('mariadb', () => {
     }
     await settle(driver, spec);
     expect(await app('SELECT COUNT(*) AS n FROM t')).toEqual([[{ n: 3 }]]);
+  });
+
+  test('a statement ends with the time of its step', async () => {
+    const access = serverAccessOf(serverDirectoryOf({ directory: mariadb.directory }, spec.id));
+    const waited = withServer(access, spec, (query) => query('SELECT SLEEP(60)'), driverContext(500));
+    await expect(waited).rejects.toMatchObject({ reason: 'transient', message: 'The step did not finish in time.' });
   });
 
   test('what the engine cannot do here is said', async () => {
