@@ -3,7 +3,9 @@
 //   next.ext4      the image of a restore, which takes the place of the other by one rename
 import { lstat, mkdir, readFile, rename, rm, rmdir, statfs, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { checkpoint, DriverError, asDriverErrors, type Desired, type DriverContext } from '../../core/driver';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { asDriverErrors, checkpoint, DriverError, unboundedContext } from '../../core/driver';
+import type { Desired, DriverContext } from '../../core/driver';
 import { absentIsNull, syncDirectory } from '../../core/files';
 import { CommandFailed, run } from '../../core/process/command';
 import type { FilesRead, FilesReplacement, FilesToRead, HostVolumeSpec, VolumeFiles } from '../volume';
@@ -17,6 +19,7 @@ type Volume = Desired<HostVolumeSpec>;
 /** Of a file system that has no more room than this, a program says that it is full. */
 const FULL_BYTES = 4 * 2 ** 20;
 const ownersName = '.owners';
+const UNMOUNTED_WITHIN_MS = 60_000;
 
 export function imageFiles(place: VolumeRoot): VolumeFiles {
   return {
@@ -59,7 +62,8 @@ async function readFiles<T>(
   try {
     return { result: await read(await filesToRead(snapshot)), how: 'snapshot' };
   } finally {
-    await removeImage(snapshot, { ...ctx, signal: new AbortController().signal });
+    // The kernel may hold it for a while. Then the next backup removes it, or the end of the volume.
+    await removeImage(snapshot, unboundedContext()).catch(() => undefined);
   }
 }
 
@@ -123,9 +127,21 @@ async function fillNext(
     throw error;
   });
   if (owners !== null) await writeFile(path.join(next.point, ownersName), owners, { mode: 0o600 });
-  await unmount(next, ctx);
+  await unmountSoon(next, ctx);
   await run('sync', ['--', next.file], ctx);
   await noteReplacement(home, { key, state: 'filled', owners });
+}
+
+/** Namespaces that begin elsewhere hold a mount for a moment: no reason to write all files again. */
+async function unmountSoon(image: Image, ctx: DriverContext): Promise<void> {
+  for (const end = Date.now() + UNMOUNTED_WITHIN_MS; ; await sleep(500)) {
+    checkpoint(ctx);
+    try {
+      return await unmount(image, ctx);
+    } catch (error) {
+      if (!(error instanceof VolumeInUse) || Date.now() > end) throw error;
+    }
+  }
 }
 
 async function swapIn(home: string, key: string, ctx: DriverContext): Promise<void> {
@@ -137,6 +153,7 @@ async function swapIn(home: string, key: string, ctx: DriverContext): Promise<vo
     await rename(next.file, image.file);
     await syncDirectory(home);
   }
+  if ((await deviceAt(image, ctx)) === null) await mount(image, ctx);
   await noteReplacement(home, { key, state: 'done', owners: null });
   await removeImage(next, ctx);
 }

@@ -13,6 +13,8 @@ const SAID_LINES = 200;
 const OWNERS = ['--numeric-owner', '--xattrs', '--xattrs-include=*', '--acls'];
 /** A line about a file that is left out, or whose content is not all there. */
 const UNREAD = /Warning: Cannot |Warning: Read error/;
+/** What tar says of a full disk where a write was cut short. */
+const CUT_SHORT = /Wrote only \d+ of \d+ bytes/;
 const CHANGED_MEANWHILE = 1;
 
 export interface Packing {
@@ -97,7 +99,7 @@ function begin(words: readonly string[], ctx: DriverContext, heard: (line: strin
 
 function failureOf(code: number | null, stderr: string, ctx: DriverContext): DriverError {
   if (ctx.signal.aborted) return new DriverError('transient', 'The step did not finish in time.');
-  return saysDiskFull(stderr) ? diskFull() : new CommandFailed('tar', code, '', stderr);
+  return saysDiskFull(stderr) || CUT_SHORT.test(stderr) ? diskFull() : new CommandFailed('tar', code, '', stderr);
 }
 
 // Started by its first reader: Node drops the output of a program that ends before anyone reads it.
