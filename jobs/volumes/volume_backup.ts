@@ -30,7 +30,7 @@ interface VolumeRow {
 const MINUTE_MS = 60_000;
 const WAIT_MS = 2_000;
 /** The volume reaches a stable status by itself. */
-const BUSY = new Set<VolumeStatus>(['provisioning', 'restoring']);
+const BUSY = new Set<VolumeStatus>(['provisioning', 'resizing', 'restoring']);
 
 const turns = new Turns();
 

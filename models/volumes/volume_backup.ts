@@ -83,7 +83,8 @@ export class VolumeBackup extends Resource {
    */
   static async create(ctx: Context, volume: Volume, input: CreateVolumeBackupInput): Promise<VolumeBackup> {
     await requireVolumeOnHost(ctx, volume.id);
-    volume.requireStatus(['available', 'in_use']);
+    // It waits for a volume that is being made or grown.
+    volume.requireStatus(['provisioning', 'resizing', 'available', 'in_use']);
     const [running] = await ctx.sql.query<{ status: string }>(RUNNING, [volume.id]);
     if (running)
       throw problem('resource_busy', 'Another backup of the volume is being taken.', {

@@ -16,11 +16,9 @@ export function childMakers(create: Make): Record<string, Make> {
       await activateCdnZone(world, await world.id('cdn_zone'));
       return create(world, kind);
     },
-    /** Of a volume that its job has made. One at a time. */
+    /** A volume has one at a time that is not completed. */
     async volume_backup(world, kind) {
-      const volume = await world.id('volume');
       const made = (volumeBackups.get(world) ?? Promise.resolve('')).then(async () => {
-        await world.service.sql(`update volumes set status = 'available' where id = $1`, [volume]);
         const id = await create(world, kind);
         await world.service.sql(`update volume_backups set status = 'completed' where id = $1`, [id]);
         return id;

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import {
   chmodSync,
   chownSync,
+  closeSync,
   linkSync,
   lstatSync,
   mkdirSync,
@@ -43,6 +44,7 @@ export function makeOddFiles(directory: string): void {
   const sparse = openSync(at('sparse'), 'w');
   writeSync(sparse, 'begin', 0);
   writeSync(sparse, 'end', 64 * 2 ** 20);
+  closeSync(sparse);
   truncateSync(at('sparse'), 128 * 2 ** 20);
   execFileSync('setfattr', ['-n', 'user.note', '-v', 'of the user', at('executable')]);
   execFileSync('mkfifo', [at('pipe')]);

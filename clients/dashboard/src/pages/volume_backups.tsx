@@ -136,7 +136,12 @@ function List({ projectId, volume: { id }, reload, onClose }: VolumeBackupsProps
           ))}
         </Table>
       )}
-      {mayChange && <Schedule key={data.getVolume.backup_schedule} volume={data.getVolume} reload={reloadBackups} />}
+      {mayChange && (
+        <>
+          <h3>Schedule</h3>
+          <Schedule key={data.getVolume.backup_schedule} volume={data.getVolume} reload={reloadBackups} />
+        </>
+      )}
     </>
   );
 }
