@@ -1597,7 +1597,7 @@ export type Mutation = {
   restoreDeletedProject: RestoredResource;
   /**
    * Removes a deleted resource from the bin for good, from its `purge_from` on. It cannot be restored any more. Backups of
-   * a database are kept for their own time.
+   * a database are kept for their own time, those of a volume go with it.
    */
   purgeDeletedResource: Scalars['Boolean']['output'];
   /** Creates a bucket, which can be used at once. Its name is unique on the whole platform. */
