@@ -49,7 +49,10 @@ export function makeOddFiles(directory: string): void {
   execFileSync('setfattr', ['-n', 'user.note', '-v', 'of the user', at('executable')]);
   execFileSync('mkfifo', [at('pipe')]);
   utimesSync(at('one of two'), 1_000_000_000, 1_000_000_000.123);
+  chmodSync(directory, 0o2751);
   if (!isRoot) return;
+  chownSync(directory, 999, 999);
+  chmodSync(directory, 0o2751);
   // acl(5): the user 12345 may read.
   const entries = ['01000600ffffffff', '0200040039300000', '04000400ffffffff', '10000400ffffffff', '20000400ffffffff'];
   const acl = `0x02000000${entries.join('')}`;
