@@ -20,7 +20,9 @@ export function childMakers(create: Make): Record<string, Make> {
     async volume_backup(world, kind) {
       const made = (volumeBackups.get(world) ?? Promise.resolve('')).then(async () => {
         const id = await create(world, kind);
-        await world.service.sql(`update volume_backups set status = 'completed' where id = $1`, [id]);
+        await world.service.sql(`update volume_backups set status = 'completed', type = 'scheduled' where id = $1`, [
+          id,
+        ]);
         return id;
       });
       volumeBackups.set(
