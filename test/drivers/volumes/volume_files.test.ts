@@ -282,13 +282,7 @@ test('a tenant who moves links under the backup, and files that grow, lead it no
       const source = { files: one.driver.files, volume: one.volume };
       await makeVolumeBackup(one.place, source, backup, null, ctx());
       const other = await make();
-      await restoreVolumeBackup(
-        one.place,
-        { files: other.driver.files, volume: other.volume },
-        backup,
-        { key: 'k', bytes: 0 },
-        ctx(),
-      );
+      await restore({ ...other, place: one.place, backup });
       const found = execFileSync('sh', ['-c', 'grep -rl "TOP SECRET" "$0" || :', other.home]).toString();
       expect(found).toBe('');
     }
@@ -323,13 +317,7 @@ onImages('an image on a disk that shares blocks', () => {
         const made = await makeVolumeBackup(one.place, source, backup, null, ctx());
         expect(made.how).toBe('snapshot');
         const other = await make();
-        await restoreVolumeBackup(
-          one.place,
-          { files: other.driver.files, volume: other.volume },
-          backup,
-          { key: 'k', bytes: 0 },
-          ctx(),
-        );
+        await restore({ ...other, place: one.place, backup });
         const [first, second] = ['first', 'second'].map((name) => readFileSync(path.join(other.files, name), 'utf8'));
         expect([0, 1]).toContain(Number(first) - Number(second));
       }
@@ -350,15 +338,10 @@ onImages('an image that is too small', () => {
     await backUp(large);
     const small = await make(loopImageVolumes);
     writeFileSync(path.join(small.files, 'old'), '');
-    await expect(
-      restoreVolumeBackup(
-        large.place,
-        { files: small.driver.files, volume: small.volume },
-        large.backup,
-        { key: 'k', bytes: 0 },
-        ctx(),
-      ),
-    ).rejects.toMatchObject({ reason: 'invalid', message: expect.stringContaining('do not fit') });
+    await expect(restore({ ...small, place: large.place, backup: large.backup })).rejects.toMatchObject({
+      reason: 'invalid',
+      message: expect.stringContaining('do not fit'),
+    });
     expect(readdirSync(small.files)).toEqual(['old']);
     await small.driver.files.discardReplacement(small.volume, ctx());
     await remove(small);

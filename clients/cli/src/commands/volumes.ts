@@ -1,4 +1,4 @@
-// volumes: ls, create, grow, rm, backup, backups, restore, download, schedule. `svc attach` gives one to an application.
+// volumes: ls, create, grow, rm, and the commands of volume_backups.ts. `svc attach` gives one to an application.
 import { buildRouteMap } from '@stricli/core';
 import { duration, integer, sessionCommand, text, toggle, tuple, word, type Shell } from '../command';
 import { deleteToBin } from '../deletion';
