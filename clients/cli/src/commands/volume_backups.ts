@@ -26,7 +26,15 @@ const SHOWN = { name: 'name', size: (row: Row) => `${row.size_gb} GB`, status: '
 
 /** @param find the volume of a name or an id */
 export const volumeBackupCommands = (find: Find) => ({
-  backup: sessionCommand<WaitFlags & { readonly note?: string | undefined }, [string]>({
+  backup: backupCommand(find),
+  backups: backupsCommand(find),
+  restore: restoreCommand(find),
+  download: downloadCommand(find),
+  schedule: scheduleCommand(find),
+});
+
+const backupCommand = (find: Find) =>
+  sessionCommand<WaitFlags & { readonly note?: string | undefined }, [string]>({
     brief: 'Take a backup of the files of a volume',
     target: 'project',
     flags: { note: text('Note on why'), ...WAIT },
@@ -38,8 +46,10 @@ export const volumeBackupCommands = (find: Find) => ({
       printOne(row, flags, { backup: 'id', status: 'status', size: (one) => formatBytes(one.size_bytes) });
       if (row.status === 'failed') throw new Failure(String(row.status_reason ?? 'The backup failed.'));
     },
-  }),
-  backups: sessionCommand<NonNullable<unknown>, [string]>({
+  });
+
+const backupsCommand = (find: Find) =>
+  sessionCommand<NonNullable<unknown>, [string]>({
     brief: 'List the backups of a volume',
     target: 'project',
     args: NAME,
@@ -47,11 +57,10 @@ export const volumeBackupCommands = (find: Find) => ({
       const { id } = await find(session, given);
       printRows(await session.list(`/v2/volumes/${id}/backups`), COLUMNS, flags);
     },
-  }),
-  restore: sessionCommand<
-    WaitFlags & { readonly backup?: string | undefined; readonly as?: string | undefined },
-    [string]
-  >({
+  });
+
+const restoreCommand = (find: Find) =>
+  sessionCommand<WaitFlags & { readonly backup?: string | undefined; readonly as?: string | undefined }, [string]>({
     brief: 'Restore a backup into a volume whose application is stopped, or with --as into a new volume',
     text: 'Without --backup, the newest one that is complete.',
     target: 'project',
@@ -69,8 +78,10 @@ export const volumeBackupCommands = (find: Find) => ({
       printOne(row, flags, SHOWN);
       if (flags.wait && row.status_reason) throw new Failure(String(row.status_reason));
     },
-  }),
-  download: sessionCommand<{ readonly backup?: string | undefined }, [string, string?]>({
+  });
+
+const downloadCommand = (find: Find) =>
+  sessionCommand<{ readonly backup?: string | undefined }, [string, string?]>({
     brief: 'Download a backup of a volume, a tar archive',
     text:
       'Without --backup, the newest one that is complete. Only you can read the file, which has all files of the ' +
@@ -87,8 +98,10 @@ export const volumeBackupCommands = (find: Find) => ({
       const { url } = await session.request<{ url: string }>('GET', path);
       await downloadFile(new URL(url), target, { ...flags, name });
     },
-  }),
-  schedule: sessionCommand<
+  });
+
+const scheduleCommand = (find: Find) =>
+  sessionCommand<
     { readonly cron?: string | undefined; readonly days?: number | undefined; readonly off?: boolean | undefined },
     [string]
   >({
@@ -113,8 +126,7 @@ export const volumeBackupCommands = (find: Find) => ({
         : await session.request('GET', `/v2/volumes/${id}`);
       printOne(row, flags, { name: 'name', schedule: 'backup_schedule', 'kept days': 'backup_retention_days' });
     },
-  }),
-});
+  });
 
 async function findBackup(
   session: Session,
