@@ -199,6 +199,8 @@ export const limits = {
   replicasPerDatabase: 5,
   manualBackupsPerDatabase: 20,
   poolSizeDefault: 20,
+  manualBackupsPerVolume: 20,
+  volumeBackupDaysDefault: 7,
   /** Validity of a download URL. */
   backupDownloadSeconds: 15 * 60,
 

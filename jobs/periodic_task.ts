@@ -4,6 +4,7 @@ import { diskUsedPercent } from '../drivers/host';
 import { evictOldest, isBeingTornDown, type Evicted } from '../models/bin/evict';
 import { emptyBin } from '../models/bin/purge';
 import { expireBackups, scheduleBackups } from '../models/databases/database_backup/job_queries';
+import { expireVolumeBackups, scheduleVolumeBackups } from '../models/volumes/volume_backup/job_queries';
 import { warnOfCertificates } from '../models/domains/certificate/expiry_warnings';
 import { sweepIncidents } from '../models/observers/notification/delivery';
 import { remindOfIncidents } from '../models/observers/observer/incident_moves';
@@ -67,6 +68,8 @@ const tasks: Record<string, Task> = {
   watch_regions: { everyMs: MINUTE_MS / 6, run: watchAllRegions },
   sweep_incidents: { everyMs: HOUR_MS, run: (ctx) => runBatch(ctx, sweepIncidents) },
   schedule_backups: { everyMs: MINUTE_MS, run: (ctx) => runBatch(ctx, scheduleBackups) },
+  schedule_volume_backups: { everyMs: MINUTE_MS / 2, run: scheduleVolumesAtOnce },
+  expire_volume_backups: { everyMs: 10 * MINUTE_MS, run: (ctx) => runBatch(ctx, expireVolumeBackups) },
   warn_of_certificates: { everyMs: 10 * MINUTE_MS, run: warnAtOnce },
   expire_backups: { everyMs: 10 * MINUTE_MS, run: (ctx) => runBatch(ctx, expireBackups) },
   empty_bin: { everyMs: MINUTE_MS, run: emptyBinAtOnce },
@@ -116,6 +119,13 @@ async function trimAllUndos(ctx: JobContext): Promise<Ran> {
 /** The reminder of an incident and its messages are written together. */
 function remindAtOnce(sql: Session, batch: number): Promise<number> {
   return sql.transaction((session) => remindOfIncidents(session, batch));
+}
+
+/** The backup of a due time and the next due time are written together. */
+function scheduleVolumesAtOnce(ctx: JobContext): Promise<Ran> {
+  return runBatch(ctx, (session, batch) =>
+    session.transaction((sql) => scheduleVolumeBackups({ sql, secrets: ctx.secrets }, batch)),
+  );
 }
 
 async function emptyBinAtOnce(ctx: JobContext, { evicted = null }: Values): Promise<Ran> {

@@ -41,6 +41,7 @@ import type { Schedule as ScheduleModel } from '../models/runs/schedule';
 import type { SharedRepository as SharedRepositoryModel } from '../models/integrations/shared_repository';
 import type { SourceUpload as SourceUploadModel } from '../models/deployments/source_upload';
 import type { Volume as VolumeModel } from '../models/volumes/volume';
+import type { VolumeBackup as VolumeBackupModel } from '../models/volumes/volume_backup';
 import type { Context } from '../core/context';
 export type Omit<T, K extends keyof T> = Pick<T, Exclude<keyof T, K>>;
 export type RequireFields<T, K extends keyof T> = Omit<T, K> & { [P in K]-?: NonNullable<T[P]> };
@@ -624,6 +625,14 @@ export type ResolversTypes = {
   VolumeSizeLimitList: ResolverTypeWrapper<Schema.VolumeSizeLimitList>;
   CreateVolumeInput: Schema.CreateVolumeInput;
   UpdateVolumeInput: Schema.UpdateVolumeInput;
+  VolumeBackup: ResolverTypeWrapper<VolumeBackupModel>;
+  VolumeBackupList: ResolverTypeWrapper<Omit<Schema.VolumeBackupList, 'data'> & { data: Array<ResolversTypes['VolumeBackup']> }>;
+  VolumeBackupDownload: ResolverTypeWrapper<Schema.VolumeBackupDownload>;
+  VolumeBackupType: Schema.VolumeBackupType;
+  VolumeBackupStatus: Schema.VolumeBackupStatus;
+  VolumeBackupConsistency: Schema.VolumeBackupConsistency;
+  CreateVolumeBackupInput: Schema.CreateVolumeBackupInput;
+  RestoreVolumeBackupInput: Schema.RestoreVolumeBackupInput;
 };
 
 /** Mapping between all available schema types and the resolvers parents */
@@ -1020,6 +1029,11 @@ export type ResolversParentTypes = {
   VolumeSizeLimitList: Schema.VolumeSizeLimitList;
   CreateVolumeInput: Schema.CreateVolumeInput;
   UpdateVolumeInput: Schema.UpdateVolumeInput;
+  VolumeBackup: VolumeBackupModel;
+  VolumeBackupList: Omit<Schema.VolumeBackupList, 'data'> & { data: Array<ResolversParentTypes['VolumeBackup']> };
+  VolumeBackupDownload: Schema.VolumeBackupDownload;
+  CreateVolumeBackupInput: Schema.CreateVolumeBackupInput;
+  RestoreVolumeBackupInput: Schema.RestoreVolumeBackupInput;
 };
 
 export interface DateTimeScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['DateTime'], any> {
@@ -1174,6 +1188,9 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   listVolumes?: Resolver<ResolversTypes['VolumeList'], ParentType, ContextType, RequireFields<Schema.QueryListVolumesArgs, 'limit'>>;
   getVolume?: Resolver<ResolversTypes['Volume'], ParentType, ContextType, RequireFields<Schema.QueryGetVolumeArgs, 'id'>>;
   listVolumeSizeLimits?: Resolver<ResolversTypes['VolumeSizeLimitList'], ParentType, ContextType, RequireFields<Schema.QueryListVolumeSizeLimitsArgs, 'limit'>>;
+  listVolumeBackups?: Resolver<ResolversTypes['VolumeBackupList'], ParentType, ContextType, RequireFields<Schema.QueryListVolumeBackupsArgs, 'id' | 'limit'>>;
+  getVolumeBackup?: Resolver<ResolversTypes['VolumeBackup'], ParentType, ContextType, RequireFields<Schema.QueryGetVolumeBackupArgs, 'id' | 'backup_id'>>;
+  downloadVolumeBackup?: Resolver<ResolversTypes['VolumeBackupDownload'], ParentType, ContextType, RequireFields<Schema.QueryDownloadVolumeBackupArgs, 'id' | 'backup_id'>>;
 };
 
 export type MutationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Mutation'] = ResolversParentTypes['Mutation']> = {
@@ -1347,6 +1364,9 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   createVolume?: Resolver<ResolversTypes['Volume'], ParentType, ContextType, RequireFields<Schema.MutationCreateVolumeArgs, 'input'>>;
   updateVolume?: Resolver<ResolversTypes['Volume'], ParentType, ContextType, RequireFields<Schema.MutationUpdateVolumeArgs, 'id' | 'input'>>;
   deleteVolume?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteVolumeArgs, 'id'>>;
+  createVolumeBackup?: Resolver<ResolversTypes['VolumeBackup'], ParentType, ContextType, RequireFields<Schema.MutationCreateVolumeBackupArgs, 'id' | 'input'>>;
+  deleteVolumeBackup?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteVolumeBackupArgs, 'id' | 'backup_id'>>;
+  restoreVolumeBackup?: Resolver<ResolversTypes['Volume'], ParentType, ContextType, RequireFields<Schema.MutationRestoreVolumeBackupArgs, 'id' | 'backup_id' | 'input'>>;
 };
 
 export type ViewerResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Viewer'] = ResolversParentTypes['Viewer']> = {
@@ -3611,6 +3631,8 @@ export type VolumeResolvers<ContextType = Context, ParentType extends ResolversP
   used_bytes?: Resolver<Schema.Maybe<ResolversTypes['ByteCount']>, ParentType, ContextType>;
   over_quota?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   deletion_protection?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  backup_schedule?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  backup_retention_days?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   application?: Resolver<Schema.Maybe<ResolversTypes['Application']>, ParentType, ContextType>;
@@ -3632,6 +3654,34 @@ export type VolumeSizeLimitResolvers<ContextType = Context, ParentType extends R
 export type VolumeSizeLimitListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['VolumeSizeLimitList'] = ResolversParentTypes['VolumeSizeLimitList']> = {
   data?: Resolver<Array<ResolversTypes['VolumeSizeLimit']>, ParentType, ContextType>;
   next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type VolumeBackupResolvers<ContextType = Context, ParentType extends ResolversParentTypes['VolumeBackup'] = ResolversParentTypes['VolumeBackup']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  volume_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  type?: Resolver<ResolversTypes['VolumeBackupType'], ParentType, ContextType>;
+  note?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  consistency?: Resolver<Schema.Maybe<ResolversTypes['VolumeBackupConsistency']>, ParentType, ContextType>;
+  size_bytes?: Resolver<Schema.Maybe<ResolversTypes['ByteCount']>, ParentType, ContextType>;
+  volume_size_gb?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  started_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  finished_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  expires_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['VolumeBackupStatus'], ParentType, ContextType>;
+  status_reason?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  volume?: Resolver<Schema.Maybe<ResolversTypes['Volume']>, ParentType, ContextType>;
+};
+
+export type VolumeBackupListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['VolumeBackupList'] = ResolversParentTypes['VolumeBackupList']> = {
+  data?: Resolver<Array<ResolversTypes['VolumeBackup']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type VolumeBackupDownloadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['VolumeBackupDownload'] = ResolversParentTypes['VolumeBackupDownload']> = {
+  url?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  expires_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 };
 
 export type Resolvers<ContextType = Context> = {
@@ -3907,5 +3957,8 @@ export type Resolvers<ContextType = Context> = {
   VolumeList?: VolumeListResolvers<ContextType>;
   VolumeSizeLimit?: VolumeSizeLimitResolvers<ContextType>;
   VolumeSizeLimitList?: VolumeSizeLimitListResolvers<ContextType>;
+  VolumeBackup?: VolumeBackupResolvers<ContextType>;
+  VolumeBackupList?: VolumeBackupListResolvers<ContextType>;
+  VolumeBackupDownload?: VolumeBackupDownloadResolvers<ContextType>;
 };
 

@@ -362,6 +362,15 @@ export type Query = {
   getVolume: Volume;
   /** Lists the allowed sizes of volumes by region. */
   listVolumeSizeLimits: VolumeSizeLimitList;
+  /** Lists the backups of a volume, newest first. */
+  listVolumeBackups: VolumeBackupList;
+  /** Gets a backup. */
+  getVolumeBackup: VolumeBackup;
+  /**
+   * Gets a URL from which the files of a backup can be downloaded for 15 minutes without a key, as a tar archive
+   * compressed with gzip. The backup contains all files of the volume, so keep the URL secret.
+   */
+  downloadVolumeBackup: VolumeBackupDownload;
 };
 
 
@@ -1429,6 +1438,28 @@ export type QueryListVolumeSizeLimitsArgs = {
   region?: InputMaybe<Scalars['String']['input']>;
 };
 
+
+export type QueryListVolumeBackupsArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  type?: InputMaybe<VolumeBackupType>;
+  status?: InputMaybe<VolumeBackupStatus>;
+};
+
+
+export type QueryGetVolumeBackupArgs = {
+  id: Scalars['ID']['input'];
+  backup_id: Scalars['ID']['input'];
+};
+
+
+export type QueryDownloadVolumeBackupArgs = {
+  id: Scalars['ID']['input'];
+  backup_id: Scalars['ID']['input'];
+};
+
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
  * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
@@ -1566,7 +1597,7 @@ export type Mutation = {
   restoreDeletedProject: RestoredResource;
   /**
    * Removes a deleted resource from the bin for good, from its `purge_from` on. It cannot be restored any more. Backups of
-   * a database are kept for their own time.
+   * a database are kept for their own time, those of a volume go with it.
    */
   purgeDeletedResource: Scalars['Boolean']['output'];
   /** Creates a bucket, which can be used at once. Its name is unique on the whole platform. */
@@ -2099,6 +2130,15 @@ export type Mutation = {
   updateVolume: Volume;
   /** Deletes a volume and its data. Fails while the volume is attached to an application. */
   deleteVolume: Scalars['Boolean']['output'];
+  /** Takes a backup now, while the application goes on. It is kept until the backup or the volume is deleted. */
+  createVolumeBackup: VolumeBackup;
+  /** Deletes a backup. */
+  deleteVolumeBackup: Scalars['Boolean']['output'];
+  /**
+   * Restores a backup into a new volume, or with `in_place` replaces the files of the volume, while it is detached or its
+   * application is stopped. If a restore in place fails, the files are as before and `status_reason` says why.
+   */
+  restoreVolumeBackup: Volume;
 };
 
 
@@ -3898,6 +3938,40 @@ export type MutationUpdateVolumeArgs = {
  */
 export type MutationDeleteVolumeArgs = {
   id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationCreateVolumeBackupArgs = {
+  id: Scalars['ID']['input'];
+  input: CreateVolumeBackupInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationDeleteVolumeBackupArgs = {
+  id: Scalars['ID']['input'];
+  backup_id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationRestoreVolumeBackupArgs = {
+  id: Scalars['ID']['input'];
+  backup_id: Scalars['ID']['input'];
+  input: RestoreVolumeBackupInput;
 };
 
 /** The logged-in user. */
@@ -9762,6 +9836,10 @@ export type Volume = {
   over_quota: Scalars['Boolean']['output'];
   /** Whether the volume is protected from deletion. */
   deletion_protection: Scalars['Boolean']['output'];
+  /** When backups are taken, as a cron expression in UTC, or `null` for none but those that are requested. */
+  backup_schedule?: Maybe<Scalars['String']['output']>;
+  /** Number of days after which a scheduled backup is deleted. */
+  backup_retention_days: Scalars['Int']['output'];
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
   /** The application to which the volume is attached. */
@@ -9784,6 +9862,8 @@ export type VolumeStatus =
   | 'in_use'
   /** The volume is being grown. */
   | 'resizing'
+  /** The files are being replaced with those of a backup. */
+  | 'restoring'
   /** The storage could not be created. */
   | 'failed';
 
@@ -9823,6 +9903,10 @@ export type CreateVolumeInput = {
   mount_path?: InputMaybe<Scalars['String']['input']>;
   /** Whether the volume is protected from deletion. */
   deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
+  /** When to take backups, as a cron expression in UTC of five fields, or `null` for none. */
+  backup_schedule?: InputMaybe<Scalars['String']['input']>;
+  /** Number of days after which a scheduled backup is deleted. */
+  backup_retention_days?: InputMaybe<Scalars['Int']['input']>;
 };
 
 export type UpdateVolumeInput = {
@@ -9836,4 +9920,88 @@ export type UpdateVolumeInput = {
   mount_path?: InputMaybe<Scalars['String']['input']>;
   /** Whether the volume is protected from deletion. */
   deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
+  /** When to take backups, as a cron expression in UTC of five fields, or `null` for none. */
+  backup_schedule?: InputMaybe<Scalars['String']['input']>;
+  /** Number of days after which a scheduled backup is deleted. */
+  backup_retention_days?: InputMaybe<Scalars['Int']['input']>;
+};
+
+/** A backup of a volume. */
+export type VolumeBackup = {
+  id: Scalars['ID']['output'];
+  volume_id: Scalars['ID']['output'];
+  type: VolumeBackupType;
+  /** Note on why the backup was taken. */
+  note?: Maybe<Scalars['String']['output']>;
+  /** What the files have in common, or `null` until the backup is completed. */
+  consistency?: Maybe<VolumeBackupConsistency>;
+  /** Compressed size in bytes, or `null` until the backup is completed. */
+  size_bytes?: Maybe<Scalars['ByteCount']['output']>;
+  /** Size of the volume in gigabytes of 2^30 bytes when the backup was taken. */
+  volume_size_gb: Scalars['Int']['output'];
+  started_at?: Maybe<Scalars['DateTime']['output']>;
+  finished_at?: Maybe<Scalars['DateTime']['output']>;
+  /** Time at which the backup is deleted automatically, or `null` if it is kept. */
+  expires_at?: Maybe<Scalars['DateTime']['output']>;
+  status: VolumeBackupStatus;
+  /** Why the backup failed or is tried again, or what a completed one does not hold; otherwise `null`. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+  /** The volume to which this belongs. */
+  volume?: Maybe<Volume>;
+};
+
+/** A page of backups. */
+export type VolumeBackupList = {
+  data: Array<VolumeBackup>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** A download URL of a backup of a volume. */
+export type VolumeBackupDownload = {
+  /** URL that can be requested with GET without a key. A broken download continues with `Range`. */
+  url: Scalars['String']['output'];
+  /** Time at which the URL expires. */
+  expires_at: Scalars['DateTime']['output'];
+};
+
+export type VolumeBackupType =
+  /** Taken by the `backup_schedule` of the volume. */
+  | 'scheduled'
+  /** Requested. */
+  | 'manual';
+
+export type VolumeBackupStatus =
+  /** The backup is waiting to be taken. */
+  | 'pending'
+  /** The backup is being taken. */
+  | 'running'
+  /** The backup can be restored and downloaded. */
+  | 'completed'
+  | 'failed';
+
+/** What the files of a backup of a volume have in common. */
+export type VolumeBackupConsistency =
+  /** They are as they were at one moment: nothing wrote to them, or a snapshot was taken. */
+  | 'snapshot'
+  /**
+   * They were read one after the other, while programs may have written to them. Databases that keep their files in the
+   * volume should write a dump to it first.
+   */
+  | 'files';
+
+export type CreateVolumeBackupInput = {
+  /** Note on why the backup is taken. */
+  note?: InputMaybe<Scalars['String']['input']>;
+};
+
+export type RestoreVolumeBackupInput = {
+  /** Name of a new volume that gets the files, unique within the project. */
+  name?: InputMaybe<Scalars['String']['input']>;
+  /** Size of the new volume in gigabytes of 2^30 bytes. Defaults to that of the volume at the backup. */
+  size_gb?: InputMaybe<Scalars['Int']['input']>;
+  /** `true` replaces the files of the volume itself. */
+  in_place?: InputMaybe<Scalars['Boolean']['input']>;
 };

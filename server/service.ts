@@ -16,6 +16,7 @@ import { version } from '../package.json';
 import { loadReports } from '../models/base/installation_report';
 import { idempotencyRecords } from '../models/idempotency_record';
 import { DOWNLOAD_PATH } from '../models/databases/database_backup/download';
+import { VOLUME_DOWNLOAD_PATH } from '../models/volumes/volume_backup/download';
 import { UPLOAD_PATH } from '../models/deployments/source_upload/address';
 import { certificateFigures } from '../models/domains/certificate/expiry_warnings';
 import { checkFigures } from '../models/observers/observer/claim';
@@ -48,6 +49,7 @@ import {
 import { adminRoutes } from './http/ai_usage_ingest';
 import { authenticate } from './platform/authenticate';
 import { backupDownload } from './http/backup_download';
+import { volumeBackupDownload } from './http/volume_backup_download';
 import { objectStorageOrigin } from '../models/object_storage/bucket/endpoint';
 import { dashboardFolder } from './dashboard_folder';
 import { dashboard } from './http/dashboard';
@@ -307,6 +309,7 @@ function expressApp(platform: Platform, graphql: express.Router, pages: express.
   app.use('/graphql', graphql);
   app.use(pages);
   app.get(`${DOWNLOAD_PATH}:id`, backupDownload(platform));
+  app.get(`${VOLUME_DOWNLOAD_PATH}:id`, volumeBackupDownload(platform));
   app.get(`${EXPORT_PATH}:order`, activityDownload(platform));
   app.put(`${UPLOAD_PATH}:id`, sourceUploads(platform));
   app.get(AUTHORITY_PATH, databaseAuthorityFile(platform));

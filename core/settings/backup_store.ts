@@ -1,12 +1,12 @@
-// Settings of the bucket for database backups.
+// Settings of the bucket for backups of databases and volumes.
 import { httpUrlSetting, s3Location, slug, text } from '../setting_types';
 
 export const backupStoreSettings = {
   BACKUP_STORE: s3Location({
     default: null,
     description:
-      'Bucket, and folder in it, that keeps the backups of databases: s3://bucket/folder. Not set: they stay in ' +
-      'the data directory.',
+      'Bucket, and folder in it, that keeps the backups of databases and volumes: s3://bucket/folder. Not set: they ' +
+      'stay in the data directory.',
   }),
   BACKUP_STORE_URL: httpUrlSetting({
     default: null,

@@ -6,7 +6,7 @@ import type { DriverContext } from '../../core/driver';
 /** Longer than any step of a backup. */
 export const ABANDONED_MS = 24 * 3_600_000;
 
-const serverForm = /^(db|rep)_[a-z0-9_]{1,60}$/;
+const serverForm = /^(db|rep|vol)_[a-z0-9_]{1,60}$/;
 
 /** @returns number of removed files and unfinished uploads */
 export async function sweepBackupStore(store: BackupStore, abandonedMs: number, ctx: DriverContext): Promise<number> {

@@ -1,12 +1,20 @@
 // A volume as a plain directory. Works everywhere; the limit is soft: usage is measured and shown, but writes are not
 // stopped.
-import { lstat, mkdir, statfs } from 'node:fs/promises';
+import { lstat, mkdir, readFile, rename, rm, rmdir, statfs } from 'node:fs/promises';
 import path from 'node:path';
-import { absentIsNull } from '../../core/files';
+import { absentIsNull, replaceFile, syncDirectory } from '../../core/files';
 import { CommandFailed, run } from '../../core/process/command';
 import { DriverError, asDriverErrors, checkpoint } from '../../core/driver';
 import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '../../core/driver';
-import type { HostVolumeDriver, HostVolumeObserved, HostVolumeSpec } from '../volume';
+import type {
+  FilesRead,
+  FilesReplacement,
+  FilesToRead,
+  HostVolumeDriver,
+  HostVolumeObserved,
+  HostVolumeSpec,
+} from '../volume';
+import { VolumeInUse } from './ext4';
 import {
   removeLeftovers,
   removeVolume,
@@ -16,9 +24,13 @@ import {
   requireGrowth,
   createVolume,
   nameTaken,
+  removeUnmountedTree,
+  requireVolume,
   writeMark,
 } from './layout';
 import type { VolumeRoot } from './layout';
+import { isDirectoryMountedElsewhere } from './mounts';
+import { forgetReplacement, noteReplacement, readReplacement, requireFreeBytes } from './replacement';
 
 type Volume = Desired<HostVolumeSpec>;
 
@@ -36,6 +48,11 @@ export function directoryVolumes(options: { directory: string; sizeUnitBytes: nu
     ensure: (r, _obs, ctx) => asDriverErrors(() => ensure(place, r, ctx)),
     remove: (r, _obs, ctx) => asDriverErrors(() => remove(place, r, ctx)),
     list: (ctx) => listOwned(place, ctx),
+    files: {
+      read: (r, read, ctx) => asDriverErrors(() => readFiles(place, r, read, ctx)),
+      replace: (r, replacement, ctx) => asDriverErrors(() => replaceFiles(place, r, replacement, ctx)),
+      discardReplacement: (r, ctx) => asDriverErrors(() => discardReplacement(place, r, ctx)),
+    },
   };
 }
 
@@ -99,6 +116,7 @@ async function create(place: VolumeRoot, r: Volume, ctx: DriverContext): Promise
 
 async function repair(home: string, presentGb: number, r: Volume): Promise<void> {
   requireGrowth(presentGb, r.spec.size_gb);
+  if (!(await exists(dataOf(home)))) await swapIn(home);
   await makeData(home);
   if (presentGb < r.spec.size_gb)
     await writeMark(home, { owner_id: r.id, driver: 'directory', size_gb: r.spec.size_gb });
@@ -133,6 +151,79 @@ function kilobytes(line: string): number | null {
   return Number.isNaN(count) ? null : count * 1024;
 }
 
+async function readFiles<T>(
+  place: VolumeRoot,
+  r: Volume,
+  read: (files: FilesToRead) => Promise<T>,
+  ctx: DriverContext,
+): Promise<{ result: T; how: FilesRead }> {
+  checkpoint(ctx);
+  const { home } = await requireVolume(place, r.id);
+  const data = dataOf(home);
+  if (!(await exists(data))) throw new DriverError('transient', 'The volume is not ready.');
+  const wasUsed = await isDirectoryMountedElsewhere(data);
+  const owners = await readFile(ownersOf(home), 'utf8').catch(absentIsNull);
+  const result = await read({ path: data, owners });
+  return { result, how: wasUsed || (await isDirectoryMountedElsewhere(data)) ? 'live' : 'unused' };
+}
+
+async function replaceFiles(
+  place: VolumeRoot,
+  r: Volume,
+  { key, bytes, owners, fill }: FilesReplacement,
+  ctx: DriverContext,
+): Promise<void> {
+  checkpoint(ctx);
+  const found = await findVolume(place, r.id);
+  if (found.state === 'foreign') throw nameTaken();
+  // What was lost is made again.
+  if (found.state === 'absent')
+    await createVolume(place, { owner_id: r.id, driver: place.driver, size_gb: r.spec.size_gb }, makeData);
+  const { home } = await requireVolume(place, r.id);
+  if ((await readReplacement(home))?.key !== key) {
+    await swapIn(home);
+    await removeUnmountedTree(beforeOf(home), ctx);
+    await removeUnmountedTree(nextOf(home), ctx);
+    await requireFreeBytes(home, bytes, 'The restore');
+    await mkdir(nextOf(home), { mode: 0o700 });
+    await fill(nextOf(home));
+    await run('sync', ['-f', nextOf(home)], ctx);
+    await noteReplacement(home, { key, state: 'filled', owners });
+  }
+  if (await isDirectoryMountedElsewhere(dataOf(home))) throw new VolumeInUse();
+  await swapIn(home);
+  await removeUnmountedTree(beforeOf(home), ctx);
+}
+
+/** Two renames, of which a killed call may have made one: whoever comes next makes the other. */
+async function swapIn(home: string): Promise<void> {
+  const note = await readReplacement(home);
+  if (note?.state !== 'filled') return;
+  if (await exists(nextOf(home))) {
+    if ((await exists(dataOf(home))) && !(await exists(beforeOf(home)))) await rename(dataOf(home), beforeOf(home));
+    await rmdir(dataOf(home)).catch(absentIsNull);
+    await rename(nextOf(home), dataOf(home));
+    await syncDirectory(home);
+  }
+  if (note.owners === null) await rm(ownersOf(home), { force: true });
+  else await replaceFile(ownersOf(home), note.owners);
+  await noteReplacement(home, { ...note, state: 'done' });
+}
+
+async function discardReplacement(place: VolumeRoot, r: Volume, ctx: DriverContext): Promise<void> {
+  const found = await findVolume(place, r.id);
+  if (found.state !== 'ours') return;
+  const { home } = found;
+  // The present files are aside: there is no way back but forward.
+  if ((await readReplacement(home))?.state === 'filled' && !(await exists(dataOf(home)))) return swapIn(home);
+  if ((await readReplacement(home))?.state === 'filled') await forgetReplacement(home);
+  await removeUnmountedTree(nextOf(home), ctx);
+}
+
+async function exists(file: string): Promise<boolean> {
+  return (await lstat(file).catch(absentIsNull)) !== null;
+}
+
 function difference(whole: boolean, size: number, r: Volume): string | undefined {
   if (!whole) return 'The directory of the files is missing.';
   return size === r.spec.size_gb ? undefined : `size_gb is ${size} instead of ${r.spec.size_gb}.`;
@@ -141,3 +232,7 @@ function difference(whole: boolean, size: number, r: Volume): string | undefined
 function dataOf(home: string): string {
   return path.join(home, 'data');
 }
+
+const nextOf = (home: string): string => path.join(home, 'data.next');
+const beforeOf = (home: string): string => path.join(home, 'data.before');
+const ownersOf = (home: string): string => path.join(home, '.owners');

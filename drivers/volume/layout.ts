@@ -51,6 +51,13 @@ export async function findVolume(place: VolumeRoot, id: string): Promise<FoundVo
   return { state: 'foreign', detail: 'Something else has the name of this volume.' };
 }
 
+/** @throws DriverError conflict where its files are gone, or the name is taken */
+export async function requireVolume(place: VolumeRoot, id: string): Promise<Extract<FoundVolume, { state: 'ours' }>> {
+  const found = await findVolume(place, id);
+  if (found.state === 'ours') return found;
+  throw found.state === 'foreign' ? nameTaken() : filesMissing();
+}
+
 /**
  * Creates the volume's directory: `fill` works under a temporary name, the mark is written last, and a rename completes
  * it. Throws DriverError `conflict` when the name was taken in the meantime.

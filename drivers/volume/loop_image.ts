@@ -19,6 +19,7 @@ import {
   waitForEarlierStep,
 } from './ext4';
 import type { Image } from './ext4';
+import { filesOfImage, imageFiles, imageIn, removeOtherImages } from './image_files';
 import {
   removeLeftovers,
   removeVolume,
@@ -54,6 +55,7 @@ export function loopImageVolumes(options: { directory: string; sizeUnitBytes: nu
     ensure: (r, _obs, ctx) => asDriverErrors(() => ensure(place, r, ctx)),
     remove: (r, _obs, ctx) => asDriverErrors(() => remove(place, r, ctx)),
     list: (ctx) => listOwned(place, ctx),
+    files: imageFiles(place),
   };
 }
 
@@ -104,6 +106,7 @@ async function remove(place: VolumeRoot, r: Volume, ctx: DriverContext): Promise
   if (found.state !== 'ours') return removeLeftovers(place, r.id, ctx);
   const image = imageIn(found.home);
   await waitForEarlierStep(image, ctx);
+  await removeOtherImages(found.home, ctx);
   await unmount(image, ctx);
   await removeVolume(place, r.id, ctx);
 }
@@ -131,7 +134,7 @@ function damaged(image: Image, diff: string): Observation<HostVolumeObserved> {
 }
 
 function observedOf(image: Image, sizeGb: number, usedBytes: number | null): HostVolumeObserved {
-  return { size_gb: sizeGb, used_bytes: usedBytes, over_quota: false, enforcement: 'hard', path: filesOf(image) };
+  return { size_gb: sizeGb, used_bytes: usedBytes, over_quota: false, enforcement: 'hard', path: filesOfImage(image) };
 }
 
 async function create(place: VolumeRoot, r: Volume, bytes: number, ctx: DriverContext): Promise<void> {
@@ -194,7 +197,7 @@ async function inspectImage(image: Image, ctx: DriverContext): Promise<ImageStat
   // For a mounted file system, the superblock on the device is current; the image may be stale.
   const bytes = await fileSystemBytes(device ?? image.file);
   if (bytes === null) throw new DriverError('conflict', 'The image of this volume contains no file system.');
-  const whole = device !== null && ((await lstat(filesOf(image)).catch(absentIsNull))?.isDirectory() ?? false);
+  const whole = device !== null && ((await lstat(filesOfImage(image)).catch(absentIsNull))?.isDirectory() ?? false);
   return { fileBytes: file.size, bytes: Math.min(bytes, file.size), device, whole };
 }
 
@@ -209,7 +212,8 @@ async function makePoint(image: Image): Promise<void> {
 
 // The files are in a subdirectory: it hides lost+found, and prevents writes to an unmounted volume by mistake.
 async function makeFiles(image: Image): Promise<void> {
-  if ((await lstat(filesOf(image)).catch(absentIsNull)) === null) await mkdir(filesOf(image), { mode: 0o700 });
+  if ((await lstat(filesOfImage(image)).catch(absentIsNull)) === null)
+    await mkdir(filesOfImage(image), { mode: 0o700 });
 }
 
 function difference(state: ImageState, bytes: number): string | undefined {
@@ -217,12 +221,4 @@ function difference(state: ImageState, bytes: number): string | undefined {
   if (state.bytes !== bytes) return `The file system has ${state.bytes} bytes instead of ${bytes}.`;
   if (state.device === null) return 'The image is not mounted.';
   return state.whole ? undefined : 'The directory of the files is missing.';
-}
-
-export function imageIn(home: string): Image {
-  return { file: path.join(home, 'volume.ext4'), point: path.join(home, 'mount'), lock: path.join(home, '.lock') };
-}
-
-function filesOf(image: Image): string {
-  return path.join(image.point, 'data');
 }

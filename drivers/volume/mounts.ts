@@ -5,6 +5,9 @@ import path from 'node:path';
 interface Mount {
   point: string;
   source: string;
+  /** major:minor of the file system, and the directory in it that is mounted. */
+  device: string;
+  root: string;
 }
 
 /** The topmost mount at exactly this path, or null. */
@@ -22,13 +25,33 @@ export async function mountsUnder(tree: string): Promise<Mount[]> {
 }
 
 /** Whether a process in another mount namespace, for instance a sandbox, has one of the devices mounted. */
-export async function areMountedElsewhere(devices: readonly string[]): Promise<boolean> {
+export function areMountedElsewhere(devices: readonly string[]): Promise<boolean> {
+  return isMountedElsewhere(({ source }) => devices.includes(source));
+}
+
+/** The same of a directory, whatever file system it is on. */
+export async function isDirectoryMountedElsewhere(directory: string): Promise<boolean> {
+  const real = await realpath(directory).catch(() => null);
+  if (real === null) return false;
+  const isAbove = ({ point }: Mount): boolean => real === point || real.startsWith(point === '/' ? '/' : `${point}/`);
+  const above = (await mounts()).filter(isAbove);
+  // Of two at one point, the later one hides the other.
+  const own = above.reduce<Mount | null>(
+    (best, one) => (best && best.point.length > one.point.length ? best : one),
+    null,
+  );
+  if (own === null) return false;
+  const root = path.join(own.root, path.relative(own.point, real));
+  return isMountedElsewhere((one) => one.device === own.device && one.root === root);
+}
+
+async function isMountedElsewhere(isWanted: (mount: Mount) => boolean): Promise<boolean> {
   const seen = new Set([await namespaceOf('self')]);
   for (const pid of (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name))) {
     const namespace = await namespaceOf(pid);
     if (namespace === null || seen.has(namespace)) continue;
     seen.add(namespace);
-    if ((await mounts(pid)).some(({ source }) => devices.includes(source))) return true;
+    if ((await mounts(pid)).some(isWanted)) return true;
   }
   return false;
 }
@@ -46,7 +69,8 @@ async function mounts(pid = 'self'): Promise<Mount[]> {
 // 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
 function parse(line: string): Mount {
   const [before = '', after = ''] = line.split(' - ');
-  return { point: unescape(before.split(' ')[4] ?? ''), source: unescape(after.split(' ')[1] ?? '') };
+  const [, , device = '', root = '', point = ''] = before.split(' ');
+  return { device, root: unescape(root), point: unescape(point), source: unescape(after.split(' ')[1] ?? '') };
 }
 
 function unescape(text: string): string {

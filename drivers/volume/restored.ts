@@ -5,7 +5,7 @@ import path from 'node:path';
 import type { DriverContext } from '../../core/driver';
 import { syncDirectory } from '../../core/files';
 import { format } from './ext4';
-import { imageIn } from './loop_image';
+import { imageIn } from './image_files';
 
 /**
  * Makes the image of an unmounted volume from the files in the place of its mount. May be repeated.

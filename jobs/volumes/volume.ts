@@ -6,18 +6,24 @@ import { withoutVolumeRow } from '../../models/periodic_task';
 import { Volume } from '../../models/volumes/volume';
 import type { Leftover, Leftovers } from '../declarations';
 import { jittered, gone, progressing, settled, type Job, type JobContext, type Outcome, type Values } from '../job';
+import { restoreFiles, type RestoringFrom } from './volume/restore';
 
 interface VolumeRow extends LoopRow {
   project_id: string;
   size_gb: number;
   application_id: string | null;
   ref: ExternalRef | null;
+  restoring_from: RestoringFrom | null;
+  restore_failure: string | null;
 }
 
 type Observed = Observation<VolumeObserved>;
 
 const MEASURE_MS = 60_000;
 const OBSERVE_MS = 5_000;
+/** Of steps other than restores. */
+const STEP_MS = 25_000;
+const RESTORE_MS = 12 * 3_600_000;
 
 const LISTED_AT_ONCE = 500;
 
@@ -43,8 +49,25 @@ export const job: Job<VolumeRow> = {
   leftovers: [volumeLeftovers],
   states: Volume.states,
   watchFailedMs: MEASURE_MS,
-  reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : ensureVolume(row, ctx)),
+  stepMs: RESTORE_MS,
+  reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, withinStep(ctx)) : ensureOrRestore(row, ctx)),
 };
+
+async function ensureOrRestore(row: VolumeRow, ctx: JobContext): Promise<Outcome> {
+  if (row.restoring_from === null || row.status === 'failed') return ensureVolume(row, withinStep(ctx));
+  const driver = driverOf(row, ctx);
+  if (row.driver === null) await ctx.record({ driver: driver.name });
+  const restored = await restoreFiles({ ...row, restoring_from: row.restoring_from }, driver, desired(row), ctx);
+  if (restored !== null) return restored;
+  // Its files are in place.
+  const columns = { restoring_from: null, restore_failure: null };
+  const outcome = await ensureVolume({ ...row, ...columns }, withinStep(ctx));
+  return outcome.kind === 'gone' ? outcome : { ...outcome, columns: { ...outcome.columns, ...columns } };
+}
+
+function withinStep(ctx: JobContext): JobContext {
+  return { ...ctx, ...driverContext(STEP_MS, ctx.signal) };
+}
 
 async function ensureVolume(row: VolumeRow, ctx: JobContext): Promise<Outcome> {
   const driver = driverOf(row, ctx);
@@ -77,7 +100,7 @@ function settledWith(row: VolumeRow, driver: VolumeDriver, observed: VolumeObser
     ref: row.ref ?? { driver: driver.name, name: row.id },
     observed: { ...observed },
     status: Volume.settledStatus(row),
-    status_reason: waiting,
+    status_reason: waiting ?? row.restore_failure,
     enforcement: observed.enforcement,
     over_quota: observed.over_quota,
     // If the measurement timed out, the last value is kept.

@@ -88,7 +88,9 @@ interface AttachedVolume {
   path: string | null;
 }
 
-const VOLUMES = named(`select id, name, driver, mount_path, observed ->> 'path' as path from volumes
+// One that is being restored has other files in a moment.
+const VOLUMES = named(`select id, name, driver, mount_path,
+    case when restoring_from is null then observed ->> 'path' end as path from volumes
   where application_id = $1 and mount_path is not null and deleted_at is null order by mount_path`);
 
 export function attachedVolumes(sql: Sql, applicationId: string): Promise<AttachedVolume[]> {

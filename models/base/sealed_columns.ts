@@ -25,6 +25,7 @@ export const sealedColumns = {
     (application: string, key: string) => `environment_variables:${application}:${key}`,
     ['application_id', 'key'],
   ),
+  volumeBackupPassphrase: inTable('volume_backups', 'passphrase', (id: string) => `volume_backups:${id}`),
   releaseVariables: inTable('releases', 'variables', (id: string) => `releases:${id}`),
   runVariables: inTable('runs', 'variables', (id: string) => `runs:${id}`),
   databaseAdminPassword: inTable('databases', 'admin_password', (id: string) => `databases:${id}:admin_password`),

@@ -16,6 +16,9 @@ import { isOnlyField, requestedChanges } from '../base/requested_changes';
 import { requireNoFullDisk } from '../observers/installation_alarm/full_disk';
 import { requireRegion } from '../reference/region';
 import { volumeBin } from './volume/bin';
+import { requireUnused } from './volume/restore';
+import { nextBackupAt } from './volume_backup/job_queries';
+import { requireHostDriver, requireVolumeOnHost } from './volume_backup/on_host';
 
 /** A persistent storage volume: grows only, attached to at most one application. */
 export class Volume extends Resource {
@@ -38,13 +41,14 @@ export class Volume extends Resource {
   static override readonly bin: Bin<Volume> = volumeBin;
   static override readonly states = defineStates<VolumeStatus>({
     initial: ['provisioning'],
-    transitional: ['provisioning', 'resizing'],
+    transitional: ['provisioning', 'resizing', 'restoring'],
     moves: {
       provisioning: ['available', 'in_use', 'failed'],
-      available: ['in_use', 'resizing', 'failed'],
-      in_use: ['available', 'resizing', 'failed'],
+      available: ['in_use', 'resizing', 'restoring', 'failed'],
+      in_use: ['available', 'resizing', 'restoring', 'failed'],
+      restoring: ['available', 'in_use', 'failed'],
       resizing: ['available', 'in_use', 'failed'],
-      failed: ['resizing', 'provisioning', 'available', 'in_use'],
+      failed: ['resizing', 'restoring', 'provisioning', 'available', 'in_use'],
     },
   });
 
@@ -59,12 +63,23 @@ export class Volume extends Resource {
   declare used_bytes: number | null;
   declare over_quota: boolean;
   declare deletion_protection: boolean;
+  declare backup_schedule: string | null;
+  declare backup_retention_days: number;
 
   /**
    * @throws volume_size_out_of_range, region_mismatch, reference_not_found, name_taken, mount_path_taken,
    * quota_exceeded, capacity_unavailable
    */
-  static async create(ctx: Context, input: CreateVolumeInput): Promise<Volume> {
+  static create(ctx: Context, input: CreateVolumeInput): Promise<Volume> {
+    return Volume.make(ctx, input, {});
+  }
+
+  /** One that gets the files of a backup. @throws as create */
+  static createFrom(ctx: Context, backup_id: string, input: CreateVolumeInput): Promise<Volume> {
+    return Volume.make(ctx, input, { restoring_from: restoreOf(backup_id) });
+  }
+
+  private static async make(ctx: Context, input: CreateVolumeInput, more: Values): Promise<Volume> {
     const application =
       input.application_id != null ? await Application.referenced(ctx, input.application_id, 'application_id') : null;
     const region = input.region ?? application?.region ?? ctx.project?.default_region ?? '';
@@ -72,13 +87,17 @@ export class Volume extends Resource {
     requireSize(input.size_gb);
     await requireNoFullDisk(ctx);
     if (application && application.region !== region) throw problem('region_mismatch');
+    if (input.backup_schedule != null) requireHostDriver(ctx, null);
     await wakeWorkloads(ctx, [application?.id ?? null]);
     return Volume.insert(ctx, {
-      ...input,
+      ...{ ...input, ...more },
       region,
       application_id: application?.id ?? null,
       mount_path: input.mount_path ?? null,
       deletion_protection: input.deletion_protection ?? false,
+      backup_schedule: input.backup_schedule ?? null,
+      next_backup_at: nextBackupAt(input.backup_schedule ?? null),
+      backup_retention_days: input.backup_retention_days ?? limits.volumeBackupDaysDefault,
     });
   }
 
@@ -86,15 +105,26 @@ export class Volume extends Resource {
    * Name, size and attachment in one step. @throws as create, volume_size_must_increase, resource_busy, invalid_state
    */
   async change(ctx: Context, input: UpdateVolumeInput): Promise<this> {
-    const { name, size_gb, deletion_protection, ...place } = requestedChanges(input, this);
+    const { name, size_gb, deletion_protection, backup_schedule, backup_retention_days, ...place } = requestedChanges(
+      input,
+      this,
+    );
     const asksToGrow = size_gb != null || (input.size_gb != null && isOnlyField(input, 'size_gb'));
     const changes: Values = {
       ...(name != null && { name }),
       ...(deletion_protection != null && { deletion_protection }),
+      ...(backup_retention_days != null && { backup_retention_days }),
+      ...(backup_schedule !== undefined && (await this.schedule(ctx, backup_schedule))),
       ...(await this.attachment(ctx, place)),
       ...(asksToGrow && (await this.growth(ctx, size_gb ?? this.size_gb))),
     };
     return this.update(ctx, changes);
+  }
+
+  /** Replaces its files with those of a backup. @throws resource_in_use, invalid_state, resource_busy */
+  async restore(ctx: Context, backup_id: string): Promise<this> {
+    await requireUnused(ctx, this);
+    return this.move(ctx, 'restoring', { restoring_from: restoreOf(backup_id), restore_failure: null });
   }
 
   /** @throws deletion_protected, resource_in_use while attached */
@@ -111,6 +141,11 @@ export class Volume extends Resource {
   /** The status of a volume that is ready. */
   static settledStatus(row: { application_id: string | null }): 'available' | 'in_use' {
     return row.application_id ? 'in_use' : 'available';
+  }
+
+  private async schedule(ctx: Context, backup_schedule: string | null): Promise<Values> {
+    if (backup_schedule !== null) await requireVolumeOnHost(ctx, this.id);
+    return { backup_schedule, next_backup_at: nextBackupAt(backup_schedule) };
   }
 
   // A larger size sent while provisioning is simply the size that the volume is made with.
@@ -131,8 +166,7 @@ export class Volume extends Resource {
       size_gb - this.size_gb,
     );
     return {
-      size_gb,
-      status_reason: null,
+      ...{ size_gb, status_reason: null, restore_failure: null },
       ...(this.status !== 'provisioning' && { status: this.enforcement ? 'resizing' : 'provisioning' }),
     };
   }
@@ -150,9 +184,15 @@ export class Volume extends Resource {
     return {
       application_id: id,
       mount_path: id ? mount_path : null,
+      restore_failure: null,
       ...(settled && { status: Volume.settledStatus({ application_id: id }) }),
     };
   }
+}
+
+/** A repeated restore of the same backup is another one. */
+function restoreOf(backup_id: string): Values {
+  return { backup_id, requested_at: new Date().toISOString() };
 }
 
 /** @throws volume_size_out_of_range with min_gb and max_gb */

@@ -13,7 +13,7 @@ import { createGunzip } from 'node:zlib';
 import { syncDirectory } from '../../core/files';
 import { commandEnvironment } from '../../core/process/command';
 import { CommandError } from '../command_error';
-import { AgeError, decryptAge, encryptAge } from './age';
+import { AgeError, decryptAge, encryptAge } from '../../core/protocols/age';
 import { MANIFEST } from './manifest';
 import { makeBackupDirectory } from './place';
 import type { Repository, Saved } from './repository';

@@ -6,13 +6,15 @@ import { backupDirectory } from '../platform/backup_journal';
 
 /** Directories and files of the data directory that are copied as they are; what is left out is made again. */
 const COPIED = [
-  ...['secret-key', 'volumes', 'databases', 'objects', 'registry', 'mail'],
+  ...['secret-key', 'volumes', 'volume-backups', 'databases', 'objects', 'registry', 'mail'],
   ...['runtime/source-uploads', 'runtime/releases', 'runtime/directory-id'],
 ];
 
 /** Images of disks, whose files are copied instead; and data of running servers, of which backups are copied. */
 const LEFT_OUT = [
-  ...['volumes/*/volume.ext4', 'volumes/*/.lock', 'volumes/*/mount/lost+found', 'volumes/.*'],
+  ...['volumes/*/*.ext4', 'volumes/*/.lock', 'volumes/*/mount/lost+found', 'volumes/.*'],
+  // Of backups and restores that are under way.
+  ...['volumes/*/snapshot', 'volumes/*/next', 'volumes/*/data.next', 'volumes/*/data.before', 'volume-backups/*/.*'],
   ...['databases/*/data', 'databases/*/disk', 'databases/*/disk*.ext4', 'databases/*/next', 'databases/*/run/*'],
   'databases/.*',
 ];

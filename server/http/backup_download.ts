@@ -67,11 +67,17 @@ async function openFile(config: Config, { engine, server_id, id }: DownloadableB
   }
 }
 
-function respondWithProblem({ config, log }: Platform, request: Request, response: Response, error: unknown): void {
+/** Of a download: what has begun breaks off, so that the client does not take a part for the whole. */
+export function respondWithProblem(
+  { config, log }: Platform,
+  request: Request,
+  response: Response,
+  error: unknown,
+): void {
   const request_id = String(response.getHeader('X-Request-Id'));
   const gone = (error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE';
   if (!(error instanceof Problem) && !gone) log.error({ err: error, request_id }, 'request failed');
-  // The client has gone, or the file ended early: break off, so that the client does not take a part for the whole.
+  // The client has gone, or the file ended early.
   if (response.headersSent) return void response.destroy();
   writeProblem(response, asProblem(error), {
     base_url: config.baseUrl,

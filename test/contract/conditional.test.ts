@@ -30,7 +30,10 @@ const all = (wanted: (operation: Operation) => boolean): [string, Operation][] =
 const etag = (answer: Answer): string => answer.headers.get('etag') ?? '';
 
 /** Measured or noted at every call, so that two answers differ. */
-const MEASURED = ['getProjectUsage', 'listDatabasePackageAvailability', 'getMe', 'getDatabaseBackupDownload'];
+const MEASURED = [
+  ...['getProjectUsage', 'listDatabasePackageAvailability', 'getMe'],
+  ...['getDatabaseBackupDownload', 'downloadVolumeBackup'],
+];
 const validated = all(
   ({ method, id, field }) => method === 'GET' && (!field.list || field.global) && !MEASURED.includes(id),
 );

@@ -30,6 +30,7 @@ const HARMLESS: Record<string, string> = {
   createCdnPurge: 'the cache is filled again',
   promoteDatabaseReplica: 'the database before stays',
   upgradeDatabase: 'the content stays',
+  restoreVolumeBackup: 'only with `in_place`',
   restoreDeletedResource: 'what was deleted is there again',
   restoreDeletedProject: 'what was deleted is there again',
 };

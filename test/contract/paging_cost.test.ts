@@ -42,7 +42,7 @@ describe('indexes', () => {
   /** Columns that lead to rows of one project: the project itself, and references to rows of it. */
   const TENANT = [
     ...['project_id', 'application_id', 'database_id', 'dns_zone_id', 'observer_id', 'resource_id', 'notifier_ids'],
-    ...['email_relay_zone_id', 'cdn_zone_id', 'registry_id'],
+    ...['email_relay_zone_id', 'cdn_zone_id', 'registry_id', 'volume_id'],
     ...['user_id', 'account_id', 'bucket_ids', 'id'],
   ];
   /** Filters whose column has another name. */

@@ -19,6 +19,8 @@ const ADDED_VALUES = [
   ...['DS', 'HTTPS', 'LOC', 'NAPTR', 'SSHFP', 'SVCB', 'TLSA'].map((type) => `DnsType.${type}`),
   // Of notifiers that the customer makes.
   ...['gotify', 'mattermost', 'ntfy', 'teams', 'telegram'].map((type) => `NotifierType.${type}`),
+  // Of volumes whose files the customer replaces with those of a backup.
+  'VolumeStatus.restoring',
   // Of buckets that a client of S3 has created or deleted: whose access keys may not never sees it.
   'ActorType.access_key',
 ];

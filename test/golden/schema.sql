@@ -2371,6 +2371,52 @@ create table users (
   constraint users_pkey PRIMARY KEY (id)
 );
 
+create table volume_backups (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  volume_id text collate "C" not null,
+  type text not null,
+  note text,
+  consistency text,
+  size_bytes bigint,
+  volume_size_gb integer not null,
+  content_bytes bigint,
+  passphrase text not null,
+  started_at timestamp(3) with time zone,
+  finished_at timestamp(3) with time zone,
+  expires_at timestamp(3) with time zone,
+  status text not null default 'pending'::text,
+  status_reason text,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint volume_backups_pkey PRIMARY KEY (id),
+  constraint volume_backups_project FOREIGN KEY (project_id) REFERENCES projects(id),
+  constraint volume_backups_type CHECK ((type = ANY (ARRAY['scheduled'::text, 'manual'::text]))),
+  constraint volume_backups_volume FOREIGN KEY (volume_id) REFERENCES volumes(id)
+);
+CREATE UNIQUE INDEX volume_backups__resource_busy ON public.volume_backups USING btree (volume_id) WHERE ((status = ANY (ARRAY['pending'::text, 'running'::text])) AND (deleted_at IS NULL));
+CREATE INDEX volume_backups_by_expiry ON public.volume_backups USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (deleted_at IS NULL));
+CREATE INDEX volume_backups_by_id ON public.volume_backups USING btree (volume_id, id) WHERE (deleted_at IS NULL);
+CREATE INDEX volume_backups_by_status ON public.volume_backups USING btree (volume_id, status, id) WHERE (deleted_at IS NULL);
+CREATE INDEX volume_backups_by_type ON public.volume_backups USING btree (volume_id, type, id) WHERE (deleted_at IS NULL);
+CREATE INDEX volume_backups_due ON public.volume_backups USING btree (next_at) WHERE (next_at IS NOT NULL);
+CREATE INDEX volume_backups_of_project ON public.volume_backups USING btree (project_id);
+CREATE INDEX volume_backups_of_volume ON public.volume_backups USING btree (volume_id);
+
 create table volumes (
   id text collate "C" not null,
   version bigint not null default '1'::bigint,
@@ -2401,6 +2447,11 @@ create table volumes (
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
   deletion_protection boolean not null default false,
+  backup_schedule text,
+  backup_retention_days integer not null default 7,
+  next_backup_at timestamp(3) with time zone,
+  restoring_from jsonb,
+  restore_failure text,
   constraint volumes_application FOREIGN KEY (application_id) REFERENCES applications(id),
   constraint volumes_mount CHECK (((application_id IS NULL) = (mount_path IS NULL))),
   constraint volumes_pkey PRIMARY KEY (id),
@@ -2409,6 +2460,7 @@ create table volumes (
 );
 CREATE UNIQUE INDEX volumes__mount_path_taken ON public.volumes USING btree (application_id, mount_path) WHERE ((deleted_at IS NULL) AND (application_id IS NOT NULL));
 CREATE UNIQUE INDEX volumes__name_taken__name ON public.volumes USING btree (project_id, name) WHERE (deleted_at IS NULL);
+CREATE INDEX volumes_backup_due ON public.volumes USING btree (next_backup_at) WHERE ((next_backup_at IS NOT NULL) AND (deleted_at IS NULL));
 CREATE INDEX volumes_by_application ON public.volumes USING btree (application_id, id) WHERE (application_id IS NOT NULL);
 CREATE INDEX volumes_by_id ON public.volumes USING btree (project_id, id) WHERE (deleted_at IS NULL);
 CREATE INDEX volumes_by_name ON public.volumes USING btree (project_id, name, id) WHERE (deleted_at IS NULL);

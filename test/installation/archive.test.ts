@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers server/backup/age.ts server/backup/archive.ts server/operator/backup.ts */
+/** @tier heavy @quarter 4 @covers core/protocols/age.ts server/backup/archive.ts server/operator/backup.ts */
 // A backup as one file, without restic: what is in it comes back, and what is wrong with it is said before anything is
 // changed.
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -8,7 +8,7 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { decryptAge, encryptAge } from '../../server/backup/age';
+import { decryptAge, encryptAge } from '../../core/protocols/age';
 import { version } from '../../package.json';
 import { listingOf, makeOddFiles } from '../support/processes/odd_files';
 import { wholeInstallation, type WholeInstallation } from '../support/processes/whole_installation';

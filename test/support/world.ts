@@ -108,7 +108,11 @@ const COLLECTIONS: Record<string, string> = {
 };
 
 /** Collections that stand below several kinds. */
-const CHILDREN: Record<string, string> = { 'cdn_zones domains': 'cdn_domain', 'cdn_zones purges': 'cdn_purge' };
+const CHILDREN: Record<string, string> = {
+  'cdn_zones domains': 'cdn_domain',
+  'cdn_zones purges': 'cdn_purge',
+  'volumes backups': 'volume_backup',
+};
 
 /** Fields that refer to several rows. */
 const LISTED: Record<string, string> = { email_domain_ids: 'email_domain' };

@@ -6,6 +6,8 @@ import type { World } from './world';
 
 type Make = (world: World, kind: string) => Promise<string>;
 
+const volumeBackups = new WeakMap<World, Promise<string>>();
+
 /** @param create makes a row by the operation of its kind */
 export function childMakers(create: Make): Record<string, Make> {
   return {
@@ -13,6 +15,21 @@ export function childMakers(create: Make): Record<string, Make> {
     async cdn_purge(world, kind) {
       await activateCdnZone(world, await world.id('cdn_zone'));
       return create(world, kind);
+    },
+    /** A volume has one at a time that is not completed. */
+    async volume_backup(world, kind) {
+      const made = (volumeBackups.get(world) ?? Promise.resolve('')).then(async () => {
+        const id = await create(world, kind);
+        await world.service.sql(`update volume_backups set status = 'completed', type = 'scheduled' where id = $1`, [
+          id,
+        ]);
+        return id;
+      });
+      volumeBackups.set(
+        world,
+        made.catch(() => ''),
+      );
+      return made;
     },
     /** Pushed with an OCI client. */
     registry_image: async (world) => insertRegistryImage(world, await world.id('registry')),

@@ -28,6 +28,7 @@ const SETTLED: Record<string, string> = {
   database_endpoint: `update database_endpoints set status = 'active' where id = $1`,
   database_replica: `update database_replicas set status = 'available' where id = $1`,
   database_backup: `update database_backups set status = 'completed' where id = $1`,
+  volume_backup: `update volume_backups set status = 'completed' where id = $1`,
 };
 
 /** Brings a new row to the state in which it can be used; those of other kinds begin so. */

@@ -32,6 +32,8 @@ describe('creation', () => {
       used_bytes: null,
       over_quota: false,
       deletion_protection: false,
+      backup_schedule: null,
+      backup_retention_days: 7,
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
       updated_at: made.body.created_at,
     });

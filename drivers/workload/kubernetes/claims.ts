@@ -29,6 +29,7 @@ export function claimVolumes(options: ClaimOptions): VolumeDriver {
   return {
     name: CLUSTER_VOLUMES,
     enforcement: 'hard',
+    files: null,
     fingerprint: (ctx) => fingerprint(options, ctx),
     observe: (r, ctx) => observe(options, r, ctx),
     ensure: (r, _obs, ctx) => ensure(options, r, ctx),

@@ -5,6 +5,7 @@ import type { AttachmentToRestore } from '../../applications/application/deleted
 import { wakeWorkloads } from '../../applications/workload';
 import type { Bin } from '../../base/bin';
 import type { Volume } from '../volume';
+import { removeBackupsOfVolume } from '../volume_backup/job_queries';
 
 const APPLICATION = named(
   'select name from applications where id = $1 and project_id = $2 and deleted_at is null for share',
@@ -15,6 +16,7 @@ export const volumeBin: Bin<Volume> = {
   nameFormat: 'slug',
   isCharged: true,
   isOnDisk: ({ workloads }) => workloads !== 'kubernetes',
+  purge: ({ sql }, { id }) => removeBackupsOfVolume(sql, id),
   async restore(ctx, volume, { attach }) {
     return attach ? [await attachAgain(ctx, volume, attach as AttachmentToRestore)] : [];
   },

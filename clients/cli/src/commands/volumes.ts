@@ -1,4 +1,4 @@
-// volumes: ls, create, grow, rm. `svc attach` gives one to an application.
+// volumes: ls, create, grow, rm, and the commands of volume_backups.ts. `svc attach` gives one to an application.
 import { buildRouteMap } from '@stricli/core';
 import { duration, integer, sessionCommand, text, toggle, tuple, word, type Shell } from '../command';
 import { deleteToBin } from '../deletion';
@@ -6,6 +6,7 @@ import { EXIT, Failure, usageFailure } from '../failure';
 import { printOne, printRows, type Row } from '../output/print';
 import { namesOf, type Session } from '../session';
 import { waitWhile } from '../settle';
+import { volumeBackupCommands } from './volume_backups';
 
 type Named = Row & { id: string; name: string };
 type WaitFlags = { readonly wait?: boolean | undefined; readonly timeout?: number | undefined };
@@ -105,7 +106,7 @@ async function findVolume(session: Session, given: string): Promise<Named> {
 }
 
 export const volumes = buildRouteMap<string, Shell>({
-  routes: { ls, create, grow, rm },
+  routes: { ls, create, grow, rm, ...volumeBackupCommands(findVolume) },
   aliases: { list: 'ls', remove: 'rm' },
   docs: { brief: 'Volumes' },
 });

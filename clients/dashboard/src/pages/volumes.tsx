@@ -10,6 +10,7 @@ import { showNotice } from '../parts/notices';
 import { isUnsettled, StatusReason } from '../parts/status';
 import { mayActAs } from '../session';
 import { NewSection, ProjectList } from './project_list';
+import { VolumeBackups } from './volume_backups';
 import { projectFlag } from '../parts/command';
 
 const VOLUMES = graphql(`
@@ -88,10 +89,11 @@ export function Volumes({ id }: { id: string }) {
           <DiskUsed name={name} usedBytes={used_bytes} sizeGb={size_gb} isOver={over_quota} />
         ),
         Application: (volume) => <Attached projectId={id} volume={volume} reload={reload} />,
+        Backups: (volume) => <VolumeBackups projectId={id} volume={volume} reload={reload} />,
       })}
       deletion={{
         kind: 'volume',
-        consequence: 'Its files go with it.',
+        consequence: 'Its files and its backups go with it.',
         mayDelete: ({ application }) => !application,
         remove: (one) => request(DELETE, { id: one }),
       }}

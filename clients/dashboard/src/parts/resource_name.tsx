@@ -90,6 +90,7 @@ const BELOW: Record<string, string> = {
   email_domain: '/email_domains/:id',
   observer: '/observers/:id',
   volume: '/projects/:project/resources/volumes/:id',
+  volume_backup: '/projects/:project/volumes',
 };
 
 function hrefOf({ id, type, parent }: Named, projectId: string | undefined): string | undefined {

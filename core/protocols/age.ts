@@ -38,11 +38,18 @@ interface Opened {
   rest: Buffer;
 }
 
-/** The encrypted bytes of a source. */
-export async function* encryptAge(source: AsyncIterable<Buffer>, passphrase: string): AsyncGenerator<Buffer> {
+/**
+ * The encrypted bytes of a source.
+ * @param logRounds work factor of scrypt, which delays guesses: a random passphrase needs little of it
+ */
+export async function* encryptAge(
+  source: AsyncIterable<Buffer>,
+  passphrase: string,
+  logRounds = LOG_ROUNDS,
+): AsyncGenerator<Buffer> {
   const fileKey = randomBytes(FILE_KEY_BYTES);
   const nonce = randomBytes(PAYLOAD_NONCE_BYTES);
-  yield Buffer.concat([Buffer.from(headerOf(fileKey, passphrase)), nonce]);
+  yield Buffer.concat([Buffer.from(headerOf(fileKey, passphrase, logRounds)), nonce]);
   const payloadKey = derive(fileKey, nonce, 'payload');
   let counter = 0;
   for await (const { chunk, isLast } of chunksOf(source, CHUNK_BYTES)) {
@@ -73,13 +80,13 @@ export async function* decryptAge(source: AsyncIterable<Buffer>, passphrase: str
   }
 }
 
-function headerOf(fileKey: Buffer, passphrase: string): string {
+function headerOf(fileKey: Buffer, passphrase: string, logRounds: number): string {
   const salt = randomBytes(SALT_BYTES);
-  const cipher = createCipheriv(CIPHER, wrapKey(passphrase, salt, LOG_ROUNDS), Buffer.alloc(12), {
+  const cipher = createCipheriv(CIPHER, wrapKey(passphrase, salt, logRounds), Buffer.alloc(12), {
     authTagLength: TAG_BYTES,
   });
   const wrapped = Buffer.concat([cipher.update(fileKey), cipher.final(), cipher.getAuthTag()]);
-  const signed = `${VERSION}\n-> scrypt ${unpadded(salt)} ${LOG_ROUNDS}\n${unpadded(wrapped)}\n---`;
+  const signed = `${VERSION}\n-> scrypt ${unpadded(salt)} ${logRounds}\n${unpadded(wrapped)}\n---`;
   return `${signed} ${unpadded(macOf(fileKey, signed))}\n`;
 }
 
