@@ -68,7 +68,7 @@ export async function configure(
   let changed = false;
   for (const [name, text] of files) changed = (await replace(path.join(conf, name), text, owner)) || changed;
   const file = path.join(conf, configurationFile);
-  if ((await textOf(file)) === main) return changed ? 'changed' : 'same';
+  if (await isThere(file, main, owner)) return changed ? 'changed' : 'same';
   const temporary = `${file}.new`;
   await writeFileFor(temporary, main, owner);
   await requireUnderstood(cluster, data, temporary, owner, ctx);
@@ -285,12 +285,16 @@ async function requireUnderstood(
   }
 }
 
-// Also a file of another user, as after a restore of the whole installation on a machine with other ids.
 async function replace(file: string, text: string, owner: Owner): Promise<boolean> {
-  const isReadable = process.getuid?.() !== 0 || (await stat(file).catch(absentIsNull))?.uid === owner.uid;
-  if (isReadable && (await textOf(file)) === text) return false;
+  if (await isThere(file, text, owner)) return false;
   await writeFileFor(file, text, owner);
   return true;
+}
+
+// Not if it is of another user, as after a restore of the whole installation on a machine with other ids.
+async function isThere(file: string, text: string, owner: Owner): Promise<boolean> {
+  const isReadable = process.getuid?.() !== 0 || (await stat(file).catch(absentIsNull))?.uid === owner.uid;
+  return isReadable && (await textOf(file)) === text;
 }
 
 function textOf(file: string): Promise<string | null> {
