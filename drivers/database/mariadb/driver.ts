@@ -17,6 +17,7 @@ import { databaseOf } from './privileges';
 import { ensureContent, inspectServer } from './reconcile';
 import { hasData, install, noteAnswer, renewCertificate, start, startedWith, stop } from './server';
 import { ensureTimeZones } from './time_zones';
+import { verifyRestored } from './verify';
 
 export type MariadbOptions = ProxiedOptions;
 
@@ -27,6 +28,8 @@ export function openMariadb(options: MariadbOptions): EngineDriver {
     name: 'mariadb',
     backup: (r, backupId, ctx) => asDriverErrors(() => backup(engine, serverOf(r), backupId, ctx)),
     restore: (r, from, ctx) => asDriverErrors(() => restore(engine, serverOf(r), from, ctx)),
+    verifyRestored: (r, from, assertion, ctx) =>
+      asDriverErrors(() => verifyRestored(engine, serverOf(r), from, assertion, ctx)),
     hasData: (id) => asDriverErrors(() => hasData(engine, id)),
     upgrade: () => Promise.reject(noUpgrade()),
     promote: () => Promise.reject(noReplicas()),

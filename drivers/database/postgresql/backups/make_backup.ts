@@ -37,10 +37,15 @@ export async function makeBackup(cluster: Cluster, backupId: string, ctx: Driver
   const manifest = (await manifestOf(directory)) ?? (await makeBase(cluster, backupId, ctx));
   if (manifest.dump !== 'pending') return manifest;
   const dump_reason = await makeDump(cluster, manifest, path.join(directory, 'dump'), ctx);
-  const { dump: _, ...made } = manifest;
+  const { dump: _, snapshot, ...made } = manifest;
+  const isQuiet = snapshot !== undefined && (await visibleTransactions(cluster).catch(() => null)) === snapshot;
   const whole: Manifest =
     dump_reason === null
-      ? { ...made, size_bytes: made.size_bytes + (await sizeOnDisk(path.join(directory, 'dump'))) }
+      ? {
+          ...made,
+          ...(isQuiet && { is_quiet: 1 }),
+          size_bytes: made.size_bytes + (await sizeOnDisk(path.join(directory, 'dump'))),
+        }
       : { ...made, dump: 'failed', dump_reason };
   await replaceFileDurably(path.join(directory, 'manifest.json'), JSON.stringify(whole));
   return whole;
@@ -81,6 +86,7 @@ async function makeBase(cluster: Cluster, backupId: string, ctx: DriverContext):
     ...(await startOf(base, source.segmentBytes)),
     taken_at,
     database_name: databaseOf(cluster),
+    snapshot: source.snapshot,
     size_bytes: sizes.reduce((sum, one) => sum + one, 0),
     dump: 'pending',
   };
@@ -144,14 +150,25 @@ function databaseOf({ spec }: Cluster): string {
 }
 
 /** What the base does not say by itself; asked before it is made, so that nothing can fail after it. */
-async function sourceOf(cluster: Cluster): Promise<{ system_identifier: string; segmentBytes: number }> {
+async function sourceOf(
+  cluster: Cluster,
+): Promise<{ system_identifier: string; segmentBytes: number; snapshot: string }> {
+  const snapshot = await visibleTransactions(cluster);
   const segmentBytes = await inSession(cluster, {}, async (session) => {
     const { rows } = await session.query<{ bytes: string }>(
       "select pg_size_bytes(current_setting('wal_segment_size'))::text as bytes",
     );
     return Number(rows[0]?.bytes);
   });
-  return { system_identifier: await systemIdentifierOf(cluster.serverDirectory.data), segmentBytes };
+  return { system_identifier: await systemIdentifierOf(cluster.serverDirectory.data), segmentBytes, snapshot };
+}
+
+/** Those that only read have no id. */
+function visibleTransactions(cluster: Cluster): Promise<string> {
+  return inSession(cluster, {}, async (session) => {
+    const { rows } = await session.query<{ id: string }>('select txid_current_snapshot()::text as id');
+    return rows[0]?.id ?? '';
+  });
 }
 
 // The name of a WAL file: timeline, and number of the segment (src/include/access/xlog_internal.h).
