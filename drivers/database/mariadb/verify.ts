@@ -68,16 +68,22 @@ function requireWhole(name: string, answers: readonly Record<string, unknown>[])
     throw new DriverError('invalid', `The table ${name} of the restored data is damaged: ${String(bad.Msg_text)}`);
 }
 
+/** Of mariadb-dump, which gives the settings of the session back. */
+const LAST_STATEMENT = /^\/\*!\d+ SET SQL_NOTES=@OLD_SQL_NOTES|^\/\*M!\d+ SET NOTE_VERBOSITY=@OLD_NOTE_VERBOSITY/;
+
 /** Lines of rows begin so since MariaDB 10.5; of tables whose rows stand otherwise nothing is known. */
 async function rowsOfDump(file: string, ctx: DriverContext): Promise<Map<string, number>> {
   const found = new Map<string, number>();
   let table: string | null = null;
+  let isWhole = false;
   for await (const line of splitLines(createReadStream(file).pipe(createGunzip()) as AsyncIterable<Buffer>)) {
     checkpoint(ctx);
+    isWhole = line[0] === 0x2f ? isWhole || LAST_STATEMENT.test(line.toString('utf8')) : isWhole && line.length === 0;
     if (line[0] === 0x49) table = tableOfInsert(line.toString('utf8'), found);
     else if (line[0] === 0x28 && table !== null) found.set(table, (found.get(table) ?? 0) + 1);
     else table = null;
   }
+  if (!isWhole) throw new DriverError('invalid', 'The dump of the backup ends too early.');
   return found;
 }
 

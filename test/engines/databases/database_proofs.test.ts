@@ -74,7 +74,7 @@ async function nothingLeft(): Promise<void> {
   );
   const left = readdirSync(hall.databaseDir).filter((name) => name.includes('prf_'));
   const units = readdirSync(path.join(hall.service.platform.config.runtimeDir, 'units'));
-  expect([left, units.filter((name) => name.includes('prf_')), processesWith('prf_')]).toEqual([[], [], []]);
+  expect([left, units.filter((name) => name.includes('prf_')), processesWith(`${hall.databaseDir}/prf_`)]).toEqual([[], [], []]);
   expect(await hall.service.sql(`select 1 from database_ports where owner_id like 'prf%'`)).toEqual([]);
 }
 
