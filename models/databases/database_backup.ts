@@ -19,7 +19,7 @@ import { removeToBin } from '../base/purge';
 import { Resource } from '../base/resource';
 import { backupBin } from './database_backup/bin';
 import { downloadAddress } from './database_backup/download';
-import { UNPROVEN_IN_PODS } from './database_proof';
+import { UNPROVEN_IN_PODS, wakeProofs } from './database_proof';
 import type { ManagedDatabase } from './database';
 import { requireFeature } from './database/offer';
 import { page, tenantSource, type Page, type PageArguments } from '../base/page';
@@ -131,6 +131,7 @@ export class DatabaseBackup extends Resource {
       throw problem('engine_feature_unsupported', UNPROVEN_IN_PODS, { engine: database.engine, feature: 'proofs' });
     if (this.status !== 'completed') throw problem('backup_not_ready', undefined, { resource_status: this.status });
     if (this.proof_status === 'running') return this;
+    await wakeProofs(ctx.sql);
     return this.update(ctx, {
       ...{ proof_status: 'waiting', proof_failure: null, proof_due_at: null },
       proof_requested_at: new Date().toISOString(),

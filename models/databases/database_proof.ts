@@ -3,7 +3,7 @@
 // overtaken would take time from databases that have no proof yet. Others are proven when somebody asks.
 import type { Sql } from '../../core/context';
 import { mintId, timeOfId } from '../../core/ids';
-import { changeRows } from '../../db/loop_rows';
+import { changeRows, makeRowsDue } from '../../db/loop_rows';
 import type { Session } from '../../db/control_database';
 import { named } from '../../db/statement';
 import { recordEvent } from '../projects/activity';
@@ -43,6 +43,11 @@ interface NextBackup {
   project_id: string;
   database_id: string;
   engine: string;
+}
+
+/** Its task looks at once whose turn it is. */
+export async function wakeProofs(sql: Sql): Promise<void> {
+  await makeRowsDue(sql, { table: 'schedules', where: 'id = $1', values: ['prove_backups'] });
 }
 
 /** Begins the proof of the backup whose turn it is, unless another one is under way. @returns how many were begun */
@@ -155,4 +160,14 @@ const WITHOUT_ROW = named(`select id from unnest($1::text[]) as known (id)
 /** Those of the ids of servers that are of no proof under way, and not of a database either. */
 export async function proofsWithoutRow(sql: Sql, ids: readonly string[]): Promise<string[]> {
   return (await sql.query<{ id: string }>(WITHOUT_ROW, [ids])).map(({ id }) => id);
+}
+
+const FIGURES = named(`select proof_status as proof, count(*)::int as count from (
+    select distinct on (b.database_id) b.proof_status from database_backups b join databases d on d.id = b.database_id
+      where b.status = 'completed' and b.deleted_at is null and d.deleted_at is null
+      order by b.database_id, b.id desc) as newest group by 1`);
+
+/** Databases by what is known of their newest backup, for metrics. */
+export function proofFigures(sql: Pick<Session, 'query'>): Promise<{ proof: DatabaseProofStatus; count: number }[]> {
+  return sql.query(FIGURES, []);
 }

@@ -14,7 +14,8 @@ const COPIED = [
 const LEFT_OUT = [
   ...['volumes/*/volume.ext4', 'volumes/*/.lock', 'volumes/*/mount/lost+found', 'volumes/.*'],
   ...['databases/*/data', 'databases/*/disk', 'databases/*/disk*.ext4', 'databases/*/next', 'databases/*/run/*'],
-  'databases/.*',
+  // Servers of proofs.
+  ...['databases/prf_*', 'databases/.*'],
 ];
 
 /** Prepared for a backup: the control database, the settings and the manifest. */

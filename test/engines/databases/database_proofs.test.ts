@@ -3,6 +3,7 @@
 // a proof on the host.
 import { existsSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { createClient } from '@redis/client';
 import { createConnection } from 'mysql2/promise';
 import {
@@ -74,7 +75,11 @@ async function nothingLeft(): Promise<void> {
   );
   const left = readdirSync(hall.databaseDir).filter((name) => name.includes('prf_'));
   const units = readdirSync(path.join(hall.service.platform.config.runtimeDir, 'units'));
-  expect([left, units.filter((name) => name.includes('prf_')), processesWith(`${hall.databaseDir}/prf_`)]).toEqual([[], [], []]);
+  expect([left, units.filter((name) => name.includes('prf_')), processesWith(`${hall.databaseDir}/prf_`)]).toEqual([
+    [],
+    [],
+    [],
+  ]);
   expect(await hall.service.sql(`select 1 from database_ports where owner_id like 'prf%'`)).toEqual([]);
 }
 
@@ -154,6 +159,57 @@ describe('PostgreSQL', () => {
     await tellsOfSpoiled(id, backup.id, ['base/base.tar.gz', 'base/pg_wal.tar.gz', 'dump']);
     const { body } = await hall.call('GET', `/v2/projects/${hall.service.project}/activity?resource_id=${backup.id}`);
     expect(body.data.map(({ action }: { action: string }) => action)).toContain('database_backup.proof_failed');
+  });
+
+  withPostgresql('a page that was damaged before the backup was packed is told of', async () => {
+    const base = path.join(directoryOf(id, backup.id), 'base/base.tar.gz');
+    const whole = readFileSync(base);
+    const tar = gunzipSync(whole);
+    // A row of the table, in the middle of its pages.
+    const at = tar.indexOf('a9b7ba70783b617e9998dc4dd82eb3c5');
+    expect(at).toBeGreaterThan(0);
+    tar[at + 3] = (tar[at + 3] as number) ^ 1;
+    writeFileSync(base, gzipSync(tar, { level: 1 }));
+    const told = await prove(id, backup.id).finally(() => writeFileSync(base, whole));
+    expect(told).toMatchObject({
+      ...{ proof_status: 'failed', proof_failure: expect.stringMatching(/table public.notes of the restored data is/) },
+    });
+  });
+
+  withPostgresql('where there is no room it waits, and says so', async () => {
+    const size = (bytes: number) =>
+      hall.service.sql('update database_backups set size_bytes = $2, proof_due_at = null where id = $1', [
+        ...[backup.id, bytes],
+      ]);
+    await size(10 ** 15);
+    await hall.call('POST', `/v2/databases/${id}/backups/${backup.id}/prove`);
+    const waits = await waitFor('the look', async () => {
+      await look();
+      const { body } = await hall.call('GET', `/v2/databases/${id}/backups/${backup.id}`);
+      return body.proof_failure === null ? null : body;
+    });
+    expect(waits).toMatchObject({
+      proof_status: 'waiting',
+      proof_failure: expect.stringMatching(/^The proof needs \d+\.\d GB on the disk .* It is tried again\.$/),
+    });
+    await nothingLeft();
+    await size(1_000_000);
+    expect(await outcome(id, backup.id)).toMatchObject({ proof_status: 'proven' });
+  });
+
+  withPostgresql('its processes give way to all others', async () => {
+    await hall.call('POST', `/v2/databases/${id}/backups/${backup.id}/prove`);
+    const nice = await waitFor(
+      'a server',
+      async () => {
+        await look();
+        const [server] = processesWith(`${hall.databaseDir}/prf_`).filter(({ args }) => /^\S*\/postgres /.test(args));
+        return server ? Number(readFileSync(`/proc/${server.pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[16]) : null;
+      },
+      60_000,
+    );
+    expect(nice).toBeGreaterThanOrEqual(10);
+    await outcome(id, backup.id);
   });
 
   withPostgresql('an assertion of the owner has to hold', async () => {
