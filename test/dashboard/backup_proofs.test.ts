@@ -27,18 +27,19 @@ test('the backups of a database show their proofs, and one is asked for', async 
   const away = 'The backup store does not respond. The proof waits for it.';
   await scheduled(id, { proof_status: 'waiting', proof_failure: away });
   const newest = await scheduled(id);
-  await visit(page, `/projects/${service.project}/databases/${id}/backups`);
-  await page.getByRole('table', { name: 'Backups' }).waitFor();
-  if (process.env.SCREENSHOT) await page.screenshot({ path: process.env.SCREENSHOT, fullPage: true });
-  const row = (number: number) => page.getByRole('table', { name: 'Backups' }).getByRole('row').nth(number);
-  await row(4).getByText(/restored in 41 s/).waitFor();
+  await visit(page, `/databases/${id}/backups`);
+  await page.getByRole('table').waitFor();
+  const row = (number: number) => page.getByRole('row').nth(number);
+  await row(4)
+    .getByText(/restored in 41 s/)
+    .waitFor();
   await row(3).getByText(failure).waitFor();
   await row(2).getByText(away).waitFor();
   await row(1).getByText('unproven').waitFor();
+  if (process.env.SCREENSHOT) await page.screenshot({ path: process.env.SCREENSHOT, fullPage: true });
   expect(await violations(page)).toEqual([]);
   await row(1).getByRole('button', { name: 'Prove' }).click();
   await row(1).getByText('waiting').waitFor();
-  if (process.env.SCREENSHOT) await page.screenshot({ path: process.env.SCREENSHOT, fullPage: true });
   const { body } = await service.call('GET', `/v2/databases/${id}/backups/${newest}`);
   expect(body.proof_status).toBe('waiting');
 });

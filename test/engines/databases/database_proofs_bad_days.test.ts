@@ -116,18 +116,24 @@ describePostgresqlWithTools(() => {
     const spoiled = Buffer.from(whole);
     const middle = Math.floor(whole.length / 2);
     spoiled[middle] = (spoiled[middle] as number) ^ 1;
-    for (const [change, failure] of [
-      [() => put(spoiled), /not what was stored there/],
-      [() => put(whole.subarray(0, middle)), /not what was stored there/],
-      [() => client.send(new s3.DeleteObjectCommand({ Bucket: bucket.options.bucket, Key: key })), /missing|no such/i],
-    ] as const) {
-      await change();
-      await ask();
-      const told = await status(['proven', 'failed']);
-      expect([told.proof_status, told.proof_failure]).toEqual(['failed', expect.stringMatching(failure)]);
-      await nothingLeft();
+    try {
+      for (const [change, failure] of [
+        [() => put(spoiled), /not what was stored there/],
+        [() => put(whole.subarray(0, middle)), /not what was stored there/],
+        [
+          () => client.send(new s3.DeleteObjectCommand({ Bucket: bucket.options.bucket, Key: key })),
+          /no longer in the backup store/,
+        ],
+      ] as const) {
+        await change();
+        await ask();
+        const told = await status(['proven', 'failed']);
+        expect([told.proof_status, told.proof_failure]).toEqual(['failed', expect.stringMatching(failure)]);
+        await nothingLeft();
+      }
+    } finally {
+      await put(whole);
     }
-    await put(whole);
     await ask();
     await status(['proven']);
   });
