@@ -7,7 +7,7 @@ import { Confirm } from '../../parts/dialog';
 import { Field, Form, Problem, Submit } from '../../parts/form';
 import { Empty, Section, Table, Waiting } from '../../parts/page';
 import { isUnsettled, StatusReason } from '../../parts/status';
-import { Ago, bytesText, secondsText } from '../../parts/time';
+import { Ago, agoText, bytesText, secondsText } from '../../parts/time';
 import { commandName, DatabaseFrame, type ShownDatabase } from './frame';
 import { restoreIntoNew } from './restore_into_new';
 
@@ -118,11 +118,9 @@ function isMoving({ status, proof_status, proof_failure }: Backup): boolean {
 function Proof({ backup: { proof_status, proven_at, proof_seconds, proof_failure } }: { backup: Backup }) {
   return (
     <StatusReason value={proof_status === 'running' ? 'under_way' : proof_status} reason={proof_failure}>
-      {proof_status === 'proven' && proven_at && (
-        <>
-          <Ago time={proven_at} />, restored in {secondsText(proof_seconds ?? 0)}
-        </>
-      )}
+      {proof_status === 'proven' &&
+        proven_at &&
+        `restored in ${secondsText(proof_seconds ?? 0)}, ${agoText(proven_at)}`}
     </StatusReason>
   );
 }
