@@ -209,8 +209,8 @@ const backup = sessionCommand<WaitFlags & { readonly note?: string | undefined }
 const prove = sessionCommand<WaitFlags & { readonly backup?: string | undefined }, [string]>({
   brief: 'Prove that a backup of a database can be restored',
   text:
-    'Without --backup, the newest one that is complete. It is restored aside and checked; the database stays as it is. ' +
-    'One backup is proven at a time, so it may wait for others.',
+    'Without --backup, the newest one that is complete. It is restored aside and checked; the database stays as it ' +
+    'is. One backup is proven at a time, so it may wait for others.',
   target: 'project',
   flags: { backup: text('Id of the backup', 'id'), ...WAIT },
   args: NAME,
