@@ -90,6 +90,7 @@ export const IRREVERSIBLE: Readonly<Record<string, RevertObstacle>> = {
     'logout',
     'presignBucketObject',
     'promoteDatabaseReplica',
+    'proveDatabaseBackup',
     'redeployPreview',
     'refuseCall',
     'requestEmailConfirmation',

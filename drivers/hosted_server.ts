@@ -13,6 +13,8 @@ export interface HostedServerSpec {
   port: number;
   /** false: the data are kept, and no process runs. */
   running: boolean;
+  /** Its processes give way to those of other servers. */
+  low_priority?: true;
   /** CIDRs allowed to connect, in addition to the host itself; empty = the loopback interface only. */
   allowed_sources: string[];
 }
@@ -83,6 +85,12 @@ export interface RestoreFrom {
   until: string | null;
 }
 
+/** A backup of a server, without changes after it. */
+export interface BackupOfServer {
+  server_id: string;
+  backup_id: string;
+}
+
 /** RFC 3339. `gaps`: moments within it that no backup leads to, first and last. */
 export interface RecoveryWindow {
   earliest: string;
@@ -106,4 +114,17 @@ export interface BackedUp<S> {
    * responds, and put back if it does not. Repeatable after a crash.
    */
   restore(r: Desired<S>, from: RestoreFrom, ctx: DriverContext): Promise<void>;
+  /**
+   * Checks a server that was restored from the backup, for engines of this host: its catalog and its data are read
+   * whole, and counted beside what the backup held. The server may be stopped afterwards.
+   * @param assertion query of the owner that has to return true; null: none
+   * @returns how many rows, or keys, there are
+   * @throws DriverError invalid, with what is not whole, as a sentence
+   */
+  verifyRestored?(
+    r: Desired<S>,
+    from: BackupOfServer,
+    assertion: string | null,
+    ctx: DriverContext,
+  ): Promise<{ rows: number }>;
 }

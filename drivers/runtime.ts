@@ -22,6 +22,8 @@ export interface UnitSpec {
   directory: string;
   /** A task that is a program of the tenant, like a service: with a copy of the files, and with ordinary priority. */
   own_copy?: true;
+  /** A service that gives way to others, like a task: with the priority of one, and without a quota of cores. */
+  low_priority?: true;
   /** Below `directory`, where the command starts; '.' is the directory itself. */
   root_directory: string;
   /**

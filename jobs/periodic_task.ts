@@ -5,6 +5,7 @@ import { evictOldest, isBeingTornDown, type Evicted } from '../models/bin/evict'
 import { emptyBin } from '../models/bin/purge';
 import { expireBackups, scheduleBackups } from '../models/databases/database_backup/job_queries';
 import { expireVolumeBackups, scheduleVolumeBackups } from '../models/volumes/volume_backup/job_queries';
+import { scheduleProof } from '../models/databases/database_proof';
 import { warnOfCertificates } from '../models/domains/certificate/expiry_warnings';
 import { sweepIncidents } from '../models/observers/notification/delivery';
 import { remindOfIncidents } from '../models/observers/observer/incident_moves';
@@ -70,6 +71,7 @@ const tasks: Record<string, Task> = {
   schedule_backups: { everyMs: MINUTE_MS, run: (ctx) => runBatch(ctx, scheduleBackups) },
   schedule_volume_backups: { everyMs: MINUTE_MS / 2, run: scheduleVolumesAtOnce },
   expire_volume_backups: { everyMs: 10 * MINUTE_MS, run: (ctx) => runBatch(ctx, expireVolumeBackups) },
+  prove_backups: { everyMs: MINUTE_MS / 2, run: proveNext },
   warn_of_certificates: { everyMs: 10 * MINUTE_MS, run: warnAtOnce },
   expire_backups: { everyMs: 10 * MINUTE_MS, run: (ctx) => runBatch(ctx, expireBackups) },
   empty_bin: { everyMs: MINUTE_MS, run: emptyBinAtOnce },
@@ -146,6 +148,11 @@ async function evictOne(ctx: JobContext, before: Evicted | null): Promise<Evicte
   if (evicted)
     ctx.log.warn({ ...evicted, disk_percent: percent }, 'the disk is full: a deleted resource was removed for good');
   return evicted;
+}
+
+/** One at a time: the next minute has its own. */
+async function proveNext({ sql, config }: JobContext): Promise<Ran> {
+  return { more: false, report: { begun: await scheduleProof(sql, config.databasePorts) } };
 }
 
 function warnAtOnce(ctx: JobContext): Promise<Ran> {

@@ -300,6 +300,7 @@ export type ResolversTypes = {
   DatabaseBackupDownload: ResolverTypeWrapper<Schema.DatabaseBackupDownload>;
   DatabaseBackupType: Schema.DatabaseBackupType;
   DatabaseBackupStatus: Schema.DatabaseBackupStatus;
+  DatabaseProofStatus: Schema.DatabaseProofStatus;
   CreateDatabaseBackupInput: Schema.CreateDatabaseBackupInput;
   DatabasePackage: ResolverTypeWrapper<Schema.DatabasePackage>;
   DatabasePackageList: ResolverTypeWrapper<Schema.DatabasePackageList>;
@@ -1258,6 +1259,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   createDatabaseAttachment?: Resolver<ResolversTypes['DatabaseAttachment'], ParentType, ContextType, RequireFields<Schema.MutationCreateDatabaseAttachmentArgs, 'id' | 'input'>>;
   deleteDatabaseAttachment?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteDatabaseAttachmentArgs, 'id' | 'attachment_id'>>;
   createDatabaseBackup?: Resolver<ResolversTypes['DatabaseBackup'], ParentType, ContextType, RequireFields<Schema.MutationCreateDatabaseBackupArgs, 'id' | 'input'>>;
+  proveDatabaseBackup?: Resolver<ResolversTypes['DatabaseBackup'], ParentType, ContextType, RequireFields<Schema.MutationProveDatabaseBackupArgs, 'id' | 'backup_id'>>;
   deleteDatabaseBackup?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteDatabaseBackupArgs, 'id' | 'backup_id'>>;
   createDatabaseEndpoint?: Resolver<ResolversTypes['DatabaseEndpoint'], ParentType, ContextType, RequireFields<Schema.MutationCreateDatabaseEndpointArgs, 'id' | 'input'>>;
   updateDatabaseEndpoint?: Resolver<ResolversTypes['DatabaseEndpoint'], ParentType, ContextType, RequireFields<Schema.MutationUpdateDatabaseEndpointArgs, 'id' | 'endpoint_id' | 'input'>>;
@@ -2031,6 +2033,8 @@ export type DatabaseResolvers<ContextType = Context, ParentType extends Resolver
   status_reason?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  proof_assertion?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  recovery_seconds?: Resolver<Schema.Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   storage_used_bytes?: Resolver<Schema.Maybe<ResolversTypes['ByteCount']>, ParentType, ContextType>;
 };
 
@@ -2092,6 +2096,11 @@ export type DatabaseBackupResolvers<ContextType = Context, ParentType extends Re
   expires_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   status?: Resolver<ResolversTypes['DatabaseBackupStatus'], ParentType, ContextType>;
   status_reason?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  proof_status?: Resolver<ResolversTypes['DatabaseProofStatus'], ParentType, ContextType>;
+  proven_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  proof_seconds?: Resolver<Schema.Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  proof_rows?: Resolver<Schema.Maybe<ResolversTypes['ByteCount']>, ParentType, ContextType>;
+  proof_failure?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   database?: Resolver<Schema.Maybe<ResolversTypes['Database']>, ParentType, ContextType>;

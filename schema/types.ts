@@ -1709,6 +1709,11 @@ export type Mutation = {
   deleteDatabaseAttachment: Scalars['Boolean']['output'];
   /** Takes a backup now. It is kept until the backup or the database is deleted. */
   createDatabaseBackup: DatabaseBackup;
+  /**
+   * Proves a backup now: it is restored into a server aside, at low priority, and checked. One backup is proven at a time,
+   * so the proof may wait; see `proof_status`. The newest backup of each database is proven without a request.
+   */
+  proveDatabaseBackup: DatabaseBackup;
   /** Deletes a backup. */
   deleteDatabaseBackup: Scalars['Boolean']['output'];
   /**
@@ -2791,6 +2796,17 @@ export type MutationDeleteDatabaseAttachmentArgs = {
 export type MutationCreateDatabaseBackupArgs = {
   id: Scalars['ID']['input'];
   input: CreateDatabaseBackupInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationProveDatabaseBackupArgs = {
+  id: Scalars['ID']['input'];
+  backup_id: Scalars['ID']['input'];
 };
 
 
@@ -5848,6 +5864,13 @@ export type Database = {
   status_reason?: Maybe<Scalars['String']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
+  /**
+   * SQL query that an owner expects to return true in a restored backup, or `null`. It is run as the default user, read
+   * only, in each proof of a backup.
+   */
+  proof_assertion?: Maybe<Scalars['String']['output']>;
+  /** Seconds that the newest proven backup took to be restored, or `null` before the first proof. */
+  recovery_seconds?: Maybe<Scalars['Int']['output']>;
   /** Bytes in use on the primary, measured about once a minute, or `null` until they have been measured. */
   storage_used_bytes?: Maybe<Scalars['ByteCount']['output']>;
 };
@@ -5962,6 +5985,11 @@ export type UpdateDatabaseInput = {
   backup_schedule?: InputMaybe<BackupScheduleInput>;
   maintenance_window?: InputMaybe<MaintenanceWindowInput>;
   deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
+  /**
+   * SQL query that must return one row whose first column is true, in a restored backup, for the backup to be proven;
+   * `null` for none. PostgreSQL and MariaDB only.
+   */
+  proof_assertion?: InputMaybe<Scalars['String']['input']>;
 };
 
 /** Fields that are left out keep their values, or have the default of the platform when the database is created. */
@@ -6058,6 +6086,15 @@ export type DatabaseBackup = {
   status: DatabaseBackupStatus;
   /** Why the backup failed or is tried again, or what a completed one does not hold; otherwise `null`. */
   status_reason?: Maybe<Scalars['String']['output']>;
+  proof_status: DatabaseProofStatus;
+  /** When the backup was last restored and found to be whole, or `null`. */
+  proven_at?: Maybe<Scalars['DateTime']['output']>;
+  /** Seconds that the last proof took to restore the backup until the server answered, or `null`. */
+  proof_seconds?: Maybe<Scalars['Int']['output']>;
+  /** Rows of all tables, or keys, that the last proof counted in the restored data, or `null`. */
+  proof_rows?: Maybe<Scalars['ByteCount']['output']>;
+  /** Why the backup could not be restored, or why its proof waits or is not possible; otherwise `null`. */
+  proof_failure?: Maybe<Scalars['String']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
   /** The database to which this belongs. */
@@ -6128,6 +6165,18 @@ export type DatabaseBackupStatus =
   | 'running'
   /** The backup can be restored and downloaded. */
   | 'completed'
+  | 'failed';
+
+export type DatabaseProofStatus =
+  /** The backup has not been restored for a proof. Only the newest one of a database is proven without a request. */
+  | 'unproven'
+  /** The backup is to be proven. `proof_failure` says what it waits for, if that is not another proof. */
+  | 'waiting'
+  /** The backup is being restored and checked. */
+  | 'running'
+  /** The backup was restored and found to be whole. */
+  | 'proven'
+  /** The backup could not be restored, or is not whole. `proof_failure` says why. */
   | 'failed';
 
 export type CreateDatabaseBackupInput = {

@@ -18,6 +18,7 @@ import { idempotencyRecords } from '../models/idempotency_record';
 import { DOWNLOAD_PATH } from '../models/databases/database_backup/download';
 import { VOLUME_DOWNLOAD_PATH } from '../models/volumes/volume_backup/download';
 import { UPLOAD_PATH } from '../models/deployments/source_upload/address';
+import { proofFigures } from '../models/databases/database_proof';
 import { certificateFigures } from '../models/domains/certificate/expiry_warnings';
 import { checkFigures } from '../models/observers/observer/claim';
 import { EXPORT_PATH } from '../models/projects/installation_activity';
@@ -36,6 +37,7 @@ import {
   addCheckCounts,
   addBackupFigures,
   addCertificateFigures,
+  addProofFigures,
   addCheckFigures,
   addNameserver,
   addNetworks,
@@ -143,6 +145,7 @@ async function open(
   addProcessReports(metrics, () => loadReports(platform.database, 'process'));
   addCheckFigures(metrics, () => checkFigures(platform.database));
   addCertificateFigures(metrics, () => certificateFigures(platform.database));
+  addProofFigures(metrics, () => proofFigures(platform.database));
   addBackupFigures(metrics, () => readBackupJournal(platform.config));
   addAlarmFigures(metrics, alarmFiguresOf(platform.database));
   await beforeListening();

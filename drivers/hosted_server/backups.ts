@@ -42,6 +42,15 @@ async function findBackup(engine: BackupEngine, serverId: string, backupId: stri
   return { manifest, file: path.join(directory, String(manifest.file)) };
 }
 
+/** What the backup says of itself; null where there is none on this host. */
+export async function readBackupManifest(
+  engine: BackupEngine,
+  serverId: string,
+  backupId: string,
+): Promise<BackupMade['manifest'] | null> {
+  return (await findBackup(engine, serverId, backupId))?.manifest ?? null;
+}
+
 /** @throws DriverError conflict where there is no backup, here or in the store */
 async function requireBackup(
   engine: BackupEngine,

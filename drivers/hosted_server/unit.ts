@@ -23,6 +23,7 @@ interface UnitOwner {
   tenant: number;
   network?: string;
   size: { memory_mb: number; cpus: number; max_connections: number };
+  low_priority?: true;
   port?: number;
 }
 
@@ -144,14 +145,14 @@ function common(
   const { memory_mb, cpus, max_connections } = spec.size;
   const limits = {
     memory_mb,
-    cpus,
+    cpus: spec.low_priority ? null : cpus,
     processes: threads + max_connections,
     time_ms: null,
     output_bytes: logBytes,
     disk_mb: null,
   };
-  const { tenant, network } = spec;
-  return { command, root_directory: '.', env: {}, tenant, network, limits, readable };
+  const { tenant, network, low_priority } = spec;
+  return { command, root_directory: '.', env: {}, tenant, network, limits, readable, low_priority };
 }
 
 async function endOf(engine: EngineContext, handle: Handle, ctx: DriverContext): Promise<Ended> {

@@ -1,6 +1,7 @@
 // Backups: taken from the server of a database, and taken away.
 import { DatabaseBackup } from '../../models/databases/database_backup';
 import { findDatabase } from '../../models/databases/database_backup/job_queries';
+import { UNPROVEN_IN_PODS } from '../../models/databases/database_proof';
 import { releaseAllLeases } from '../../db/lease';
 import { wakeDatabase } from '../../models/databases/database/wake';
 import { failed, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from '../job';
@@ -55,6 +56,7 @@ async function takeBackup(row: BackupRow, ctx: JobContext): Promise<Outcome> {
     size_bytes,
     manifest,
     finished_at: now(),
+    ...(database.on_cluster && { proof_failure: UNPROVEN_IN_PODS }),
   });
 }
 

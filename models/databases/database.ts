@@ -1,5 +1,5 @@
 // The kind `database`. The file of that name in this folder is the SQL layer of the control plane itself.
-import { databasePackageRows, defaultPortOf, type DatabasePackageRow } from '../../core/catalog/catalogs';
+import { databasePackageRows, defaultPortOf, isKeyValue, type DatabasePackageRow } from '../../core/catalog/catalogs';
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
 import { mintId } from '../../core/ids';
@@ -97,6 +97,8 @@ export class ManagedDatabase extends Resource {
   declare backup_schedule: BackupSchedule;
   declare maintenance_window: MaintenanceWindow;
   declare deletion_protection: boolean;
+  declare proof_assertion: string | null;
+  declare recovery_seconds: number | null;
   declare restore_from: { database_id: string; backup_id: string | null; point_in_time: string | null } | null;
   /** Of a restore that is under way. */
   declare restoring_from: Omit<Origin, 'engine_version'> | null;
@@ -149,7 +151,9 @@ export class ManagedDatabase extends Resource {
     const resized = await this.resized(ctx, input);
     this.requireStatus(resized ? ['available'] : SETTLED);
     if (resized) await this.requireMore(ctx, resized);
+    if (input.proof_assertion != null) requireSql(this.engine);
     return this.update(ctx, {
+      ...(input.proof_assertion !== undefined && { proof_assertion: input.proof_assertion }),
       ...(input.name != null && { name: input.name }),
       ...(input.backup_schedule != null && {
         backup_schedule: await mergedSchedule(ctx, this, this.backup_schedule, input.backup_schedule),
@@ -248,6 +252,15 @@ export class ManagedDatabase extends Resource {
       storage_gb: has.storage_gb - had.storage_gb,
     });
   }
+}
+
+/** @throws engine_feature_unsupported */
+function requireSql(engine: string): void {
+  if (!isKeyValue(engine)) return;
+  throw problem('engine_feature_unsupported', `${engine} runs no SQL, so its backups have no assertion.`, {
+    engine,
+    feature: 'proof_assertion',
+  });
 }
 
 interface Resized {

@@ -8,6 +8,7 @@ import type {
   DatabaseBackupDownload,
   DatabaseBackupStatus,
   DatabaseBackupType,
+  DatabaseProofStatus,
   ProjectDatabaseBackup,
   QueryListDatabaseBackupsArgs,
   QueryListProjectDatabaseBackupsArgs,
@@ -18,6 +19,7 @@ import { removeToBin } from '../base/purge';
 import { Resource } from '../base/resource';
 import { backupBin } from './database_backup/bin';
 import { downloadAddress } from './database_backup/download';
+import { UNPROVEN_IN_PODS, wakeProofs } from './database_proof';
 import type { ManagedDatabase } from './database';
 import { requireFeature } from './database/offer';
 import { page, tenantSource, type Page, type PageArguments } from '../base/page';
@@ -69,6 +71,11 @@ export class DatabaseBackup extends Resource {
   declare finished_at: string | null;
   /** null: it is kept. */
   declare expires_at: string | null;
+  declare proof_status: DatabaseProofStatus;
+  declare proven_at: string | null;
+  declare proof_seconds: number | null;
+  declare proof_rows: number | null;
+  declare proof_failure: string | null;
   declare manifest: Record<string, string | number> | null;
   declare status: DatabaseBackupStatus;
   declare status_reason: string | null;
@@ -112,6 +119,22 @@ export class DatabaseBackup extends Resource {
       type: 'manual',
       note: input.note ?? null,
       engine_version: database.engine_version,
+    });
+  }
+
+  /**
+   * Asks for a proof; one that is waited for already is not asked for again.
+   * @throws engine_feature_unsupported for a server in the cluster, backup_not_ready
+   */
+  async prove(ctx: Context, database: ManagedDatabase): Promise<this> {
+    if (database.on_cluster)
+      throw problem('engine_feature_unsupported', UNPROVEN_IN_PODS, { engine: database.engine, feature: 'proofs' });
+    if (this.status !== 'completed') throw problem('backup_not_ready', undefined, { resource_status: this.status });
+    if (this.proof_status === 'running') return this;
+    await wakeProofs(ctx.sql);
+    return this.update(ctx, {
+      ...{ proof_status: 'waiting', proof_failure: null, proof_due_at: null },
+      proof_requested_at: new Date().toISOString(),
     });
   }
 

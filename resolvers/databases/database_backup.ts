@@ -22,6 +22,10 @@ export const resolvers: Resolvers = {
   Mutation: {
     createDatabaseBackup: async (_, { id, input }, ctx) =>
       DatabaseBackup.create(ctx, await ManagedDatabase.ofChild(ctx, id), input),
+    proveDatabaseBackup: async (_, { id, backup_id }, ctx) => {
+      const database = await ManagedDatabase.ofChild(ctx, id);
+      return (await DatabaseBackup.forUpdate(ctx, backup_id, { database_id: id })).prove(ctx, database);
+    },
     deleteDatabaseBackup: async (_, { id, backup_id }, ctx) => {
       const database = await ManagedDatabase.ofChild(ctx, id);
       await (await DatabaseBackup.forUpdate(ctx, backup_id, { database_id: id })).destroy(ctx, database);

@@ -16,7 +16,8 @@ const LEFT_OUT = [
   // Of backups and restores that are under way.
   ...['volumes/*/snapshot', 'volumes/*/next', 'volumes/*/data.next', 'volumes/*/data.before', 'volume-backups/*/.*'],
   ...['databases/*/data', 'databases/*/disk', 'databases/*/disk*.ext4', 'databases/*/next', 'databases/*/run/*'],
-  'databases/.*',
+  // Servers of proofs.
+  ...['databases/prf_*', 'databases/.*'],
 ];
 
 /** Prepared for a backup: the control database, the settings and the manifest. */

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { version } from '../../package.json';
 import type { CheckCounts } from '../../jobs/observers/check_loop';
+import type { proofFigures } from '../../models/databases/database_proof';
 import type { certificateFigures } from '../../models/domains/certificate/expiry_warnings';
 import type { Report } from '../../models/base/installation_report';
 import type { CheckFigures } from '../../models/observers/observer/claim';
@@ -119,6 +120,21 @@ export function addCertificateFigures(
       const { own } = await read();
       this.reset();
       for (const { id, seconds } of own) if (seconds !== null) this.set({ name: id }, seconds);
+    },
+  });
+}
+
+/** Adds how many databases have a newest backup that is proven, or not. */
+export function addProofFigures({ registry }: Metrics, figures: () => ReturnType<typeof proofFigures>): void {
+  new Gauge({
+    name: 'platform_databases_by_proof',
+    help: 'Databases by the proof of their newest backup',
+    labelNames: ['proof'],
+    registers: [registry],
+    async collect() {
+      const found = await figures().catch(() => []);
+      this.reset();
+      for (const { proof, count } of found) this.set({ proof }, count);
     },
   });
 }

@@ -10,6 +10,7 @@ import {
   addWebProcesses,
   addBackupFigures,
   addCertificateFigures,
+  addProofFigures,
   addCheckFigures,
   addBackgroundWork,
   addProcessReports,
@@ -20,6 +21,7 @@ import {
 import { readBackupJournal } from '../platform/backup_journal';
 import { adminRoutes } from '../http/ai_usage_ingest';
 import { loadReports } from '../../models/base/installation_report';
+import { proofFigures } from '../../models/databases/database_proof';
 import { certificateFigures } from '../../models/domains/certificate/expiry_warnings';
 import { checkFigures } from '../../models/observers/observer/claim';
 import { poolSizeThatFits } from '../platform/connection_budget';
@@ -81,6 +83,7 @@ async function open(
   addProcessReports(own, () => loadReports(platform.database, 'process'));
   addCheckFigures(own, () => checkFigures(platform.database));
   addCertificateFigures(own, () => certificateFigures(platform.database));
+  addProofFigures(own, () => proofFigures(platform.database));
   addBackupFigures(own, () => readBackupJournal(platform.config));
   addAlarmFigures(own, alarmFiguresOf(platform.database));
   addWebProcesses(own, () => processes.serving());

@@ -72,6 +72,9 @@ testWhere(hasPostgresqlTools(), 'PostgreSQL with its tools is not installed')(
     const taken = JSON.parse(await home.output(['db', 'backup', 'orders', '--note', 'before', '--wait', '--json']));
     expect(taken).toMatchObject({ status: 'completed', note: 'before' });
     expect(await home.output(['db', 'backups', 'orders'])).toContain(`${taken.id}\tmanual\tcompleted\t`);
+    const proven = JSON.parse(await home.output(['db', 'prove', 'orders', '--wait', '--json']));
+    expect(proven).toMatchObject({ id: taken.id, proof_status: 'proven', proof_rows: 1 });
+    expect(await home.output(['db', 'backups', 'orders'])).toMatch(/\tbefore\tproven\t[^\t]+\t\d+/);
     await home.output(['db', 'download', 'orders', 'orders.dump']);
     const file = path.join(home.folder, 'orders.dump');
     const whole = fs.readFileSync(file);

@@ -33,6 +33,7 @@ describe('taking one', () => {
       expires_at: null,
       status: 'pending',
       status_reason: null,
+      ...{ proof_status: 'unproven', proven_at: null, proof_seconds: null, proof_rows: null, proof_failure: null },
       created_at: expect.stringMatching(/Z$/),
       updated_at: made.body.created_at,
     });

@@ -741,14 +741,23 @@ create table database_backups (
   last_error text,
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
+  proof_status text not null default 'unproven'::text,
+  proven_at timestamp(3) with time zone,
+  proof_seconds integer,
+  proof_rows bigint,
+  proof_failure text,
+  proof_requested_at timestamp(3) with time zone,
+  proof_due_at timestamp(3) with time zone,
   constraint database_backups_database FOREIGN KEY (database_id) REFERENCES databases(id),
   constraint database_backups_pkey PRIMARY KEY (id),
   constraint database_backups_project FOREIGN KEY (project_id) REFERENCES projects(id),
+  constraint database_backups_proof_status CHECK ((proof_status = ANY (ARRAY['unproven'::text, 'waiting'::text, 'running'::text, 'proven'::text, 'failed'::text]))),
   constraint database_backups_type CHECK ((type = ANY (ARRAY['scheduled'::text, 'manual'::text])))
 );
 CREATE UNIQUE INDEX database_backups__resource_busy ON public.database_backups USING btree (database_id) WHERE ((type = 'manual'::text) AND (status = ANY (ARRAY['pending'::text, 'running'::text])) AND (deleted_at IS NULL));
 CREATE INDEX database_backups_by_expiry ON public.database_backups USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (deleted_at IS NULL));
 CREATE INDEX database_backups_by_id ON public.database_backups USING btree (database_id, id) WHERE (deleted_at IS NULL);
+CREATE INDEX database_backups_by_proof ON public.database_backups USING btree (proof_status) WHERE ((proof_status = ANY (ARRAY['waiting'::text, 'running'::text])) AND (deleted_at IS NULL));
 CREATE INDEX database_backups_by_status ON public.database_backups USING btree (database_id, status, id) WHERE (deleted_at IS NULL);
 CREATE INDEX database_backups_by_type ON public.database_backups USING btree (database_id, type, id) WHERE (deleted_at IS NULL);
 CREATE INDEX database_backups_due ON public.database_backups USING btree (next_at) WHERE (next_at IS NOT NULL);
@@ -825,6 +834,35 @@ create table database_ports (
   constraint database_ports_owner UNIQUE (owner_id),
   constraint database_ports_pkey PRIMARY KEY (port)
 );
+
+create table database_proofs (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  database_id text collate "C" not null,
+  backup_id text collate "C" not null,
+  engine text not null,
+  port integer not null,
+  started_at timestamp(3) with time zone,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint database_proofs_pkey PRIMARY KEY (id)
+);
+CREATE INDEX database_proofs_due ON public.database_proofs USING btree (next_at) WHERE (next_at IS NOT NULL);
+CREATE UNIQUE INDEX database_proofs_one ON public.database_proofs USING btree ((true));
 
 create table database_replicas (
   id text collate "C" not null,
@@ -948,6 +986,9 @@ create table databases (
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
   on_cluster boolean not null default false,
+  proof_assertion text,
+  recovery_seconds integer,
+  proof_tried_at timestamp(3) with time zone,
   constraint databases_pkey PRIMARY KEY (id),
   constraint databases_project FOREIGN KEY (project_id) REFERENCES projects(id),
   constraint databases_storage CHECK ((storage_gb > 0))
@@ -3208,6 +3249,8 @@ CREATE TRIGGER cdn_zones_change AFTER INSERT OR DELETE OR UPDATE OF hostname, or
 CREATE TRIGGER certificates_changed AFTER DELETE OR UPDATE OF chain ON public.certificates FOR EACH ROW EXECUTE FUNCTION certificate_changed();
 
 CREATE TRIGGER database_endpoints_port AFTER DELETE ON public.database_endpoints FOR EACH ROW EXECUTE FUNCTION database_port_free();
+
+CREATE TRIGGER database_proofs_port AFTER DELETE ON public.database_proofs FOR EACH ROW EXECUTE FUNCTION database_port_free();
 
 CREATE TRIGGER database_replicas_port AFTER DELETE ON public.database_replicas FOR EACH ROW EXECUTE FUNCTION database_port_free();
 

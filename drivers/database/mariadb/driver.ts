@@ -18,6 +18,7 @@ import { notesOf } from '../server_notes';
 import { ensureContent, inspectServer, storeOf } from './reconcile';
 import { hasData, install, noteAnswer, renewCertificate, start, startedWith, stop } from './server';
 import { ensureTimeZones } from './time_zones';
+import { verifyRestored } from './verify';
 
 export type MariadbOptions = ProxiedOptions;
 
@@ -28,6 +29,8 @@ export function openMariadb(options: MariadbOptions): EngineDriver {
     name: 'mariadb',
     backup: (r, backupId, ctx) => asDriverErrors(() => backup(engine, serverOf(r), backupId, ctx)),
     restore: (r, from, ctx) => asDriverErrors(() => restore(engine, serverOf(r), from, ctx)),
+    verifyRestored: (r, from, assertion, ctx) =>
+      asDriverErrors(() => verifyRestored(engine, serverOf(r), from, assertion, ctx)),
     hasData: (id) => asDriverErrors(() => hasData(engine, id)),
     upgrade: () => Promise.reject(noUpgrade()),
     promote: () => Promise.reject(noReplicas()),

@@ -25,6 +25,7 @@ import { restore } from './backups/restore';
 import { stopPostgres, whenReady } from './server';
 import { storeArchives } from './backups/stored_archive';
 import { upgrade } from './upgrades/upgrade';
+import { verifyRestored } from './backups/verify';
 import { windowOf } from './backups/window';
 
 /** `directory`: for the servers of all engines. `gigabyteBytes`: bytes per GB of `storage_gb`, 2^30 except in tests. */
@@ -110,6 +111,8 @@ function backupsOf(engine: PostgresqlContext): BackedUp<ServerSpec> {
         const work = (own: DriverContext) => restore(cluster, from, own);
         await runInBackground(engine, `restore-${from.id}`, cluster.serverDirectory.path, work, ctx);
       }),
+    verifyRestored: (r, from, assertion, ctx) =>
+      asDriverErrors(async () => verifyRestored(await presentCluster(engine, r), from, assertion, ctx)),
   };
 }
 

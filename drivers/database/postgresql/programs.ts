@@ -47,8 +47,12 @@ export function requireTools(programs: Programs, tools: string[]): void {
   );
 }
 
+/** As that of units that give way. */
+export const LOW_PRIORITY = ['nice', '-n', '10'];
+
 interface Tool {
   as?: Owner;
+  priority?: 'low';
   env?: Record<string, string>;
   cwd?: string;
 }
@@ -61,7 +65,7 @@ export const initdbUser: Owner | undefined = isRoot ? nobodyUser : undefined;
  * @throws CommandFailed
  */
 export function runTool(program: string, args: string[], tool: Tool, ctx: DriverContext): Promise<string> {
-  const [file = '', ...all] = [...tethered(tool.as), program, ...args];
+  const [file = '', ...all] = toolCommand(program, args, tool.priority, tool.as);
   return new Promise((resolve, reject) => {
     const options = { ...settings(tool), signal: ctx.signal, maxBuffer: 8 << 20, killSignal: 'SIGKILL' as const };
     execFile(file, all, options, (error, stdout, stderr) => {
@@ -79,6 +83,11 @@ export function runTool(program: string, args: string[], tool: Tool, ctx: Driver
       );
     });
   });
+}
+
+/** The words that run a program as runTool does. */
+export function toolCommand(program: string, args: string[], priority?: 'low', as?: Owner): string[] {
+  return [...(priority === 'low' ? LOW_PRIORITY : []), ...tethered(as), program, ...args];
 }
 
 function settings({ env, cwd }: Tool) {

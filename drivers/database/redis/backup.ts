@@ -11,6 +11,7 @@ import { requireServerDirectory, type ServerDirectory, type Owner } from '../../
 import { dataOwner, type NextDisk } from '../../hosted_server/replacement';
 import { infoFieldsOf, withServer, type SendCommand } from './connection';
 import { replaceServerData, requireBackupId, requireProgram, requireRestorable } from '../proxied_server';
+import { countKeys } from './verify';
 import { hasData, setUp, waitUntilReady, start, stop, type RedisContext } from './server';
 import { nextDisk } from '../disk_size';
 
@@ -30,12 +31,13 @@ export async function backup(
     backupId,
     snapshotName,
     async (file) => {
+      const { lasting } = await withServer(serverDirectory, spec, countKeys, ctx);
       const version = await withServer(serverDirectory, spec, (send) => snapshot(send, ctx), ctx);
       const taken = path.join(serverDirectory.data, snapshotName);
       await copyFile(taken, file, null, ctx);
       // The snapshot counts towards the storage of the tenant, and the server does not need it.
       await rm(taken, { force: true });
-      return { version, series: spec.version, taken_at: new Date().toISOString() };
+      return { version, series: spec.version, taken_at: new Date().toISOString(), lasting_keys: lasting };
     },
     ctx,
   );

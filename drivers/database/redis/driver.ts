@@ -15,6 +15,7 @@ import { infoFieldsOf, withServer, type SendCommand } from './connection';
 import { moveToLargerDisk } from './larger_disk';
 import { ensureLiveSettings, ensureRole, ensureStorage, ensureUsers, inspectServer, storeOf } from './reconcile';
 import { hasData, renewCertificate, setUp, start, startedWith, stop, type RedisContext } from './server';
+import { verifyRestored } from './verify';
 
 export interface RedisOptions extends ProxiedOptions {
   engine: 'redis' | 'valkey';
@@ -30,6 +31,7 @@ export function openRedis({ engine: name, ...options }: RedisOptions): EngineDri
     name,
     backup: (r, backupId, ctx) => asDriverErrors(() => backup(engine, serverOf(r), backupId, ctx)),
     restore: (r, from, ctx) => asDriverErrors(() => restore(engine, serverOf(r), from, ctx)),
+    verifyRestored: (r, from, _, ctx) => asDriverErrors(() => verifyRestored(engine, serverOf(r), from, ctx)),
     hasData: (id) => asDriverErrors(() => hasData(engine, id)),
     upgrade: (r, fromVersion, ctx) => asDriverErrors(() => upgrade(engine, serverOf(r), fromVersion, ctx)),
     promote: (r, ctx) =>

@@ -124,7 +124,7 @@ function commandOf(
   const whole = [
     ...(range !== null && user !== null ? openRange(host, range, user) : []),
     ...(network?.command ?? []),
-    ...(spec.kind === 'task' && !spec.own_copy ? host.lowPriority : []),
+    ...(spec.low_priority || (spec.kind === 'task' && !spec.own_copy) ? host.lowPriority : []),
     program,
     ...(network?.sandboxOptions ?? []),
     ...words,

@@ -50,6 +50,7 @@ describe('the guide to databases', () => {
         endpoint,
         pooled,
         backup,
+        proof,
         copy,
         moment,
         replica,
@@ -59,7 +60,7 @@ describe('the guide to databases', () => {
         deleted,
         cleared,
       ] = outputs;
-      expect(outputs).toHaveLength(20);
+      expect(outputs).toHaveLength(21);
       expect(offer).toMatch(/postgresql .*\d+[^]*redis \d[^]*dev-1vcpu-256mb 256 20 10\n[^]*\n[1-9]\d*\n$/);
       expect(created).toBe('available\n');
       expect(written).toBe('2\n');
@@ -73,6 +74,7 @@ describe('the guide to databases', () => {
       expect(endpoint).toBe('active\n');
       expect(pooled).toBe('active\n2\n');
       expect(backup).toBe('completed\n1\n');
+      expect(proof).toMatch(/^[1-9]\d*\n$/);
       expect(copy).toBe('2\n');
       expect(moment).toBe('14\navailable\n3\n');
       expect(replica).toMatch(/^active\n3\nERROR: {2}cannot execute DELETE in a read-only transaction\n$/);

@@ -1,4 +1,4 @@
-// db: ls, create, url, psql, extensions, rotate, backup, backups, download, restore, rm.
+// db: ls, create, url, psql, extensions, rotate, backup, backups, prove, download, restore, rm.
 import { buildRouteMap } from '@stricli/core';
 import { duration, integer, maybe, sessionCommand, text, toggle, tuple, word, type Shell } from '../command';
 import { deleteToBin } from '../deletion';
@@ -136,6 +136,14 @@ const BACKUP_COLUMNS = {
   NOTE: 'note',
 };
 
+const PROVEN_COLUMNS = {
+  ...BACKUP_COLUMNS,
+  PROOF: 'proof_status',
+  PROVEN: (row: Row) => formatAge(row.proven_at),
+  SECONDS: 'proof_seconds',
+  'PROOF FAILURE': 'proof_failure',
+};
+
 const DELETED_COLUMNS = {
   DATABASE: 'database.name',
   ...BACKUP_COLUMNS,
@@ -157,7 +165,7 @@ const backups = sessionCommand<{ readonly deleted?: boolean | undefined }, [stri
     }
     if (given === undefined) throw usageFailure('Name a database, or pass --deleted.');
     const { id } = await findDatabase(session, given);
-    printRows(await session.list(`/v2/databases/${id}/backups`), BACKUP_COLUMNS, flags);
+    printRows(await session.list(`/v2/databases/${id}/backups`), PROVEN_COLUMNS, flags);
   },
 });
 
@@ -195,6 +203,27 @@ const backup = sessionCommand<WaitFlags & { readonly note?: string | undefined }
     if (flags.wait) row = await waitWhile(session, `${path}/${row.id}`, ['pending', 'running'], flags);
     printOne(row, flags, { backup: 'id', status: 'status', size: (one) => formatBytes(one.size_bytes) });
     if (row.status === 'failed') throw new Failure(String(row.status_reason ?? 'The backup failed.'));
+  },
+});
+
+const prove = sessionCommand<WaitFlags & { readonly backup?: string | undefined }, [string]>({
+  brief: 'Prove that a backup of a database can be restored',
+  text:
+    'Without --backup, the newest one that is complete. It is restored aside and checked; the database stays as it ' +
+    'is. One backup is proven at a time, so it may wait for others.',
+  target: 'project',
+  flags: { backup: text('Id of the backup', 'id'), ...WAIT },
+  args: NAME,
+  async run(session, flags, given) {
+    const { id, name } = await findDatabase(session, given);
+    const path = `/v2/databases/${id}/backups`;
+    const taken = await findBackup(session, path, String(name), flags.backup);
+    const place = `${path}/${String(taken.id)}`;
+    let row = await session.request('POST', `${place}/prove`);
+    const isUnsettled = (one: Row): boolean => ['waiting', 'running'].includes(String(one.proof_status));
+    if (flags.wait) row = await waitWhile(session, place, isUnsettled, flags);
+    printOne(row, flags, { backup: 'id', proof: 'proof_status', seconds: 'proof_seconds', rows: 'proof_rows' });
+    if (row.proof_status === 'failed') throw new Failure(String(row.proof_failure ?? 'The proof failed.'));
   },
 });
 
@@ -290,7 +319,7 @@ const rm = sessionCommand<NonNullable<unknown>, [string]>({
 });
 
 export const db = buildRouteMap<string, Shell>({
-  routes: { ls, create, url, psql, extensions, rotate, backup, backups, download, restore, rm },
+  routes: { ls, create, url, psql, extensions, rotate, backup, backups, prove, download, restore, rm },
   aliases: { list: 'ls', remove: 'rm' },
   docs: { brief: 'Databases' },
 });

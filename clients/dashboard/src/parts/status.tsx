@@ -7,7 +7,7 @@ const TONES: Record<string, Tone> = {
   ...tones('good', 'running', 'active', 'available', 'verified', 'issued', 'completed', 'ready', 'healthy', 'live'),
   ...tones('good', 'succeeded', 'ok', 'pass', 'delegated', 'resolved', 'delivered', 'in_use', 'supported'),
   ...tones('busy', 'deploying', 'building', 'queued', 'starting', 'stopping', 'restarting', 'scaling', 'provisioning'),
-  ...tones('good', 'done', 'approved', 'enabled'),
+  ...tones('good', 'done', 'approved', 'enabled', 'proven'),
   ...tones('busy', 'under_way', 'enabling', 'disabling'),
   ...tones('busy', 'updating', 'upgrading', 'restoring', 'pending', 'connecting', 'waiting', 'resizing', 'promoting'),
   ...tones('bad', 'crashed', 'failed', 'unhealthy', 'suspended', 'timed_out', 'alerting', 'error', 'refused', 'paused'),

@@ -17,6 +17,10 @@ export interface Manifest {
   taken_at: string;
   database_name: string;
   size_bytes: number;
+  /** Transactions before the base was made: the same after the dump if nothing was written meanwhile. */
+  snapshot?: string;
+  /** Nothing was written while the backup was made, so that its two parts are equal. */
+  is_quiet?: 1;
   /** pending: it is made after the base. failed: there is none, and `dump_reason` says why. Absent: it is there. */
   dump?: 'pending' | 'failed';
   dump_reason?: string;

@@ -70,10 +70,15 @@ export async function makeBackup(source: BackupSource, backupId: string, ctx: Dr
   const manifest = (await manifestOf(directory)) ?? (await makeBase(source, backupId, ctx));
   if (manifest.dump !== 'pending') return manifest;
   const dump_reason = await makeDump(source, manifest, path.join(directory, 'dump'), ctx);
-  const { dump: _, ...made } = manifest;
+  const { dump: _, snapshot, ...made } = manifest;
+  const isQuiet = snapshot !== undefined && (await visibleTransactions(source).catch(() => null)) === snapshot;
   const whole: Manifest =
     dump_reason === null
-      ? { ...made, size_bytes: made.size_bytes + (await sizeOnDisk(path.join(directory, 'dump'))) }
+      ? {
+          ...made,
+          ...(isQuiet && { is_quiet: 1 }),
+          size_bytes: made.size_bytes + (await sizeOnDisk(path.join(directory, 'dump'))),
+        }
       : { ...made, dump: 'failed', dump_reason };
   await replaceFileDurably(path.join(directory, 'manifest.json'), JSON.stringify(whole));
   return whole;
@@ -99,6 +104,7 @@ async function makeBase(source: BackupSource, backupId: string, ctx: DriverConte
   await mkdir(temporary, { mode: 0o700 });
   const base = path.join(temporary, 'base');
   // Asked before it is made, so that nothing can fail after it.
+  const snapshot = await visibleTransactions(source);
   const { system_identifier } = await source.identify();
   const segmentBytes = await segmentBytesOf(source);
   await source.withConnection(({ args, env }) =>
@@ -117,7 +123,8 @@ async function makeBase(source: BackupSource, backupId: string, ctx: DriverConte
     system_identifier,
     ...(await startOf(base, segmentBytes)),
     taken_at,
-    database_name: spec.database_name ?? 'postgres',
+    database_name: databaseOf(source),
+    snapshot,
     size_bytes: sizes.reduce((sum, one) => sum + one, 0),
     dump: 'pending',
   };
@@ -176,12 +183,24 @@ async function reasonOf(source: BackupSource, error: CommandFailed): Promise<str
     : reason;
 }
 
+function databaseOf({ spec }: Pick<BackupSource, 'spec'>): string {
+  return spec.database_name ?? 'postgres';
+}
+
 function segmentBytesOf(source: BackupSource): Promise<number> {
   return source.inSession(async (session) => {
     const { rows } = await session.query<{ bytes: string }>(
       "select pg_size_bytes(current_setting('wal_segment_size'))::text as bytes",
     );
     return Number(rows[0]?.bytes);
+  });
+}
+
+/** Those that only read have no id. */
+function visibleTransactions(source: BackupSource): Promise<string> {
+  return source.inSession(async (session) => {
+    const { rows } = await session.query<{ id: string }>('select txid_current_snapshot()::text as id');
+    return rows[0]?.id ?? '';
   });
 }
 

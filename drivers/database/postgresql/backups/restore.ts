@@ -26,6 +26,7 @@ import { makeDirectories } from '../data';
 import { ensureServer, ensureContent } from '../ensure';
 import { readLog } from '../log';
 import { completeArchive, fetchArchive, type RestorePlan } from './restore_archive';
+import { LOW_PRIORITY } from '../programs';
 import { endOf, assignOwner, stopPostgres, startPostgres } from '../server';
 import { inSession, isUnavailable } from '../session';
 import { nextDisk } from '../../disk_size';
@@ -122,8 +123,9 @@ async function replay(cluster: Cluster, plan: RestorePlan, temporary: string, ct
   await stopPostgres(cluster, 'staging', ctx);
   await completeArchive(cluster, plan, ctx);
   const base = await baseOf(cluster, plan, ctx);
-  await unpack(path.join(base, 'base.tar.gz'), temporary, ctx);
-  await unpack(path.join(base, 'pg_wal.tar.gz'), path.join(temporary, 'pg_wal'), ctx);
+  const { low_priority } = cluster.spec;
+  await unpack(path.join(base, 'base.tar.gz'), temporary, low_priority, ctx);
+  await unpack(path.join(base, 'pg_wal.tar.gz'), path.join(temporary, 'pg_wal'), low_priority, ctx);
   await removeServerTree(fetchedBaseOf(serverDirectory), ctx);
   await removeServerTree(stagingDirectoryOf(serverDirectory).path, ctx);
   const staging: Cluster = { ...cluster, serverDirectory: stagingDirectoryOf(serverDirectory) };
@@ -143,8 +145,9 @@ async function replay(cluster: Cluster, plan: RestorePlan, temporary: string, ct
 }
 
 // A file that cannot be unpacked now cannot be unpacked later.
-async function unpack(file: string, to: string, ctx: DriverContext): Promise<void> {
-  await run('tar', ['-xzf', file, '-C', to], ctx).catch((error: unknown) => {
+async function unpack(file: string, to: string, isLow: true | undefined, ctx: DriverContext): Promise<void> {
+  const [program = '', ...args] = [...(isLow ? LOW_PRIORITY : []), 'tar', '-xzf', file, '-C', to];
+  await run(program, args, ctx).catch((error: unknown) => {
     if (!(error instanceof CommandFailed) || error.code === null) throw error;
     const message = `The file ${path.basename(file)} of the backup is damaged. ${failureTextOf(error.stderr) ?? ''}`;
     throw Object.assign(new DriverError('invalid', message.trim()), { cause: error });

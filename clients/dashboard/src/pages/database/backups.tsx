@@ -7,7 +7,7 @@ import { Confirm } from '../../parts/dialog';
 import { Field, Form, Problem, Submit } from '../../parts/form';
 import { Empty, Section, Table, Waiting } from '../../parts/page';
 import { isUnsettled, StatusReason } from '../../parts/status';
-import { Ago, bytesText } from '../../parts/time';
+import { Ago, agoText, bytesText, secondsText } from '../../parts/time';
 import { commandName, DatabaseFrame, type ShownDatabase } from './frame';
 import { restoreIntoNew } from './restore_into_new';
 
@@ -23,6 +23,10 @@ const BACKUPS = graphql(`
         status_reason
         created_at
         expires_at
+        proof_status
+        proven_at
+        proof_seconds
+        proof_failure
       }
     }
   }
@@ -30,6 +34,13 @@ const BACKUPS = graphql(`
 const CREATE = graphql(`
   mutation CreateBackup($id: ID!, $input: CreateDatabaseBackupInput!) {
     createDatabaseBackup(id: $id, input: $input) {
+      id
+    }
+  }
+`);
+const PROVE = graphql(`
+  mutation ProveBackup($id: ID!, $backup_id: ID!) {
+    proveDatabaseBackup(id: $id, backup_id: $backup_id) {
       id
     }
   }
@@ -56,7 +67,7 @@ function List({ shown }: { shown: ShownDatabase }) {
   const { id } = shown.database;
   const { data, error, reload } = useQuery(BACKUPS, { id });
   const list = data?.listDatabaseBackups.data;
-  useMoving(Boolean(list?.some(({ status }) => isUnsettled(status) || status === 'running')), reload);
+  useMoving(Boolean(list?.some(isMoving)), reload);
   return (
     <>
       {shown.mayChange && shown.database.status === 'available' && <Take id={id} reload={reload} />}
@@ -68,7 +79,7 @@ function List({ shown }: { shown: ShownDatabase }) {
           </Empty>
         )}
         {list && list.length > 0 && (
-          <Table label="Backups" head={['Taken', 'Status', 'Type', 'Size', 'Note', '']}>
+          <Table label="Backups" head={['Taken', 'Status', 'Proof', 'Type', 'Size', 'Note', '']}>
             {list.map((backup) => (
               <tr key={backup.id}>
                 <th scope="row">
@@ -80,16 +91,37 @@ function List({ shown }: { shown: ShownDatabase }) {
                     reason={backup.status_reason}
                   />
                 </td>
+                <td>{backup.status === 'completed' && <Proof backup={backup} />}</td>
                 <td>{backup.type}</td>
                 <td>{bytesText(backup.size_bytes)}</td>
                 <td>{backup.note ?? '–'}</td>
-                <td>{shown.mayChange && backup.status === 'completed' && <Actions shown={shown} backup={backup} />}</td>
+                <td>
+                  {shown.mayChange && backup.status === 'completed' && (
+                    <Actions shown={shown} backup={backup} reload={reload} />
+                  )}
+                </td>
               </tr>
             ))}
           </Table>
         )}
       </Section>
     </>
+  );
+}
+
+/** Of a proof that has no reason to wait, the end is near. */
+function isMoving({ status, proof_status, proof_failure }: Backup): boolean {
+  const isProven = proof_status === 'running' || (proof_status === 'waiting' && proof_failure === null);
+  return isUnsettled(status) || status === 'running' || isProven;
+}
+
+function Proof({ backup: { proof_status, proven_at, proof_seconds, proof_failure } }: { backup: Backup }) {
+  return (
+    <StatusReason value={proof_status === 'running' ? 'under_way' : proof_status} reason={proof_failure}>
+      {proof_status === 'proven' &&
+        proven_at &&
+        `restored in ${secondsText(proof_seconds ?? 0)}, ${agoText(proven_at)}`}
+    </StatusReason>
   );
 }
 
@@ -117,11 +149,23 @@ function Take({ id, reload }: { id: string; reload(): Promise<void> }) {
   );
 }
 
-function Actions({ shown: { database }, backup }: { shown: ShownDatabase; backup: Backup }) {
+function Actions({
+  shown: { database },
+  backup,
+  reload,
+}: {
+  shown: ShownDatabase;
+  backup: Backup;
+  reload(): Promise<void>;
+}) {
   const [asks, setAsks] = useState(false);
   const download = useAction(async () => {
     const { getDatabaseBackupDownload } = await request(DOWNLOAD, { id: database.id, backup_id: backup.id });
     location.assign(getDatabaseBackupDownload.url);
+  });
+  const prove = useAction(async () => {
+    await request(PROVE, { id: database.id, backup_id: backup.id });
+    await reload();
   });
   const restore = (): Promise<void> => restoreIntoNew(database.project_id, database, backup.id);
   return (
@@ -131,8 +175,11 @@ function Actions({ shown: { database }, backup }: { shown: ShownDatabase; backup
       </button>{' '}
       <button type="button" class="quiet small" onClick={() => setAsks(true)}>
         Restore
+      </button>{' '}
+      <button type="button" class="quiet small" onClick={() => void prove.run()}>
+        Prove
       </button>
-      <Problem error={download.error} />
+      <Problem error={download.error ?? prove.error} />
       {asks && (
         <Confirm title="Restore into a new database?" verb="Restore" work={restore} onClose={() => setAsks(false)}>
           A copy is created beside this database, with the data of the backup. This database stays as it is.

@@ -9,7 +9,7 @@ import { DiskUsed } from '../../parts/disk';
 import { Facts, Section } from '../../parts/page';
 import { Protection } from '../../parts/protection';
 import { ResourceLink } from '../../parts/resource_name';
-import { Ago } from '../../parts/time';
+import { Ago, secondsText } from '../../parts/time';
 import { words } from '../../parts/words';
 import { undoOfDelete } from '../../parts/undo';
 import { navigate } from '../../router';
@@ -81,7 +81,7 @@ function Wellness({ database }: Pick<ShownDatabase, 'database'>) {
 }
 
 function factsOf({ database }: ShownDatabase) {
-  const { backup_schedule: backups, maintenance_window: window, restore_from: copied } = database;
+  const { backup_schedule: backups, maintenance_window: window, restore_from: copied, recovery_seconds } = database;
   const hour = (value: number): string => `${String(value).padStart(2, '0')}:00 UTC`;
   return [
     ['Engine', <Engine {...database} />],
@@ -89,6 +89,7 @@ function factsOf({ database }: ShownDatabase) {
     ['Storage', <DiskUsed name={database.name} usedBytes={database.storage_used_bytes} sizeGb={database.storage_gb} />],
     ['Region', <CatalogName of="region" id={database.region} />],
     ['Backups', backups.enabled ? `daily at ${hour(backups.hour_utc)}, kept ${backups.retention_days} days` : 'off'],
+    ['Restored in', recovery_seconds === null ? 'not proven yet' : secondsText(recovery_seconds)],
     ['Maintenance', `${words(window.weekday)} at ${hour(window.hour_utc)}`],
     ['Deletion protection', database.deletion_protection ? 'on' : 'off'],
     ['Created', <Ago time={database.created_at} />],

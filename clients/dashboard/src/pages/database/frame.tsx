@@ -34,6 +34,7 @@ const DATABASE = graphql(`
         hour_utc
       }
       deletion_protection
+      recovery_seconds
       point_in_time_window {
         earliest
         latest
