@@ -198,6 +198,8 @@ export const limits = {
   endpointsPerDatabase: 10,
   replicasPerDatabase: 5,
   manualBackupsPerDatabase: 20,
+  /** Ended ones beyond them are forgotten. */
+  importsPerDatabase: 20,
   poolSizeDefault: 20,
   /** Validity of a download URL. */
   backupDownloadSeconds: 15 * 60,

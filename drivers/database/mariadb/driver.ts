@@ -13,6 +13,7 @@ import {
 import { requireProgram } from '../proxied_server';
 import { backup, restore } from './backup';
 import { withServer, type Query } from './connection';
+import { importData } from './import';
 import { databaseOf } from './privileges';
 import { ensureContent, inspectServer } from './reconcile';
 import { hasData, install, noteAnswer, renewCertificate, start, startedWith, stop } from './server';
@@ -27,6 +28,7 @@ export function openMariadb(options: MariadbOptions): EngineDriver {
     name: 'mariadb',
     backup: (r, backupId, ctx) => asDriverErrors(() => backup(engine, serverOf(r), backupId, ctx)),
     restore: (r, from, ctx) => asDriverErrors(() => restore(engine, serverOf(r), from, ctx)),
+    importData: (r, work, ctx) => asDriverErrors(() => importData(engine, serverOf(r), work, ctx)),
     hasData: (id) => asDriverErrors(() => hasData(engine, id)),
     upgrade: () => Promise.reject(noUpgrade()),
     promote: () => Promise.reject(noReplicas()),

@@ -89,7 +89,7 @@ export function openRedisPods(options: RedisPodOptions): EngineDriver & { close(
     backup: (r, backupId, ctx) => asDriverErrors(() => backup(engine, serverOf(r), backupId, ctx)),
     removeBackup: (serverId, backupId, ctx) =>
       asDriverErrors(() => removeBackupDirectory(engine, serverId, backupId, ctx)),
-    openBackup: (serverId, backupId) => asDriverErrors(() => openBackupFile(engine, serverId, backupId)),
+    openBackup: (serverId, backupId, from) => asDriverErrors(() => openBackupFile(engine, serverId, backupId, from)),
     restore: (r, from, ctx) => asDriverErrors(() => restore(engine, serverOf(r), from, ctx)),
     upgrade: () => Promise.reject(unsupported('Databases in the cluster cannot be upgraded yet.')),
     promote: () => Promise.reject(unsupported('Databases in the cluster have no replicas.')),
