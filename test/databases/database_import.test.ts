@@ -1,7 +1,7 @@
 /** @tier heavy @quarter 2 @covers models/databases/database_import drivers/database/postgresql/imports drivers/database/imports */
 // Imports into PostgreSQL: dumps of other servers, in all formats, and dumps that are meant to harm.
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -205,6 +205,24 @@ describePostgresqlWithTools(() => {
     expect(done).toMatchObject({ status: 'completed', tables: [] });
     expect(done.not_taken_over).toContainEqual({ kind: 'rows', name: 'public.places', reason: 'They are excluded.' });
     expect(await query('select count(*)::int as count from places')).toEqual([{ count: 0 }]);
+  });
+
+  test('a process that ends after the commit, or before it, leaves one import', async () => {
+    const file = 'create table a as select generate_series(1, 10) as i;\ncopy a from stdin;\n11\n\\.\n';
+    const done = await imports.send(file);
+    const place = path.join(hall.databaseDir, 'imports', done.id);
+    const crash = async (observed: string) => {
+      mkdirSync(place, { recursive: true });
+      writeFileSync(path.join(place, 'source'), file);
+      const again = `status = 'running', finished_at = null, next_at = now(), generation = generation + 1`;
+      await hall.service.sql(`update database_imports set ${again}, observed = ${observed} where id = $1`, [done.id]);
+      return imports.ended(done.id);
+    };
+    expect(await crash('observed')).toMatchObject({ status: 'completed', tables: done.tables });
+    expect(await query('select count(*)::int as count from a')).toEqual([{ count: 11 }]);
+    await query(EMPTY);
+    expect(await crash(`observed - 'transaction'`)).toMatchObject({ status: 'completed', tables: done.tables });
+    expect(await query('select count(*)::int as count from a')).toEqual([{ count: 11 }]);
   });
 
   test('one at a time, and it can be canceled at any time', async () => {
