@@ -45,6 +45,7 @@ const TRANSITIONAL = [
 /** Words that mean something settled elsewhere. */
 const BUSY_HERE: Record<string, string[]> = {
   database_backup: ['pending', 'running'],
+  database_import: ['pending', 'running'],
   run: ['queued', 'starting', 'running'],
 };
 
