@@ -302,7 +302,7 @@ async function failureOf(error: unknown, whole: () => Promise<void>, ctx: Driver
   if (code === undefined) return cause;
   // `COPY places, line 7, column id: "x"`, without the value, which is of a row.
   const row = Number(/^COPY .*?, line (\d+)/.exec(where ?? '')?.[1] ?? 0);
-  const reason = toSentence(cleanFailureText(message, REASON_CHARACTERS_MAX));
+  const reason = toSentence(cleanFailureText(withoutValues(message), REASON_CHARACTERS_MAX));
   const full = code === READ_ONLY ? ' The storage of the database is full, or writing is off.' : '';
   return Object.assign(
     new DriverError(
@@ -311,6 +311,11 @@ async function failureOf(error: unknown, whole: () => Promise<void>, ctx: Driver
     ),
     { cause },
   );
+}
+
+/** Values are of rows. Names, and what is no SQL, stay. */
+function withoutValues(message: string): string {
+  return message.replace(/(: )"[^]*"$/, '$1"…"').replace(/\bvalue "[^"]*"/g, 'value "…"');
 }
 
 const NOTHING = 'Nothing was imported.';
