@@ -13,6 +13,7 @@ export const IRREVERSIBLE: Readonly<Record<string, RevertObstacle>> = {
     'createDatabase',
     'createDatabaseBackup',
     'createDatabaseEndpoint',
+    'createDatabaseImport',
     'createDatabaseReplica',
     'createDatabaseUser',
     'createDeployment',
@@ -74,6 +75,7 @@ export const IRREVERSIBLE: Readonly<Record<string, RevertObstacle>> = {
   ...because('action', [
     'acceptInvitation',
     'approveCall',
+    'cancelDatabaseImport',
     'cancelDeployment',
     'cancelRun',
     'changeMemberRole',

@@ -198,6 +198,8 @@ export const limits = {
   endpointsPerDatabase: 10,
   replicasPerDatabase: 5,
   manualBackupsPerDatabase: 20,
+  /** Ended ones beyond them are forgotten. */
+  importsPerDatabase: 20,
   poolSizeDefault: 20,
   manualBackupsPerVolume: 20,
   volumeBackupDaysDefault: 7,

@@ -13,6 +13,8 @@ import type {
   Upgradable,
 } from './hosted_server';
 
+import type { ImportReport, ImportWork } from './database/imports/import';
+
 export type { BackupMade, RestoreFrom, ServerMetrics } from './hosted_server';
 
 export type EngineId = 'postgresql' | 'mariadb' | 'redis' | 'valkey';
@@ -144,4 +146,10 @@ interface EngineCapabilities extends Measurable<ServerSpec>, Upgradable<ServerSp
   ): Promise<ExtensionResult[]>;
   /** Extensions that the running server can have, where the host does not know it. @throws DriverError transient */
   availableExtensions?(r: Desired<ServerSpec>, ctx: DriverContext): Promise<ExtensionFound[]>;
+  /**
+   * Brings data of a stranger into the running server, with the rights of the owner of the database alone. A call that
+   * was killed is repeated with `previous`, the last report of it.
+   * @throws DriverError invalid with the line and the reason; the database is then as it was before
+   */
+  importData?(r: Desired<ServerSpec>, work: ImportWork, ctx: DriverContext): Promise<ImportReport>;
 }

@@ -74,6 +74,13 @@ export interface BackupMade {
   manifest: Record<string, string | number>;
 }
 
+/** A file of a backup that is read. `size_bytes`: of the whole file, null where it is unknown. */
+export interface OpenedBackup {
+  stream: NodeJS.ReadableStream;
+  file_name: string;
+  size_bytes: number | null;
+}
+
 /** Source of a restore: a backup and, with `until`, the changes after it. */
 export interface RestoreFrom {
   /** Id of this restore: a repeated call continues it, or finds that it is done. */
@@ -103,8 +110,8 @@ export interface BackedUp<S> {
   /** Makes the backup; a repeated call with the same id finds it or makes it anew. @throws DriverError unsupported */
   backup(r: Desired<S>, backupId: string, ctx: DriverContext): Promise<BackupMade>;
   removeBackup(serverId: string, backupId: string, ctx: DriverContext): Promise<void>;
-  /** The backup as a stream for a download, and its file name. */
-  openBackup(serverId: string, backupId: string): Promise<{ stream: NodeJS.ReadableStream; file_name: string }>;
+  /** The backup as a stream for a download, from a byte on. */
+  openBackup(serverId: string, backupId: string, from?: number): Promise<OpenedBackup>;
   /** Uploads pending archives to the operator's store, for engines with archives. @returns number of files */
   storeArchives?(ctx: DriverContext): Promise<number>;
   /** The recovery window; null where the engine has none. */

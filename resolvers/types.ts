@@ -15,6 +15,7 @@ import type { CheckResult as CheckResultModel } from '../models/observers/check_
 import type { DatabaseAttachment as DatabaseAttachmentModel } from '../models/databases/database_attachment';
 import type { DatabaseBackup as DatabaseBackupModel } from '../models/databases/database_backup';
 import type { DatabaseEndpoint as DatabaseEndpointModel } from '../models/databases/database_endpoint';
+import type { DatabaseImport as DatabaseImportModel } from '../models/databases/database_import';
 import type { DatabaseReplica as DatabaseReplicaModel } from '../models/databases/database_replica';
 import type { DatabaseUser as DatabaseUserModel } from '../models/databases/database_user';
 import type { Deployment as DeploymentModel } from '../models/deployments/deployment';
@@ -322,6 +323,14 @@ export type ResolversTypes = {
   DatabaseExtension: ResolverTypeWrapper<Schema.DatabaseExtension>;
   DatabaseExtensionList: ResolverTypeWrapper<Schema.DatabaseExtensionList>;
   DatabaseExtensionStatus: Schema.DatabaseExtensionStatus;
+  DatabaseImport: ResolverTypeWrapper<DatabaseImportModel>;
+  DatabaseImportList: ResolverTypeWrapper<Omit<Schema.DatabaseImportList, 'data'> & { data: Array<ResolversTypes['DatabaseImport']> }>;
+  DatabaseImportTable: ResolverTypeWrapper<Schema.DatabaseImportTable>;
+  DatabaseImportOmission: ResolverTypeWrapper<Schema.DatabaseImportOmission>;
+  DatabaseImportMode: Schema.DatabaseImportMode;
+  DatabaseImportStatus: Schema.DatabaseImportStatus;
+  CreateDatabaseImportInput: Schema.CreateDatabaseImportInput;
+  DatabaseImportSourceInput: Schema.DatabaseImportSourceInput;
   DatabaseLogLine: ResolverTypeWrapper<Schema.DatabaseLogLine>;
   DatabaseLogLineList: ResolverTypeWrapper<Schema.DatabaseLogLineList>;
   DatabaseLogSource: Schema.DatabaseLogSource;
@@ -801,6 +810,12 @@ export type ResolversParentTypes = {
   UpdateDatabaseEndpointInput: Schema.UpdateDatabaseEndpointInput;
   DatabaseExtension: Schema.DatabaseExtension;
   DatabaseExtensionList: Schema.DatabaseExtensionList;
+  DatabaseImport: DatabaseImportModel;
+  DatabaseImportList: Omit<Schema.DatabaseImportList, 'data'> & { data: Array<ResolversParentTypes['DatabaseImport']> };
+  DatabaseImportTable: Schema.DatabaseImportTable;
+  DatabaseImportOmission: Schema.DatabaseImportOmission;
+  CreateDatabaseImportInput: Schema.CreateDatabaseImportInput;
+  DatabaseImportSourceInput: Schema.DatabaseImportSourceInput;
   DatabaseLogLine: Schema.DatabaseLogLine;
   DatabaseLogLineList: Schema.DatabaseLogLineList;
   DatabaseReplica: DatabaseReplicaModel;
@@ -1100,6 +1115,8 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   getDatabaseEndpoint?: Resolver<ResolversTypes['DatabaseEndpoint'], ParentType, ContextType, RequireFields<Schema.QueryGetDatabaseEndpointArgs, 'id' | 'endpoint_id'>>;
   listDatabaseExtensions?: Resolver<ResolversTypes['DatabaseExtensionList'], ParentType, ContextType, RequireFields<Schema.QueryListDatabaseExtensionsArgs, 'id' | 'limit'>>;
   getDatabaseExtension?: Resolver<ResolversTypes['DatabaseExtension'], ParentType, ContextType, RequireFields<Schema.QueryGetDatabaseExtensionArgs, 'id' | 'name'>>;
+  listDatabaseImports?: Resolver<ResolversTypes['DatabaseImportList'], ParentType, ContextType, RequireFields<Schema.QueryListDatabaseImportsArgs, 'id' | 'limit'>>;
+  getDatabaseImport?: Resolver<ResolversTypes['DatabaseImport'], ParentType, ContextType, RequireFields<Schema.QueryGetDatabaseImportArgs, 'id' | 'import_id'>>;
   listDatabaseLogs?: Resolver<ResolversTypes['DatabaseLogLineList'], ParentType, ContextType, RequireFields<Schema.QueryListDatabaseLogsArgs, 'id' | 'limit' | 'order'>>;
   getDatabaseMetrics?: Resolver<ResolversTypes['Metrics'], ParentType, ContextType, RequireFields<Schema.QueryGetDatabaseMetricsArgs, 'id'>>;
   listDatabaseReplicas?: Resolver<ResolversTypes['DatabaseReplicaList'], ParentType, ContextType, RequireFields<Schema.QueryListDatabaseReplicasArgs, 'id' | 'limit'>>;
@@ -1266,6 +1283,8 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   deleteDatabaseEndpoint?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteDatabaseEndpointArgs, 'id' | 'endpoint_id'>>;
   enableDatabaseExtension?: Resolver<ResolversTypes['DatabaseExtension'], ParentType, ContextType, RequireFields<Schema.MutationEnableDatabaseExtensionArgs, 'id' | 'name'>>;
   disableDatabaseExtension?: Resolver<ResolversTypes['DatabaseExtension'], ParentType, ContextType, RequireFields<Schema.MutationDisableDatabaseExtensionArgs, 'id' | 'name'>>;
+  createDatabaseImport?: Resolver<ResolversTypes['DatabaseImport'], ParentType, ContextType, RequireFields<Schema.MutationCreateDatabaseImportArgs, 'id' | 'input'>>;
+  cancelDatabaseImport?: Resolver<ResolversTypes['DatabaseImport'], ParentType, ContextType, RequireFields<Schema.MutationCancelDatabaseImportArgs, 'id' | 'import_id'>>;
   createDatabaseReplica?: Resolver<ResolversTypes['DatabaseReplica'], ParentType, ContextType, RequireFields<Schema.MutationCreateDatabaseReplicaArgs, 'id' | 'input'>>;
   updateDatabaseReplica?: Resolver<ResolversTypes['DatabaseReplica'], ParentType, ContextType, RequireFields<Schema.MutationUpdateDatabaseReplicaArgs, 'id' | 'replica_id' | 'input'>>;
   deleteDatabaseReplica?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteDatabaseReplicaArgs, 'id' | 'replica_id'>>;
@@ -2231,6 +2250,44 @@ export type DatabaseExtensionResolvers<ContextType = Context, ParentType extends
 export type DatabaseExtensionListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseExtensionList'] = ResolversParentTypes['DatabaseExtensionList']> = {
   data?: Resolver<Array<ResolversTypes['DatabaseExtension']>, ParentType, ContextType>;
   next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type DatabaseImportResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseImport'] = ResolversParentTypes['DatabaseImport']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  database_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  mode?: Resolver<ResolversTypes['DatabaseImportMode'], ParentType, ContextType>;
+  source_address?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  upload_url?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  bytes_max?: Resolver<ResolversTypes['ByteCount'], ParentType, ContextType>;
+  exclude?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  size_bytes?: Resolver<Schema.Maybe<ResolversTypes['ByteCount']>, ParentType, ContextType>;
+  bytes_read?: Resolver<ResolversTypes['ByteCount'], ParentType, ContextType>;
+  tables?: Resolver<Array<ResolversTypes['DatabaseImportTable']>, ParentType, ContextType>;
+  not_taken_over?: Resolver<Array<ResolversTypes['DatabaseImportOmission']>, ParentType, ContextType>;
+  started_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  finished_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['DatabaseImportStatus'], ParentType, ContextType>;
+  status_reason?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  database?: Resolver<Schema.Maybe<ResolversTypes['Database']>, ParentType, ContextType>;
+};
+
+export type DatabaseImportListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseImportList'] = ResolversParentTypes['DatabaseImportList']> = {
+  data?: Resolver<Array<ResolversTypes['DatabaseImport']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type DatabaseImportTableResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseImportTable'] = ResolversParentTypes['DatabaseImportTable']> = {
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  rows_read?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  rows?: Resolver<Schema.Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+};
+
+export type DatabaseImportOmissionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseImportOmission'] = ResolversParentTypes['DatabaseImportOmission']> = {
+  kind?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  reason?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
 };
 
 export type DatabaseLogLineResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseLogLine'] = ResolversParentTypes['DatabaseLogLine']> = {
@@ -3799,6 +3856,10 @@ export type Resolvers<ContextType = Context> = {
   DatabaseEndpointList?: DatabaseEndpointListResolvers<ContextType>;
   DatabaseExtension?: DatabaseExtensionResolvers<ContextType>;
   DatabaseExtensionList?: DatabaseExtensionListResolvers<ContextType>;
+  DatabaseImport?: DatabaseImportResolvers<ContextType>;
+  DatabaseImportList?: DatabaseImportListResolvers<ContextType>;
+  DatabaseImportTable?: DatabaseImportTableResolvers<ContextType>;
+  DatabaseImportOmission?: DatabaseImportOmissionResolvers<ContextType>;
   DatabaseLogLine?: DatabaseLogLineResolvers<ContextType>;
   DatabaseLogLineList?: DatabaseLogLineListResolvers<ContextType>;
   DatabaseReplica?: DatabaseReplicaResolvers<ContextType>;

@@ -153,6 +153,10 @@ export type Query = {
   listDatabaseExtensions: DatabaseExtensionList;
   /** Gets an extension, and what became of it. */
   getDatabaseExtension: DatabaseExtension;
+  /** Lists the imports into a database, newest first. */
+  listDatabaseImports: DatabaseImportList;
+  /** Gets an import, with its progress. */
+  getDatabaseImport: DatabaseImport;
   /** Lists the log lines of a database server, newest first. */
   listDatabaseLogs: DatabaseLogLineList;
   /** Gets metrics of a database and its replicas, with one series per metric and server. Defaults to the last hour. */
@@ -781,6 +785,21 @@ export type QueryListDatabaseExtensionsArgs = {
 export type QueryGetDatabaseExtensionArgs = {
   id: Scalars['ID']['input'];
   name: Scalars['String']['input'];
+};
+
+
+export type QueryListDatabaseImportsArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  status?: InputMaybe<DatabaseImportStatus>;
+};
+
+
+export type QueryGetDatabaseImportArgs = {
+  id: Scalars['ID']['input'];
+  import_id: Scalars['ID']['input'];
 };
 
 
@@ -1738,6 +1757,16 @@ export type Mutation = {
    * names them.
    */
   disableDatabaseExtension: DatabaseExtension;
+  /**
+   * Imports data into a database: from a file that is sent to `upload_url`, from a file at an https address, or from
+   * another server. PostgreSQL takes plain SQL and archives of `pg_dump`, MariaDB the SQL of `mariadb-dump` and
+   * `mysqldump`, Redis and Valkey an RDB file; each may be compressed with gzip. SQL runs as the owner of the database.
+   * An import into PostgreSQL is one transaction; MariaDB, Redis and Valkey have to be empty, and are emptied again when
+   * the import fails.
+   */
+  createDatabaseImport: DatabaseImport;
+  /** Ends an import. What it has imported is taken back. */
+  cancelDatabaseImport: DatabaseImport;
   /** Creates a read replica. To connect to it, create an endpoint whose `target` is `replicas`. */
   createDatabaseReplica: DatabaseReplica;
   /** Updates the name or the package of a read replica. A new package restarts the replica. */
@@ -2874,6 +2903,28 @@ export type MutationEnableDatabaseExtensionArgs = {
 export type MutationDisableDatabaseExtensionArgs = {
   id: Scalars['ID']['input'];
   name: Scalars['String']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationCreateDatabaseImportArgs = {
+  id: Scalars['ID']['input'];
+  input: CreateDatabaseImportInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationCancelDatabaseImportArgs = {
+  id: Scalars['ID']['input'];
+  import_id: Scalars['ID']['input'];
 };
 
 
@@ -6413,6 +6464,99 @@ export type DatabaseExtensionStatus =
   | 'failed'
   /** The platform does not create it. */
   | 'refused';
+
+/** An import of data into a database. */
+export type DatabaseImport = {
+  id: Scalars['ID']['output'];
+  database_id: Scalars['ID']['output'];
+  mode: DatabaseImportMode;
+  /** Address of the source, without credentials and query; `null` for a file that is uploaded. */
+  source_address?: Maybe<Scalars['String']['output']>;
+  /**
+   * Address to which the file is sent with a single `PUT`, without a key, within an hour. Everybody who knows the address
+   * can upload, so keep it secret. Only the response that creates the import contains it; it is `null` later.
+   */
+  upload_url?: Maybe<Scalars['String']['output']>;
+  /** Maximum size of the file in bytes. */
+  bytes_max: Scalars['ByteCount']['output'];
+  /** Tables whose rows are left out. */
+  exclude: Array<Scalars['String']['output']>;
+  /** Size of the file in bytes, or `null` while it is unknown. */
+  size_bytes?: Maybe<Scalars['ByteCount']['output']>;
+  /** Bytes of the uncompressed dump that were read. */
+  bytes_read: Scalars['ByteCount']['output'];
+  /** Tables with their numbers of rows, at most 500. Of Redis and Valkey, the numbered databases with their keys. */
+  tables: Array<DatabaseImportTable>;
+  /** What the source has and the database has not got, at most 500 entries. */
+  not_taken_over: Array<DatabaseImportOmission>;
+  started_at?: Maybe<Scalars['DateTime']['output']>;
+  finished_at?: Maybe<Scalars['DateTime']['output']>;
+  status: DatabaseImportStatus;
+  /** Why the import failed, with the line of the dump; otherwise `null`. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+  /** The database to which this belongs. */
+  database?: Maybe<Database>;
+};
+
+/** A page of imports. */
+export type DatabaseImportList = {
+  data: Array<DatabaseImport>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** A table of an import. */
+export type DatabaseImportTable = {
+  name: Scalars['String']['output'];
+  /** Rows in the source. */
+  rows_read: Scalars['Int']['output'];
+  /** Rows in the database once they were imported, or `null` until then. */
+  rows?: Maybe<Scalars['Int']['output']>;
+};
+
+/** Something that was not imported. */
+export type DatabaseImportOmission = {
+  /** What it is, such as `role`, `owner`, `extension` or `rows`. */
+  kind: Scalars['String']['output'];
+  name: Scalars['String']['output'];
+  reason: Scalars['String']['output'];
+};
+
+export type DatabaseImportMode =
+  /** The data are copied once, as they are when the import begins. */
+  | 'copy';
+
+export type DatabaseImportStatus =
+  /** The file has not been sent. */
+  | 'awaiting_upload'
+  /** The import is waiting for its turn. */
+  | 'pending'
+  /** The data are being imported. */
+  | 'running'
+  | 'completed'
+  | 'failed'
+  | 'canceled';
+
+export type CreateDatabaseImportInput = {
+  source: DatabaseImportSourceInput;
+  mode?: InputMaybe<DatabaseImportMode>;
+  /** Tables whose rows are left out, with or without their schema. */
+  exclude?: InputMaybe<Array<Scalars['String']['input']>>;
+};
+
+/** Exactly one of the fields. */
+export type DatabaseImportSourceInput = {
+  /**
+   * `https` address of a file, or address of a server with user, password and name of the database:
+   * `postgresql://user:password@host:5432/name` for PostgreSQL, `mysql://user:password@host:3306/name` for MariaDB. It is
+   * stored encrypted, and never shown again.
+   */
+  url?: InputMaybe<Scalars['String']['input']>;
+  /** `true`: the file is sent to `upload_url` of the import. */
+  upload?: InputMaybe<Scalars['Boolean']['input']>;
+};
 
 /** A log line of a database. */
 export type DatabaseLogLine = {

@@ -137,7 +137,7 @@ export function proxiedEngine<Client>(
     metrics: (r, ctx) => asDriverErrors(() => measure(engine, steps, serverOf(r), ctx)),
     removeBackup: (serverId, backupId, ctx) =>
       asDriverErrors(() => removeBackupDirectory(engine, serverId, backupId, ctx)),
-    openBackup: (serverId, backupId) => asDriverErrors(() => openBackupFile(engine, serverId, backupId)),
+    openBackup: (serverId, backupId, from) => asDriverErrors(() => openBackupFile(engine, serverId, backupId, from)),
     window: () => Promise.resolve(null),
   };
 }

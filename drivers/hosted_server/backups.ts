@@ -6,7 +6,7 @@ import { constants, createReadStream } from 'node:fs';
 import { mkdir, open, readFile, readdir, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { absentIsNull } from '../../core/files';
-import type { BackupMade } from '../hosted_server';
+import type { BackupMade, OpenedBackup } from '../hosted_server';
 import { DriverError, checkpoint, driverContext } from '../../core/driver';
 import type { DriverContext } from '../../core/driver';
 import { exists, removeServerTree, type EngineContext, type Owner, type ServerDirectory } from './server_directory';
@@ -136,17 +136,44 @@ async function removeLocalBackup(
   await rmdir(place).catch(() => undefined); // other backups remain in it
 }
 
-/** The file as a stream, and a file name. */
+/** The file as a stream from a byte on, a file name, and the size of all of it where it is known. */
 export async function openBackupFile(
   engine: BackupEngine,
   serverId: string,
   backupId: string,
-): Promise<{ stream: NodeJS.ReadableStream; file_name: string }> {
+  from = 0,
+): Promise<OpenedBackup> {
   const ctx = driverContext(DOWNLOAD_WITHIN_MS);
   const { file } = await requireBackup(engine, serverId, backupId, ctx);
   const file_name = `${serverId}-${backupId}${path.extname(file)}`;
-  if (await exists(file)) return { stream: createReadStream(file), file_name };
-  return { stream: await openStoredFile(engine, { serverId, backupId }, path.basename(file), ctx), file_name };
+  return { ...(await openPart(engine, { serverId, backupId }, file, from, ctx)), file_name };
+}
+
+/** A file of a backup from a byte on: here, or in the store, where what comes before is read and dropped. */
+export async function openPart(
+  engine: BackupEngine,
+  id: BackupId,
+  file: string,
+  from: number,
+  ctx: DriverContext,
+): Promise<Omit<OpenedBackup, 'file_name'>> {
+  const here = await stat(file).catch(absentIsNull);
+  if (here) return { stream: createReadStream(file, { start: from }), size_bytes: here.size };
+  const name = path.basename(file);
+  const size_bytes = await storedSize(path.dirname(file), name);
+  const stream = await openStoredFile(engine, id, name, ctx);
+  return { stream: from === 0 ? stream : stream.compose(without(from)), size_bytes };
+}
+
+function without(count: number): (source: AsyncIterable<Buffer>) => AsyncGenerator<Buffer> {
+  return async function* (source) {
+    let left = count;
+    for await (const piece of source) {
+      const rest = piece.subarray(Math.min(left, piece.length));
+      left -= piece.length - rest.length;
+      if (rest.length) yield rest;
+    }
+  };
 }
 
 /** Copies a whole file, without following a link that its owner may have put in its place. `owner`: of the copy. */

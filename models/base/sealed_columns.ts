@@ -29,6 +29,7 @@ export const sealedColumns = {
   releaseVariables: inTable('releases', 'variables', (id: string) => `releases:${id}`),
   runVariables: inTable('runs', 'variables', (id: string) => `runs:${id}`),
   databaseAdminPassword: inTable('databases', 'admin_password', (id: string) => `databases:${id}:admin_password`),
+  importSource: inTable('database_imports', 'sealed_source', (id: string) => `database_imports:${id}:source`),
   databaseUserPassword: inTable('database_users', 'password', (id: string) => `database_users:${id}`),
   // A rotation copies the password to it.
   previousDatabaseUserPassword: inTable('database_users', 'previous_password', (id: string) => `database_users:${id}`),

@@ -5,7 +5,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Config } from '../../core/config';
 import { problem, Problem } from '../../core/errors';
 import { openBackupStore } from '../../drivers/backup_store/open';
-import type { EngineDriver } from '../../drivers/database';
+import type { OpenedBackup } from '../../drivers/hosted_server';
 import { openBackupFile } from '../../drivers/hosted_server/backups';
 import { openBackup as openPostgresqlBackup } from '../../drivers/database/postgresql/backups/backups';
 import type { PostgresqlContext } from '../../drivers/database/postgresql/cluster';
@@ -36,30 +36,56 @@ async function send(platform: Platform, request: Request, response: Response): P
     expires: String(expires),
     signature: String(signature),
   });
-  const { stream, file_name } = await openFile(config, found);
-  response.writeHead(200, {
+  const etag = `"${found.id}"`;
+  const { stream, file_name, size_bytes, from } = await openFile(config, found, startOf(request, etag));
+  response.writeHead(from === 0 ? 200 : 206, {
     'Content-Type': 'application/octet-stream',
     'Content-Disposition': `attachment; filename="${file_name}"`,
     'Cache-Control': 'private, no-store',
     'X-Content-Type-Options': 'nosniff',
+    'Accept-Ranges': 'bytes',
+    ETag: etag,
+    ...lengthsOf(from, size_bytes),
   });
   log.info(
-    { request_id: response.getHeader('X-Request-Id'), method: request.method, backup_id: found.id },
+    { request_id: response.getHeader('X-Request-Id'), method: request.method, backup_id: found.id, from },
     'backup downloaded',
   );
   if (request.method === 'HEAD') (stream as unknown as { destroy(): void }).destroy();
   await (request.method === 'HEAD' ? response.end() : pipeline(stream, response));
 }
 
-type Opened = ReturnType<EngineDriver['openBackup']>;
+/**
+ * Where a download that broke off goes on (RFC 9110 section 14.2): one range, to the end. Of others the whole file comes,
+ * as of a file that is another one by now.
+ */
+function startOf({ headers }: Request, etag: string): number {
+  const [, from] = /^bytes=(\d{1,15})-$/.exec(headers.range ?? '') ?? [];
+  const isSame = headers['if-range'] === undefined || headers['if-range'] === etag;
+  return from !== undefined && isSame ? Number(from) : 0;
+}
+
+function lengthsOf(from: number, size: number | null): Record<string, string | number> {
+  if (size === null) return {};
+  if (from === 0) return { 'Content-Length': size };
+  return { 'Content-Length': size - from, 'Content-Range': `bytes ${from}-${size - 1}/${size}` };
+}
+
+type Opened = Promise<OpenedBackup & { from: number }>;
 
 /** @throws not_found where the files are not on this host */
-async function openFile(config: Config, { engine, server_id, id }: DownloadableBackup): Opened {
+async function openFile(config: Config, { engine, server_id, id }: DownloadableBackup, from: number): Opened {
   const { databaseDir: directory } = config;
   const open = engine === 'postgresql' ? openPostgresqlBackup : openBackupFile;
   try {
     // Reading needs only the directory and the store: this process may have no runtime.
-    return await open({ directory, store: openBackupStore(config) } as PostgresqlContext, server_id, id);
+    const context = { directory, store: openBackupStore(config) } as PostgresqlContext;
+    const opened = await open(context, server_id, id, from);
+    const { size_bytes: size, stream } = opened;
+    if (from === 0 || (size !== null && from < size)) return { ...opened, from };
+    (stream as unknown as { destroy(): void }).destroy();
+    // From a size that is unknown on, or from behind the end: the whole file again.
+    return { ...(await open(context, server_id, id)), from: 0 };
   } catch (error) {
     if (error instanceof DriverError && error.reason === 'conflict')
       throw problem('not_found', 'The files of the backup are not on this host.');

@@ -24,7 +24,7 @@ import { answerCors } from './cors';
 import { openDrain } from './drain';
 import { framingError } from './framing';
 import { listenErrorReason, listenOrFail } from './listen';
-import { isSourceUpload } from './source_uploads';
+import { isUpload } from './source_uploads';
 
 export interface HttpServer {
   port: number;
@@ -93,7 +93,7 @@ export async function listenHttp(
   server.on('request', handle);
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     // No 100 Continue for a body that will be rejected for its size; uploads send theirs later.
-    if (!isSourceUpload(request) && !(Number(request.headers['content-length']) > limits.bodyBytesMax))
+    if (!isUpload(request) && !(Number(request.headers['content-length']) > limits.bodyBytesMax))
       response.writeContinue();
     handle(request, response);
   });
@@ -216,8 +216,8 @@ function rejectRequest(
   baseUrl: string,
 ): void {
   if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy();
-  // Source uploads have a separate time-out.
-  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && last && isSourceUpload(last.response.req)) return;
+  // Uploads have a separate time-out.
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && last && isUpload(last.response.req)) return;
   const code =
     error.code === 'HPE_HEADER_OVERFLOW'
       ? 'headers_too_large'

@@ -1,7 +1,6 @@
 // Archives at their signed addresses, beside the API: who has the address needs no key. Written to a directory while
 // they come, checked, kept where the host finds them (the same directory or the file store), and noted in their rows.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { problem, Problem } from '../../core/errors';
 import { limits } from '../../core/limits';
 import { DriverError, driverContext } from '../../core/driver';
@@ -14,6 +13,7 @@ import {
   type UploadFiles,
 } from '../../drivers/source/upload_files';
 import { requireFilesOfHost } from '../../models/deployments/source_upload';
+import { IMPORT_UPLOAD_PATH } from '../../models/databases/database_import/address';
 import { isUploadAddress, UPLOAD_PATH } from '../../models/deployments/source_upload/address';
 import {
   claimUpload,
@@ -26,21 +26,18 @@ import {
 import type { Platform } from '../platform/platform';
 import { openArchiveChecks, type ArchiveChecks } from './archive_checks';
 import { isPassedOn, passOn } from './pass_on';
+import { uploadBody, linger } from './upload_body';
 import { asProblem, writeProblem } from '../../rest/problem';
 import { isFetchDiskFull } from '../../drivers/source/failure';
 
-/** How long a sender may be silent. */
-const SILENCE_MS = 30_000;
 /** For the copy to the file store. */
 const STORE_WITHIN_MS = 10 * 60_000;
 /** Of a process that was killed while it received them. */
 const OLD_PART_MS = 3_600_000;
-/** After a rejection, the rest of the body is read for this long, so that the response reaches the client. */
-const LINGER_MS = 2_000;
 
 /** Whether a request may take longer than others to send its body. */
-export function isSourceUpload({ method, url }: { method?: string; url?: string }): boolean {
-  return method === 'PUT' && url?.startsWith(UPLOAD_PATH) === true;
+export function isUpload({ method, url = '' }: { method?: string; url?: string }): boolean {
+  return method === 'PUT' && (url.startsWith(UPLOAD_PATH) || url.startsWith(IMPORT_UPLOAD_PATH));
 }
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
@@ -116,7 +113,7 @@ async function receiveArchive(
   try {
     requireLength(upload, request);
     if (request.headers.expect) response.writeContinue();
-    const { part } = (received = await files.receive(upload.id, bodyOf(request), upload.bytes_max));
+    const { part } = (received = await files.receive(upload.id, uploadBody(request), upload.bytes_max));
     requireAnnounced(upload, received);
     await checks.run(upload.account_id, () => checkPart(part, upload), gone.signal);
     // First the file, so that no row is ready without one.
@@ -171,19 +168,6 @@ function refusalOf(error: unknown, { bytes_max }: ClaimedUpload): Problem | null
   return error instanceof SourceError ? problem('archive_invalid', error.message) : null;
 }
 
-/** The body, as long as its sender is not silent. The connection stays for the answer. @throws request_timeout */
-async function* bodyOf(request: IncomingMessage): AsyncGenerator<Buffer> {
-  const pieces = (request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
-  for (;;) {
-    const silence = new AbortController();
-    const silent = sleep(SILENCE_MS, null, { signal: silence.signal }).catch(() => null);
-    const next = await Promise.race([pieces.next(), silent]).finally(() => silence.abort());
-    if (next === null) throw problem('request_timeout');
-    if (next.done) return;
-    yield next.value;
-  }
-}
-
 async function respondWithProblem(
   { config, log }: Platform,
   request: IncomingMessage,
@@ -206,12 +190,4 @@ async function respondWithProblem(
 function answerOf(error: unknown): Problem {
   if (isFetchDiskFull(error)) return problem('service_unavailable', 'The disk of the host is full.');
   return error instanceof DriverError ? problem('service_unavailable', error.message) : asProblem(error);
-}
-
-/** A sender that still writes may not read the answer: with a reset at once it would be lost. */
-async function linger(request: IncomingMessage): Promise<void> {
-  if (request.complete || request.destroyed) return;
-  request.resume();
-  await Promise.race([new Promise((resolve) => request.once('close', resolve)), sleep(LINGER_MS)]);
-  request.destroy();
 }

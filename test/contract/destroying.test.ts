@@ -17,6 +17,7 @@ const HARMLESS: Record<string, string> = {
   cancelDeployment: 'what runs goes on, and the deployment can be made again',
   cancelRun: 'it can be started again',
   disableDatabaseExtension: 'what has data of its types keeps it in the database',
+  cancelDatabaseImport: 'what it was to bring is still where it came from',
   stopApplication: 'it can be started again',
   stopDatabase: 'it can be started again',
   moveApplicationDomain: 'it can be moved back',

@@ -46,6 +46,7 @@ const TRANSITIONAL = [
 const BUSY_HERE: Record<string, string[]> = {
   database_backup: ['pending', 'running'],
   volume_backup: ['pending', 'running'],
+  database_import: ['pending', 'running'],
   run: ['queued', 'starting', 'running'],
 };
 

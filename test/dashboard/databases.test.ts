@@ -110,6 +110,22 @@ test('an extension that needs a superuser is asked for, and a refused one says w
   await page.getByRole('row', { name: /earthdistance.*enabling/ }).waitFor();
 });
 
+test('a dump is imported, and what was left out is said', async () => {
+  const { page } = window;
+  await keepsTheRules(page, database('/import'));
+  const buffer = Buffer.from('create table imported (i int);\nalter table imported owner to alice;\n');
+  await page.locator('input[type=file]').setInputFiles([{ name: 'a.sql', mimeType: 'text/plain', buffer }]);
+  await page.getByRole('button', { name: 'Import', exact: true }).click();
+  await page.getByRole('button', { name: 'Cancel' }).waitFor();
+  await service.sql(`update database_imports set status = 'completed', tables = $1, not_taken_over = $2`, [
+    JSON.stringify([{ name: 'public.imported', rows_read: 3, rows: 3 }]),
+    JSON.stringify([{ kind: 'owner', name: 'alice', reason: 'What is imported belongs to the owner.' }]),
+  ]);
+  await page.getByRole('cell', { name: 'alice' }).waitFor();
+  await page.getByText('completed').first().waitFor();
+  await page.screenshot({ path: process.env.SHOT_OF_IMPORT ?? '/dev/null', fullPage: true });
+});
+
 test('a viewer sees users and no control, and is told who restores', async () => {
   const viewer = await openWindow(service);
   const { page } = viewer;

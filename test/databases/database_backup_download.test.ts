@@ -67,6 +67,33 @@ describe('download', () => {
     expect((await fetch(body.url, { method: 'POST' })).status).toBe(404);
   });
 
+  it('goes on where it broke off, as long as the file is the same', async () => {
+    const content = randomBytes(100_000);
+    const { backupId, address } = await withFiles('redis', content);
+    const { url } = (await address()).body;
+    const whole = await fetch(url, { method: 'HEAD' });
+    expect([
+      whole.headers.get('etag'),
+      whole.headers.get('accept-ranges'),
+      whole.headers.get('content-length'),
+    ]).toEqual([`"${backupId}"`, 'bytes', '100000']);
+    const ask = async (headers: Record<string, string>) => {
+      const answer = await fetch(url, { headers });
+      const body = Buffer.from(await answer.arrayBuffer());
+      return [answer.status, answer.headers.get('content-range'), digest(body)];
+    };
+    const rest = [206, 'bytes 99000-99999/100000', digest(content.subarray(99_000))];
+    expect(await ask({ range: 'bytes=99000-' })).toEqual(rest);
+    expect(await ask({ range: 'bytes=99000-', 'if-range': `"${backupId}"` })).toEqual(rest);
+    for (const headers of [
+      { range: 'bytes=99000-', 'if-range': '"another"' },
+      { range: 'bytes=100000-' },
+      { range: 'bytes=0-1,5-6' },
+      { range: 'lines=1-' },
+    ])
+      expect(await ask(headers as Record<string, string>)).toEqual([200, null, digest(content)]);
+  });
+
   it('is refused where there is no dump, with the reason', async () => {
     const { backupId, address } = await withFiles('postgresql', Buffer.from('x'));
     await service.sql('update database_backups set manifest = $2, status_reason = $3 where id = $1', [

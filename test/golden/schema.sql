@@ -828,6 +828,52 @@ create table database_extensions (
   constraint database_extensions_status CHECK ((status = ANY (ARRAY['enabling'::text, 'enabled'::text, 'disabling'::text, 'failed'::text])))
 );
 
+create table database_imports (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  project_id text collate "C" not null,
+  database_id text collate "C" not null,
+  mode text not null,
+  source_address text,
+  sealed_source text,
+  bytes_max bigint not null,
+  exclude text[] not null default '{}'::text[],
+  size_bytes bigint,
+  bytes_read bigint not null default '0'::bigint,
+  tables jsonb not null default '[]'::jsonb,
+  not_taken_over jsonb not null default '[]'::jsonb,
+  upload_expires_at timestamp(3) with time zone,
+  cancel_requested_at timestamp(3) with time zone,
+  started_at timestamp(3) with time zone,
+  finished_at timestamp(3) with time zone,
+  status text not null,
+  status_reason text,
+  constraint database_imports_database FOREIGN KEY (database_id) REFERENCES databases(id) ON DELETE CASCADE,
+  constraint database_imports_pkey PRIMARY KEY (id),
+  constraint database_imports_project FOREIGN KEY (project_id) REFERENCES projects(id),
+  constraint database_imports_status CHECK ((status = ANY (ARRAY['awaiting_upload'::text, 'pending'::text, 'running'::text, 'completed'::text, 'failed'::text, 'canceled'::text])))
+);
+CREATE UNIQUE INDEX database_imports__resource_busy ON public.database_imports USING btree (database_id) WHERE ((status = ANY (ARRAY['awaiting_upload'::text, 'pending'::text, 'running'::text])) AND (deleted_at IS NULL));
+CREATE INDEX database_imports_by_id ON public.database_imports USING btree (database_id, id);
+CREATE INDEX database_imports_by_status ON public.database_imports USING btree (database_id, status, id);
+CREATE INDEX database_imports_due ON public.database_imports USING btree (next_at) WHERE (next_at IS NOT NULL);
+CREATE INDEX database_imports_of_project ON public.database_imports USING btree (project_id);
+
 create table database_ports (
   port integer not null,
   owner_id text collate "C" not null,

@@ -10,6 +10,7 @@ export const databaseCollections: Record<string, string> = {
   backups: 'database_backup',
   endpoints: 'database_endpoint',
   extensions: 'database_extension',
+  imports: 'database_import',
   replicas: 'database_replica',
   users: 'database_user',
 };
@@ -47,7 +48,7 @@ export function databaseMakers(create: Make): Record<string, Make> {
     await settleRow(world, 'database', await world.id('database'));
     return settled(world, kind);
   };
-  // One backup at a time, also where a test makes several at once.
+  // One backup and one import at a time, also where a test makes several at once.
   let last: Promise<unknown> = Promise.resolve();
   const backup: Make = async (world, kind) => {
     await world.service.sql(`update database_backups set status = 'completed' where status = 'pending'`);
@@ -61,6 +62,14 @@ export function databaseMakers(create: Make): Record<string, Make> {
     database_user: child,
     database_endpoint: child,
     database_replica: child,
+    database_import(world, kind) {
+      const made = last.then(async () => {
+        await world.service.sql(`update database_imports set status = 'completed' where status <> 'completed'`);
+        return child(world, kind);
+      });
+      last = made.catch(() => {});
+      return made;
+    },
     // One that every PostgreSQL has.
     async database_extension(world) {
       await world.id('database');

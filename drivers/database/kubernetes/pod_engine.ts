@@ -138,7 +138,7 @@ export function podEngine<Client>(
     window: () => Promise.resolve(null),
     removeBackup: (serverId, backupId, ctx) =>
       asDriverErrors(() => removeBackupDirectory(engine, serverId, backupId, ctx)),
-    openBackup: (serverId, backupId) => asDriverErrors(() => openBackupFile(engine, serverId, backupId)),
+    openBackup: (serverId, backupId, from) => asDriverErrors(() => openBackupFile(engine, serverId, backupId, from)),
     upgrade: () => Promise.reject(unsupported('Databases in the cluster cannot be upgraded yet.')),
     promote: () => Promise.reject(unsupported('Databases in the cluster have no replicas.')),
     close: () => logs.close(),

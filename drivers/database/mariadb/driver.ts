@@ -13,6 +13,7 @@ import {
 import { requireProgram } from '../proxied_server';
 import { backup, restore } from './backup';
 import { serverAccessOf, withServer, type Query } from './connection';
+import { importData } from './import';
 import { databaseOf } from './privileges';
 import { notesOf } from '../server_notes';
 import { ensureContent, inspectServer, storeOf } from './reconcile';
@@ -31,6 +32,7 @@ export function openMariadb(options: MariadbOptions): EngineDriver {
     restore: (r, from, ctx) => asDriverErrors(() => restore(engine, serverOf(r), from, ctx)),
     verifyRestored: (r, from, assertion, ctx) =>
       asDriverErrors(() => verifyRestored(engine, serverOf(r), from, assertion, ctx)),
+    importData: (r, work, ctx) => asDriverErrors(() => importData(engine, serverOf(r), work, ctx)),
     hasData: (id) => asDriverErrors(() => hasData(engine, id)),
     upgrade: () => Promise.reject(noUpgrade()),
     promote: () => Promise.reject(noReplicas()),

@@ -15,6 +15,7 @@ import { backupsOf as backupDirectoryOf, postgresqlContext, type Cluster, type P
 import { hasData } from './data';
 import { clusterOf, ensure, ensureServer } from './ensure';
 import { changeExtensions, EXTENSION_MS, EXTENSION_SETTINGS } from './extensions';
+import { importData } from './imports/import';
 import { readLog } from './log';
 import { inspect, metrics } from './observe';
 import { pooledServer } from './pooled';
@@ -68,7 +69,7 @@ function capabilitiesOf(
   engine: PostgresqlContext,
 ): Measurable<ServerSpec> &
   Upgradable<ServerSpec> &
-  Pick<EngineDriver, 'hasData' | 'promote' | 'pooled' | 'secondLoginDiffers' | 'changeExtensions'> {
+  Pick<EngineDriver, 'hasData' | 'promote' | 'pooled' | 'secondLoginDiffers' | 'changeExtensions' | 'importData'> {
   return {
     versions: () => Promise.resolve(versionsOf(engine)),
     upgrade: (r, fromVersion, ctx) =>
@@ -94,6 +95,7 @@ function capabilitiesOf(
         const target = { database, statementMs: EXTENSION_MS, settings: EXTENSION_SETTINGS };
         return inSession(cluster, target, (session) => changeExtensions(session, changes));
       }),
+    importData: (r, work, ctx) => asDriverErrors(async () => importData(await presentCluster(engine, r), work, ctx)),
     metrics: (r) => asDriverErrors(async () => metrics(await presentCluster(engine, r))),
   };
 }
@@ -102,7 +104,7 @@ function backupsOf(engine: PostgresqlContext): BackedUp<ServerSpec> {
   return {
     backup: (r, backupId, ctx) => asDriverErrors(async () => backup(await presentCluster(engine, r), backupId, ctx)),
     removeBackup: (serverId, backupId, ctx) => asDriverErrors(() => removeBackup(engine, serverId, backupId, ctx)),
-    openBackup: (serverId, backupId) => asDriverErrors(() => openBackup(engine, serverId, backupId)),
+    openBackup: (serverId, backupId, from) => asDriverErrors(() => openBackup(engine, serverId, backupId, from)),
     window: (id, ctx) => asDriverErrors(() => windowOf(engine, id, ctx)),
     storeArchives: (ctx) => asDriverErrors(() => storeArchives(engine, ctx)),
     restore: (r, from, ctx) =>

@@ -1,6 +1,6 @@
 // PostgreSQL programs of this host, and how they are executed. They end with the control plane: their unfinished output
 // has a temporary name, and is made again.
-import { execFile } from 'node:child_process';
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { access, constants, cp, mkdir, mkdtemp, readFile, rename, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { isPassable } from '../../../core/directory';
@@ -88,6 +88,18 @@ export function runTool(program: string, args: string[], tool: Tool, ctx: Driver
 /** The words that run a program as runTool does. */
 export function toolCommand(program: string, args: string[], priority?: 'low', as?: Owner): string[] {
   return [...(priority === 'low' ? LOW_PRIORITY : []), ...tethered(as), program, ...args];
+}
+
+/** Starts a program whose output is read while it comes. `input`: a file descriptor, its standard input. */
+export function spawnTool(
+  program: string,
+  args: string[],
+  tool: Tool & { input?: number },
+  ctx: DriverContext,
+): ChildProcess {
+  const [file = '', ...all] = [...tethered(tool.as), program, ...args];
+  const stdio = [tool.input ?? 'ignore', 'pipe', 'pipe'] as const;
+  return spawn(file, all, { ...settings(tool), stdio: [...stdio], signal: ctx.signal, killSignal: 'SIGKILL' });
 }
 
 function settings({ env, cwd }: Tool) {

@@ -10,6 +10,9 @@ import { adminOf } from './acl';
 /** Sends one command and returns its reply. */
 export type SendCommand = (...words: string[]) => Promise<unknown>;
 
+/** The same, with bytes; what takes long is in SLOWLOG then. */
+export type SendRaw = (words: (string | Buffer)[]) => Promise<unknown>;
+
 const answerWithinMs = 5_000;
 /** Commands of tenants that take longer are in SLOWLOG. */
 const SLOW_MICROSECONDS = '10000';
@@ -36,7 +39,7 @@ export interface RedisAddress {
 export function withServer<T>(
   serverDirectory: ServerDirectory,
   spec: Pick<DatabaseServer, 'id' | 'admin_password'>,
-  work: (send: SendCommand) => Promise<T>,
+  work: (send: SendCommand, raw: SendRaw) => Promise<T>,
   ctx: DriverContext,
 ): Promise<T> {
   return withServerAt({ at: { path: socketOf(serverDirectory) }, conf: serverDirectory.conf }, spec, work, ctx);
@@ -46,7 +49,7 @@ export function withServer<T>(
 export async function withServerAt<T>(
   { at, conf }: RedisAddress,
   spec: Pick<DatabaseServer, 'id' | 'admin_password'>,
-  work: (send: SendCommand) => Promise<T>,
+  work: (send: SendCommand, raw: SendRaw) => Promise<T>,
   ctx: DriverContext,
 ): Promise<T> {
   const patience = { reconnectStrategy: false, connectTimeout: answerWithinMs } as const;
@@ -65,7 +68,7 @@ export async function withServerAt<T>(
     await client.connect();
     const send: SendCommand = (...words) => sendUnlogged((command) => client.sendCommand(command), words);
     requireOurs(String(await send('INFO', 'server')), conf);
-    return await work(send);
+    return await work(send, (words) => client.sendCommand(words));
   } catch (error) {
     throw toDriverError(error as Error);
   } finally {

@@ -12,6 +12,7 @@ import {
 } from '../proxied';
 import { backup, restore, upgrade } from './backup';
 import { infoFieldsOf, withServer, type SendCommand } from './connection';
+import { importData } from './import';
 import { moveToLargerDisk } from './larger_disk';
 import { ensureLiveSettings, ensureRole, ensureStorage, ensureUsers, inspectServer, storeOf } from './reconcile';
 import { hasData, renewCertificate, setUp, start, startedWith, stop, type RedisContext } from './server';
@@ -32,6 +33,7 @@ export function openRedis({ engine: name, ...options }: RedisOptions): EngineDri
     backup: (r, backupId, ctx) => asDriverErrors(() => backup(engine, serverOf(r), backupId, ctx)),
     restore: (r, from, ctx) => asDriverErrors(() => restore(engine, serverOf(r), from, ctx)),
     verifyRestored: (r, from, _, ctx) => asDriverErrors(() => verifyRestored(engine, serverOf(r), from, ctx)),
+    importData: (r, work, ctx) => asDriverErrors(() => importData(engine, serverOf(r), work, ctx)),
     hasData: (id) => asDriverErrors(() => hasData(engine, id)),
     upgrade: (r, fromVersion, ctx) => asDriverErrors(() => upgrade(engine, serverOf(r), fromVersion, ctx)),
     promote: (r, ctx) =>

@@ -36,4 +36,5 @@ export async function removeDatabaseDependents(sql: Sql, databaseId: string): Pr
   await sql.query(BACKUPS, [databaseId, limits.databaseGraceDays]);
   const where = `database_id = $1 and status <> 'completed'`;
   await tearDownRows(sql, { table: 'database_backups', where, values: [databaseId] });
+  await tearDownRows(sql, { table: 'database_imports', where: 'database_id = $1', values: [databaseId] });
 }

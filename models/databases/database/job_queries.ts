@@ -140,7 +140,8 @@ export async function endPromotion(sql: Sql, serverId: string): Promise<void> {
 const HELD = named(`select exists (select 1 from database_backups b where database_id = $1
     and (deleted_at is null or ${isKept('b')})) as kept,
   exists (select 1 from database_backups where database_id = $1) or exists (select 1 from database_endpoints
-    where database_id = $1) or exists (select 1 from database_replicas where database_id = $1) as held`);
+    where database_id = $1) or exists (select 1 from database_replicas where database_id = $1)
+    or exists (select 1 from database_imports where database_id = $1) as held`);
 
 /** Whether rows depend on a deleted database; `kept`: a backup does, during its grace period. */
 export async function findDependents(sql: Sql, databaseId: string): Promise<{ kept: boolean; held: boolean }> {

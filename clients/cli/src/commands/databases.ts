@@ -1,4 +1,4 @@
-// db: ls, create, url, psql, extensions, rotate, backup, backups, prove, download, restore, rm.
+// db: ls, create, url, psql, extensions, rotate, backup, backups, prove, download (export), import, restore, rm.
 import { buildRouteMap } from '@stricli/core';
 import { duration, integer, maybe, sessionCommand, text, toggle, tuple, word, type Shell } from '../command';
 import { deleteToBin } from '../deletion';
@@ -10,6 +10,7 @@ import { namesOf, type Session } from '../session';
 import { waitWhile } from '../settle';
 import { downloadFile } from '../http/download';
 import { extensionsCommand } from './extensions';
+import { importCommand } from './import';
 import { projectIdOf } from './project_id';
 import { findEndpoint, runPsql, type Credentials } from './psql';
 
@@ -282,6 +283,7 @@ async function findBackup(session: Session, path: string, name: string, given: s
 }
 
 const extensions = extensionsCommand(findDatabase);
+const importData = importCommand(findDatabase);
 
 const rotate = sessionCommand<{ readonly immediate?: boolean | undefined }, [string]>({
   brief: 'Give a database a new password',
@@ -319,7 +321,7 @@ const rm = sessionCommand<NonNullable<unknown>, [string]>({
 });
 
 export const db = buildRouteMap<string, Shell>({
-  routes: { ls, create, url, psql, extensions, rotate, backup, backups, prove, download, restore, rm },
-  aliases: { list: 'ls', remove: 'rm' },
+  routes: { ls, create, url, psql, extensions, rotate, backup, backups, prove, download, import: importData, restore, rm },
+  aliases: { list: 'ls', remove: 'rm', export: 'download' },
   docs: { brief: 'Databases' },
 });

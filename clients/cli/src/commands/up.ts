@@ -1,18 +1,16 @@
 // up: the files of a folder, deployed.
 import * as fs from 'node:fs';
 import * as path from 'node:path';
-import { Transform } from 'node:stream';
 import { findApplicationUrl } from '../application_url';
 import { duration, maybe, sessionCommand, toggle, tuple } from '../command';
 import { EXIT, Failure, usageFailure } from '../failure';
-import { networkFailure } from '../http/retry';
-import { sendRequest } from '../http/send';
+import { uploadFile } from '../http/upload';
 import { notice } from '../output/notice';
 import { formatBytes, printOne, writeLine, type Row } from '../output/print';
-import { canAsk, confirm, startProgress } from '../output/terminal';
-import { problemOf, type Session } from '../session';
+import { canAsk, confirm } from '../output/terminal';
+import type { Session } from '../session';
 import { followDeployment } from '../settle';
-import { packArchive, type Archive } from '../source/archive';
+import { packArchive } from '../source/archive';
 import { findSourceFiles } from '../source/files';
 import { createApplication, linkFolder, nameOfFolder } from './link';
 
@@ -100,41 +98,9 @@ async function uploadFolder(session: Session, application: string, folder: strin
       body: { sha256: archive.sha256, size_bytes: archive.bytes },
     });
     notice(`Sending ${files.length} files, ${formatBytes(archive.bytes)}.`);
-    await sendArchive(session, archive, String(upload.upload_url));
+    await uploadFile(session, { ...archive, type: 'application/gzip' }, String(upload.upload_url));
     return String(upload.id);
   } finally {
     archive.remove();
-  }
-}
-
-const ATTEMPTS_MAX = 3;
-
-/** A transfer that breaks off is begun again. The address is a secret, so no message has it. */
-async function sendArchive(session: Session, archive: Archive, address: string): Promise<void> {
-  for (let attempt = 1; ; attempt += 1) {
-    const progress = startProgress('Sending');
-    let sent = 0;
-    const body = (): NodeJS.ReadableStream & Transform =>
-      fs.createReadStream(archive.file).pipe(
-        new Transform({
-          transform(part: Buffer, _, done) {
-            sent += part.length;
-            progress.update(`Sending ${formatBytes(sent)} of ${formatBytes(archive.bytes)}`);
-            done(null, part);
-          },
-        }),
-      );
-    try {
-      const headers = { 'Content-Type': 'application/gzip', 'Content-Length': String(archive.bytes) };
-      const answer = await sendRequest({ method: 'PUT', url: new URL(address), headers, body });
-      if (answer.status === 200) return;
-      throw problemOf(session, answer);
-    } catch (error) {
-      const isBroken = (error as NodeJS.ErrnoException).code !== undefined;
-      if (!isBroken || attempt >= ATTEMPTS_MAX) throw networkFailure(new URL(address), error);
-      notice('The transfer broke off. Sending again.');
-    } finally {
-      progress.stop();
-    }
   }
 }

@@ -39,7 +39,10 @@ export async function downloadFile(
   let bytes = 0;
   response.on('data', (part: Buffer) => progress.update(`Downloading ${formatBytes((bytes += part.length))}`));
   try {
-    await pipeline(response, fs.createWriteStream(temporary, { mode: 0o600, flags: 'wx' }));
+    await pipeline(response, fs.createWriteStream(temporary, { mode: 0o600, flags: 'wx' })).catch((error: unknown) =>
+      resume(error, { url, etag: response.headers.etag, temporary }),
+    );
+    bytes = fs.statSync(temporary).size;
     fs.renameSync(temporary, file);
   } catch (error) {
     fs.rmSync(temporary, { force: true });
@@ -51,6 +54,40 @@ export async function downloadFile(
     progress.stop();
   }
   notice(`Wrote ${file}, ${formatBytes(bytes)}. It has all data: keep it out of your repository.`);
+}
+
+/** Goes on where the download broke off, as long as the server has the same file and each try brings something. */
+async function resume(
+  cause: unknown,
+  { url, etag, temporary }: { url: URL; etag: string | undefined; temporary: string },
+): Promise<void> {
+  let failure = cause;
+  while (isBroken(failure) && etag !== undefined) {
+    const from = fs.statSync(temporary).size;
+    if (from === 0) break;
+    notice('The download broke off. Going on.');
+    try {
+      const response = await openResponse({
+        method: 'GET',
+        url,
+        headers: { Range: `bytes=${from}-`, 'If-Range': etag },
+      });
+      if (response.statusCode !== 206) {
+        response.resume();
+        break;
+      }
+      return await pipeline(response, fs.createWriteStream(temporary, { flags: 'a' }));
+    } catch (error) {
+      failure = error;
+      if (fs.statSync(temporary).size === from) break;
+    }
+  }
+  throw failure;
+}
+
+function isBroken(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === 'ECONNRESET' || code === 'ERR_STREAM_PREMATURE_CLOSE';
 }
 
 /** The name of the file by RFC 6266, as the platform writes it. */

@@ -68,6 +68,7 @@ export const pages: readonly (readonly [pattern: string, load: Load])[] = [
   ['/databases/:id/users', () => at(import('./database/users'), 'DatabaseUsers')],
   ['/databases/:id/metrics', () => at(import('./database/metrics'), 'DatabaseMetrics')],
   ['/databases/:id/extensions', () => at(import('./database/extensions'), 'Extensions')],
+  ['/databases/:id/import', () => at(import('./database/imports'), 'Imports')],
   ['/databases/:id/restore', () => at(import('./database/restore'), 'Restore')],
   ['/resources/*', () => at(import('./generic'), 'Resources')],
   ['/settings', () => at(import('./account'), 'AccountPage')],

@@ -26,14 +26,19 @@ export async function sendSource(id: string, chosen: Chosen, progress: (text: st
       0,
       `The archive has ${bytesText(archive.size)}, at most ${bytesText(upload.bytes_max)} are taken.`,
     );
-  // The address names the platform as the world sees it. This page may have come from another address of it.
-  const { pathname, search } = new URL(upload.upload_url ?? '', location.href);
-  await put(pathname + search, archive, progress);
+  await sendFile(upload.upload_url, archive, progress);
   return upload.id;
 }
 
 function unreadable(): never {
   throw new ApiError('page_error', 0, 'A file was changed or removed since it was chosen. Choose the folder again.');
+}
+
+/** Sends a file to its address. @param progress gets a sentence. @throws ApiError */
+export async function sendFile(address: string | null, file: Blob, progress: (text: string) => void): Promise<void> {
+  // The address names the platform as the world sees it. This page may have come from another address of it.
+  const { pathname, search } = new URL(address ?? '', location.href);
+  await put(pathname + search, file, progress);
 }
 
 /** By XMLHttpRequest, which alone says how much was sent. */
@@ -44,7 +49,7 @@ function put(address: string, archive: Blob, progress: (text: string) => void): 
     sent.upload.addEventListener('progress', ({ loaded }) =>
       progress(`Sending ${bytesText(archive.size)}: ${Math.floor((100 * loaded) / archive.size)} %`),
     );
-    sent.upload.addEventListener('load', () => progress('The server checks the archive …'));
+    sent.upload.addEventListener('load', () => progress('The server checks the file …'));
     sent.addEventListener('error', () => reject(new ApiError('unreachable', 0, UNREACHABLE)));
     sent.addEventListener('load', () => (sent.status < 300 ? resolve() : reject(refusalOf(sent))));
     sent.send(archive);
@@ -54,8 +59,8 @@ function put(address: string, archive: Blob, progress: (text: string) => void): 
 function refusalOf({ status, responseText }: XMLHttpRequest): ApiError {
   try {
     const { code = 'internal_error', detail = '' } = JSON.parse(responseText) as { code?: string; detail?: string };
-    return new ApiError(code, status, detail || 'The archive was refused.');
+    return new ApiError(code, status, detail || 'The file was refused.');
   } catch {
-    return new ApiError('internal_error', status, `The server refused the archive (HTTP status ${status}).`);
+    return new ApiError('internal_error', status, `The server refused the file (HTTP status ${status}).`);
   }
 }

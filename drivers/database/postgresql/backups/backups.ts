@@ -3,27 +3,16 @@
 // can load.
 //   <backups>/<server id>/<backup id>/   base/ (base.tar.gz, pg_wal.tar.gz, backup_manifest)   dump   manifest.json
 // With a store, the files are kept there (drivers/hosted_server/stored_backups.ts), and so is the archive.
-import { createReadStream } from 'node:fs';
 import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import path from 'node:path';
 import { absentIsNull } from '../../../../core/files';
 import type { BackupMade } from '../../../database';
 import { DriverError, driverContext } from '../../../../core/driver';
 import type { DriverContext } from '../../../../core/driver';
-import { DOWNLOAD_WITHIN_MS } from '../../../hosted_server/backups';
-import {
-  exists,
-  openServerDirectory,
-  requireName,
-  type ServerDirectory,
-} from '../../../hosted_server/server_directory';
-import {
-  importBackup,
-  isStored,
-  openStoredFile,
-  removeStoredBackup,
-  storeBackup,
-} from '../../../hosted_server/stored_backups';
+import type { OpenedBackup } from '../../../hosted_server';
+import { DOWNLOAD_WITHIN_MS, openPart } from '../../../hosted_server/backups';
+import { openServerDirectory, requireName, type ServerDirectory } from '../../../hosted_server/server_directory';
+import { importBackup, isStored, removeStoredBackup, storeBackup } from '../../../hosted_server/stored_backups';
 import { archiveDirectory, backupsOf, systemIdentifierOf, type Cluster, type PostgresqlContext } from '../cluster';
 import { clearStaleLock, runInBackground } from '../background_work';
 import { requireTools } from '../programs';
@@ -92,7 +81,8 @@ export async function openBackup(
   engine: PostgresqlContext,
   serverId: string,
   backupId: string,
-): Promise<{ stream: NodeJS.ReadableStream; file_name: string }> {
+  from = 0,
+): Promise<OpenedBackup> {
   requireName(backupId);
   const ctx = driverContext(DOWNLOAD_WITHIN_MS);
   const id = { serverId, backupId };
@@ -102,9 +92,7 @@ export async function openBackup(
   if (made === null) throw backupMissing();
   if (made.dump_reason !== undefined) throw new DriverError('conflict', `There is no dump. ${made.dump_reason}`);
   const file_name = `${made.database_name}-${made.taken_at.replaceAll(/[-:]|\.\d+/g, '')}.dump`;
-  const dump = path.join(directory, 'dump');
-  if (await exists(dump)) return { stream: createReadStream(dump), file_name };
-  return { stream: await openStoredFile(engine, id, 'dump', ctx), file_name };
+  return { ...(await openPart(engine, id, path.join(directory, 'dump'), from, ctx)), file_name };
 }
 
 /**

@@ -53,7 +53,7 @@ export function openPostgresqlPods(options: PostgresqlPodOptions): EngineDriver 
     },
     backup: (r, backupId, ctx) => asDriverErrors(() => backup(engine, serverOf(r), backupId, ctx)),
     removeBackup: (serverId, backupId, ctx) => asDriverErrors(() => removeBackup(host, serverId, backupId, ctx)),
-    openBackup: (serverId, backupId) => asDriverErrors(() => openBackup(host, serverId, backupId)),
+    openBackup: (serverId, backupId, from) => asDriverErrors(() => openBackup(host, serverId, backupId, from)),
     restore: (r, from, ctx) => asDriverErrors(() => restore(engine, serverOf(r), from, ctx)),
   };
 }

@@ -96,7 +96,7 @@ export function commandName({ name, project_id }: DatabaseData): string {
 }
 
 export function databaseSections(id: string, engine?: string): Tab[] {
-  const labels = ['Overview', 'Connect', 'Users', 'Metrics', 'Backups', 'Restore'];
+  const labels = ['Overview', 'Connect', 'Users', 'Metrics', 'Backups', 'Restore', 'Import'];
   return [...labels, ...(engine === 'postgresql' ? ['Extensions'] : [])].map((label) => ({
     label,
     href: `/databases/${id}${label === 'Overview' ? '' : `/${label.toLowerCase()}`}`,

@@ -1,0 +1,171 @@
+// Imports: the file of one is fetched where it is at an address, and loaded by the engine of the database.
+import { DriverError, StillRunning, type DriverContext } from '../../core/driver';
+import { Problem } from '../../core/errors';
+import { toSentence } from '../../core/sentence';
+import type { ImportReport, ImportSource } from '../../drivers/database/imports/import';
+import { openImportFiles } from '../../drivers/database/imports/import_files';
+import { releaseAllLeases } from '../../db/lease';
+import { DatabaseImport } from '../../models/databases/database_import';
+import { isImportCanceled, recordExtensions } from '../../models/databases/database_import/job_queries';
+import { openImportSource } from '../../models/databases/database_import/source';
+import { findDatabase } from '../../models/databases/database_backup/job_queries';
+import type { DatabaseImportStatus } from '../../schema/types';
+import {
+  failed,
+  gone,
+  LeaseLost,
+  progressing,
+  settled,
+  type Job,
+  type JobContext,
+  type LoopRow,
+  type Outcome,
+} from '../job';
+import { fetchImportSource } from './database_import/fetch_source';
+import { requireEngineDriver, type DatabaseRow } from './database/row';
+import { desiredServer } from './database/spec';
+
+interface ImportRow extends LoopRow {
+  database_id: string;
+  status: DatabaseImportStatus;
+  status_reason: string | null;
+  sealed_source: string | null;
+  exclude: string[];
+  bytes_max: number;
+  upload_expires_at: string | null;
+  cancel_requested_at: string | null;
+  observed: ImportReport | null;
+}
+
+const HOUR_MS = 3_600_000;
+const WAIT_MS = 2_000;
+const CANCEL_POLL_MS = 1_000;
+/** The database reaches a stable status by itself. */
+const BUSY = new Set(['provisioning', 'updating', 'upgrading', 'restoring', 'restarting', 'starting']);
+
+export const job: Job<ImportRow> = {
+  table: DatabaseImport.table,
+  host: true,
+  states: DatabaseImport.states,
+  stepMs: 24 * HOUR_MS,
+  deadlineMs: HOUR_MS,
+  prepare: (sql) => releaseAllLeases(sql, DatabaseImport.table),
+  reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : reconcile(row, ctx)),
+};
+
+async function reconcile(row: ImportRow, ctx: JobContext): Promise<Outcome> {
+  if (row.status === 'awaiting_upload') return awaitUpload(row, ctx);
+  if (row.status !== 'pending' && row.status !== 'running') {
+    await filesOf(ctx).remove(row.id);
+    return settled();
+  }
+  const database = await findDatabase<DatabaseRow>(ctx.sql, row.database_id);
+  if (!database || database.deleted_at) return end(row, 'failed', 'The database is being deleted.', ctx);
+  if (BUSY.has(database.status)) return progressing(WAIT_MS);
+  if (row.status === 'pending' && row.cancel_requested_at) return end(row, 'canceled', row.status_reason, ctx);
+  if (database.status !== 'available') return end(row, 'failed', 'The database is not running.', ctx);
+  if (row.status === 'pending') return progressing(0, { status: 'running', started_at: now() });
+  return importInto(database, row, ctx);
+}
+
+async function awaitUpload(row: ImportRow, ctx: JobContext): Promise<Outcome> {
+  const leftMs = Date.parse(row.upload_expires_at ?? now()) + HOUR_MS - Date.now();
+  // One that was begun within the hour may be on its way.
+  if (leftMs > 0) return settled({}, leftMs);
+  return end(row, 'failed', 'No file was sent to its address.', ctx);
+}
+
+async function importInto(database: DatabaseRow, row: ImportRow, ctx: JobContext): Promise<Outcome> {
+  const stop = watchCancellation(row, ctx);
+  const own: JobContext = { ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) };
+  try {
+    const driver = requireEngineDriver(ctx, database);
+    if (!driver.importData) return await end(row, 'failed', 'This host cannot import into this engine.', ctx);
+    const desired = await desiredServer(database, { ...ctx, record: rejectRecord });
+    const work = {
+      id: row.id,
+      source: await sourceOf(row, own),
+      excluded: row.exclude,
+      previous: row.observed,
+      report: (report: ImportReport) => ctx.record(columnsOf(report)),
+    };
+    // One that is canceled before it began is only cleared.
+    const report = await driver.importData(desired, work, own);
+    await recordExtensions(ctx.sql, database.id, report.extensions);
+    await filesOf(ctx).remove(row.id);
+    return settled({
+      ...{ driver: database.engine, ...columnsOf(report), sealed_source: null },
+      ...{ status: 'completed', status_reason: null, finished_at: now() },
+    });
+  } catch (error) {
+    // A Problem is an outage of the platform's own database.
+    const isOurs = error instanceof LeaseLost || error instanceof StillRunning || error instanceof Problem;
+    if (ctx.signal.aborted || isOurs) throw error;
+    if (stop.signal.aborted) return end(row, 'canceled', 'It was canceled. Nothing was imported.', ctx);
+    const isKnown = error instanceof DriverError;
+    ctx.log[isKnown ? 'warn' : 'error']({ err: error, import_id: row.id }, 'an import failed');
+    return end(row, 'failed', isKnown ? toSentence(error.message) : 'The platform met an internal error.', ctx);
+  } finally {
+    stop.end();
+  }
+}
+
+function columnsOf(report: ImportReport): Record<string, unknown> {
+  const { bytes_read, tables, not_taken_over } = report;
+  return {
+    ...{ bytes_read, tables, not_taken_over },
+    observed: report,
+  };
+}
+
+async function sourceOf(row: ImportRow, ctx: JobContext): Promise<ImportSource> {
+  const files = filesOf(ctx);
+  const file = await files.find(row.id);
+  if (file !== null) return { file };
+  if (row.sealed_source === null)
+    throw new DriverError('invalid', 'The file of the import is not on this host any more. Import it again.');
+  const url = openImportSource(ctx.secrets, { id: row.id, sealed_source: row.sealed_source });
+  return fetchImportSource(url, { ...row, files }, ctx);
+}
+
+/** Its owner may cancel it at any time. */
+function watchCancellation(row: ImportRow, ctx: JobContext): { signal: AbortSignal; end(): void } {
+  const stop = new AbortController();
+  const poll = async (): Promise<void> => {
+    if (await isImportCanceled(ctx.sql, row.id).catch(() => false)) stop.abort();
+  };
+  const timer = setInterval(() => void poll(), CANCEL_POLL_MS);
+  if (row.cancel_requested_at) stop.abort();
+  return { signal: stop.signal, end: () => clearInterval(timer) };
+}
+
+async function end(
+  row: ImportRow,
+  status: 'failed' | 'canceled',
+  reason: string | null,
+  ctx: JobContext,
+): Promise<Outcome> {
+  await filesOf(ctx).remove(row.id);
+  const columns = { finished_at: now(), sealed_source: null };
+  return status === 'failed'
+    ? failed(reason ?? 'The import failed.', columns)
+    : settled({ ...columns, status, status_reason: reason });
+}
+
+async function tearDown(row: ImportRow, ctx: DriverContext & JobContext): Promise<Outcome> {
+  await filesOf(ctx).remove(row.id);
+  return gone;
+}
+
+function filesOf({ config }: JobContext): ReturnType<typeof openImportFiles> {
+  return openImportFiles(config.databaseDir);
+}
+
+// Columns of the database are written by its own job only.
+function rejectRecord(): Promise<void> {
+  return Promise.reject(new Error('the row of a database is not written here'));
+}
+
+function now(): string {
+  return new Date().toISOString();
+}
