@@ -28,11 +28,11 @@ import { inspectSourceFile } from '../imports/source_file';
 import { SqlReader, type DumpStatement } from '../imports/sql_reader';
 import type { ProxiedContext } from '../proxied';
 import { requireProgram } from '../proxied_server';
-import { identifier, withServer, type Query } from './connection';
+import { identifier, serverAccessOf, withServer, type Query } from './connection';
 import { rowsOf, rulingOf, type Ruling } from './import_rules';
 import { databaseOf } from './privileges';
 import { toolOf } from './server';
-import { requireToolSuccess, spawnTool } from './tool';
+import { requireToolSuccess, spawnTool, toolAccessOf } from './tool';
 
 const EMPTIED = 'Nothing was imported.';
 const SESSIONS_END_MS = 30_000;
@@ -54,7 +54,7 @@ export async function importData(
   const found = requireProgram(engine, spec.version);
   const serverDirectory = await requireServerDirectory(engine, spec.id);
   const asAdmin = <T>(run: (query: Query) => Promise<T>, during = ctx) =>
-    withServer(serverDirectory, spec, run, during);
+    withServer(serverAccessOf(serverDirectory), spec, run, during);
   // What a killed call left is from an import into an empty database.
   if (work.previous === null) await asAdmin((query) => requireEmpty(spec, query));
   else await asAdmin((query) => empty(spec, query));
@@ -260,8 +260,8 @@ async function textOfServer(
   const file = path.join(serverDirectory.conf, 'import.cnf');
   await writeFileFor(file, sourceConfiguration(server), await ownerOf(serverDirectory));
   const account = { file, name: '', user: server.user, password: server.password };
-  const child = await spawnTool(
-    serverDirectory,
+  const child = spawnTool(
+    await toolAccessOf(serverDirectory),
     toolOf(found, 'mariadb-dump'),
     account,
     [...DUMPED, '--', server.database],

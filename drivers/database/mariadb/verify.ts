@@ -8,7 +8,7 @@ import type { BackupOfServer } from '../../hosted_server';
 import { assertionFailure, splitLines, requireRows, requireTrue, totalRows } from '../../hosted_server/restored_rows';
 import { requireServerDirectory, type ServerDirectory } from '../../hosted_server/server_directory';
 import type { ProxiedContext } from '../proxied';
-import { identifier, withLogin, withServer, type Query } from './connection';
+import { identifier, serverAccessOf, withLogin, withServer, type Query } from './connection';
 import { databaseOf } from './privileges';
 
 const ASSERTION_SECONDS = 60;
@@ -22,7 +22,12 @@ export async function verifyRestored(
   ctx: DriverContext,
 ): Promise<{ rows: number }> {
   const serverDirectory = await requireServerDirectory(engine, spec.id);
-  const { found, sequences } = await withServer(serverDirectory, spec, (query) => readAll(spec, query, ctx), ctx);
+  const { found, sequences } = await withServer(
+    serverAccessOf(serverDirectory),
+    spec,
+    (query) => readAll(spec, query, ctx),
+    ctx,
+  );
   const id = { serverId: from.server_id, backupId: from.backup_id };
   const held = await withBackupFile(engine, serverDirectory, id, (file) => rowsOfDump(file, ctx), ctx);
   const expected = new Map([...held].filter(([table]) => !sequences.has(table)));
@@ -111,7 +116,7 @@ async function requireAssertion(
     const rows = await query(text);
     requireTrue(rows.map((row) => Object.values(row)[0]));
   };
-  await withLogin(serverDirectory, login, work, ctx).catch((error: unknown) => {
+  await withLogin(serverAccessOf(serverDirectory), login, work, ctx).catch((error: unknown) => {
     if (error instanceof DriverError && error.reason === 'invalid') throw error;
     throw assertionFailure(((error as Error).cause as Error | undefined)?.message ?? (error as Error).message);
   });

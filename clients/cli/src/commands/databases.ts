@@ -321,7 +321,21 @@ const rm = sessionCommand<NonNullable<unknown>, [string]>({
 });
 
 export const db = buildRouteMap<string, Shell>({
-  routes: { ls, create, url, psql, extensions, rotate, backup, backups, prove, download, import: importData, restore, rm },
+  routes: {
+    ls,
+    create,
+    url,
+    psql,
+    extensions,
+    rotate,
+    backup,
+    backups,
+    prove,
+    download,
+    import: importData,
+    restore,
+    rm,
+  },
   aliases: { list: 'ls', remove: 'rm', export: 'download' },
   docs: { brief: 'Databases' },
 });
