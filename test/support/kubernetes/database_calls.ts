@@ -119,12 +119,16 @@ export function mariadbClient(calls: DatabaseCalls, url: () => string): MariadbC
       const run = promisify(execFile)('mariadb', words, { env: { ...process.env, MYSQL_PWD: password } });
       return (await run.finally(() => rmSync(directory, { recursive: true }))).stdout.trim();
     },
-    answers: (id, statement, expected) =>
-      waitFor(
-        `${expected} from ${statement}`,
-        async () => (await client.ask(id, statement).catch(() => null)) === expected,
-        WITHIN_MS,
-      ),
+    async answers(id, statement, expected) {
+      let last = '';
+      const isThere = async (): Promise<boolean> => {
+        last = await client.ask(id, statement).catch((error: Error) => error.message);
+        return last === expected;
+      };
+      await waitFor(`${expected} from ${statement}`, isThere, WITHIN_MS).catch((error: Error) => {
+        throw new Error(`${error.message}; the last answer: ${last}`);
+      });
+    },
   };
   return client;
 }
