@@ -164,7 +164,7 @@ describe('completion', () => {
     expect(await complete('re')).toEqual(['restart']);
     expect(await complete('at')).toEqual(['attach', 'attachments']);
     expect(await complete('env', 'p')).toEqual(['pull', 'push']);
-    expect(await complete('api', 'getVol')).toEqual(['getVolume']);
+    expect(await complete('api', 'getVol')).toEqual(['getVolume', 'getVolumeBackup']);
     expect(await complete('logs', '--so')).toEqual(['--source']);
     expect(await complete('logs', '--source', '')).toEqual(['app', 'router', 'system']);
   });
