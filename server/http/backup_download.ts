@@ -56,8 +56,8 @@ async function send(platform: Platform, request: Request, response: Response): P
 }
 
 /**
- * Where a download that broke off goes on (RFC 9110 section 14.2): one range, to the end. Of others the whole file comes,
- * as of a file that is another one by now.
+ * Where a download that broke off goes on (RFC 9110 section 14.2): one range, to the end. Of others the whole file
+ * comes, as of a file that is another one by now.
  */
 function startOf({ headers }: Request, etag: string): number {
   const [, from] = /^bytes=(\d{1,15})-$/.exec(headers.range ?? '') ?? [];

@@ -1,4 +1,5 @@
-// A node: containerd, kubelet and proxy in namespaces of their own for processes, mounts, names and network, below node.sh.
+// A node: containerd, kubelet and proxy in namespaces of their own for processes, mounts, names and network, below
+// node.sh.
 import type { ChildProcess } from 'node:child_process';
 import { mkdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

@@ -124,8 +124,5 @@ function named(operation: Operation): string {
 }
 
 function deletes(path: string, kind: string): boolean {
-  return (
-    path.includes(`/${createOperation(kind)?.path.split('/').at(-1)}/{`) &&
-    path.split('/{').at(-1) === path.slice(path.lastIndexOf('/{') + 2)
-  );
+  return path.replace(/\/\{\w+\}$/, '') === createOperation(kind)?.path;
 }

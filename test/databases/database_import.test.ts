@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers models/databases/database_import drivers/database/postgresql/imports drivers/database/imports */
+/** @tier heavy @quarter 2 @covers models/databases/database_import drivers/database/postgresql/imports */
 // Imports into PostgreSQL: dumps of other servers, in all formats, and dumps that are meant to harm.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

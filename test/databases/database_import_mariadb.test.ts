@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers drivers/database/mariadb/import.ts drivers/database/mariadb/import_rules.ts drivers/database/imports */
+/** @tier heavy @quarter 4 @covers drivers/database/mariadb/import.ts drivers/database/imports */
 // Imports into MariaDB: dumps of MySQL and MariaDB, and dumps that are meant to harm.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -89,7 +89,8 @@ UNLOCK TABLES;
 # another; comment
 DELIMITER ;;
 CREATE DEFINER=${'`'}root${'`'}@${'`'}%${'`'} PROCEDURE p() BEGIN SELECT 'a;b'; SELECT 2; END ;;
-/*!50003 CREATE*/ /*!50017 DEFINER=${'`'}root${'`'}@${'`'}localhost${'`'}*/ /*!50003 TRIGGER trg BEFORE INSERT ON t FOR EACH ROW BEGIN SET NEW.v = CONCAT(NEW.v, ';'); END */;;
+/*!50003 CREATE*/ /*!50017 DEFINER=${'`'}root${'`'}@${'`'}localhost${'`'}*/
+/*!50003 TRIGGER trg BEFORE INSERT ON t FOR EACH ROW BEGIN SET NEW.v = CONCAT(NEW.v, ';'); END */;;
 DELIMITER ;
 GRANT ALL ON *.* TO 'evil'@'%';
 CREATE USER evil;

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 1 @covers drivers/database/redis/import.ts drivers/database/redis/rdb.ts drivers/database/redis/crc64.ts */
+/** @tier heavy @quarter 1 @covers drivers/database/redis/import.ts drivers/database/redis/rdb.ts */
 // Imports into Redis: snapshots with values of all kinds, and damaged ones.
 import { createClient } from '@redis/client';
 import { describeEngine, openHall, type Hall } from '../support/databases/database_hall';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 1 @covers jobs/deployments server/start_worker.ts server/start_dns.ts engines/ingress */
+/** @tier heavy @quarter 4 @covers jobs/deployments server/start_worker.ts server/start_dns.ts engines/ingress */
 // Three machines with all roles on each: the power of one after the other is cut under everything at once.
 import { Resolver } from 'node:dns/promises';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 1 @covers drivers/database/kubernetes drivers/database/mariadb */
+/** @tier heavy @quarter 4 @covers drivers/database/kubernetes drivers/database/mariadb */
 // MariaDB in pods while the control plane is killed at its steps: creation, backup, restore, deletion.
 import { execFileSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';

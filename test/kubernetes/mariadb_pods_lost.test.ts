@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers drivers/database/kubernetes drivers/database/mariadb */
+/** @tier heavy @quarter 2 @covers drivers/database/kubernetes drivers/database/mariadb */
 // MariaDB in pods on bad days: what operators of other makers have lost.
 import { execFileSync } from 'node:child_process';
 import { readdirSync, rmSync } from 'node:fs';

@@ -1,5 +1,6 @@
 // Reads the statements of a dump without a client program: what only a client understands, such as `\!` of psql or
-// `source` of mariadb, is never run. The text is read as bytes (latin1), because all that separates statements is ASCII.
+// `source` of mariadb, is never run. The text is read as bytes (latin1), because all that separates statements is
+// ASCII.
 import { DriverError } from '../../../core/driver';
 
 export type Dialect = 'postgresql' | 'mysql';
@@ -42,7 +43,9 @@ export class SqlReader {
     this.escapes = dialect === 'mysql';
   }
 
-  /** The next statement, without its delimiter; null at the end. @throws DriverError invalid where the dump is cut off */
+  /**
+   * The next statement, without its delimiter; null at the end. @throws DriverError invalid where the dump is cut off
+   */
   async next(): Promise<DumpStatement | null> {
     for (;;) {
       await this.skipBlank();

@@ -1,5 +1,5 @@
-// Imports: the statements of a dump, run one after another as the first user of the database. Definitions are no part of
-// transactions here, so the database has to be empty, and an import that fails empties it again.
+// Imports: the statements of a dump, run one after another as the first user of the database. Definitions are no part
+// of transactions here, so the database has to be empty, and an import that fails empties it again.
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -211,7 +211,9 @@ async function empty(spec: DatabaseServer, query: Query): Promise<void> {
   await query(`CREATE DATABASE ${name}`);
 }
 
-/** Of an import that was ended: what it had sent would still be run. Clients of the tenant do not come by the socket. */
+/**
+ * Of an import that was ended: what it had sent would still be run. Clients of the tenant do not come by the socket.
+ */
 async function endSessions(spec: DatabaseServer, query: Query): Promise<void> {
   const until = Date.now() + SESSIONS_END_MS;
   for (;;) {

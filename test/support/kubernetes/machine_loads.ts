@@ -19,7 +19,10 @@ interface Done {
 }
 
 export interface MachineLoads {
-  /** Requests to the application, API reads, API writes, DNS queries, mail and deployments, each in the order of their ends. */
+  /**
+   * Requests to the application, API reads, API writes, DNS queries, mail and deployments, each in the order of their
+   * ends.
+   */
   readonly visits: Done[];
   readonly reads: Done[];
   readonly writes: Done[];

@@ -19,8 +19,8 @@ export const importCommand = (find: (session: Session, given: string) => Promise
     brief: 'Import a dump, or another database: svc db import NAME orders.dump',
     text:
       'From a file, an https address, or a server: postgresql://user:password@host/name, mysql://…. PostgreSQL takes ' +
-      'plain SQL and archives of pg_dump, MariaDB SQL of mysqldump, Redis an RDB file; compressed with gzip, too. What ' +
-      'fails is taken back.',
+      'plain SQL and archives of pg_dump, MariaDB SQL of mysqldump, Redis an RDB file; compressed with gzip, too. ' +
+      'What fails is taken back.',
     target: 'project',
     flags: {
       exclude: text('Tables whose rows are left out, with commas', 'tables'),

@@ -80,7 +80,8 @@ interface Run {
 async function endEarlierSessions(cluster: Cluster, id: string): Promise<void> {
   await inSession(cluster, {}, (session) =>
     session.query(
-      `select pg_terminate_backend(pid, 10000) from pg_stat_activity where application_name = $1 and pid <> pg_backend_pid()`,
+      `select pg_terminate_backend(pid, 10000) from pg_stat_activity
+        where application_name = $1 and pid <> pg_backend_pid()`,
       [sessionName(id)],
     ),
   );

@@ -47,7 +47,8 @@ const SKIPPED: readonly [RegExp, string?, string?][] = [
   ],
   [
     named(
-      String.raw`^(?:set\s+(?:local\s+|session\s+)?(?:role|session\s+authorization)\s+'?|reset\s+(?:role|session\s+authorization))(NAME)?`,
+      String.raw`^(?:set\s+(?:local\s+|session\s+)?(?:role|session\s+authorization)\s+'?|reset\s+(?:role|session` +
+        String.raw`\s+authorization))(NAME)?`,
     ),
     'role',
     OWNER,
@@ -62,7 +63,8 @@ const SKIPPED: readonly [RegExp, string?, string?][] = [
   [named(String.raw`^alter\s[^]*\sowner\s+to\s+(NAME)\s*$`), 'owner', OWNER],
   [
     named(
-      String.raw`^(?:grant|revoke)\b[^]*\s(?:to|from)\s+(?:group\s+)?(NAME)(?:\s*,\s*NAME)*(?:\s+with\s+grant\s+option)?(?:\s+granted\s+by\s+NAME)?\s*$`,
+      String.raw`^(?:grant|revoke)\b[^]*\s(?:to|from)\s+(?:group\s+)?(NAME)(?:\s*,\s*NAME)*(?:\s+with\s+grant` +
+        String.raw`\s+option)?(?:\s+granted\s+by\s+NAME)?\s*$`,
     ),
     'privileges',
     PRIVILEGES,
@@ -76,14 +78,16 @@ const SKIPPED: readonly [RegExp, string?, string?][] = [
   [named(String.raw`^(?:create|alter|drop|comment\s+on)\s+event\s+trigger\s+(NAME)`), 'event_trigger', SUPERUSER],
   [
     named(
-      String.raw`^(?:create|alter|drop|comment\s+on)\s+(?:server|foreign\s+data\s+wrapper|foreign\s+table|user\s+mapping\s+for|import\s+foreign\s+schema)\s+(?:if\s+not\s+exists\s+)?(NAMES)`,
+      String.raw`^(?:create|alter|drop|comment\s+on)\s+(?:server|foreign\s+data\s+wrapper|foreign\s+table|user` +
+        String.raw`\s+mapping\s+for|import\s+foreign\s+schema)\s+(?:if\s+not\s+exists\s+)?(NAMES)`,
     ),
     'foreign_data',
     'Databases do not connect to other servers.',
   ],
   [
     named(
-      String.raw`^(?:create|alter|drop|comment\s+on)\s+(?:or\s+replace\s+)?(?:trusted\s+)?(?:procedural\s+)?language\s+(NAME)`,
+      String.raw`^(?:create|alter|drop|comment\s+on)\s+(?:or\s+replace\s+)?(?:trusted\s+)?(?:procedural\s+)?language` +
+        String.raw`\s+(NAME)`,
     ),
     'language',
     SUPERUSER,
