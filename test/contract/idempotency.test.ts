@@ -71,7 +71,7 @@ function changed(operation: Operation, body: Record<string, unknown> = {}): Reco
     if (typeof value === 'boolean') return [name, !value];
     if (typeof value === 'number') return [name, value + 1];
     if (Array.isArray(value) && Object.keys(body).length === 1) return [name, []];
-    if (value && typeof value === 'object' && !Array.isArray(value) && 'upload' in value)
+    if (value && typeof value === 'object' && !Array.isArray(value) && ('upload' in value || 'url' in value))
       return [name, { ...value, url: 'https://example.com/other' }];
     const isText = CHANGED_TEXTS.includes(name) && !isEnumType(getNullableType(fields[name]?.type));
     return [name, isText ? `x${String(value)}` : value];
