@@ -70,6 +70,13 @@ const theTest = (cluster: () => TestCluster): void => {
     for (const machine of [first, ...MACHINES.filter((one) => one !== first)]) lines.push(await lose(machine));
     await loads.stop();
     for (const line of lines) process.stdout.write(`${JSON.stringify(line)}\n`);
+    const failures = [...loads.visits, ...loads.writes, ...loads.mails].flatMap(({ reason }) => reason ?? []);
+    process.stdout.write(
+      failures
+        .slice(0, 20)
+        .map((reason) => `${reason}\n`)
+        .join(''),
+    );
     expect(
       lines.map(({ lost, writesLost, mailsRefused, deploymentsFailed }) => [
         lost,

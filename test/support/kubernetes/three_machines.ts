@@ -88,6 +88,7 @@ export async function startThreeMachines(
     ...{ ...store.settings, FILE_STORE_URL: `http://${files}`, SMTP_URL: `smtp://${host}:${receiver.port}` },
     ...{
       REGISTRY_PORT: String(REGISTRY_PORT),
+      SMTP_PORTS: String(SMTP_PORT),
       DNS_DOMAIN: 'dns.example.net',
       DNS_IPS: '192.0.2.1,192.0.2.2,192.0.2.3',
     },

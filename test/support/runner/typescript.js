@@ -1,7 +1,7 @@
 // Lets Node run the sources, in jest's own processes and in children of a test:
 // node --require test/support/runner/typescript.js -e "require('./server/platform/embedded')".
 // What was translated and compiled once is kept beside the sources, named after what it was made of.
-const { createHash } = require('node:crypto');
+const { createHash, randomUUID } = require('node:crypto');
 const { mkdirSync, readFileSync, renameSync, writeFileSync } = require('node:fs');
 const { createRequire, wrap } = require('node:module');
 const path = require('node:path');
@@ -56,9 +56,10 @@ function run(module, file, code, place) {
   if (!cachedData || script.cachedDataRejected) keep(script.createCachedData(), place);
 }
 
-// Of several processes each has a draft of its own. One that runs as another user may not write here, and goes without.
+// Of several processes each has a draft of its own; on machines of a test cluster they may have the same id. One that
+// runs as another user may not write here, and goes without.
 function keep(content, place) {
-  const draft = `${place}.${process.pid}`;
+  const draft = `${place}.${randomUUID()}`;
   try {
     mkdirSync(kept, { recursive: true });
     writeFileSync(draft, content);
