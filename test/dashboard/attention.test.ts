@@ -48,7 +48,7 @@ test('an application whose instances cannot start needs attention with the reaso
 test('sizes, regions, engines and what a page lies below have their names', async () => {
   const { page } = window;
   await visit(page, application());
-  await page.getByText(/^Small, 512 MB$/).waitFor();
+  await page.getByText(/^Small, 512\sMB$/).waitFor();
   await page.getByText(/^Local$/).waitFor();
   await visit(page, database());
   await page.getByText('PostgreSQL', { exact: true }).waitFor();

@@ -123,7 +123,6 @@ test('a dump is imported, and what was left out is said', async () => {
   ]);
   await page.getByRole('cell', { name: 'alice' }).waitFor();
   await page.getByText('completed').first().waitFor();
-  await page.screenshot({ path: process.env.SHOT_OF_IMPORT ?? '/dev/null', fullPage: true });
 });
 
 test('a viewer sees users and no control, and is told who restores', async () => {

@@ -203,7 +203,10 @@ describe('PostgreSQL', () => {
       'a server',
       async () => {
         await look();
-        const [server] = processesWith(`${hall.databaseDir}/prf_`).filter(({ args }) => /^\S*\/postgres /.test(args));
+        // With `-C` it only reads its configuration.
+        const [server] = processesWith(`${hall.databaseDir}/prf_`).filter(({ args }) =>
+          /^\S*\/postgres (?!-C)/.test(args),
+        );
         return server ? Number(readFileSync(`/proc/${server.pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[16]) : null;
       },
       60_000,

@@ -2,6 +2,7 @@
 import { mkdirSync, mkdtempSync, chmodSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { retryCheck } from '../wait_for';
 import { driverContext } from '../../../core/driver';
 import type { Handle, RuntimeDriver, UnitSpec, UnitState } from '../../../drivers/runtime';
 import { openLocalRuntime, type LocalRuntimeOptions } from '../../../drivers/runtime/local';
@@ -92,7 +93,8 @@ export async function openTrial(variant: Variant): Promise<Trial> {
       trial.runtime = await openLocalRuntime(options);
     },
     close: async () => {
-      for (const id of await trial.runtime.list()) await trial.runtime.destroy(id, driverContext(withinMs));
+      for (const id of await trial.runtime.list())
+        await retryCheck(() => trial.runtime.destroy(id, driverContext(withinMs)));
       await trial.runtime.close();
       rmSync(root, { recursive: true, force: true });
     },

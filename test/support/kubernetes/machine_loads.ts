@@ -5,7 +5,6 @@ import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createTransport } from 'nodemailer';
 import type { TestApplication } from '../deployments/deploy';
-import { waitFor } from '../wait_for';
 import { API_PORT, DNS_PORT, INGRESS_PORT, SMTP_PORT, type ThreeMachines } from './three_machines';
 
 /* oxlint-disable typescript/no-explicit-any -- bodies of answers */
@@ -183,10 +182,10 @@ async function soaOf(address: string): Promise<string> {
 async function makeRelayZone(machines: ThreeMachines): Promise<{ smtp_username: string; smtp_password: string }> {
   const domain = await machines.call('POST', '/v2/email_domains', { body: { name: SENDER } });
   if (domain.status !== 201) throw new Error(domain.text);
-  // No step of its first check may write over it.
-  const verified = `update email_domains set status = 'verified', next_at = null
-    where last_checked_at is not null and lease_until is null returning id`;
-  await waitFor('the first check', async () => (await machines.sql(verified)).length > 0, 60_000);
+  // Its job, which finds no records of the domain, may not write over it.
+  await machines.sql(
+    `update email_domains set status = 'verified', lease_owner = 'nobody', lease_until = now() + interval '1 hour'`,
+  );
   const body = { name: 'ledger', email_domain_ids: [domain.body.id] };
   const made = await machines.call('POST', '/v2/email_relay_zones', { body });
   if (made.status !== 201) throw new Error(made.text);

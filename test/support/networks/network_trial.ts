@@ -8,6 +8,7 @@ import type { NetworkDriver } from '../../../drivers/network';
 import { openNetworks, type NetworkOptions } from '../../../drivers/network/open';
 import { memberOfNetwork } from '../../../drivers/runtime/network_members';
 import type { UnitSpec } from '../../../drivers/runtime';
+import { retryCheck } from '../wait_for';
 import { openTrial, until, withinMs, type Trial } from '../builds/runtime';
 
 export interface NetworkTrial {
@@ -68,7 +69,8 @@ export async function openNetworkTrial(openings: Partial<NetworkOptions['opening
       return trial.lines(unitId);
     },
     async destroy(...unitIds) {
-      for (const id of unitIds) await trial.runtime.destroy(id, driverContext(withinMs));
+      // The kernel may hold a disk a moment longer than the processes on it.
+      for (const id of unitIds) await retryCheck(() => trial.runtime.destroy(id, driverContext(withinMs)));
     },
     async reopenNetworks() {
       await found.networks.close();
