@@ -35,7 +35,8 @@ import { toolOf } from './server';
 import { requireToolSuccess, spawnTool, toolAccessOf } from './tool';
 
 const EMPTIED = 'Nothing was imported.';
-const SESSIONS_END_MS = 30_000;
+const SESSION_ENDS_MS = 30_000;
+const SESSION_LOCK = 'platform_import';
 const REASON_CHARACTERS_MAX = 240;
 const DUMPED = [
   ...['--single-transaction', '--quick', '--skip-lock-tables', '--routines', '--triggers', '--hex-blob'],
@@ -84,6 +85,7 @@ async function load(
   const stop = (): void => connection.destroy();
   ctx.signal.addEventListener('abort', stop, { once: true });
   try {
+    await lockSession(connection);
     for (const setting of ['NAMES utf8mb4', 'FOREIGN_KEY_CHECKS = 0', 'UNIQUE_CHECKS = 0', "time_zone = '+00:00'"])
       await connection.query(`SET ${setting}`);
     const loader = {
@@ -188,6 +190,12 @@ async function connectAsOwner(serverDirectory: ServerDirectory, spec: DatabaseSe
   return connection;
 }
 
+async function lockSession(connection: Connection): Promise<void> {
+  const [rows] = await connection.query<RowDataPacket[]>('SELECT GET_LOCK(?, 0) AS locked', [SESSION_LOCK]);
+  if (Number(rows[0]?.locked) === 1) return;
+  throw new DriverError('invalid', `Another session holds the lock ${SESSION_LOCK}. End it.`);
+}
+
 async function requireEmpty(spec: DatabaseServer, query: Query): Promise<void> {
   const name = databaseOf(spec);
   const rows = await query(
@@ -206,24 +214,22 @@ async function requireEmpty(spec: DatabaseServer, query: Query): Promise<void> {
 /** Rights are those to a name, and stay. */
 async function empty(spec: DatabaseServer, query: Query): Promise<void> {
   const name = identifier(databaseOf(spec));
-  await endSessions(spec, query);
+  await endSession(query);
   await query(`DROP DATABASE IF EXISTS ${name}`);
   await query(`CREATE DATABASE ${name}`);
 }
 
 /**
- * Of an import that was ended: what it had sent would still be run. Clients of the tenant do not come by the socket.
+ * Of an import that was ended: what it had sent would still be run. Its session holds a lock, by which it is told from
+ * clients of the tenant: where these come through a proxy, they are of the same user and host.
  */
-async function endSessions(spec: DatabaseServer, query: Query): Promise<void> {
-  const until = Date.now() + SESSIONS_END_MS;
+async function endSession(query: Query): Promise<void> {
+  const until = Date.now() + SESSION_ENDS_MS;
   for (;;) {
-    const rows = await query(
-      `SELECT ID AS id FROM information_schema.PROCESSLIST WHERE USER = ? AND HOST = 'localhost'`,
-      [ownerOfDatabase(spec).username],
-    );
-    if (!rows.length) return;
-    if (Date.now() > until) throw new DriverError('transient', 'A session of the import does not end.');
-    for (const { id } of rows) await query(`KILL CONNECTION ${Number(id)}`).catch(() => undefined);
+    const [row] = await query('SELECT IS_USED_LOCK(?) AS id', [SESSION_LOCK]);
+    if (row!.id === null) return;
+    if (Date.now() > until) throw new DriverError('transient', 'The session of the import does not end.');
+    await query(`KILL CONNECTION ${Number(row!.id)}`).catch(() => undefined);
     await sleep(100);
   }
 }
