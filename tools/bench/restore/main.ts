@@ -116,12 +116,15 @@ const PROVEN_WITHIN_MS = 120_000;
 /** @returns by kind, what the proof has answered, or why there is none */
 async function proveKinds(bench: Bench, made: Made, except: readonly string[] = []): Promise<Record<string, string>> {
   const proofs: Record<string, string> = {};
-  for (const { name, prove } of KINDS.filter((one) => !except.includes(one.name)))
-    for (const end = Date.now() + PROVEN_WITHIN_MS; proofs[name] === undefined; await sleep(500))
+  for (const { name, prove } of KINDS.filter((one) => !except.includes(one.name))) {
+    const began = Date.now();
+    for (const end = began + PROVEN_WITHIN_MS; proofs[name] === undefined; await sleep(500))
       await prove(bench, made).then(
         (proof) => (proofs[name] = proof),
         (error: Error) => Date.now() > end && (proofs[name] = `FAILED: ${error.message}`),
       );
+    process.stderr.write(`proven: ${name}, after ${Math.round((Date.now() - began) / 1000)} s\n`);
+  }
   return proofs;
 }
 
