@@ -51,8 +51,7 @@ import {
 } from './http/admin';
 import { adminRoutes } from './http/ai_usage_ingest';
 import { authenticate } from './platform/authenticate';
-import { backupDownload } from './http/backup_download';
-import { volumeBackupDownload } from './http/volume_backup_download';
+import { backupDownload, findDatabaseBackup, findVolumeBackup } from './http/backup_download';
 import { objectStorageOrigin } from '../models/object_storage/bucket/endpoint';
 import { dashboardFolder } from './dashboard_folder';
 import { dashboard } from './http/dashboard';
@@ -313,8 +312,8 @@ function expressApp(platform: Platform, graphql: express.Router, pages: express.
   });
   app.use('/graphql', graphql);
   app.use(pages);
-  app.get(`${DOWNLOAD_PATH}:id`, backupDownload(platform));
-  app.get(`${VOLUME_DOWNLOAD_PATH}:id`, volumeBackupDownload(platform));
+  app.get(`${DOWNLOAD_PATH}:id`, backupDownload(platform, findDatabaseBackup));
+  app.get(`${VOLUME_DOWNLOAD_PATH}:id`, backupDownload(platform, findVolumeBackup));
   app.get(`${EXPORT_PATH}:order`, activityDownload(platform));
   app.put(`${UPLOAD_PATH}:id`, sourceUploads(platform));
   app.put(`${IMPORT_UPLOAD_PATH}:id`, importUploads(platform));

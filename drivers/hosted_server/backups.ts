@@ -162,10 +162,11 @@ export async function openPart(
   const name = path.basename(file);
   const size_bytes = await storedSize(path.dirname(file), name);
   const stream = await openStoredFile(engine, id, name, ctx);
-  return { stream: from === 0 ? stream : stream.compose(without(from)), size_bytes };
+  return { stream: from === 0 ? stream : stream.compose(withoutFirst(from)), size_bytes };
 }
 
-function without(count: number): (source: AsyncIterable<Buffer>) => AsyncGenerator<Buffer> {
+/** @param count of bytes that are read and dropped */
+export function withoutFirst(count: number): (source: AsyncIterable<Buffer>) => AsyncGenerator<Buffer> {
   return async function* (source) {
     let left = count;
     for await (const piece of source) {
