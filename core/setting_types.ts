@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { formats } from './formats/formats';
+import { serversOf } from './postgres_url';
 import { parseKeyRing } from './secrets';
 import { parseProbeToken } from './accounts/tokens';
 
@@ -83,8 +84,7 @@ export function httpUrlSetting<const R extends Row>(row: R): Typed<string, R> {
 }
 
 export function postgresUrl<const R extends Row>(row: R): Typed<string, R> {
-  const parse = (given: string): string | null =>
-    /^postgres(ql)?:\/\/\S+$/.test(given) && URL.canParse(given) ? given : null;
+  const parse = (given: string): string | null => (/^\S+$/.test(given) && serversOf(given) ? given : null);
   return { ...row, type: 'postgresql:// URL', parse };
 }
 

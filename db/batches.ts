@@ -5,6 +5,7 @@ import type pg from 'pg';
 import type { Statement } from '../core/context';
 import { acquireConnection } from './connections';
 import { queryNamed } from './named_query';
+import type { ConnectionSource } from './servers';
 import { writeTogether } from './wire';
 
 /** A full batch of reads by an index keeps its last one waiting for about half a millisecond. */
@@ -20,7 +21,7 @@ interface Waiting {
 type Read = (statement: Statement, values: readonly unknown[]) => Promise<pg.QueryResult>;
 
 /** Reads over the connections of the pool. Each one fails alone, but for those that meet a lost connection together. */
-export function openBatches(pool: pg.Pool): Read {
+export function openBatches(pool: ConnectionSource): Read {
   const waiting: Waiting[] = [];
   /** Connections that are to come. */
   let called = 0;

@@ -1,13 +1,14 @@
 // Connections of the pool. A statement that was prepared before a migration gave its table a column fails on that
 // connection for ever ("cached plan must not change result type"): all connections of that time are replaced.
 import type pg from 'pg';
+import type { ConnectionSource } from './servers';
 
 /** How often a pool has met such a statement; of a connection, how often when it was taken first. */
-const metBy = new WeakMap<pg.Pool, number>();
+const metBy = new WeakMap<ConnectionSource, number>();
 const takenAt = new WeakMap<pg.ClientBase, number>();
 
 /** @throws as pg, where there is none in time */
-export async function acquireConnection(pool: pg.Pool): Promise<pg.PoolClient> {
+export async function acquireConnection(pool: ConnectionSource): Promise<pg.PoolClient> {
   for (;;) {
     const client = await pool.connect();
     const met = metBy.get(pool) ?? 0;
@@ -24,6 +25,6 @@ export function isStalePlan(error: unknown): boolean {
 }
 
 /** To be called with the failure of a statement. */
-export function noteFailure(pool: pg.Pool, error: unknown): void {
+export function noteFailure(pool: ConnectionSource, error: unknown): void {
   if (isStalePlan(error)) metBy.set(pool, (metBy.get(pool) ?? 0) + 1);
 }

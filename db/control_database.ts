@@ -8,6 +8,7 @@ import { isStalePlan, noteFailure, acquireConnection } from './connections';
 import { openDueNotifier } from './due_notifier';
 import { translate } from './errors';
 import { queryNamed } from './named_query';
+import { lastLeaderOf, openPools, type ConnectionSource } from './servers';
 import { transact } from './transaction';
 
 /** Columns of a table that statements select, and those that hold jsonb. */
@@ -30,7 +31,7 @@ export interface Session extends Sql {
 }
 
 export interface ControlDatabase extends Session {
-  /** For migrations, on separate connections. */
+  /** For migrations, on separate connections, of the server that has answered last. */
   readonly knex: Knex;
   close(): Promise<void>;
 }
@@ -55,7 +56,6 @@ export function openControlDatabase(
   options: { poolSize: number; name?: string; answerMs?: number },
 ): ControlDatabase {
   const connection = {
-    connectionString: url,
     application_name: options.name ?? 'platform-api',
     connectionTimeoutMillis: limits.connectionTimeoutMs,
     keepAlive: true,
@@ -65,15 +65,17 @@ export function openControlDatabase(
       `idle_in_transaction_session_timeout=${limits.idleTransactionTimeoutMs}`,
   };
   // Pipelined: statements that a transaction does not await are sent at once (db/transaction.ts).
-  const pool = new pg.Pool({ ...connection, pipeline: true, max: options.poolSize, idleTimeoutMillis: IDLE_MS });
-  // A connection that is lost fails the queries on it, which say it better.
-  pool.on('error', () => undefined);
-  pool.on('connect', (client) => void client.on('error', () => undefined));
+  const pool = openPools(url, {
+    ...connection,
+    pipeline: true,
+    max: options.poolSize,
+    idleTimeoutMillis: IDLE_MS,
+  });
   let migrating: Knex | undefined;
   return {
     ...session(pool),
     get knex() {
-      return (migrating ??= openKnex(connection));
+      return (migrating ??= openKnex(url, connection));
     },
     async close() {
       await migrating?.destroy();
@@ -82,12 +84,12 @@ export function openControlDatabase(
   };
 }
 
-function openKnex(connection: object): Knex {
+function openKnex(url: string, options: object): Knex {
   // knex prints lost connections to standard output by itself.
   const log = { warn() {}, error() {}, deprecate() {}, debug() {} };
   return knex({
     client: 'pg',
-    connection,
+    connection: { ...options, connectionString: lastLeaderOf(url) },
     pool: { min: 0, max: 2 },
     acquireConnectionTimeout: limits.connectionTimeoutMs,
     log,
@@ -114,7 +116,7 @@ export async function describeTables(database: Session): Promise<void> {
   }
 }
 
-function session(pool: pg.Pool): Session {
+function session(pool: ConnectionSource): Session {
   const read = openBatches(pool);
   const tables = new Map<string, TableInfo>();
   const due = openDueNotifier((statement, values) => alone(pool, statement, values));
@@ -145,7 +147,7 @@ function session(pool: pg.Pool): Session {
 
 type Question = [statement: Statement, values: readonly unknown[]];
 
-async function alone(pool: pg.Pool, ...question: Question): Promise<pg.QueryResult> {
+async function alone(pool: ConnectionSource, ...question: Question): Promise<pg.QueryResult> {
   const client = await acquireConnection(pool);
   try {
     return await queryNamed(client, ...question);

@@ -9,13 +9,14 @@ import type { DueNotifier } from './due_notifier';
 import { noteFailure, acquireConnection } from './connections';
 import { translate } from './errors';
 import { queryNamed } from './named_query';
+import type { ConnectionSource } from './servers';
 import { writeTogether } from './wire';
 
 /** "current transaction is aborted": another one is the cause. */
 const ABORTED = '25P02';
 
 interface Parts {
-  pool: pg.Pool;
+  pool: ConnectionSource;
   tables: Map<string, TableInfo>;
   /** Notified after the commit. */
   due: DueNotifier;

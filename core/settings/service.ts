@@ -29,7 +29,9 @@ export const serviceSettings = {
   DATABASE_URL: postgresUrl({
     default: null,
     secret: true,
-    description: 'URL of the PostgreSQL database to use. If not set, an embedded server runs in the data directory.',
+    description:
+      'URL of the PostgreSQL database to use. If not set, an embedded server runs in the data directory. Of several ' +
+      'servers, `postgresql://a:5432,b:5432/platform`, the one that takes writes is used.',
   }),
   DATABASE_POOL_SIZE: integer({
     default: '10',

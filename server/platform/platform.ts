@@ -18,6 +18,7 @@ import { allJobs } from '../../jobs/all_jobs';
 import { describeTables, openControlDatabase, type ControlDatabase } from '../../db/control_database';
 import { lagSeconds } from '../../db/lease';
 import { migrate, pendingMigrations } from '../../db/migrate';
+import { connectToLeader } from '../../db/servers';
 import { named } from '../../db/statement';
 import { installationId } from '../../models/applications/cluster_facts';
 import { memoryLimiter, openAttempts, sharedLimiter, type Attempts } from '../../rest/rate_limit';
@@ -200,18 +201,22 @@ async function requireUpToDate(database: ControlDatabase): Promise<void> {
 async function migrateDatabase(url: string): Promise<void> {
   const database = openControlDatabase(url, { poolSize: 1, name: 'platform-api migrations', answerMs: 0 });
   try {
-    await database.knex.raw('select 1').catch(throwStartupError('the database does not answer'));
-    await migrate(database.knex, MIGRATIONS).catch(
-      throwStartupError('the database schema can not be brought up to date'),
-    );
+    // Of several servers it also finds the one that takes writes.
+    const client = await connectToLeader(url, {}).catch((error: Failure) => {
+      throw startupError('the database does not answer', error);
+    });
+    await client.end();
+    await migrate(database.knex, MIGRATIONS).catch((error: Failure) => {
+      if (error instanceof StartupError || (!error.code && error.name !== 'KnexTimeoutError')) throw error;
+      throw startupError('the database schema can not be brought up to date', error);
+    });
   } finally {
     await database.close();
   }
 }
 
-function throwStartupError(what: string): (error: Error & { code?: string }) => never {
-  return (error) => {
-    if (error instanceof StartupError || (!error.code && error.name !== 'KnexTimeoutError')) throw error;
-    throw new StartupError(`${what}: ${error.message.split('\n')[0] || error.code}`);
-  };
+type Failure = Error & { code?: string };
+
+function startupError(what: string, error: Failure): StartupError {
+  return new StartupError(`${what}: ${error.message.split('\n')[0] || error.code}`);
 }

@@ -1,6 +1,6 @@
 // One session of PostgreSQL, outside of the pool: for locks that it holds, and for another server than the control
 // database's.
-import pg from 'pg';
+import { connectToLeader } from '../../db/servers';
 
 export interface OwnSession {
   /** Resolves when the connection has ended, whoever ended it. */
@@ -13,10 +13,8 @@ export interface OwnSession {
 
 /** @param name as PostgreSQL shows the session. @throws Error of the connection */
 export async function openSession(url: string, name?: string): Promise<OwnSession> {
-  const client = new pg.Client({ connectionString: url, keepAlive: true, ...(name && { application_name: name }) });
-  client.on('error', () => {});
+  const client = await connectToLeader(url, { keepAlive: true, ...(name && { application_name: name }) });
   const ended = new Promise<void>((resolve) => client.once('end', resolve));
-  await client.connect();
   return {
     ended,
     query: async <Row>(text: string) => (await client.query(text)).rows as Row[],

@@ -41,7 +41,7 @@ test.each([
   pgDump(SHOWN);
   expect(await backUpControlDatabase(configOf(url), NAME)).toBeNull();
   const [words = '', ...env] = readFileSync(path.join(dataDir, 'upgrades', NAME, 'control.dump'), 'utf8').split('\n');
-  expect(words).toMatch(/ --dbname=postgresql:\/\/db\.example\.com:5433\/platform\?sslmode=require$/);
+  expect(words).toMatch(/ --dbname=postgresql:\/\/db\.example\.com:5433\/platform\?sslmode=require&connect_timeout=10$/);
   expect(env).toEqual(expect.arrayContaining(['PGUSER=ann', 'PGPASSWORD=s@cret']));
 });
 
@@ -50,7 +50,7 @@ test('parameters that libpq would refuse are left out, and a path of a socket st
   const url = 'postgresql://localhost/platform?host=/run/a%20b&uselibpqcompat=true&sslpassword=secret&options=-c%20a=b';
   expect(await backUpControlDatabase(configOf(url), NAME)).toBeNull();
   const [words] = readFileSync(path.join(dataDir, 'upgrades', NAME, 'control.dump'), 'utf8').split('\n');
-  expect(words).toMatch(/\/platform\?host=%2Frun%2Fa%20b&options=-c%20a%3Db$/);
+  expect(words).toMatch(/\/platform\?host=%2Frun%2Fa%20b&options=-c%20a%3Db&connect_timeout=10$/);
 });
 
 test('a pg_dump that fails leaves nothing, and one that is too old or missing is said', async () => {
