@@ -26,6 +26,9 @@ const BUILD_MS = 30 * 60_000;
 
 /** Of a machine that is cut off: the cluster notices it after 20 s here, 40 s by default. */
 const TAKEN_OVER_MS = 180_000;
+/** Before something is lost. */
+const ROWS = 50;
+const ENDING_MS = 5_000;
 const API_AWAY_MS = 60_000;
 
 let service: DeployService;
@@ -89,8 +92,20 @@ needs('initdb', 'psql').describe('with PostgreSQL', () =>
           },
           WITHIN_MS,
         );
-      const healthy = (id: string): Promise<any> =>
-        reaches(id, ({ status, status_reason }) => status === 'available' && status_reason === null, 'three instances');
+      /** As the cluster says it, and then the platform. */
+      async function healthy(id: string): Promise<void> {
+        const columns = ['spec.instances', 'status.readyInstances', 'status.phase'];
+        const paths = columns.map((column) => `{.items[*].${column}}`).join(' ');
+        const isWhole = async (): Promise<boolean> => {
+          const which = [...(await place(id)), '-l', `${LABEL}=${id}`];
+          const found = await run('get', 'clusters.postgresql.cnpg.io', ...which, '-o', `jsonpath=${paths}`);
+          // Of one node there is none.
+          return ['', '3 3 Cluster in healthy state'].includes(found.trim());
+        };
+        await waitFor('three instances', isWhole, WITHIN_MS);
+        const isSettled = ({ status, status_reason }: any): boolean => status === 'available' && status_reason === null;
+        await reaches(id, isSettled, 'available');
+      }
 
       test('without the operator the database says what is missing, and goes on once it is there', async () => {
         const { body } = await service.call('GET', '/v2/database_packages?engine=postgresql');
@@ -133,7 +148,7 @@ needs('initdb', 'psql').describe('with PostgreSQL', () =>
 
       /** Rows that a client writes on the node of a standby while `lose` is under way; none of them may be missing. */
       async function writing(what: string, lose: (ledger: RowLedger) => Promise<void>): Promise<void> {
-        await ask(id, 'truncate ledger');
+        await surely(() => ask(id, 'truncate ledger'));
         const { node } = await primaryOf(id);
         const from = [1, 2, 3].find((number) => `node${number}` !== node) ?? 1;
         const address = await run(
@@ -151,19 +166,32 @@ needs('initdb', 'psql').describe('with PostgreSQL', () =>
           processId: await cluster().processOfNode(from),
         });
         try {
-          await ledger.untilNext(30_000);
+          await waitFor('rows', () => Promise.resolve(ledger.acknowledged.length >= ROWS), WITHIN_MS);
           await lose(ledger);
+          // What is shutting down still answers for a moment.
+          await sleep(ENDING_MS);
           await ledger.untilNext(TAKEN_OVER_MS);
         } finally {
           await ledger.stop();
         }
-        const numbers = await ask(id, "select coalesce(string_agg(n::text, ','), '') from ledger");
+        const numbers = await surely(() => ask(id, "select coalesce(string_agg(n::text, ','), '') from ledger"));
         const there = new Set(String(numbers).split(',').map(Number));
         const lost = ledger.acknowledged.filter((number) => !there.has(number));
         const gap = (ledger.longestGap() / 1000).toFixed(1);
         console.info(`${what}: ${ledger.acknowledged.length} rows, longest gap ${gap} s, lost ${lost.length}`);
         expect(lost).toEqual([]);
       }
+      /** While another primary is chosen, connections are refused. */
+      const surely = (work: () => Promise<unknown>): Promise<unknown> =>
+        waitFor(
+          'an answer',
+          async () =>
+            work().then(
+              (answer) => ({ answer }),
+              () => null,
+            ),
+          WITHIN_MS,
+        ).then(({ answer }) => answer);
       const numberOf = (node: string): number => Number(node.replace('node', ''));
 
       test('a primary whose machine is cut off is replaced without a lost row, and comes back', async () => {
