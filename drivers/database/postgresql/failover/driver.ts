@@ -109,8 +109,8 @@ export async function ensureFailover(
 }
 
 /**
- * A new replica begins with a checkpoint of the primary, which takes its time: most of `checkpoint_timeout`. Whoever asks
- * for another one hurries that on (PostgreSQL, "CHECKPOINT").
+ * A new replica begins with a checkpoint of the primary, which takes most of `checkpoint_timeout`. Whoever asks for
+ * another one hurries it on (PostgreSQL, "CHECKPOINT").
  */
 async function hastenReplicas(engine: PodEngine, server: DatabaseServer, found: FailoverServer): Promise<void> {
   const waiting = "select from pg_stat_progress_basebackup where phase = 'waiting for checkpoint to finish'";

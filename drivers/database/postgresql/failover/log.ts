@@ -4,8 +4,8 @@ import type { LogChunk } from '../../../runtime';
 type Line = LogChunk['lines'][number];
 
 /**
- * What PostgreSQL said, as its log in a pod is (`log_line_prefix` of drivers/database/postgresql/pods/program.ts); other
- * lines as they are.
+ * What PostgreSQL said, as its log in a pod is (`log_line_prefix` of drivers/database/postgresql/pods/program.ts);
+ * other lines as they are.
  */
 export function serverLines(line: Line): Line[] {
   const entry = objectOf(line.text);
