@@ -33,6 +33,8 @@ export interface ServerSpec extends HostedServerSpec {
   version: string;
   size: { memory_mb: number; cpus: number; max_connections: number };
   storage_gb: number;
+  /** With more than one, any of them takes over as the primary; absent: 1. Only in a cluster. */
+  nodes?: number;
   /** null for key-value engines. */
   database_name: string | null;
   /** Password of the platform's administrator account in the server. */

@@ -8,7 +8,7 @@ export interface Prices {
   volume_gb_hourly: string;
 }
 
-/** Hourly prices, decimal strings, by the id of the application type or the database package. */
+/** Hourly prices, decimal strings, by the id of the application type or the database package: for each of its nodes. */
 export const prices: Prices = {
   currency: 'EUR',
   volume_gb_hourly: '0.0001',
@@ -23,6 +23,9 @@ export const prices: Prices = {
     's-1vcpu-2gb': '0.0400',
     'm-2vcpu-4gb': '0.0800',
     'l-4vcpu-8gb': '0.1600',
+    'ha-1vcpu-1gb': '0.0200',
+    'ha-1vcpu-2gb': '0.0400',
+    'ha-2vcpu-4gb': '0.0800',
     'kv-1vcpu-256mb': '0.0050',
     'kv-1vcpu-1gb': '0.0200',
     'kv-2vcpu-4gb': '0.0800',

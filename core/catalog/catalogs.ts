@@ -84,13 +84,16 @@ export function buildpackBuilderRows(facts: HostFacts): BuildpackBuilderRow[] {
   );
 }
 
-/** Only packages of installed engines. */
+/** Only packages of installed engines; those of several nodes, of engines in the cluster. */
 export function databasePackageRows(facts: HostFacts, prices: Prices = listPrices): DatabasePackageRow[] {
-  const offered = new Set(engineDefinitions.filter(({ id }) => facts[id].length > 0).map(({ id }) => id as string));
+  const isOffered = (engine: string, nodes: number): boolean =>
+    engineDefinitions.some(
+      ({ id }) => id === engine && facts[id].some(({ image }) => nodes === 1 || image !== undefined),
+    );
   const rows = databasePackageDefinitions.map((pack) => ({
     ...pack,
-    ...priced(pack.id, prices),
-    engines: pack.engines.filter((engine) => offered.has(engine)),
+    ...priced(pack.id, prices, pack.nodes),
+    engines: pack.engines.filter((engine) => isOffered(engine, pack.nodes)),
   }));
   return byId(rows.filter(({ engines }) => engines.length > 0));
 }
@@ -258,10 +261,22 @@ function compareSeries(a: string, b: string): number {
   return a.localeCompare(b, 'en', { numeric: true });
 }
 
-function priced(id: string, prices: Prices): { price_hourly: string; price_monthly: string; currency: string } {
-  const hourly = prices.hourly[id];
-  if (hourly === undefined) throw new Error(`no price for ${id}`);
+function priced(
+  id: string,
+  prices: Prices,
+  nodes = 1,
+): { price_hourly: string; price_monthly: string; currency: string } {
+  const each = prices.hourly[id];
+  if (each === undefined) throw new Error(`no price for ${id}`);
+  const hourly = timesPrice(each, nodes);
   return { price_hourly: hourly, price_monthly: monthlyPrice(hourly), currency: prices.currency };
+}
+
+function timesPrice(price: string, count: number): string {
+  const [whole = '0', fraction = ''] = price.split('.');
+  const digits = (BigInt(whole + fraction) * BigInt(count)).toString().padStart(fraction.length + 1, '0');
+  const end = digits.length - fraction.length;
+  return fraction === '' ? digits : `${digits.slice(0, end)}.${digits.slice(end)}`;
 }
 
 function byId<T extends { id: string }>(rows: T[]): T[] {

@@ -23,7 +23,7 @@ import { requireReplicasFollow } from './database_replica/size';
 import { DatabaseUser } from './database_user';
 import { requireCapacity, allocatePort } from '../reference/capacity';
 import { credentialsOf, newPassword, sealAdminPassword } from './database/credentials';
-import { requireNewerVersion, requirePackage, requireStorage } from './database/offer';
+import { requireNewerVersion, requireOneNode, requirePackage, requireStorage } from './database/offer';
 import { requireOriginInProject, type Moment, type Origin, type Window } from './database/origin';
 import {
   mergedSchedule,
@@ -42,6 +42,12 @@ import { named } from '../../db/statement';
 
 const LOCK = named('select 1 from databases where id = $1 and deleted_at is null for no key update');
 const STORAGE = { resource: 'database_storage_gb', sum: 'storage_gb' };
+const NODES_STAY =
+  'A database keeps its number of nodes. Restore a backup into a new database with a package of one node, or create ' +
+  'one with automatic failover and import the data.';
+const RESTORED_ELSEWHERE =
+  'A database with automatic failover cannot be restored in place yet. Restore the backup into a new database ' +
+  '(`restore_from`) with a package of one node.';
 const SETTLED = ['available', 'stopped', 'failed'];
 
 /** A database server with its data. */
@@ -209,6 +215,7 @@ export class ManagedDatabase extends Resource {
    * engine_version_unsupported, invalid_state, resource_busy
    */
   async restore(ctx: Context, moment: Moment): Promise<this> {
+    requireOneNode(this, RESTORED_ELSEWHERE);
     const { backup_id, point_in_time } = await requireOriginInProject(ctx, this, moment);
     return this.move(ctx, 'restoring', { restoring_from: { backup_id, point_in_time } });
   }
@@ -236,6 +243,8 @@ export class ManagedDatabase extends Resource {
     if (storage_gb < this.storage_gb) throw storageTooLow(this.storage_gb);
     if (pack.id === this.database_package && storage_gb === this.storage_gb) return null;
     requireStorage(pack, storage_gb);
+    if (pack.nodes !== this.nodes)
+      requireOneNode({ engine: this.engine, nodes: Math.max(pack.nodes, this.nodes) }, NODES_STAY);
     return { package: pack, storage_gb };
   }
 

@@ -79,6 +79,8 @@ function projectOptions(config: Config, client: KubernetesClient): ProjectOption
   };
 }
 
+/** Of packages with automatic failover. */
+const DATABASE_NODES = 3;
 /** Disks of databases have more than their storage (drivers/database/disk_size.ts). */
 const DATABASE_DISK_SHARE = 3;
 
@@ -86,6 +88,7 @@ const DATABASE_DISK_SHARE = 3;
 export function projectRoom({ quotas, databaseImages }: Pick<Config, 'quotas' | 'databaseImages'>): ProjectRoom {
   const { volumes, volume_storage_gb, runs, applications, previews } = quotas as Record<string, number | null>;
   const databases = databaseImages.length ? quotas.databases : 0;
+  const servers = databases == null ? null : databases * DATABASE_NODES;
   const database_storage_gb = databaseImages.length ? quotas.database_storage_gb : 0;
   const sizes = applicationTypeDefinitions.map(({ memory_mb, vcpu, max_instances }) => ({
     ...{ memory_mb, max_instances },
@@ -97,9 +100,8 @@ export function projectRoom({ quotas, databaseImages }: Pick<Config, 'quotas' | 
   const releases = 2 * limits.processesPerApplication * most('max_instances');
   return {
     // A release command is a run that the quota of runs does not count.
-    pods:
-      stacks === null || runs == null || databases == null ? null : stacks * (releases + 1) + 2 * runs + 2 * databases,
-    volumes: volumes == null || databases == null ? null : volumes + databases,
+    pods: stacks === null || runs == null || servers === null ? null : stacks * (releases + 1) + 2 * runs + 2 * servers,
+    volumes: volumes == null || servers === null ? null : volumes + servers,
     volume_storage_gb:
       volume_storage_gb == null || database_storage_gb == null
         ? null

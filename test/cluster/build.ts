@@ -29,6 +29,9 @@ const GOGC = '800';
 /** Where the archives of go.dev are unpacked. */
 const PATH = `${process.env.PATH ?? ''}:/usr/local/go/bin`;
 
+/** How Go builds what tests run, so that packages which two of them have are built once. */
+export const GO_BUILD = { flags: FLAGS, env: { PATH, GOGC } };
+
 /** The programs of these sources; null where they have not been built. */
 export function builtPrograms(): ClusterPrograms | null {
   const programs = programsIn(path.join(CACHE, digestOfSources()));

@@ -89,6 +89,8 @@ function apiServerCommand({ directory, network, programs }: Parts): [string, ...
     'service-cluster-ip-range': network.services,
     // Names of nodes are in no name server: logs and exec would not find them.
     'kubelet-preferred-address-types': 'InternalIP',
+    // It is no node, so addresses of Services, as those of webhooks, lead nowhere from here.
+    'enable-aggregator-routing': true,
     'allow-privileged': true,
   };
   return [programs.kubernetes, 'kube-apiserver', ...flagsOf(flags)];

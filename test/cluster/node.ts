@@ -4,6 +4,7 @@ import type { ChildProcess } from 'node:child_process';
 import { mkdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { ClusterPrograms } from './build';
+import { CLUSTER_DOMAIN } from './dns';
 import { makeControlGroup } from './host';
 import { PAUSE_IMAGE } from './image';
 import { nodeNetwork, type ClusterNetwork, type NodeNetwork } from './network';
@@ -157,7 +158,7 @@ function kubeletConfiguration(parts: NodeParts, own: NodeNetwork, home: string):
     address: own.address.replace(/\/.*/, ''),
     healthzPort: 0,
     nodeStatusUpdateFrequency: '5s',
-    resolvConf: '',
+    ...{ resolvConf: '', clusterDNS: [parts.network.host], clusterDomain: CLUSTER_DOMAIN },
   };
 }
 

@@ -6,6 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { buildPrograms } from './build';
 import { startControlPlane, type ControlPlane } from './control_plane';
+import { startClusterDns } from './dns';
 import { takeSlot } from './host';
 import { writeImageArchive } from './image';
 import { startNode, type ClusterNode, type NodeParts } from './node';
@@ -32,6 +33,7 @@ function supervise(): Supervised {
   const nodes = new Map<number, ClusterNode>();
   let controlPlane: ControlPlane | null = null;
   let parts: NodeParts | null = null;
+  let stopDns: (() => void) | null = null;
   const running = (): ControlPlane => controlPlane ?? fail('The cluster is not running.');
   const run = async (number: number): Promise<void> => {
     nodes.set(number, await startNode(parts ?? fail('The cluster is not running.'), number));
@@ -40,6 +42,7 @@ function supervise(): Supervised {
     async start(count) {
       const programs = await buildPrograms();
       controlPlane = await startControlPlane({ directory, network: slot.network, programs });
+      stopDns = await startClusterDns(slot.network.host, controlPlane);
       const { kubeconfig } = controlPlane;
       const images = path.join(directory, 'images.tar');
       await writeImageArchive(programs.program, images);
@@ -60,6 +63,7 @@ function supervise(): Supervised {
     thawApiServer: () => running().thawApiServer(),
     async stop() {
       await Promise.all([...nodes.values()].map((node) => node.kill()));
+      stopDns?.();
       await controlPlane?.stop();
       slot.release();
       rmSync(directory, { recursive: true, force: true });

@@ -2,7 +2,7 @@
 // PersistentVolumeClaim for its data. Nothing else of the cluster reaches it but pods of its project and the platform
 // (drivers/workload/kubernetes/namespace.ts).
 import type { StatefulSet } from 'kubernetes-types/apps/v1';
-import type { PersistentVolumeClaim, PodSpec, Secret, Service } from 'kubernetes-types/core/v1';
+import type { PersistentVolumeClaim, PodSpec, Secret, Service, Toleration } from 'kubernetes-types/core/v1';
 import { shortDigestOf, LABEL, namespaceOf, objectNameOf, projectLabels } from '../../workload/kubernetes/names';
 import { literalWords, resourcesOf } from '../../workload/kubernetes/deployment';
 import type { DatabaseServer } from '../../database';
@@ -41,6 +41,10 @@ export const USER = 10_001;
 export const GRACE_SECONDS = 60;
 /** A machine that does not respond: as of other pods (docs/KUBERNETES.md, "When a machine is lost"). */
 const LOST_MACHINE_SECONDS = 30;
+export const LOST_MACHINE_TOLERATIONS: readonly Toleration[] = ['not-ready', 'unreachable'].map((taint) => ({
+  ...{ key: `node.kubernetes.io/${taint}`, operator: 'Exists', effect: 'NoExecute' },
+  tolerationSeconds: LOST_MACHINE_SECONDS,
+}));
 /** A server that loads its data accepts connections; one that does not come up is restarted after this time. */
 const STARTED_WITHIN_SECONDS = 600;
 
@@ -54,13 +58,13 @@ export function projectIdOf({ network }: Pick<DatabaseServer, 'network'>): strin
   return network;
 }
 
-interface Place {
+export interface ObjectMetadata {
   name: string;
   namespace: string;
   labels: Record<string, string>;
 }
 
-export function serverObjectMetadata(prefix: string, server: Pick<DatabaseServer, 'id' | 'network'>): Place {
+export function serverObjectMetadata(prefix: string, server: Pick<DatabaseServer, 'id' | 'network'>): ObjectMetadata {
   const projectId = projectIdOf(server);
   return {
     name: objectNameOf(server.id),
@@ -69,14 +73,14 @@ export function serverObjectMetadata(prefix: string, server: Pick<DatabaseServer
   };
 }
 
-export function configurationSecret(place: Place, { files }: PodProgram): Secret {
+export function configurationSecret(place: ObjectMetadata, { files }: PodProgram): Secret {
   const data = Object.fromEntries(
     Object.entries(files).map(([name, text]) => [name, Buffer.from(text).toString('base64')]),
   );
   return { metadata: { ...place }, type: 'Opaque', data };
 }
 
-export function serverService(place: Place, { port }: PodProgram): Service {
+export function serverService(place: ObjectMetadata, { port }: PodProgram): Service {
   const selector = selectorOf(place);
   return {
     metadata: { ...place },
@@ -87,7 +91,7 @@ export function serverService(place: Place, { port }: PodProgram): Service {
 
 /** @param bytes of the disk: for the data, and what the engine writes beside them */
 export function dataClaim(
-  { namespace, labels }: Place,
+  { namespace, labels }: ObjectMetadata,
   name: string,
   { storageClassName, bytes }: { storageClassName: string; bytes: number },
 ): PersistentVolumeClaim {
@@ -102,7 +106,7 @@ export function dataClaim(
 }
 
 /** One server at a time: a StatefulSet starts no second pod while the first one may still write. */
-export function serverStatefulSet(place: Place, server: DatabaseServer, program: PodProgram): StatefulSet {
+export function serverStatefulSet(place: ObjectMetadata, server: DatabaseServer, program: PodProgram): StatefulSet {
   const spec: StatefulSet['spec'] = {
     serviceName: place.name,
     replicas: server.running ? 1 : 0,
@@ -120,10 +124,7 @@ function podSpec(name: string, { size }: DatabaseServer, program: PodProgram): P
   return {
     ...podBasics(),
     terminationGracePeriodSeconds: GRACE_SECONDS,
-    tolerations: ['not-ready', 'unreachable'].map((taint) => ({
-      ...{ key: `node.kubernetes.io/${taint}`, operator: 'Exists', effect: 'NoExecute' },
-      tolerationSeconds: LOST_MACHINE_SECONDS,
-    })),
+    tolerations: [...LOST_MACHINE_TOLERATIONS],
     containers: [
       {
         name: CONTAINER,
@@ -180,6 +181,6 @@ export function containerSecurity(): NonNullable<PodSpec['containers'][number]['
 }
 
 /** Never changes: that of a StatefulSet cannot be. */
-function selectorOf({ labels }: Place): Record<string, string> {
+function selectorOf({ labels }: ObjectMetadata): Record<string, string> {
   return { [LABEL.installation]: labels[LABEL.installation] ?? '', [LABEL.database]: labels[LABEL.database] ?? '' };
 }

@@ -148,10 +148,18 @@ export function podEngine<Client>(
 /** @throws DriverError unsupported where no image is named for its version, and it does not have one already */
 export function imageOf(engine: PodEngine, server: DatabaseServer, present: ServerPod | 'absent' | 'foreign'): string {
   const has = typeof present === 'string' ? undefined : present.statefulSet.spec?.template.spec?.containers[0]?.image;
-  const image = engine.images.get(server.version) ?? has;
-  if (image === undefined)
-    throw unsupported(`The operator has named no image of ${engine.name} ${server.version} in DATABASE_IMAGES.`);
-  return image;
+  return imageFor(engine, server, has);
+}
+
+/** @param present the image that it has. @throws DriverError unsupported */
+export function imageFor(
+  { name, images }: PodEngine,
+  { version }: Pick<DatabaseServer, 'version'>,
+  present: string | undefined,
+): string {
+  const image = images.get(version) ?? present;
+  if (image !== undefined) return image;
+  throw unsupported(`The operator has named no image of ${name} ${version} in DATABASE_IMAGES.`);
 }
 
 /** Whether a server may make its first data on this disk: it has had none there yet. */
@@ -281,7 +289,7 @@ function configure<Client>(
   ctx: DriverContext,
 ): Promise<boolean> {
   const work = async (client: Client): Promise<boolean> => {
-    requireVersion(engine, server, await steps.version(client));
+    requireImageVersion(engine, server, await steps.version(client));
     const isCurrent = await hasCertificate(steps, server, found, client, ctx);
     await steps.configure(server, podNotesOf(engine, found, ctx), isCurrent ? null : 'certificate', client);
     return isCurrent;
@@ -355,7 +363,7 @@ export function podNotesOf(engine: PodEngine, found: ServerPod, ctx: DriverConte
 }
 
 /** @throws DriverError unsupported where the image is of another version than the operator says */
-function requireVersion({ name }: PodEngine, { version }: DatabaseServer, present: string): void {
+export function requireImageVersion({ name }: PodEngine, { version }: DatabaseServer, present: string): void {
   if (!`${present}.`.startsWith(`${version}.`))
     throw unsupported(`The image for ${name} ${version} in DATABASE_IMAGES has ${name} ${present}.`);
 }

@@ -7,7 +7,7 @@ import type { ServerPod } from './server_pods';
 
 export interface ServerLogs {
   /** Follows the log of the pod from now on. Repeatable. */
-  follow(serverId: string, server: ServerPod): void;
+  follow(serverId: string, server: Pick<ServerPod, 'pod'>): void;
   read(serverId: string, position: string | null): Promise<LogChunk>;
   close(): void;
 }

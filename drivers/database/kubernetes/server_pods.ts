@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { StatefulSet } from 'kubernetes-types/apps/v1';
 import type { PersistentVolumeClaim, Pod, Service } from 'kubernetes-types/core/v1';
 import { DriverError, type DriverContext, type Owned } from '../../../core/driver';
+import { hasCode } from '../../kubernetes/client/failure';
 import { parseQuantity } from '../../kubernetes/client/quantity';
 import { resourceTypes, type KubernetesObject, type ResourceType } from '../../kubernetes/client/resource_type';
 import {
@@ -41,18 +42,23 @@ export interface ServerPod {
   address: string | null;
 }
 
-const FOREIGN =
+export const FOREIGN =
   'The cluster has an object with the name of this database server that this platform did not create. Nothing was ' +
   'changed.';
 const CLAIM_GONE =
   'The cluster has removed the volume of the database, or has lost its disk. Restore a backup, or restore the volume ' +
   'in the cluster.';
-const NOTE = 'platform-api/note-';
+export const NOTE = 'platform-api/note-';
 /** Annotation of a claim: data are being written to it that no server has started with yet. */
 export const FILLING = 'platform-api/filling';
-const { jobs, statefulSets, secrets, services, persistentVolumeClaims, pods } = resourceTypes;
+/** Annotation of a Cluster: `on` while it should have no pods (CloudNativePG, "Declarative Hibernation"). */
+export const HIBERNATION = 'cnpg.io/hibernation';
+const { failoverClusters, jobs, networkPolicies, statefulSets, secrets, services, persistentVolumeClaims, pods } =
+  resourceTypes;
 /** In the order in which they go: first what would start others again. */
-const OF_SERVERS: readonly ResourceType<KubernetesObject>[] = [statefulSets, jobs, services, secrets];
+const OF_SERVERS: readonly ResourceType<KubernetesObject>[] = [
+  ...[failoverClusters, statefulSets, jobs, services, secrets, networkPolicies],
+];
 
 /** Read-only. 'absent' where it has no StatefulSet. */
 export async function findServerPod(
@@ -126,7 +132,7 @@ export async function ensureServerPod(
 }
 
 /** Written only where it differs: it is looked at with each poll. */
-async function ensureService(options: ClaimOptions, service: Service, ctx: DriverContext): Promise<void> {
+export async function ensureService(options: ClaimOptions, service: Service, ctx: DriverContext): Promise<void> {
   const present = await options.client.get(services, keyOf(service), ctx);
   const { selector, ports } = present?.spec ?? {};
   const [port, desired] = [ports?.[0], service.spec?.ports?.[0]];
@@ -175,10 +181,19 @@ export async function ensureClaim(
 
 /** Scales to nothing. @returns whether no pod is left */
 export async function stopServerPod(options: ClaimOptions, serverId: string, ctx: DriverContext): Promise<boolean> {
+  for (const found of await listOf(options, failoverClusters, serverId, ctx))
+    if (found.metadata?.annotations?.[HIBERNATION] !== 'on')
+      await options.client.patch(
+        failoverClusters,
+        keyOf(found),
+        { metadata: { annotations: { [HIBERNATION]: 'on' } } },
+        ctx,
+      );
   for (const found of await listOf(options, statefulSets, serverId, ctx))
     if (found.spec?.replicas !== 0)
       await options.client.patch(statefulSets, keyOf(found), { spec: { replicas: 0 } }, ctx);
-  return (await listOf(options, pods, serverId, ctx)).length === 0;
+  const left = await listOf(options, pods, serverId, ctx);
+  return left.every(({ status }) => status?.phase === 'Succeeded');
 }
 
 /** Removes the server with its data. @returns whether nothing is left */
@@ -322,6 +337,11 @@ async function listOf<T extends KubernetesObject>(
   ctx: DriverContext,
 ): Promise<T[]> {
   const labelSelector = selectorText({ [LABEL.installation]: options.prefix, [LABEL.database]: serverId });
-  const { items } = await options.client.list(type, { labelSelector }, ctx);
+  const { items } = await options.client.list(type, { labelSelector }, ctx).catch((error: unknown) => {
+    // Most clusters have no CloudNativePG, or give no rights to it: what it has made has pods and claims, too.
+    if (type.apiVersion === failoverClusters.apiVersion && hasCode(error, 'api_absent', 'forbidden'))
+      return { items: [] };
+    throw error;
+  });
   return items.filter((object) => isInItsProject(options, object));
 }

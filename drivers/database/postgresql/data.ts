@@ -113,10 +113,12 @@ export async function initialize(cluster: Cluster, data: string, ctx: DriverCont
 
 /** What is the same for all clusters. */
 export function initdbArguments(version: Pick<Programs, 'series'>): string[] {
-  return [
-    ...['-U', roles.admin, '--data-checksums', '--encoding=UTF8', `--wal-segsize=${segmentMb}`],
-    ...localeOf(version),
-  ];
+  return ['-U', roles.admin, ...dataFormatArguments(version)];
+}
+
+/** Arguments of initdb that say what the data are like. */
+export function dataFormatArguments(version: Pick<Programs, 'series'>): string[] {
+  return ['--data-checksums', '--encoding=UTF8', `--wal-segsize=${segmentMb}`, ...localeOf(version)];
 }
 
 // The builtin provider sorts identically on every machine, and after every upgrade of the C library; it exists since

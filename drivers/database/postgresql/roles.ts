@@ -32,13 +32,17 @@ function isReservedRole(username: string): boolean {
 
 /**
  * Ensures the database, the platform's roles, and the users with their passwords; sessions of an old password end.
- * `session` is in the database postgres.
+ * `session` is in the database postgres. `others`: roles that somebody else has made for the server, left as they are.
  */
-export async function ensureUsers(session: Session, spec: DatabaseServer): Promise<void> {
+export async function ensureUsers(
+  session: Session,
+  spec: DatabaseServer,
+  others: readonly string[] = [],
+): Promise<void> {
   const bad = spec.users.find(({ username }) => isReservedRole(username));
   if (bad !== undefined)
     throw new DriverError('invalid', `The name ${JSON.stringify(bad.username)} is reserved by the engine.`);
-  await revokeHigherRights(session);
+  await revokeHigherRights(session, others);
   const present = await presentRoles(session);
   await ensureGroups(session, present);
   await ensurePassword(session, present, roles.replication, spec.admin_password, 'replication');
@@ -55,13 +59,18 @@ export async function ensureUsers(session: Session, spec: DatabaseServer): Promi
 
 /**
  * Ensures privileges inside the database, which `session` is in. Undesired users are dropped, and their objects
- * reassigned.
+ * reassigned. `others`: as in ensureUsers.
  */
-export async function ensureRights(session: Session, spec: DatabaseServer, inDatabase: InDatabase): Promise<void> {
+export async function ensureRights(
+  session: Session,
+  spec: DatabaseServer,
+  inDatabase: InDatabase,
+  others: readonly string[] = [],
+): Promise<void> {
   await dropEventTriggers(session);
   await ensureDefaultPrivileges(session, adminsOf(spec));
   await releaseSecondLogins(session, spec.users);
-  const desired = new Set(spec.users.map(({ username }) => username));
+  const desired = new Set([...spec.users.map(({ username }) => username), ...others]);
   const { rows: logins } = await session.query<{ rolname: string }>(
     `select rolname from pg_roles where rolcanlogin and not rolsuper and rolname not like 'platform\\_%'
       and rolname not like 'pg\\_%'`,
@@ -234,17 +243,20 @@ async function dropUser(session: Session, inDatabase: InDatabase, username: stri
 // Rights that nobody but the platform has. A server from before upgrades were loaded by a role of their own may have
 // users who took some (docs/decisions/0205).
 
-/** Takes the rights of a superuser, and memberships of the server's own roles, from all roles but the platform's. */
-async function revokeHigherRights(session: Session): Promise<void> {
+/**
+ * Takes the rights of a superuser, and memberships of the server's own roles, from all roles but the platform's. The
+ * bootstrap superuser (10), which is another one in data of CloudNativePG, cannot lose them; it has no password.
+ */
+async function revokeHigherRights(session: Session, others: readonly string[]): Promise<void> {
   const { rows } = await session.query<{ revoking: string }>(
     `select format('alter role %I nosuperuser nocreaterole nobypassrls %s', rolname,
         case when rolname = $2 then '' else 'noreplication' end) as revoking
-      from pg_roles where rolname <> $1
+      from pg_roles where rolname <> $1 and rolname <> all($4) and oid <> 10
         and (rolsuper or rolcreaterole or rolbypassrls or rolreplication and rolname <> $2)
       union all select format('revoke %I from %I', g.rolname, u.rolname)
       from pg_auth_members m join pg_roles g on g.oid = m.roleid join pg_roles u on u.oid = m.member
       where (g.rolname ~ '^pg_' or g.rolname = $1) and u.rolname <> all($3) and u.rolname !~ '^pg_'`,
-    [roles.admin, roles.replication, [roles.admin, roles.owner]],
+    [roles.admin, roles.replication, [roles.admin, roles.owner, ...others], others],
   );
   for (const { revoking } of rows) await session.query(revoking);
 }

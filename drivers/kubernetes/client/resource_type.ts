@@ -48,6 +48,17 @@ export interface PodMetrics extends KubernetesObject {
   containers: { name: string; usage: { cpu: string; memory: string } }[];
 }
 
+/** Of CloudNativePG, which a cluster may lack: what the platform sets and reads of it. */
+export interface FailoverCluster extends KubernetesObject {
+  spec?: {
+    instances: number;
+    imageName: string;
+    storage: { size: string; storageClass: string };
+    [field: string]: unknown;
+  };
+  status?: { phase?: string; phaseReason?: string; currentPrimary?: string; conditions?: { type: string }[] };
+}
+
 const type = <T extends KubernetesObject>(
   apiVersion: string,
   kind: string,
@@ -58,6 +69,7 @@ const type = <T extends KubernetesObject>(
 export const resourceTypes = {
   configMaps: type<ConfigMap>('v1', 'ConfigMap', 'configmaps'),
   deployments: type<Deployment>('apps/v1', 'Deployment', 'deployments'),
+  failoverClusters: type<FailoverCluster>('postgresql.cnpg.io/v1', 'Cluster', 'clusters'),
   events: type<Event>('v1', 'Event', 'events'),
   jobs: type<Job>('batch/v1', 'Job', 'jobs'),
   leases: type<Lease>('coordination.k8s.io/v1', 'Lease', 'leases'),

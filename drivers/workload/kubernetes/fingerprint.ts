@@ -18,6 +18,8 @@ export const NEEDED_RIGHTS = [
   ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { resource: 'secrets' }),
   ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { group: 'apps', resource: 'deployments' }),
   ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { group: 'apps', resource: 'statefulsets' }),
+  // Databases with automatic failover, where there is CloudNativePG.
+  ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { group: 'postgresql.cnpg.io', resource: 'clusters' }),
   ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { resource: 'services' }),
   ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { resource: 'persistentvolumeclaims' }),
   ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { group: 'policy', resource: 'poddisruptionbudgets' }),

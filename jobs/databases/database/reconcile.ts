@@ -126,6 +126,7 @@ async function settleServer(
     begun: true,
     data_missing: false,
     unfinished: false,
+    degraded: seen.state === 'running' && seen.reason !== null,
     generation: row.generation,
     ...(seen.state === 'running' && { storage_used_bytes, full }),
   };
@@ -149,7 +150,7 @@ async function settleServer(
   };
   const rotating = await endRotations(ctx.sql, row.id);
   return settled(
-    { ...columns, status: 'available', status_reason: statusReasonOf(row, full) },
+    { ...columns, status: 'available', status_reason: statusReasonOf(row, seen) },
     restarts ? 0 : rotating ? ROTATION_POLL_MS : jittered(POLL_MS),
   );
 }
@@ -168,10 +169,12 @@ function recordApplied(
 }
 
 // Why the last change failed stays until the next one.
-function statusReasonOf(row: DatabaseRow, full: boolean): string | null {
+function statusReasonOf(row: DatabaseRow, { full, reason }: ObservedServer): string | null {
   if (full) return FULL;
-  const { down, data_missing, unfinished } = row.observed ?? {};
-  const stays = row.status === 'available' && !down && !data_missing && !unfinished && row.status_reason !== FULL;
+  if (reason !== null) return reason;
+  const { down, data_missing, unfinished, degraded } = row.observed ?? {};
+  const isOver = down || data_missing || unfinished || degraded || row.status_reason === FULL;
+  const stays = row.status === 'available' && !isOver;
   return stays ? row.status_reason : null;
 }
 

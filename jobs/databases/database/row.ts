@@ -16,6 +16,7 @@ export interface DatabaseRow extends LoopRow {
   engine_version: string;
   wanted_version: string | null;
   database_package: string;
+  nodes: number;
   storage_gb: number;
   database_name: string | null;
   backup_schedule: { enabled: boolean; hour_utc: number; retention_days: number };
@@ -48,6 +49,8 @@ export interface ServerProgress extends ExitHistory {
   generation?: number;
   /** Its directory is missing: no backup is made or expires (models/databases/database_backup/job_queries.ts). */
   data_missing?: boolean;
+  /** It runs without something that it should have: the reason goes once it has it. */
+  degraded?: boolean;
   /** A change that failed is still tried: the reason goes once it is applied. */
   unfinished?: boolean;
   storage_used_bytes?: number | null;

@@ -36,6 +36,7 @@ export async function desiredServer(row: DatabaseRow, ctx: JobContext): Promise<
     port: row.port,
     size: serverSizeOf(row.database_package),
     storage_gb: row.storage_gb,
+    ...(row.nodes > 1 && { nodes: row.nodes }),
     running: row.running,
     database_name: row.database_name,
     admin_password: openAdminPassword(ctx.secrets, row),

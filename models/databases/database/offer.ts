@@ -9,6 +9,7 @@ import {
   type DatabasePackageRow,
 } from '../../../core/catalog/catalogs';
 import type { EngineFeature } from '../../../core/catalog/catalog_rows';
+import type { Values } from '../../../db/table';
 import type { Context } from '../../../core/context';
 import { problem, validationFailed } from '../../../core/errors';
 import { engineNotInstalled } from '../../../core/catalog/missing_programs';
@@ -73,6 +74,26 @@ export async function requirePackage(
       feature: found.id,
     });
   return found;
+}
+
+/**
+ * Several nodes are servers of the cluster, with data of their own from the beginning.
+ * @throws engine_feature_unsupported
+ */
+export function requireNodes(
+  { id, nodes }: DatabasePackageRow,
+  { engine, on_cluster, restore_from }: { engine: string; on_cluster: boolean; restore_from: Values | null },
+): void {
+  if (nodes === 1 || (on_cluster && restore_from === null)) return;
+  const reason = on_cluster
+    ? 'A backup cannot be restored into a database with automatic failover yet. Name a `database_package` of one node.'
+    : `The package ${id} is for versions that run in the cluster, which this one does not.`;
+  throw problem('engine_feature_unsupported', reason, { engine, feature: 'failover' });
+}
+
+/** @throws engine_feature_unsupported for what databases with several nodes lack */
+export function requireOneNode({ engine, nodes }: { engine: string; nodes: number }, reason: string): void {
+  if (nodes > 1) throw problem('engine_feature_unsupported', reason, { engine, feature: 'failover' });
 }
 
 /**

@@ -9,6 +9,7 @@ import {
   hasFeature,
   requireEngine,
   requireFeature,
+  requireNodes,
   requirePackage,
   requireStorage,
   requireVersion,
@@ -71,6 +72,7 @@ export async function planDatabase(ctx: Context, input: CreateDatabaseInput): Pr
   const { package: pack, ...shape } = input.restore_from
     ? await copiedShape(ctx, input)
     : await chosenShape(ctx, input);
+  requireNodes(pack, shape);
   requireStorage(pack, shape.storage_gb);
   return {
     package: pack,

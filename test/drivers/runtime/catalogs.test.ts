@@ -122,6 +122,21 @@ test('an engine that is not on the host is not listed, nor its packages', () => 
   expect(new Set(databasePackageRows(redis).flatMap(({ engines }) => engines))).toEqual(new Set(['redis']));
 });
 
+test('packages of several nodes are for engines in the cluster, and cost as much as their nodes', () => {
+  const nodesOf = (facts: HostFacts): unknown[] =>
+    databasePackageRows(facts)
+      .filter(({ nodes }) => nodes > 1)
+      .map(({ id, nodes, engines, price_hourly, price_monthly }) => [id, nodes, engines, price_hourly, price_monthly]);
+  expect(nodesOf({ ...bare, postgresql: [system('16')], redis: [{ ...found('7.0'), image: 'redis:7.0' }] })).toEqual(
+    [],
+  );
+  expect(nodesOf({ ...bare, postgresql: [{ ...system('16'), image: 'postgresql:16.1' }] })).toEqual([
+    ['ha-1vcpu-1gb', 3, ['postgresql'], '0.0600', '43.80'],
+    ['ha-1vcpu-2gb', 3, ['postgresql'], '0.1200', '87.60'],
+    ['ha-2vcpu-4gb', 3, ['postgresql'], '0.2400', '175.20'],
+  ]);
+});
+
 test('the default version is the one that can do most; features are its', () => {
   const [postgresql] = databaseEngineRows({ ...bare, postgresql: [system('15'), embedded] }, now);
   expect(postgresql).toEqual({

@@ -9,8 +9,13 @@ import { importLayers } from './database_image';
 
 const ROOT = '/usr/lib/postgresql';
 const COREUTILS = ['cat', 'chmod', 'mkdir', 'mv', 'rm', 'sleep', 'sync', 'touch', 'wc'];
+/** What an operator runs beside the server. */
+const OF_OPERATORS = ['pg_basebackup', 'pg_controldata', 'pg_ctl', 'pg_isready', 'pg_rewind'];
 /** Extensions with libraries of their own, and a compiler. */
 const LEFT_OUT = /llvmjit|postgis|address_standardizer|bitcode/;
+
+/** As images of CloudNativePG have it: 26 is its `postgres`. */
+const PASSWD = 'root:x:0:0:root:/root:/bin/sh\npostgres:x:26:26::/var/lib/postgresql:/bin/sh\n';
 
 /** Newest version of Debian here; null: none. */
 export function debianPostgresql(): string | null {
@@ -49,14 +54,14 @@ export async function importPostgresql(cluster: ClusterOfMachine, name: string, 
     .filter((file) => file.endsWith('.so') && !LEFT_OUT.test(file))
     .map((file) => `${ROOT}/${version}/lib/${file}`);
   const tools = [...COREUTILS, 'dash', 'tar', 'gzip'].map((tool) => execFileSync('which', [tool]).toString().trim());
-  const programs = ['postgres', 'initdb'].map((program) => programOf(version, program));
+  const programs = ['postgres', 'initdb', ...OF_OPERATORS].map((program) => programOf(version, program));
   const trees = [`/usr/share/postgresql/${version}`, '/usr/share/zoneinfo', '/usr/lib/locale/C.utf8'];
   const layers = [
     debianLayer([...tools, ...programs, ...libraries], trees),
     await tarOf([
       { name: 'tmp/', type: 'directory', mode: 0o1777 },
       { name: 'bin/sh', type: 'symlink', linkname: '/usr/bin/dash' },
-      { name: 'etc/passwd', content: 'root:x:0:0:root:/root:/bin/sh\n' },
+      { name: 'etc/passwd', content: PASSWD },
     ]),
   ];
   await importLayers(cluster, name, { layers, path: `${ROOT}/${version}/bin:/usr/bin:/bin` });

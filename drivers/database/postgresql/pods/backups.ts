@@ -16,6 +16,8 @@ import { diskBytes } from '../../disk_size';
 import { imageOf, unsupported, type PodEngine } from '../../kubernetes/pod_engine';
 import { replacePodData } from '../../kubernetes/replacement';
 import { findServerPod, requireServerPod } from '../../kubernetes/server_pods';
+import { requireFailoverServer } from '../failover/cluster';
+import { hasFailover } from '../failover/driver';
 import { cancelWork, runInBackground } from '../background_work';
 import { backupOf } from '../backups/backups';
 import { backupMissing, manifestOf } from '../backups/known_backups';
@@ -31,6 +33,16 @@ export type PostgresqlPods = PodEngine & { host: PostgresqlContext };
 
 const TOOLS = ['pg_basebackup', 'pg_dump'];
 
+/** Where the server takes writes. @throws NotReady @throws DriverError conflict */
+export async function locatePrimary(
+  engine: PodEngine,
+  server: DatabaseServer,
+  ctx: DriverContext,
+): Promise<NetworkAddress> {
+  const find = hasFailover(server) ? requireFailoverServer : requireServerPod;
+  return podAddressOf(engine, server, await find(engine, server, ctx));
+}
+
 /** @throws DriverError unsupported, with what to install */
 export async function backup(
   engine: PostgresqlPods,
@@ -38,7 +50,7 @@ export async function backup(
   backupId: string,
   ctx: DriverContext,
 ): Promise<BackupMade> {
-  const at = podAddressOf(engine, server, await requireServerPod(engine, server, ctx));
+  const at = await locatePrimary(engine, server, ctx);
   const source: BackupSource = {
     ...{ engine: engine.host, spec: server, programs: await programsFor(engine.host, server.version) },
     withConnection: (work) => withConnection(at, work),
@@ -55,6 +67,11 @@ export async function restore(
   from: RestoreFrom,
   ctx: DriverContext,
 ): Promise<void> {
+  if (hasFailover(server))
+    throw unsupported(
+      'A database with automatic failover cannot be restored yet. Restore its backup into a new database with a ' +
+        'package of one node.',
+    );
   if (from.backup_id === null || from.until !== null)
     throw unsupported('Databases in the cluster cannot go back to a point in time yet. Restore a backup.');
   const id = { serverId: from.server_id, backupId: from.backup_id };

@@ -4,13 +4,14 @@ import { asDriverErrors, type Desired, type DriverContext } from '../../../../co
 import { serverOf, type EngineDriver, type ServerSpec } from '../../../database';
 import type { RuntimeDriver } from '../../../runtime';
 import { mayBegin, podContext, podEngine, type PodEngineOptions, type PodSteps } from '../../kubernetes/pod_engine';
-import { requireServerPod } from '../../kubernetes/server_pods';
 import { openBackup, removeBackup } from '../backups/backups';
 import { postgresqlContext } from '../cluster';
 import { availableExtensions, changeExtensions, EXTENSION_MS, EXTENSION_SETTINGS } from '../extensions';
+import { ensureFailover, hasFailover, observeFailover } from '../failover/driver';
+import { serverLines } from '../failover/log';
 import { visibleLines } from '../log';
 import { sessionUserUse } from '../second_logins';
-import { backup, cancelRestore, restore, type PostgresqlPods } from './backups';
+import { backup, cancelRestore, locatePrimary, restore, type PostgresqlPods } from './backups';
 import { programOf } from './program';
 import {
   podAddressOf,
@@ -38,6 +39,7 @@ export function openPostgresqlPods(options: PostgresqlPodOptions): EngineDriver 
   const common = podEngine(pods, stepsOf(engine));
   return {
     ...common,
+    ...serverSteps(engine, common),
     ...databaseSteps(engine),
     stop: async (id, ctx) => {
       await cancelRestore(engine, id, ctx);
@@ -49,12 +51,26 @@ export function openPostgresqlPods(options: PostgresqlPodOptions): EngineDriver 
     },
     readLog: async (id, position) => {
       const chunk = await common.readLog(id, position);
-      return { ...chunk, lines: visibleLines(chunk.lines) };
+      return { ...chunk, lines: visibleLines(chunk.lines.flatMap(serverLines)) };
     },
     backup: (r, backupId, ctx) => asDriverErrors(() => backup(engine, serverOf(r), backupId, ctx)),
     removeBackup: (serverId, backupId, ctx) => asDriverErrors(() => removeBackup(host, serverId, backupId, ctx)),
     openBackup: (serverId, backupId, from) => asDriverErrors(() => openBackup(host, serverId, backupId, from)),
     restore: (r, from, ctx) => asDriverErrors(() => restore(engine, serverOf(r), from, ctx)),
+  };
+}
+
+/** Of a server in one pod, or of one with automatic failover. */
+function serverSteps(
+  engine: PostgresqlPods,
+  common: Pick<EngineDriver, 'observe' | 'ensure'>,
+): Pick<EngineDriver, 'observe' | 'ensure' | 'metrics'> {
+  return {
+    observe: (r, ctx) =>
+      hasFailover(r.spec) ? asDriverErrors(() => observeFailover(engine, r, ctx)) : common.observe(r, ctx),
+    ensure: (r, seen, ctx) =>
+      hasFailover(r.spec) ? asDriverErrors(() => ensureFailover(engine, r, ctx)) : common.ensure(r, seen, ctx),
+    metrics: (r, ctx) => asDriverErrors(async () => withPod(await locatePrimary(engine, serverOf(r), ctx), metricsOf)),
   };
 }
 
@@ -80,8 +96,7 @@ function databaseSteps(
     ctx: DriverContext,
   ): Promise<T> => {
     const server = serverOf(r);
-    const found = await requireServerPod(engine, server, ctx);
-    return withPod(podAddressOf(engine, server, found), (client) => work(client, server.database_name));
+    return withPod(await locatePrimary(engine, server, ctx), (client) => work(client, server.database_name));
   };
   return {
     secondLoginDiffers: (r, ctx) =>

@@ -29,7 +29,11 @@ const AWAY = new Set(['ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH']);
 const REJECTED = new Set(['28P01', '28000']);
 
 /** @throws NotReady */
-export function podAddressOf({ prefix }: PodEngine, server: DatabaseServer, { address }: ServerPod): NetworkAddress {
+export function podAddressOf(
+  { prefix }: PodEngine,
+  server: DatabaseServer,
+  { address }: Pick<ServerPod, 'address'>,
+): NetworkAddress {
   const { authority } = server.tls;
   if (authority === undefined) throw new Error('the authority of the certificate is needed in a cluster');
   if (address === null) throw new NotReady();
@@ -78,13 +82,17 @@ export async function inspect(
   };
 }
 
-/** `change`: the kubelet may have replaced the files of the certificate by now. */
+/**
+ * `change`: the kubelet may have replaced the files of the certificate by now. `others`: roles that are not of the
+ * platform.
+ */
 export async function configure(
   engine: PodEngine,
   server: DatabaseServer,
   notes: ServerNotes,
   change: 'certificate' | null,
   client: PodClient,
+  others: readonly string[] = [],
 ): Promise<void> {
   const { session } = client;
   if (change === 'certificate') await session.query('select pg_reload_conf()');
@@ -93,18 +101,22 @@ export async function configure(
   if (shouldBe !== isReadOnly) await setReadOnly(session, shouldBe);
   const desired = appliedDigestOf(server);
   if ((await notes.readNote<string>(APPLIED)) === desired) return;
-  await ensureContent(server, client);
+  await ensureContent(server, client, others);
   await notes.writeNote(APPLIED, desired);
 }
 
 /** Users, database and privileges. Who connects from where, the cluster decides. */
-export async function ensureContent(server: DatabaseServer, { session, inDatabase }: PodClient): Promise<void> {
+export async function ensureContent(
+  server: DatabaseServer,
+  { session, inDatabase }: PodClient,
+  others: readonly string[] = [],
+): Promise<void> {
   const spec = { ...server, allowed_sources: ['0.0.0.0/0', '::/0'] };
-  await ensureUsers(session, spec);
+  await ensureUsers(session, spec, others);
   const { database_name: database } = spec;
   if (database === null) return;
   await inDatabase({ database }, (inside) =>
-    ensureRights(inside, spec, (other, settings, work) => inDatabase({ database: other, settings }, work)),
+    ensureRights(inside, spec, (other, settings, work) => inDatabase({ database: other, settings }, work), others),
   );
 }
 
