@@ -74,6 +74,7 @@ export const IRREVERSIBLE: Readonly<Record<string, RevertObstacle>> = {
   ]),
   ...because('action', [
     'acceptInvitation',
+    'applyStack',
     'approveCall',
     'cancelDatabaseImport',
     'cancelDeployment',
@@ -90,6 +91,7 @@ export const IRREVERSIBLE: Readonly<Record<string, RevertObstacle>> = {
     'exportInstallationActivity',
     'login',
     'logout',
+    'planStack',
     'presignBucketObject',
     'promoteDatabaseReplica',
     'proveDatabaseBackup',

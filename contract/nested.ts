@@ -1,4 +1,5 @@
-// Operations that another operation runs in its transaction, with the rights of the same caller: what a revert does.
+// Operations that another operation runs in its transaction, with the rights of the same caller: what a revert and a
+// stack do.
 import type { GraphQLFieldResolver, GraphQLInputObjectType } from 'graphql';
 import type { Context } from '../core/context';
 import { problem } from '../core/errors';
@@ -20,6 +21,12 @@ export interface NestedCalls {
   prepare(ctx: Context, calls: readonly UndoCall[]): Promise<unknown[]>;
   /** Runs them in the open transaction. Returns what takes all of them back, or why nothing does. */
   run(ctx: Context, calls: readonly UndoCall[], probed: readonly unknown[]): Promise<Undo | RevertObstacle>;
+  /** Asks the outside world what one needs to know, before the transaction; undefined where it needs nothing. */
+  probe(ctx: Context, call: UndoCall): Promise<unknown>;
+  /** Runs one in the open transaction, with an activity entry of its own. */
+  perform(ctx: Context, call: UndoCall, probed: unknown): Promise<unknown>;
+  /** The operation itself. */
+  operation(name: string): RootOperation;
 }
 
 interface Parts {
@@ -56,6 +63,21 @@ export function nestedCalls({ operations, resolvers, reverts }: Parts): NestedCa
     return revert ? revert(done) : 'not_kept';
   };
   return {
+    operation: operationOf,
+    async probe(ctx, { operation: name, args }) {
+      const operation = operationOf(name);
+      if (!operation.prepare) return undefined;
+      const inner = nestedContext(ctx);
+      return operation.prepare(await admitNested(inner, operation, args), inner);
+    },
+    async perform(ctx, { operation: name, args }, probed) {
+      const operation = operationOf(name);
+      // What relations of an earlier call have read may be changed now. An approval is for all of them together.
+      const inner = { ...nestedContext(ctx), probed, approved: null, loaders: new Map<unknown, unknown>() };
+      const admitted = await admitNested(inner, operation, args);
+      const resolve = operation.field.definition.resolve as Resolve;
+      return resolve(undefined, admitted, inner, undefined as never);
+    },
     async prepare(ctx, calls) {
       const probed: unknown[] = [];
       for (const call of calls) probed.push(await prepareOne(ctx, call));

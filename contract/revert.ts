@@ -156,7 +156,8 @@ function prune(type: GraphQLInputObjectType, value: Values): Values {
   return Object.fromEntries(known.map(([name, one]) => [name, pruneTo(fields[name]?.type as never, one)]));
 }
 
-function pruneTo(type: Parameters<typeof getNullableType>[0], value: unknown): unknown {
+/** The part of a value that an input type has. */
+export function pruneTo(type: Parameters<typeof getNullableType>[0], value: unknown): unknown {
   const bare = getNullableType(type as never) as unknown;
   if (isListType(bare) && Array.isArray(value)) return value.map((one) => pruneTo(bare.ofType as never, one));
   const inner = getNamedType(type as never) as unknown;

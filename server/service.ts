@@ -30,6 +30,7 @@ import { buildFacade } from '../rest/facade';
 import type { RestParts } from '../rest/exchange';
 import { openapiDocument } from '../rest/openapi';
 import { NOSNIFF } from '../rest/send_text';
+import { STACK_SCHEMA_PATH, stackSchema } from '../rest/stack_schema';
 import { readBackupJournal } from './platform/backup_journal';
 import { accountPages } from './http/account_pages';
 import { addAlarmFigures, alarmFiguresOf } from './http/alarm_figures';
@@ -268,6 +269,7 @@ function restParts(
     return openapiDocument({ table, schema, transitional, baseUrl: config.baseUrl, version });
   });
   const openapi = memoize(() => JSON.stringify(described()));
+  const stack = memoize(() => JSON.stringify(stackSchema(core, config.baseUrl)));
   const pages = consolePages(described);
   return {
     config,
@@ -283,6 +285,7 @@ function restParts(
       if (path === '/v2/openapi.json') return { type: 'application/json', body: openapi() };
       // JSON is YAML (YAML 1.2.2, section 1.3).
       if (path === '/v2/openapi.yaml') return { type: 'application/yaml', body: openapi() };
+      if (path === STACK_SCHEMA_PATH) return { type: 'application/schema+json', body: stack() };
       return path.startsWith('/v2/docs') ? pages(path, String(request.headers['accept-encoding'] ?? '')) : null;
     },
     done,

@@ -184,6 +184,20 @@ export const resourceErrors = {
     remedy: '`reason` and `detail` say why.',
     retryable: false,
   },
+  plan_outdated: {
+    status: 409,
+    title: 'Plan outdated',
+    meaning: 'What the plan has read was changed since.',
+    remedy: 'Plan the file again. `moved` names what was changed.',
+    retryable: false,
+  },
+  stack_refused: {
+    status: 409,
+    title: 'Stack refused',
+    meaning: 'A change of the plan is refused, so none was made.',
+    remedy: '`refusals` has the code and the line of the file. Plan the file again.',
+    retryable: false,
+  },
   precondition_failed: {
     status: 412,
     title: 'Precondition failed',

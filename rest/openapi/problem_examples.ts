@@ -22,6 +22,15 @@ const MEMBERS: Partial<Record<ErrorCode, Record<string, unknown>>> = {
   resource_in_use: { dependents: [{ type: 'application', id: `app_${ID}`, name: 'shop' }] },
   deletion_protected: { protected_by: `app_${ID}` },
   not_revertible: { reason: 'expired' },
+  plan_outdated: { moved: ['application shop'] },
+  stack_refused: {
+    refusals: [
+      {
+        ...{ type: 'database', name: 'main', path: 'databases.main', line: 2, operation_id: 'createDatabase' },
+        ...{ code: 'quota_exceeded', detail: 'The project may have 20 databases.' },
+      },
+    ],
+  },
   project_not_empty: { resources: [{ resource: 'applications', count: 2 }] },
   env_key_conflict: { keys: ['DATABASE_URL'] },
   env_key_managed: { managed_by: `dba_${ID}` },

@@ -1,8 +1,10 @@
 // Members of problem documents beyond those that each has, and the codes that bring them.
+import type { GraphQLObjectType } from 'graphql';
 import type { ErrorCode } from '../../core/errors';
 import type { DocumentBuilder } from './builder';
 import type { Schema } from './document';
 import { dependentRef, fieldErrorRef, integerSchema, resourceCountRef, textSchema } from './problem_parts';
+import { answerSchema } from './schemas';
 
 interface Member {
   codes: ErrorCode[];
@@ -71,6 +73,8 @@ function stateMembers(builder: DocumentBuilder): Members {
     resources: member(['project_not_empty'], resources),
     reason: member(['not_revertible'], textSchema('Why not, as in `revert_obstacle` of the entry.')),
     conflicts: member(['precondition_failed'], conflictsSchema(builder)),
+    moved: member(['plan_outdated'], texts('What was changed, each with its kind.')),
+    refusals: member(['stack_refused'], refusalsSchema(builder)),
     protected_by: member(['deletion_protected'], textSchema('Id of what is protected: the resource, or its project.')),
     managed_by: member(['env_key_managed'], textSchema('Id of the attachment.')),
     regions: member(['capacity_unavailable'], texts('Regions that have capacity.')),
@@ -94,6 +98,11 @@ function possibleMembers(builder: DocumentBuilder): Members {
     record_errors: member(['record_invalid'], recordErrors(builder)),
     line: member(['zone_file_invalid'], integerSchema('Number of the line that cannot be parsed.')),
   };
+}
+
+function refusalsSchema(builder: DocumentBuilder): Schema {
+  const type = builder.schema.getType('StackRefusal') as GraphQLObjectType;
+  return { type: 'array', items: answerSchema(builder, type), description: 'What is refused.' };
 }
 
 function conflictsSchema(builder: DocumentBuilder): Schema {

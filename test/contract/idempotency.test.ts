@@ -52,6 +52,7 @@ const CHANGED_TEXTS = [
   'note',
   'engine_version',
   'zone_file',
+  'plan_token',
 ];
 
 /** Another body of the same form; references need not lead anywhere, since a replay comes before they are looked at. */

@@ -30,6 +30,8 @@ const NO_SECRETS: Record<string, string> = {
   'LoginMethods.password': 'whether it can be used',
   'MetricPoint.value': 'what was measured',
   'MetricLabel.value': 'the name of a series',
+  'StackPlan.plan_token': 'sealed, and of use to its caller alone, with their own key',
+  'StackSecret.key': 'the name of a variable',
   'NotifierConfig.secret': 'masked',
   'NotifierConfig.routing_key': 'masked',
   'NotifierConfig.token': 'masked',

@@ -16,7 +16,7 @@ describe('groups of models', () => {
   /** A group may import those before it. */
   const GROUPS = (
     'base reference environment dns identity projects approvals registries observers integrations applications ' +
-    'domains ai email deployments object_storage cdn volumes previews databases runs bin'
+    'domains ai email deployments object_storage cdn volumes previews databases runs bin stacks'
   ).split(' ');
   // A process type and its application are changed by the same verbs.
   const PARTS: Record<string, string> = { processes: 'applications' };

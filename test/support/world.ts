@@ -257,7 +257,14 @@ async function bodyOf(world: World, operation: Operation): Promise<Values | unde
   const content = document.paths[operation.path]?.[operation.method.toLowerCase()]?.requestBody?.content[
     'application/json'
   ] as { example: Values };
-  return ownBody(world, body.type, structuredClone(content.example));
+  const own = await ownBody(world, body.type, structuredClone(content.example));
+  return operation.id === 'applyStack' ? { ...own, plan_token: await planToken(world, own.document) } : own;
+}
+
+/** An apply takes what a plan of the same file has answered. */
+async function planToken(world: World, document: unknown): Promise<unknown> {
+  const plan = await world.call('POST', `/v2/projects/${world.project}/stack/plan`, { body: { document } });
+  return plan.body.plan_token;
 }
 
 /** The example with names that are free and references that lead to rows of the project. */

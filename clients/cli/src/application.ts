@@ -21,6 +21,7 @@ import { members, projects } from './commands/projects';
 import { protect } from './commands/protect';
 import { exec, run, ssh } from './commands/run';
 import { schedules } from './commands/schedules';
+import { apply, exportCommand, plan } from './commands/stack';
 import { buckets, keys } from './commands/storage';
 import { undo } from './commands/undo';
 import { up } from './commands/up';
@@ -30,6 +31,7 @@ import { apiRoutes } from './operations/api';
 const ROUTES = {
   ...{ login, logout, whoami, link, init, doctor, apps, projects, members, delete: remove },
   ...{ up, deploy, deployments, cancel, rollback, previews },
+  ...{ plan, apply, export: exportCommand },
   ...{ status, open, logs, metrics, ps, scale, restart, run, exec, ssh, schedules, env, domains },
   ...{ db, volumes, attach, detach, attachments, buckets, keys, protect, bin, undo, approve, completion },
 };

@@ -19,6 +19,9 @@ const GROUPS: Record<string, Record<string, string>> = {
     cancel: 'Cancel a deployment or a run',
     rollback: 'Return to an earlier deployment',
     previews: 'Previews of branches and pull requests',
+    plan: 'Show what a file would change in the project',
+    apply: 'Make the project what a file says',
+    export: 'Write the project as a file',
   },
   Run: {
     status: 'Show the application and its deployments',

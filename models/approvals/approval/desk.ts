@@ -63,6 +63,12 @@ const COUNT = named(`select count(*)::int as used from approvals
   where project_id = $1 and status = 'pending' and expires_at > now()`);
 const RANKS: readonly ApprovalRequirement[] = ['none', 'keys', 'all'];
 
+/** Whether calls of this caller that destroy need an approval in the selected project. */
+export async function requiresApproval(ctx: Context): Promise<boolean> {
+  const call = { operation: '', summary: '', input: {} };
+  return ctx.project !== null && needsApproval(ctx, ctx.project, call);
+}
+
 async function needsApproval(ctx: Context, project: ProjectAccess, call: DestroyingCall): Promise<boolean> {
   const [row] = await ctx.sql.query<{ mode: ApprovalRequirement }>(MODE, [project.id]);
   const mode = row?.mode ?? 'none';

@@ -43,7 +43,7 @@ export function responseChecker(document: OpenApiDocument): ResponseChecker {
 }
 
 function isOperationPath(path: string): boolean {
-  return path.startsWith('/v2/') && !/^\/v2\/(?:docs(?:\/|$)|openapi\.)/.test(path);
+  return path.startsWith('/v2/') && !/^\/v2\/(?:docs(?:\/|$)|openapi\.|stack\.schema\.)/.test(path);
 }
 
 /** A literal segment wins over a parameter, as in the router. */

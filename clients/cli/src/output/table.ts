@@ -6,7 +6,7 @@ const NARROWEST = 6;
 
 /** Columns that name a row as its id does. */
 const NAMES = new Set(['NAME', 'HOSTNAME', 'KEY', 'BRANCH']);
-const STATES = new Set(['status', 'result', 'certificate', 'last run']);
+const STATES = new Set(['status', 'result', 'certificate', 'last run', 'action']);
 
 /**
  * Rows as a table that fits the width. Ids give way to names: where both do not fit, the ids are left out. Where the

@@ -31,8 +31,11 @@ export function colour(text: string, name: Colour, stream: { isTTY?: boolean } =
 }
 
 const STATE_COLOURS: [Colour, RegExp][] = [
-  ['green', /^(?:active|available|completed|enabled|healthy|in_use|issued|ok|running|succeeded|valid|verified)$/],
-  ['red', /^(?:crashed|error|expired|failed|lost|timed_out|unhealthy)$/],
+  [
+    'green',
+    /^(?:active|available|completed|create|enabled|healthy|in_use|issued|ok|running|succeeded|valid|verified)$/,
+  ],
+  ['red', /^(?:crashed|delete|error|expired|failed|lost|replace|timed_out|unhealthy)$/],
   ['dim', /^(?:canceled|deleted|disabled|none|skipped|stopped|superseded)$/],
 ];
 

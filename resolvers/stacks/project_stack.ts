@@ -1,0 +1,32 @@
+import type { NestedOperation } from '../../contract/nested';
+import { stackOperations, type StackModels } from '../../contract/stack/plan';
+import { prices } from '../../core/catalog/catalogs';
+import { problem } from '../../core/errors';
+import { requiresApproval } from '../../models/approvals/approval/desk';
+import { lockStack, monthlyPriceOf, stackRows } from '../../models/stacks/project_stack';
+import type { Resolvers } from '../types';
+
+const models: StackModels = {
+  currency: prices.currency,
+  rows: stackRows,
+  monthlyPrice: monthlyPriceOf,
+  lock: lockStack,
+  requiresApproval,
+};
+
+/** Bound to the operations that they run by `nested` below. */
+const unbound = (): never => {
+  throw problem('internal_error');
+};
+
+export const resolvers: Resolvers = {
+  Query: {
+    exportStack: unbound,
+  },
+  Mutation: {
+    planStack: unbound,
+    applyStack: unbound,
+  },
+};
+
+export const nested: Record<string, NestedOperation> = stackOperations(models);

@@ -1,0 +1,69 @@
+/** @tier heavy @quarter 2 @covers clients/cli/src/commands/stack.ts */
+// A project as a file by the command line. Nothing runs: what is made are rows.
+import * as fs from 'node:fs';
+import path from 'node:path';
+import { buildCli, openHome, type Home } from '../support/cli/svc';
+import { startService, type TestService } from '../support/service';
+
+let service: TestService;
+let home: Home;
+beforeAll(async () => {
+  buildCli();
+  service = await startService();
+  home = openHome(service);
+});
+afterAll(async () => {
+  home?.remove();
+  await service?.close();
+});
+
+const write = (text: string | Buffer, name = 'platform.yaml'): void =>
+  fs.writeFileSync(path.join(home.folder, name), text);
+
+test('a file is planned, applied and exported', async () => {
+  expect(await home.svc(['plan'])).toMatchObject({ code: 2, stderr: expect.stringContaining('svc export') });
+  write(
+    'volumes: { uploads: { size_gb: 1 } }\napplications: { shop: { variables: { A: b, KEY: { secret: true } } } }\n',
+  );
+  const planned = await home.svc(['plan']);
+  expect(planned).toMatchObject({ code: 0, stderr: expect.stringContaining('svc env set KEY --app shop') });
+  expect(planned.stdout).toBe(
+    'create\tapplication\tshop\t\ncreate\tvolume\tuploads\tsize_gb: 1\n' +
+      'create\tenvironment_variable\tshop/A\tvalue\n',
+  );
+  expect(await home.svc(['apply'])).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes') });
+  expect(await home.svc(['apply', '--yes'])).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining('Made 3 changes.'),
+  });
+  expect(await home.svc(['plan'])).toMatchObject({
+    code: 0,
+    stdout: '',
+    stderr: expect.stringContaining('as the file'),
+  });
+  const exported = await home.output(['export']);
+  write(exported, 'copy.yaml');
+  expect(await home.svc(['plan', 'copy.yaml', '--prune'])).toMatchObject({ code: 0, stdout: '' });
+  expect(await home.output(['export', '--values'])).toContain('A: b');
+});
+
+test('what has data is deleted only where it is named', async () => {
+  write('applications: { shop: {} }\n');
+  const refused = await home.svc(['apply', '--prune', '--yes']);
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('uploads is deleted with its data.') });
+  expect(await home.output(['volumes'])).toContain('uploads');
+  const applied = await home.svc(['apply', '--prune', '--yes', '--confirm', 'uploads']);
+  expect(applied).toMatchObject({ code: 0, stderr: expect.stringContaining('Made 2 changes.') });
+  expect(await home.output(['volumes'])).not.toContain('uploads');
+});
+
+test('a file that is refused ends with 1, and says the line', async () => {
+  write('applications:\n  shop:\n    colour: red\n');
+  expect(await home.svc(['plan'])).toMatchObject({ code: 1, stderr: expect.stringContaining('line 3') });
+  write('applications:\n  shop:\n    application_type: huge\n');
+  const refused = await home.svc(['plan']);
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('(line 3)') });
+  expect(JSON.parse((await home.svc(['plan', '--json'])).stdout)).toMatchObject({ plan_token: null });
+  write(Buffer.from([0x61, 0xff]));
+  expect(await home.svc(['plan'])).toMatchObject({ code: 2, stderr: expect.stringContaining('not UTF-8') });
+});
