@@ -41,7 +41,9 @@ test.each([
   pgDump(SHOWN);
   expect(await backUpControlDatabase(configOf(url), NAME)).toBeNull();
   const [words = '', ...env] = readFileSync(path.join(dataDir, 'upgrades', NAME, 'control.dump'), 'utf8').split('\n');
-  expect(words).toMatch(/ --dbname=postgresql:\/\/db\.example\.com:5433\/platform\?sslmode=require&connect_timeout=10$/);
+  expect(words).toMatch(
+    / --dbname=postgresql:\/\/db\.example\.com:5433\/platform\?sslmode=require&connect_timeout=10$/,
+  );
   expect(env).toEqual(expect.arrayContaining(['PGUSER=ann', 'PGPASSWORD=s@cret']));
 });
 

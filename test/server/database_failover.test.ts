@@ -45,7 +45,8 @@ interface Server {
 }
 
 const servers: Server[] = [];
-let [first, second]: Server[] = [];
+let first: Server;
+let second: Server;
 let url: string;
 let platform: Platform;
 let service: Service;
