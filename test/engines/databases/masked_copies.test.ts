@@ -109,6 +109,8 @@ describePostgresqlWithTools(() => {
         'nameplanted' || lpad(n::text, 4, '0') || 'z', 'phoneplanted' || lpad(n::text, 4, '0') || 'z',
         'ibanplanted' || lpad(n::text, 4, '0') || 'z' from generate_series(1, ${COUNT}) n`,
       'insert into orders (mail, total) select email, id from people, generate_series(1, 2)',
+      // Dead rows, and statistics.
+      'update orders set total = total + 1',
       `insert into events select '2030-05-05', email from people`,
       'create view shown as select name from people',
       'create materialized view mails as select email, name from people',
@@ -119,11 +121,9 @@ describePostgresqlWithTools(() => {
       'alter table people enable always trigger fires',
       'create rule kept as on update to events do instead nothing',
       'alter table events enable always rule kept',
-      'alter table people enable row level security, force row level security',
-      'create policy everything on people for select using (true)',
-      'create policy nothing on people for update using (false)',
-      // Dead rows, and statistics.
-      `update orders set total = total + 1`,
+      'alter table orders enable row level security, force row level security',
+      'create policy everything on orders for select using (true)',
+      'create policy nothing on orders for update using (false)',
       'analyze',
     );
     backup = await backUp(original);
@@ -155,7 +155,7 @@ describePostgresqlWithTools(() => {
         (select count(*)::int from people where phone is null and iban like 'DE%' and note = 'it''s ; -- x') as rest,
         (select tgenabled from pg_trigger where tgname = 'fires') as trigger,
         (select ev_enabled from pg_rewrite where rulename = 'kept') as rule,
-        (select relforcerowsecurity from pg_class where relname = 'people') as forced,
+        (select relforcerowsecurity from pg_class where relname = 'orders') as forced,
         (select count(*)::int from pg_roles where rolname ~ 'loader') as loaders`,
     );
     expect(row).toEqual({
