@@ -134,7 +134,7 @@ async function makeCopy(
 ): Promise<string | null> {
   const { mode, mask } = setting;
   if (mode !== 'empty' && original.backup_id === null)
-    return `The database ${original.name} has no completed backup that the preview could copy. Take one, then deploy again.`;
+    return `The database ${original.name} has no completed backup that a preview could copy. Take one, then deploy.`;
   const input: CreateDatabaseInput = {
     name: `${original.name.slice(0, 40)}-${preview_id.slice(-8)}`,
     ...{ engine: original.engine, engine_version: original.engine_version, region: original.region },

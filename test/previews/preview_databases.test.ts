@@ -109,12 +109,12 @@ test('an empty one has the engine and the size of the original', async () => {
   ]);
 });
 
-test('without a backup, and with a copy that failed, the preview says why; deployed again, it is tried again', async () => {
+test('without a backup, and with a copy that failed, the preview says why; a deployment tries again', async () => {
   await set({ database_id: database.id, mode: 'copy' });
   const { id } = await created();
   const { database: sql } = service.platform;
   expect(await prepare(id)).toBe('failed');
-  expect((await copiesOfPreview(sql, id))?.reason).toMatch(/has no completed backup that the preview could copy/);
+  expect((await copiesOfPreview(sql, id))?.reason).toMatch(/has no completed backup that a preview could copy/);
   await backUp();
   await service.sql(`update previews set status = 'failed' where id = $1`, [id]);
   await service.sql(`update deployments set status = 'failed' where preview_id = $1`, [id]);

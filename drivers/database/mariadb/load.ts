@@ -31,8 +31,8 @@ import {
 const ENGINE_USER = `'mariadb.sys'@'localhost'`;
 
 /**
- * Replaces the database by the dumps in `files`, one after another. Tenant users are unlocked by `ensure` only, so nobody can read
- * incomplete data. Restarted after a crash. @throws DriverError transient with the reason, invalid
+ * Replaces the database by the dumps in `files`, one after another. Tenant users are unlocked by `ensure` only, so
+ * nobody can read incomplete data. Restarted after a crash. @throws DriverError transient with the reason, invalid
  */
 export async function load(
   { access, notes }: { access: ToolAccess; notes: ServerNotes },

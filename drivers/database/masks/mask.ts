@@ -188,11 +188,12 @@ function sharedLengths({ tables, foreignKeys }: MaskCatalog): Map<string, number
 /** @throws DriverError invalid where the column is too short */
 function digitsOf(table: MaskTable, column: MaskColumn, rule: MaskMethod, length: number | null): number {
   const isUnique = column.unique !== 'no';
+  const unique = isUnique ? ', whose values are unique' : '';
   const room = length ?? Infinity;
   const tooShort = (least: number): DriverError =>
     refused(
-      `The column ${nameOf(table, column)} is too short for \`${rule}\`${isUnique ? ', whose values are unique' : ''}: ` +
-        `it takes ${length} characters, and ${least} are needed. Use \`expression\` instead.`,
+      `The column ${nameOf(table, column)} is too short for \`${rule}\`${unique}: it takes ${length} characters, and ` +
+        `${least} are needed. Use \`expression\` instead.`,
     );
   if (rule === 'hash' && column.kind === 'text') {
     if (isUnique && room < UNIQUE_DIGITS_MIN) throw tooShort(UNIQUE_DIGITS_MIN);

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers drivers/database/masks drivers/database/postgresql/masks drivers/database/mariadb/mask.ts */
+/** @tier heavy @quarter 2 @covers drivers/database/masks drivers/database/postgresql/masks drivers/database/mariadb */
 // Copies whose values are replaced: of 1,000 planted values none is left, in answers, in a dump, or in a byte of the
 // files of the copy; whatever a rule tries, it has the rights of the owner alone.
 import { spawnSync } from 'node:child_process';
@@ -101,7 +101,8 @@ describePostgresqlWithTools(() => {
       `create table people (id int generated always as identity primary key, email text unique not null, name text,
         phone varchar(40), iban varchar(40), uid uuid default gen_random_uuid(), born date, note text,
         label text generated always as (name || ' ' || phone) stored, client_ip inet)`,
-      `create table orders (id serial primary key, mail varchar(60) not null references people (email) on update cascade,
+      `create table orders (id serial primary key,
+        mail varchar(60) not null references people (email) on update cascade,
         total numeric) `,
       'create table events (at date not null, who text, primary key (at, who)) partition by range (at)',
       `create table events_2030 partition of events for values from ('2030-01-01') to ('2031-01-01')`,
@@ -282,7 +283,8 @@ describeEngine('mariadb', () => {
       `insert into events select '2030-05-05', email from people`,
       'create view shown as select name from people',
       'update people set born = now()',
-      `create trigger fires after update on people for each row insert into orders (mail, total) values (old.email, -1)`,
+      `create trigger fires after update on people for each row
+        insert into orders (mail, total) values (old.email, -1)`,
       'analyze table people persistent for all',
     );
     backup = await backUp(original);

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers drivers/database/masks drivers/database/postgresql/masks drivers/database/mariadb/mask.ts */
+/** @tier heavy @quarter 3 @covers drivers/database/masks drivers/database/postgresql/masks drivers/database/mariadb */
 // The control plane is killed with -9 while copies are masked: each goes on, and is masked once and as a whole.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createConnection } from 'mysql2/promise';
@@ -15,7 +15,7 @@ import { processesWith, signalAll } from '../../support/processes/processes';
 import { waitFor } from '../../support/wait_for';
 
 /** Into the making of a copy. */
-const MOMENTS_MS = [700, 1_800, 3_000, 4_500, 6_500];
+const MOMENTS_MS = [1_000, 3_000, 5_500];
 const PATIENCE_MS = 180_000;
 const COUNT = 3_000;
 

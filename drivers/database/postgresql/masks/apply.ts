@@ -129,7 +129,8 @@ async function runExpressions(session: Session, { table, columns }: OwnedMask): 
   await session.query(`set local search_path = ${schema}, public`);
   const changes = own.map(({ column, value }) => `${sqlIdentifier(column.name)} = (\n${value}\n)`);
   // By the extended protocol, which takes one statement.
-  await session.query({ text: `update ${table.identifier} set ${changes.join(', ')}`, queryMode: 'extended' } as never);
+  const statement = { text: `update ${table.identifier} set ${changes.join(', ')}`, queryMode: 'extended' };
+  await session.query(statement);
 }
 
 /** Values go as parameters, which no function of a user can read. */
