@@ -3,11 +3,14 @@ import { randomBytes } from 'node:crypto';
 import { DriverError, StillRunning, type Desired } from '../../../core/driver';
 import type { MaskRule } from '../../../core/mask_rules';
 import type { RestoreFrom, ServerSpec } from '../../../drivers/database';
+import { databaseStatus } from '../../../models/databases/database_proof';
 import { endPromotion, findServer, wakeReplicas } from '../../../models/databases/database/job_queries';
 import { progressing, settled, type JobContext, type Outcome, type Values } from '../../job';
 import { reconcileServer } from './reconcile';
 import { requireEngineDriver, type DatabaseRow } from './row';
 import { desiredServer } from './spec';
+
+const WATCH_MS = 2_000;
 
 export async function promoteServer(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
   await requireEngineDriver(ctx, row).promote(await desiredServer(row, ctx), ctx);
@@ -40,12 +43,29 @@ async function copyMasked(
     users: users.map(({ username, access }) => ({ username, access, password: randomPassword() })),
   };
   const from = { server_id, backup_id };
-  const { unmasked } = await driver.copyMasked({ id, spec: closed }, from, row.mask, ctx).catch(async (error) => {
+  const copying = untilDeleted(row.id, ctx, async (own) =>
+    driver.copyMasked!({ id, spec: closed }, from, row.mask, own),
+  );
+  const { unmasked } = await copying.catch(async (error) => {
     // The next attempt begins anew: nothing that is half masked stays.
     if (!(error instanceof StillRunning) && !ctx.signal.aborted) await driver.forget(id, ctx);
     throw error;
   });
   return progressing(0, { ...begunWith(row), unmasked_columns: unmasked });
+}
+
+/** An expression may take hours. The signal of the work ends with the database. */
+async function untilDeleted<T>(id: string, ctx: JobContext, work: (own: JobContext) => Promise<T>): Promise<T> {
+  const stop = new AbortController();
+  const look = async (): Promise<void> => {
+    if ((await databaseStatus(ctx.sql, id)) === null) stop.abort();
+  };
+  const timer = setInterval(() => void look().catch(() => undefined), WATCH_MS);
+  try {
+    return await work({ ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) });
+  } finally {
+    clearInterval(timer);
+  }
 }
 
 const randomPassword = (): string => randomBytes(24).toString('base64url');
