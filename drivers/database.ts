@@ -6,6 +6,7 @@ import type { ExtensionFound } from '../core/catalog/host_facts';
 import type { Desired, DriverContext } from '../core/driver';
 import type {
   BackedUp,
+  BackupOfServer,
   HostedServerDriver,
   HostedServerSpec,
   Measurable,
@@ -13,7 +14,9 @@ import type {
   Upgradable,
 } from './hosted_server';
 
+import type { MaskRule } from '../core/mask_rules';
 import type { ImportReport, ImportWork } from './database/imports/import';
+import type { MaskReport } from './database/masks/mask';
 
 export type { BackupMade, RestoreFrom, ServerMetrics } from './hosted_server';
 
@@ -154,4 +157,16 @@ interface EngineCapabilities extends Measurable<ServerSpec>, Upgradable<ServerSp
    * @throws DriverError invalid with the line and the reason; the database is then as it was before
    */
   importData?(r: Desired<ServerSpec>, work: ImportWork, ctx: DriverContext): Promise<ImportReport>;
+  /**
+   * Fills a new server, which is stopped, with a backup whose values the rules have replaced. Before that, only the
+   * platform can connect to it; nothing of the old values is left in its files. A repeated call joins the first one, or
+   * begins anew where that was killed.
+   * @throws DriverError invalid with the rule that does not fit, as a sentence
+   */
+  copyMasked?(
+    r: Desired<ServerSpec>,
+    from: BackupOfServer,
+    rules: readonly MaskRule[],
+    ctx: DriverContext,
+  ): Promise<MaskReport>;
 }

@@ -169,6 +169,8 @@ export type ResolversTypes = {
   ApplicationHttpSettings: ResolverTypeWrapper<Schema.ApplicationHttpSettings>;
   ApplicationHealthCheckSettings: ResolverTypeWrapper<Schema.ApplicationHealthCheckSettings>;
   ApplicationPreviewSettings: ResolverTypeWrapper<Schema.ApplicationPreviewSettings>;
+  PreviewDatabase: ResolverTypeWrapper<Schema.PreviewDatabase>;
+  PreviewDatabaseMode: Schema.PreviewDatabaseMode;
   ApplicationBuilder: Schema.ApplicationBuilder;
   ApplicationHealthCheckType: Schema.ApplicationHealthCheckType;
   UpdateApplicationSettingsInput: Schema.UpdateApplicationSettingsInput;
@@ -177,6 +179,7 @@ export type ResolversTypes = {
   ApplicationHttpSettingsInput: Schema.ApplicationHttpSettingsInput;
   ApplicationHealthCheckSettingsInput: Schema.ApplicationHealthCheckSettingsInput;
   ApplicationPreviewSettingsInput: Schema.ApplicationPreviewSettingsInput;
+  PreviewDatabaseInput: Schema.PreviewDatabaseInput;
   Approval: ResolverTypeWrapper<ApprovalModel>;
   ApprovalList: ResolverTypeWrapper<Omit<Schema.ApprovalList, 'data'> & { data: Array<ResolversTypes['Approval']> }>;
   ApprovalStatus: Schema.ApprovalStatus;
@@ -288,6 +291,10 @@ export type ResolversTypes = {
   BackupScheduleInput: Schema.BackupScheduleInput;
   MaintenanceWindowInput: Schema.MaintenanceWindowInput;
   DatabaseRestoreFromInput: Schema.DatabaseRestoreFromInput;
+  DatabaseCopyOfInput: Schema.DatabaseCopyOfInput;
+  DatabaseMaskRule: ResolverTypeWrapper<Schema.DatabaseMaskRule>;
+  DatabaseMaskMethod: Schema.DatabaseMaskMethod;
+  DatabaseMaskRuleInput: Schema.DatabaseMaskRuleInput;
   UpgradeDatabaseInput: Schema.UpgradeDatabaseInput;
   RestoreDatabaseInput: Schema.RestoreDatabaseInput;
   DatabaseAttachment: ResolverTypeWrapper<DatabaseAttachmentModel>;
@@ -702,12 +709,14 @@ export type ResolversParentTypes = {
   ApplicationHttpSettings: Schema.ApplicationHttpSettings;
   ApplicationHealthCheckSettings: Schema.ApplicationHealthCheckSettings;
   ApplicationPreviewSettings: Schema.ApplicationPreviewSettings;
+  PreviewDatabase: Schema.PreviewDatabase;
   UpdateApplicationSettingsInput: Schema.UpdateApplicationSettingsInput;
   ApplicationBuildSettingsInput: Schema.ApplicationBuildSettingsInput;
   ApplicationRunSettingsInput: Schema.ApplicationRunSettingsInput;
   ApplicationHttpSettingsInput: Schema.ApplicationHttpSettingsInput;
   ApplicationHealthCheckSettingsInput: Schema.ApplicationHealthCheckSettingsInput;
   ApplicationPreviewSettingsInput: Schema.ApplicationPreviewSettingsInput;
+  PreviewDatabaseInput: Schema.PreviewDatabaseInput;
   Approval: ApprovalModel;
   ApprovalList: Omit<Schema.ApprovalList, 'data'> & { data: Array<ResolversParentTypes['Approval']> };
   ApprovalArgument: Schema.ApprovalArgument;
@@ -797,6 +806,9 @@ export type ResolversParentTypes = {
   BackupScheduleInput: Schema.BackupScheduleInput;
   MaintenanceWindowInput: Schema.MaintenanceWindowInput;
   DatabaseRestoreFromInput: Schema.DatabaseRestoreFromInput;
+  DatabaseCopyOfInput: Schema.DatabaseCopyOfInput;
+  DatabaseMaskRule: Schema.DatabaseMaskRule;
+  DatabaseMaskRuleInput: Schema.DatabaseMaskRuleInput;
   UpgradeDatabaseInput: Schema.UpgradeDatabaseInput;
   RestoreDatabaseInput: Schema.RestoreDatabaseInput;
   DatabaseAttachment: DatabaseAttachmentModel;
@@ -1620,6 +1632,13 @@ export type ApplicationHealthCheckSettingsResolvers<ContextType = Context, Paren
 export type ApplicationPreviewSettingsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationPreviewSettings'] = ResolversParentTypes['ApplicationPreviewSettings']> = {
   auto_create?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   expire_after_days?: Resolver<Schema.Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  databases?: Resolver<Array<ResolversTypes['PreviewDatabase']>, ParentType, ContextType>;
+};
+
+export type PreviewDatabaseResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PreviewDatabase'] = ResolversParentTypes['PreviewDatabase']> = {
+  database_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  mode?: Resolver<ResolversTypes['PreviewDatabaseMode'], ParentType, ContextType>;
+  mask?: Resolver<Schema.Maybe<Array<ResolversTypes['DatabaseMaskRule']>>, ParentType, ContextType>;
 };
 
 export type ApprovalResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Approval'] = ResolversParentTypes['Approval']> = {
@@ -2079,6 +2098,9 @@ export type DatabaseResolvers<ContextType = Context, ParentType extends Resolver
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   proof_assertion?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   recovery_seconds?: Resolver<Schema.Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  mask?: Resolver<Schema.Maybe<Array<ResolversTypes['DatabaseMaskRule']>>, ParentType, ContextType>;
+  unmasked_columns?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  preview_id?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
   storage_used_bytes?: Resolver<Schema.Maybe<ResolversTypes['ByteCount']>, ParentType, ContextType>;
 };
 
@@ -2107,6 +2129,13 @@ export type DatabaseRestoreFromResolvers<ContextType = Context, ParentType exten
 export type PointInTimeWindowResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PointInTimeWindow'] = ResolversParentTypes['PointInTimeWindow']> = {
   earliest?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   latest?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type DatabaseMaskRuleResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseMaskRule'] = ResolversParentTypes['DatabaseMaskRule']> = {
+  table?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  column?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  rule?: Resolver<ResolversTypes['DatabaseMaskMethod'], ParentType, ContextType>;
+  value?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type DatabaseAttachmentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DatabaseAttachment'] = ResolversParentTypes['DatabaseAttachment']> = {
@@ -3862,6 +3891,7 @@ export type Resolvers<ContextType = Context> = {
   ApplicationHttpSettings?: ApplicationHttpSettingsResolvers<ContextType>;
   ApplicationHealthCheckSettings?: ApplicationHealthCheckSettingsResolvers<ContextType>;
   ApplicationPreviewSettings?: ApplicationPreviewSettingsResolvers<ContextType>;
+  PreviewDatabase?: PreviewDatabaseResolvers<ContextType>;
   Approval?: ApprovalResolvers<ContextType>;
   ApprovalList?: ApprovalListResolvers<ContextType>;
   ApprovalArgument?: ApprovalArgumentResolvers<ContextType>;
@@ -3921,6 +3951,7 @@ export type Resolvers<ContextType = Context> = {
   MaintenanceWindow?: MaintenanceWindowResolvers<ContextType>;
   DatabaseRestoreFrom?: DatabaseRestoreFromResolvers<ContextType>;
   PointInTimeWindow?: PointInTimeWindowResolvers<ContextType>;
+  DatabaseMaskRule?: DatabaseMaskRuleResolvers<ContextType>;
   DatabaseAttachment?: DatabaseAttachmentResolvers<ContextType>;
   DatabaseAttachmentList?: DatabaseAttachmentListResolvers<ContextType>;
   DatabaseBackup?: DatabaseBackupResolvers<ContextType>;

@@ -1696,7 +1696,8 @@ export type Mutation = {
   checkObserver: CheckResult;
   /**
    * Creates a database: a database server of its own with a default user and a private endpoint. It is `provisioning`
-   * until the server accepts connections. With `restore_from`, it is created as a copy of another database.
+   * until the server accepts connections. With `restore_from`, it is created as a copy of another database; with `copy_of`
+   * and `mask`, values are replaced before anybody can connect to it.
    */
   createDatabase: Database;
   /**
@@ -4734,7 +4735,28 @@ export type ApplicationPreviewSettings = {
   auto_create: Scalars['Boolean']['output'];
   /** Number of days after which a preview is deleted, or `null` to keep it. */
   expire_after_days?: Maybe<Scalars['Int']['output']>;
+  /** What a preview has of attached databases. A database that is not listed is shared. */
+  databases: Array<PreviewDatabase>;
 };
+
+/** What a preview has in the place of a database that is attached to the application. */
+export type PreviewDatabase = {
+  /** The attached database. */
+  database_id: Scalars['ID']['output'];
+  mode: PreviewDatabaseMode;
+  /** Rules by which values of the copy are replaced, or `null`. */
+  mask?: Maybe<Array<DatabaseMaskRule>>;
+};
+
+export type PreviewDatabaseMode =
+  /** The preview uses the database of the application. */
+  | 'share'
+  /** A new database without data, of the same engine and size. It is deleted with the preview. */
+  | 'empty'
+  /** A copy of the newest backup. It is deleted with the preview. */
+  | 'copy'
+  /** A copy of the newest backup whose values are replaced by `mask`. It is deleted with the preview. */
+  | 'masked';
 
 export type ApplicationBuilder =
   /** Detects the language of the source and builds it. */
@@ -4832,6 +4854,19 @@ export type ApplicationPreviewSettingsInput = {
   auto_create?: InputMaybe<Scalars['Boolean']['input']>;
   /** Number of days after which a preview is deleted, or `null` to keep it. */
   expire_after_days?: InputMaybe<Scalars['Int']['input']>;
+  /**
+   * What a preview has of attached databases. Takes effect with new previews; one that is there has it when it is deployed
+   * again, for databases of which it has no copy.
+   */
+  databases?: InputMaybe<Array<PreviewDatabaseInput>>;
+};
+
+export type PreviewDatabaseInput = {
+  /** A database that is attached to the application. */
+  database_id: Scalars['ID']['input'];
+  mode: PreviewDatabaseMode;
+  /** Rules by which values of the copy are replaced. For the mode `masked` alone, which needs at least one. */
+  mask?: InputMaybe<Array<DatabaseMaskRuleInput>>;
 };
 
 /** A call that destroys and needs the approval of a second person. */
@@ -5968,6 +6003,15 @@ export type Database = {
   proof_assertion?: Maybe<Scalars['String']['output']>;
   /** Seconds that the newest proven backup took to be restored, or `null` before the first proof. */
   recovery_seconds?: Maybe<Scalars['Int']['output']>;
+  /** Rules by which the values of the copy were replaced, or `null` for a database without a mask. */
+  mask?: Maybe<Array<DatabaseMaskRule>>;
+  /**
+   * Columns of a masked copy that look personal by their names and have no rule, as `table.column`. Their values are those
+   * of the backup.
+   */
+  unmasked_columns: Array<Scalars['String']['output']>;
+  /** The preview that the database lives and dies with, or `null`. */
+  preview_id?: Maybe<Scalars['ID']['output']>;
   /** Bytes in use on the primary, measured about once a minute, or `null` until they have been measured. */
   storage_used_bytes?: Maybe<Scalars['ByteCount']['output']>;
 };
@@ -6070,6 +6114,17 @@ export type CreateDatabaseInput = {
   deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
   /** Creates the database as a copy of another one. */
   restore_from?: InputMaybe<DatabaseRestoreFromInput>;
+  /**
+   * Creates the database as a copy of a backup, also of a deleted database. Users have new passwords. Not allowed with
+   * `restore_from`.
+   */
+  copy_of?: InputMaybe<DatabaseCopyOfInput>;
+  /**
+   * Rules by which values of the copy are replaced before anybody can connect to it. They are checked against the tables
+   * of the backup; where one does not fit, the database is `failed` and `status_reason` says why. Only with `copy_of`, and
+   * not for key-value engines.
+   */
+  mask?: InputMaybe<Array<DatabaseMaskRuleInput>>;
 };
 
 export type UpdateDatabaseInput = {
@@ -6109,6 +6164,47 @@ export type DatabaseRestoreFromInput = {
   backup_id?: InputMaybe<Scalars['ID']['input']>;
   /** Point in time within the `point_in_time_window` of that database. */
   point_in_time?: InputMaybe<Scalars['DateTime']['input']>;
+};
+
+export type DatabaseCopyOfInput = {
+  /** Id of a completed backup of a database of the same project. */
+  backup_id: Scalars['ID']['input'];
+};
+
+/** What replaces the values of a column. */
+export type DatabaseMaskRule = {
+  /** Table, with its schema or without. */
+  table: Scalars['String']['output'];
+  column: Scalars['String']['output'];
+  rule: DatabaseMaskMethod;
+  /** The constant, or the SQL expression; `null` for other rules. */
+  value?: Maybe<Scalars['String']['output']>;
+};
+
+export type DatabaseMaskMethod =
+  /** NULL. */
+  | 'set_null'
+  /**
+   * Hexadecimal digits, as many as the column takes, at most 32. Equal values of a copy stay equal, in all its columns of
+   * the same length, and those of two copies differ. For text and UUIDs.
+   */
+  | 'hash'
+  /** An e-mail address at example.com, which is equal for equal values. */
+  | 'fake_email'
+  /** A first and a last name, which are equal for equal values. Where values are unique, digits follow. */
+  | 'fake_name'
+  /** The same value in each row. */
+  | 'constant'
+  /** A SQL expression, which sees the row as it was. It runs with the rights of the owner of the table, before other rules. */
+  | 'expression';
+
+export type DatabaseMaskRuleInput = {
+  /** Table, with its schema (`sales.customers`) or without. Views are not masked: name the tables that they read. */
+  table: Scalars['String']['input'];
+  column: Scalars['String']['input'];
+  rule: DatabaseMaskMethod;
+  /** The constant, or the SQL expression. */
+  value?: InputMaybe<Scalars['String']['input']>;
 };
 
 export type UpgradeDatabaseInput = {

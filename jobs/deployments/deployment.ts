@@ -6,6 +6,7 @@ import { ImageError } from '../../drivers/image';
 import { ReleaseImageError } from '../../drivers/release_image/failure';
 import { SourceError } from '../../drivers/source';
 import { beginDeployment, isCanceled, wakeStackAndQueue } from '../../models/deployments/deployment_work';
+import { copiesOfPreview } from '../../models/deployments/preview_databases';
 import { Deployment } from '../../models/deployments/deployment';
 import { releaseAllLeases } from '../../db/lease';
 import { artifactLeftovers } from '../applications/application/leftovers';
@@ -57,9 +58,15 @@ export const job: Job<DeploymentRow> = {
 };
 
 async function begin(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
+  const copies = await copiesOfPreview(ctx.sql, row.preview_id);
+  if (copies?.state === 'waiting') return settled({}, WAIT_MS);
+  if (copies?.state === 'failed') return failedWith(copies.reason ?? 'A database of the preview could not be made.');
   const to = row.trigger === 'rollback' || row.source.type === 'image' ? 'deploying' : 'building';
   const turn = await beginDeployment(ctx.sql, row, to, ctx.config.buildConcurrency);
-  return turn === 'begun' ? progressing(0) : settled({}, WAIT_MS);
+  if (turn !== 'begun') return settled({}, WAIT_MS);
+  for (const { level, text } of copies?.notes ?? [])
+    await appendDeploymentLog(row, ctx, to === 'building' ? 'build' : 'deploy', text, level);
+  return progressing(0);
 }
 
 function advance(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
@@ -80,8 +87,12 @@ const workflow: Workflow<DeploymentRow, DeploymentStep> = {
   appendLog: (row, { status }, message, level, ctx) =>
     appendDeploymentLog(row, ctx, status === 'building' ? 'build' : 'deploy', message, level),
   finalReason: (error) => (FINAL_ERRORS.some((type) => error instanceof type) ? (error as Error).message : null),
-  fail: (reason) => failed(reason, { finished_at: new Date().toISOString() }, 0),
+  fail: failedWith,
 };
+
+function failedWith(reason: string): Outcome {
+  return failed(reason, { finished_at: new Date().toISOString() }, 0);
+}
 
 /** Errors whose message says all of it. */
 const FINAL_ERRORS = [BuildError, SourceError, ImageError, ReleaseImageError];

@@ -2,6 +2,8 @@
 // they expire.
 import { recordEvent } from '../../models/projects/activity';
 import { Preview } from '../../models/previews/preview';
+import { prepareCopies, removeCopies } from '../../models/databases/preview_copy';
+import type { PreviewCopies } from '../../models/previews/preview/copies';
 import { pollPreview } from '../../models/previews/preview/poll';
 import { releaseAllLeases } from '../../db/lease';
 import { stackOfPreview, type PreviewStack, type StackKey } from '../../models/applications/stack';
@@ -10,7 +12,17 @@ import { cacheDirectory, removeDirectory } from '../deployments/deployment/row';
 import { OUTAGE_RECHECK_MS, outageReason } from '../applications/application/outage';
 import { reconcileStack } from '../applications/application/reconcile_stack';
 import { countRunning } from '../applications/application/stack_plan';
-import { jittered, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from '../job';
+import {
+  jittered,
+  gone,
+  progressing,
+  requireHost,
+  settled,
+  type Job,
+  type JobContext,
+  type LoopRow,
+  type Outcome,
+} from '../job';
 
 interface PreviewRow extends LoopRow {
   project_id: string;
@@ -18,10 +30,12 @@ interface PreviewRow extends LoopRow {
   branch: string;
   status: Preview['status'];
   expires_at: string | null;
+  copies: PreviewCopies | null;
 }
 
 const RECHECK_MS = 60_000;
 const GOING_MS = 1_000;
+const COPIES_MS = 2_000;
 const WEB = 'web';
 
 export const job: Job<PreviewRow> = {
@@ -35,6 +49,8 @@ export const job: Job<PreviewRow> = {
 async function reconcilePreview(row: PreviewRow, ctx: JobContext): Promise<Outcome> {
   const leftMs = row.expires_at === null ? Infinity : Date.parse(row.expires_at) - Date.now();
   if (leftMs <= 0 && (await expire(row, ctx))) return settled({}, 0);
+  if (row.copies?.state === 'waiting' && (await copiesAreWaitedFor(row, ctx)))
+    return settled({}, Math.max(0, Math.min(COPIES_MS, leftMs)));
   const stack = await stackOfPreview(ctx.sql, row.id);
   if (stack) await reconcileStack(stackKeyOf(row), stack, ctx);
   const latest = await statusOfLatestDeployment(row, ctx);
@@ -48,6 +64,14 @@ async function reconcilePreview(row: PreviewRow, ctx: JobContext): Promise<Outco
     status === row.status && reason === (row.status_reason ?? null) ? {} : { status, status_reason: reason };
   const recheckMs = outage === null ? RECHECK_MS : OUTAGE_RECHECK_MS;
   return settled(columns, Math.max(0, Math.min(jittered(recheckMs), pollMsOf(ctx), leftMs)));
+}
+
+/** A copy takes as long as a restore; what runs meanwhile runs on. */
+async function copiesAreWaitedFor(row: PreviewRow, ctx: JobContext): Promise<boolean> {
+  const { sql, config, secrets } = ctx;
+  const stack = await stackOfPreview(sql, row.id);
+  if (stack) await reconcileStack(stackKeyOf(row), stack, ctx);
+  return (await prepareCopies({ sql, config, secrets, facts: requireHost(ctx).facts }, row)) === 'waiting';
 }
 
 /** Why visitors get no answer; null: they do. */
@@ -122,6 +146,7 @@ function nextStatusTowards(from: Preview['status'], to: Preview['status']): Prev
 async function tearDown(row: PreviewRow, ctx: JobContext): Promise<Outcome> {
   if (await removeStack(ctx.sql, stackKeyOf(row))) return progressing(GOING_MS);
   const { application_id, id: preview_id, branch } = row;
+  await removeCopies(ctx.sql, preview_id);
   if (branch.startsWith('refs/')) await removeDirectory(cacheDirectory({ application_id, preview_id, branch }, ctx));
   return gone;
 }

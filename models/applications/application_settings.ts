@@ -6,6 +6,7 @@ import type { Context } from '../../core/context';
 import { problem, validationFailed, type FieldError } from '../../core/errors';
 import type { ApplicationSettings, UpdateApplicationSettingsInput } from '../../schema/types';
 import type { Application } from './application';
+import { previewDatabases } from './preview_databases';
 import { hasOwnPorts } from '../reference/region';
 
 type Settings = Omit<ApplicationSettings, 'application_id'>;
@@ -38,7 +39,7 @@ const DEFAULTS: Settings = {
     failure_threshold: 3,
     grace_period_seconds: 60,
   },
-  previews: { auto_create: false, expire_after_days: 7 },
+  previews: { auto_create: false, expire_after_days: 7, databases: [] },
   maintenance_mode: false,
   log_retention_days: 7,
 };
@@ -58,7 +59,9 @@ export async function changeSettings(
   application: Application,
   input: UpdateApplicationSettingsInput,
 ): Promise<Application> {
-  const settings = withoutDefaults(merge(application.settings, input), DEFAULTS) as StoredSettings;
+  const databases = await previewDatabases(ctx, application.id, input.previews?.databases ?? null);
+  const sent = databases ? { ...input, previews: { ...input.previews, databases } } : input;
+  const settings = withoutDefaults(merge(application.settings, sent), DEFAULTS) as StoredSettings;
   const mistakes = [
     ...healthCheckMistakes((merge(DEFAULTS, settings) as Settings).health_check),
     ...(await portMistakes(ctx, application, settings)),

@@ -14,9 +14,17 @@ export interface AttachedDatabase {
 
 const ATTACHED = named(`select d.engine, a.env_prefix, e.access, e.host, e.port
   from database_attachments a
-  join databases d on d.id = a.database_id join database_endpoints e on e.id = a.endpoint_id
+  left join databases c on c.preview_id = $2 and c.preview_of = a.database_id and c.deleted_at is null
+  join databases d on d.id = coalesce(c.id, a.database_id)
+  join database_endpoints e on case when c.id is null then e.id = a.endpoint_id
+    else e.database_id = c.id and e.is_default and e.deleted_at is null end
   where a.application_id = $1 order by a.id`);
 
-export function attachedDatabases(sql: Sql, applicationId: string): Promise<AttachedDatabase[]> {
-  return sql.query<AttachedDatabase>(ATTACHED, [applicationId]);
+/** In a preview, its copies are in the place of those that it has copies of. */
+export function attachedDatabases(
+  sql: Sql,
+  applicationId: string,
+  previewId: string | null = null,
+): Promise<AttachedDatabase[]> {
+  return sql.query<AttachedDatabase>(ATTACHED, [applicationId, previewId]);
 }

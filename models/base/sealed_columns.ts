@@ -26,6 +26,7 @@ export const sealedColumns = {
     ['application_id', 'key'],
   ),
   volumeBackupPassphrase: inTable('volume_backups', 'passphrase', (id: string) => `volume_backups:${id}`),
+  previewVariables: inTable('previews', 'database_variables', (id: string) => `previews:${id}:database_variables`),
   releaseVariables: inTable('releases', 'variables', (id: string) => `releases:${id}`),
   runVariables: inTable('runs', 'variables', (id: string) => `runs:${id}`),
   databaseAdminPassword: inTable('databases', 'admin_password', (id: string) => `databases:${id}:admin_password`),

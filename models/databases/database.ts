@@ -3,6 +3,7 @@ import { databasePackageRows, defaultPortOf, isKeyValue, type DatabasePackageRow
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
 import { mintId } from '../../core/ids';
+import type { MaskRule } from '../../core/mask_rules';
 import { defineStates } from '../../core/states';
 import type {
   CreateDatabaseInput,
@@ -106,6 +107,11 @@ export class ManagedDatabase extends Resource {
   declare proof_assertion: string | null;
   declare recovery_seconds: number | null;
   declare restore_from: { database_id: string; backup_id: string | null; point_in_time: string | null } | null;
+  declare mask: MaskRule[] | null;
+  declare unmasked_columns: string[];
+  declare preview_id: string | null;
+  /** The database for which it stands in the preview. */
+  declare preview_of: string | null;
   /** Of a restore that is under way. */
   declare restoring_from: Omit<Origin, 'engine_version'> | null;
   declare point_in_time_window: Window | null;

@@ -6,6 +6,7 @@ import type { Application } from '../applications/application';
 import { settingsOf } from '../applications/application_settings';
 import { variablesOf } from '../environment/environment_variable';
 import { isFromFork } from './from_fork';
+import { variablesOfPreview } from './preview_databases';
 import { named } from '../../db/statement';
 
 export interface Planning {
@@ -45,7 +46,12 @@ export async function findPlanning(sql: Sql, applicationId: string): Promise<Pla
     settings: settingsOf(found as unknown as Application),
     processes: await sql.query<Planning['processes'][number]>(PROCESSES, [applicationId]),
     variables: async (secrets, stage, previewId) =>
-      (await isFromFork(sql, previewId)) ? {} : variablesOf(sql, secrets, applicationId, stage),
+      (await isFromFork(sql, previewId))
+        ? {}
+        : {
+            ...(await variablesOf(sql, secrets, applicationId, stage)),
+            ...(await variablesOfPreview(sql, secrets, previewId)),
+          },
     platformVariables: (deployment) =>
       platformVariables({
         application_id: id,

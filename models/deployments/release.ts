@@ -11,6 +11,7 @@ import type { ReleaseProcess, ReleaseSettings } from '../applications/release_se
 import { variablesOf } from '../environment/environment_variable';
 import { attachedDatabases } from '../applications/attached_database';
 import { isFromFork } from './from_fork';
+import { variablesOfPreview } from './preview_databases';
 import { named } from '../../db/statement';
 import { sealedColumns } from '../base/sealed_columns';
 
@@ -62,8 +63,9 @@ export async function createRelease(sql: Sql, secrets: SecretBox, place: Release
   const id = mintId('rel');
   const isOfFork = await isFromFork(sql, place.preview_id);
   const own = isOfFork ? {} : await variablesOf(sql, secrets, found.id, 'runtime');
-  const databases = isOfFork ? [] : await attachedDatabases(sql, found.id);
-  const variables = { ...found.plan?.env, ...own };
+  const databases = isOfFork ? [] : await attachedDatabases(sql, found.id, place.preview_id);
+  const ofPreview = await variablesOfPreview(sql, secrets, place.preview_id);
+  const variables = { ...found.plan?.env, ...own, ...ofPreview };
   await sql.query(INSERT, [
     id,
     found.project_id,

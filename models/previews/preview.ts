@@ -7,6 +7,7 @@ import type { Source } from '../applications/application/source';
 import { Resource } from '../base/resource';
 import { sessionOf } from '../../db/table';
 import { queueDeployment, type NewDeployment } from '../deployments/deployment/queue';
+import { copiesOf, type PreviewCopies } from './preview/copies';
 import { expiryOf } from './preview/expiry';
 import { requireHead, type ProbedHead } from './preview/head';
 import { wantDefaultCertificate } from '../base/default_certificate';
@@ -50,6 +51,8 @@ export class Preview extends Resource {
   declare release_id: string | null;
   /** Its code gets no variables and is not deployed by itself. */
   declare from_fork: boolean;
+  /** Its own databases; null: it has none. */
+  declare copies: PreviewCopies | null;
   declare created_by: NewDeployment['created_by'];
 
   /**
@@ -76,6 +79,7 @@ export class Preview extends Resource {
       hostname,
       status: 'queued',
       from_fork,
+      copies: copiesOf(application, from_fork),
       created_by: actor(ctx),
     });
     await wantDefaultCertificate(ctx, hostname, { preview_id: preview.id });
@@ -89,7 +93,8 @@ export class Preview extends Resource {
    */
   async redeploy(ctx: Context, application: Application, found: ProbedHead | null): Promise<this> {
     const { source, sha } = requireHead(found, this.pull_request_number);
-    await this.move(ctx, 'queued');
+    const copies = copiesOf(application, this.from_fork) ?? (this.copies && { state: 'waiting' });
+    await this.move(ctx, 'queued', { copies });
     await this.queue(ctx, application, source, sha, 'manual');
     return this;
   }

@@ -12,6 +12,7 @@ import { wantDefaultCertificate } from '../base/default_certificate';
 import { defaultUrl } from '../applications/application/url';
 import { queueDeployment } from '../deployments/deployment/queue';
 import { Preview } from './preview';
+import { copiesOf } from './preview/copies';
 import { expiryOf } from './preview/expiry';
 import { freeHostname } from './preview/hostname';
 
@@ -77,8 +78,8 @@ const LOCK = named('select id, project_id from applications where id = $1 and de
 const LOCK_PROJECT = named('select 1 from projects where id = $1 and deleted_at is null for update');
 const COUNT = named('select count(*)::int as used from previews where project_id = $1 and deleted_at is null');
 const INSERT = named(`insert into previews (id, project_id, application_id, branch, pull_request_number, expires_at,
-    hostname, status, created_by, created_at, updated_at)
-  values ($1, $2, $3, $4, $5, $6, $7, 'queued', $8, $9, $9) on conflict do nothing returning id`);
+    hostname, status, created_by, created_at, updated_at, copies)
+  values ($1, $2, $3, $4, $5, $6, $7, 'queued', $8, $9, $9, $10::jsonb) on conflict do nothing returning id`);
 
 /** Makes the preview of a pull request with its first deployment. Answers why not, or null. */
 export function addPreview(
@@ -98,9 +99,10 @@ export function addPreview(
     const shown = { branch, pull_request_number: pull.number };
     const hostname = await freeHostname({ sql: session, config }, application, shown);
     const id = mintId(Preview.idPrefix);
+    const copies = copiesOf(application, false);
     const [made] = await session.query(INSERT, [
       ...[id, project_id, application_id, branch, pull.number, expiryOf(application, undefined), hostname],
-      ...[JSON.stringify(PLATFORM), timeOfId(id).toISOString()],
+      ...[JSON.stringify(PLATFORM), timeOfId(id).toISOString(), copies && JSON.stringify(copies)],
     ]);
     if (!made) return null;
     await wantDefaultCertificate({ sql: session, config }, hostname, { preview_id: id });
@@ -119,7 +121,8 @@ export function addPreview(
   });
 }
 
-const QUEUED = `status = 'queued', status_reason = null, observed_generation = observed_generation + 1`;
+const QUEUED = `status = 'queued', status_reason = null, observed_generation = observed_generation + 1,
+  copies = case when $2::jsonb is not null or copies is not null then '{"state": "waiting"}'::jsonb end`;
 
 /** Deploys the new head. A deployment that still waits is canceled for it; one that runs is followed by it. */
 export function redeployPreview(
@@ -134,7 +137,9 @@ export function redeployPreview(
     const [now] = await session.query<PullRequestPreview>(PREVIEW, [application.id, pull.number]);
     if (now?.id !== preview.id || now.commit_sha === pull.commit_sha) return;
     const settled = `id = $1 and status in ('running', 'failed') and deleted_at is null`;
-    await changeRows(session, { table: 'previews', set: QUEUED, where: settled, values: [preview.id] });
+    const copies = copiesOf(application, false);
+    const values = [preview.id, copies && JSON.stringify(copies)];
+    await changeRows(session, { table: 'previews', set: QUEUED, where: settled, values });
     const branch = pullRequestRef(provider, pull);
     const what = { application, preview_id: preview.id, source, branch, commit_sha: pull.commit_sha };
     await queueDeployment(session, { ...what, trigger: 'pull_request', created_by: PLATFORM });

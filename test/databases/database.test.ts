@@ -25,7 +25,7 @@ describe('creation', () => {
       backup_schedule: { enabled: true, hour_utc: 3, retention_days: 7 },
       maintenance_window: { weekday: 'sunday', hour_utc: 4 },
       deletion_protection: false,
-      ...{ proof_assertion: null, recovery_seconds: null },
+      ...{ proof_assertion: null, recovery_seconds: null, mask: null, unmasked_columns: [], preview_id: null },
       restore_from: null,
       nodes: 1,
       point_in_time_window: null,

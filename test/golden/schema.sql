@@ -1035,10 +1035,15 @@ create table databases (
   proof_assertion text,
   recovery_seconds integer,
   proof_tried_at timestamp(3) with time zone,
+  mask jsonb,
+  unmasked_columns jsonb not null default '[]'::jsonb,
+  preview_id text collate "C",
+  preview_of text collate "C",
   constraint databases_pkey PRIMARY KEY (id),
   constraint databases_project FOREIGN KEY (project_id) REFERENCES projects(id),
   constraint databases_storage CHECK ((storage_gb > 0))
 );
+CREATE UNIQUE INDEX databases__already_exists__preview_id ON public.databases USING btree (preview_id, preview_of) WHERE ((preview_id IS NOT NULL) AND (deleted_at IS NULL));
 CREATE UNIQUE INDEX databases__name_taken__name ON public.databases USING btree (project_id, name) WHERE (deleted_at IS NULL);
 CREATE INDEX databases_by_engine ON public.databases USING btree (project_id, engine, id) WHERE (deleted_at IS NULL);
 CREATE INDEX databases_by_id ON public.databases USING btree (project_id, id) WHERE (deleted_at IS NULL);
@@ -1934,6 +1939,8 @@ create table previews (
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
   from_fork boolean not null default false,
+  copies jsonb,
+  database_variables text,
   constraint previews_application FOREIGN KEY (application_id) REFERENCES applications(id),
   constraint previews_hostname UNIQUE (hostname),
   constraint previews_pkey PRIMARY KEY (id),

@@ -32,7 +32,7 @@ const places = columns.flatMap((one) => one.tables.map((table) => [`${table}.${o
 const KINDS = [
   ...['environment_variable', 'notifier', 'observer', 'dns_zone', 'email_domain', 'bucket_access_key', 'run'],
   ...['git_integration', 'shared_repository', 'database', 'database_user', 'database_replica', 'approval'],
-  ...['database_import', 'volume_backup'],
+  ...['database_import', 'volume_backup', 'preview'],
 ];
 
 /** Rows that no request to the API makes. */

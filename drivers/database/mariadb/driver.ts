@@ -14,6 +14,7 @@ import { requireProgram } from '../proxied_server';
 import { backup, restore } from './backup';
 import { serverAccessOf, withServer, type Query } from './connection';
 import { importData } from './import';
+import { copyMasked } from './mask';
 import { databaseOf } from './privileges';
 import { notesOf } from '../server_notes';
 import { ensureContent, inspectServer, storeOf } from './reconcile';
@@ -33,6 +34,7 @@ export function openMariadb(options: MariadbOptions): EngineDriver {
     verifyRestored: (r, from, assertion, ctx) =>
       asDriverErrors(() => verifyRestored(engine, serverOf(r), from, assertion, ctx)),
     importData: (r, work, ctx) => asDriverErrors(() => importData(engine, serverOf(r), work, ctx)),
+    copyMasked: (r, from, rules, ctx) => asDriverErrors(() => copyMasked(engine, serverOf(r), from, rules, ctx)),
     hasData: (id) => asDriverErrors(() => hasData(engine, id)),
     upgrade: () => Promise.reject(noUpgrade()),
     promote: () => Promise.reject(noReplicas()),

@@ -57,7 +57,34 @@ export async function dump(
   file: string,
   ctx: DriverContext,
 ): Promise<string | null> {
-  const asAdmin = <T>(work: (query: Query) => Promise<T>): Promise<T> => withServer(access, spec, work, ctx);
+  return withReader(access, spec, ctx, async (account) => {
+    const plan = await withLogin(access, account, (query) => planDump(spec, found, query), ctx);
+    await write(access, spec, found, account, plan, file, ctx);
+    return plan.missing;
+  });
+}
+
+/** Writes a dump of the triggers alone, to be loaded after one that has none. */
+export async function dumpTriggers(
+  access: ToolAccess,
+  spec: DatabaseServer,
+  found: ProgramFound,
+  file: string,
+  ctx: DriverContext,
+): Promise<void> {
+  const alone = ['--no-create-info', '--no-data', '--skip-routines', '--skip-events'];
+  await withReader(access, spec, ctx, (account) =>
+    write(access, spec, found, account, { options: alone, header: '', missing: null }, file, ctx),
+  );
+}
+
+async function withReader<T>(
+  access: ToolAccess,
+  spec: DatabaseServer,
+  ctx: DriverContext,
+  work: (account: ToolAccount) => Promise<T>,
+): Promise<T> {
+  const asAdmin = <R>(run: (query: Query) => Promise<R>): Promise<R> => withServer(access, spec, run, ctx);
   const account = await asAdmin(async (query) => {
     const made = await openToolAccount(access, spec.id, 'dump', query);
     await query(`GRANT SELECT, EXECUTE, SHOW VIEW, TRIGGER, EVENT ON ${grantedDatabase(spec)}.* TO ${made.name}`);
@@ -65,9 +92,7 @@ export async function dump(
     return made;
   });
   try {
-    const plan = await withLogin(access, account, (query) => planDump(spec, found, query), ctx);
-    await write(access, spec, found, account, plan, file, ctx);
-    return plan.missing;
+    return await work(account);
   } finally {
     await closeToolAccount(account, asAdmin);
   }

@@ -31,14 +31,14 @@ import {
 const ENGINE_USER = `'mariadb.sys'@'localhost'`;
 
 /**
- * Replaces the database by the dump in `file`. Tenant users are unlocked by `ensure` only, so nobody can read
- * incomplete data. Restarted after a crash. @throws DriverError transient with the reason, invalid
+ * Replaces the database by the dumps in `files`, one after another. Tenant users are unlocked by `ensure` only, so
+ * nobody can read incomplete data. Restarted after a crash. @throws DriverError transient with the reason, invalid
  */
 export async function load(
   { access, notes }: { access: ToolAccess; notes: ServerNotes },
   spec: DatabaseServer,
   found: ProgramFound,
-  file: string,
+  files: string | readonly string[],
   ctx: DriverContext,
 ): Promise<void> {
   const tool = toolOf(found, 'mariadb');
@@ -52,7 +52,9 @@ export async function load(
     await query(`GRANT ALL PRIVILEGES ON ${grantedDatabase(spec)}.* TO ${account.name}`);
     await query(`GRANT SET USER ON *.* TO ${account.name}`);
     try {
-      await withoutAdminRights(spec, access, query, () => run(access, spec, { tool, account, file }, query, ctx));
+      await withoutAdminRights(spec, access, query, async () => {
+        for (const file of [files].flat()) await run(access, spec, { tool, account, file }, query, ctx);
+      });
     } finally {
       await closeToolAccount(account, (end) => end(query));
     }

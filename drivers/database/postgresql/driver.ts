@@ -19,6 +19,7 @@ import { importData } from './imports/import';
 import { readLog } from './log';
 import { inspect, metrics } from './observe';
 import { pooledServer } from './pooled';
+import { copyMasked } from './masks/copy';
 import { programsOf } from './programs';
 import { sessionUserUse } from './second_logins';
 import { inSession } from './session';
@@ -69,7 +70,10 @@ function capabilitiesOf(
   engine: PostgresqlContext,
 ): Measurable<ServerSpec> &
   Upgradable<ServerSpec> &
-  Pick<EngineDriver, 'hasData' | 'promote' | 'pooled' | 'secondLoginDiffers' | 'changeExtensions' | 'importData'> {
+  Pick<
+    EngineDriver,
+    'hasData' | 'promote' | 'pooled' | 'secondLoginDiffers' | 'changeExtensions' | 'importData' | 'copyMasked'
+  > {
   return {
     versions: () => Promise.resolve(versionsOf(engine)),
     upgrade: (r, fromVersion, ctx) =>
@@ -96,6 +100,12 @@ function capabilitiesOf(
         return inSession(cluster, target, (session) => changeExtensions(session, changes));
       }),
     importData: (r, work, ctx) => asDriverErrors(async () => importData(await presentCluster(engine, r), work, ctx)),
+    copyMasked: (r, from, rules, ctx) =>
+      asDriverErrors(async () => {
+        const cluster = await clusterOf(engine, serverOf(r), ctx);
+        const work = (own: DriverContext) => copyMasked(cluster, from, rules, own);
+        return runInBackground(engine, 'masked-copy', cluster.serverDirectory.path, work, ctx);
+      }),
     metrics: (r) => asDriverErrors(async () => metrics(await presentCluster(engine, r))),
   };
 }

@@ -73,8 +73,11 @@ async function readableName(session: Session, oid: number, name: string): Promis
   return `renamed_${oid}`;
 }
 
-/** An upgrade copies the database of the platform alone. @throws DriverError invalid where there are others */
-export async function requireNoFurtherDatabases(cluster: Cluster): Promise<void> {
+/**
+ * An upgrade copies the database of the platform alone. `purpose`: what else does, with its article.
+ * @throws DriverError invalid where there are others
+ */
+export async function requireNoFurtherDatabases(cluster: Cluster, purpose = 'an upgrade'): Promise<void> {
   const { rows } = await inSession(cluster, {}, (session) =>
     session.query<{ datname: string }>(
       'select datname from pg_database where datname <> all($1) and datname <> $2 order by datname',
@@ -87,6 +90,6 @@ export async function requireNoFurtherDatabases(cluster: Cluster): Promise<void>
     more.length === 0 ? [`a further database, ${first}`, 'it'] : [`further databases, such as ${first}`, 'them'];
   throw new DriverError(
     'invalid',
-    `The server has ${names}, which an upgrade would not copy. Dump what you need of ${them}, and drop ${them}.`,
+    `The server has ${names}, which ${purpose} would not copy. Dump what you need of ${them}, and drop ${them}.`,
   );
 }

@@ -1,10 +1,16 @@
 // The steps of the data of a database, and of its restart (steps.ts).
-import { DriverError } from '../../../core/driver';
+import { randomBytes } from 'node:crypto';
+import { DriverError, StillRunning, type Desired } from '../../../core/driver';
+import type { MaskRule } from '../../../core/mask_rules';
+import type { RestoreFrom, ServerSpec } from '../../../drivers/database';
+import { databaseStatus } from '../../../models/databases/database_proof';
 import { endPromotion, findServer, wakeReplicas } from '../../../models/databases/database/job_queries';
 import { progressing, settled, type JobContext, type Outcome, type Values } from '../../job';
 import { reconcileServer } from './reconcile';
 import { requireEngineDriver, type DatabaseRow } from './row';
 import { desiredServer } from './spec';
+
+const WATCH_MS = 2_000;
 
 export async function promoteServer(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
   await requireEngineDriver(ctx, row).promote(await desiredServer(row, ctx), ctx);
@@ -14,10 +20,55 @@ export async function promoteServer(row: DatabaseRow, ctx: JobContext): Promise<
 
 export async function copyData(row: DatabaseRow, ctx: JobContext): Promise<Outcome> {
   const desired = await desiredServer(row, ctx);
-  const from = { id: 'copy', ...(await findOrigin(row, ctx)) };
+  const origin = await findOrigin(row, ctx);
+  if (row.mask) return copyMasked({ ...row, mask: row.mask }, desired, origin, ctx);
+  const from = { id: 'copy', ...origin };
   await requireEngineDriver(ctx, row).restore(desired, from, ctx);
   return progressing(0, begunWith(row));
 }
+
+/** Nobody gets in until it is done: the server is stopped, and has neither users nor passwords of the rows. */
+async function copyMasked(
+  row: DatabaseRow & { mask: readonly MaskRule[] },
+  { id, spec }: Desired<ServerSpec>,
+  { server_id, backup_id }: Omit<RestoreFrom, 'id'>,
+  ctx: JobContext,
+): Promise<Outcome> {
+  const driver = requireEngineDriver(ctx, row);
+  if (!driver.copyMasked || backup_id === null)
+    throw new DriverError('unsupported', 'This host cannot mask databases of this engine.');
+  const users = spec.users.filter(({ second_of }) => second_of === undefined);
+  const closed: ServerSpec = {
+    ...{ ...spec, running: false, archive: false, allowed_sources: [], replicas: [] },
+    users: users.map(({ username, access }) => ({ username, access, password: randomPassword() })),
+  };
+  const from = { server_id, backup_id };
+  const copying = untilDeleted(row.id, ctx, async (own) =>
+    driver.copyMasked!({ id, spec: closed }, from, row.mask, own),
+  );
+  const { unmasked } = await copying.catch(async (error) => {
+    // The next attempt begins anew: nothing that is half masked stays.
+    if (!(error instanceof StillRunning) && !ctx.signal.aborted) await driver.forget(id, ctx);
+    throw error;
+  });
+  return progressing(0, { ...begunWith(row), unmasked_columns: unmasked });
+}
+
+/** An expression may take hours. The signal of the work ends with the database. */
+async function untilDeleted<T>(id: string, ctx: JobContext, work: (own: JobContext) => Promise<T>): Promise<T> {
+  const stop = new AbortController();
+  const look = async (): Promise<void> => {
+    if ((await databaseStatus(ctx.sql, id)) === null) stop.abort();
+  };
+  const timer = setInterval(() => void look().catch(() => undefined), WATCH_MS);
+  try {
+    return await work({ ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) });
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+const randomPassword = (): string => randomBytes(24).toString('base64url');
 
 function begunWith({ engine, observed }: DatabaseRow): Values {
   return { driver: engine, observed: { ...observed, begun: true } };

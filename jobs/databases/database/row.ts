@@ -1,6 +1,7 @@
 // Row types and functions shared by the jobs of databases.
 import { databasePackageDefinitions } from '../../../core/catalog/catalog_definitions/databases';
 import type { ExtensionFound } from '../../../core/catalog/host_facts';
+import type { MaskRule } from '../../../core/mask_rules';
 import type { EngineDriver, EngineId, ServerSpec } from '../../../drivers/database';
 import type { RecoveryWindow } from '../../../drivers/hosted_server';
 import { DriverError } from '../../../core/driver';
@@ -22,6 +23,7 @@ export interface DatabaseRow extends LoopRow {
   backup_schedule: { enabled: boolean; hour_utc: number; retention_days: number };
   maintenance_window: { weekday: string; hour_utc: number };
   restore_from: { database_id: string; backup_id: string | null; point_in_time: string | null } | null;
+  mask: MaskRule[] | null;
   restoring_from: { backup_id: string | null; point_in_time: string | null } | null;
   point_in_time_window: RecoveryWindow | null;
   running: boolean;

@@ -45,7 +45,7 @@ function buildTask(row: DeploymentRow, plan: StoredPlan, ctx: StepContext): Task
     async spec() {
       const planning = await requirePlanning(row, ctx);
       const variables = await planning.variables(ctx.secrets, 'build', row.preview_id);
-      const trust = await databaseTrust(await attachedDatabases(ctx.sql, row.application_id), ctx);
+      const trust = await databaseTrust(await attachedDatabases(ctx.sql, row.application_id, row.preview_id), ctx);
       const { command, env, defaults } = await builder.task(plan, place, ctx);
       const forImages = plan.kind === 'dockerfile' ? await dockerfileVariables(row, variables, ctx) : {};
       return {

@@ -7,11 +7,14 @@ import { requireFeature, versionUnsupported } from './offer';
 
 // A deleted database is found as long as its last backup is kept.
 const SOURCE = named(`select id, engine, engine_version, on_cluster, database_package, storage_gb, database_name,
-    username,    point_in_time_window, deleted_at
+    username, point_in_time_window, deleted_at
   from databases where id = $1 and project_id = $2 for share`);
 const BACKUP = named(
   `select engine_version, status from database_backups where id = $1 and database_id = $2
     and deleted_at is null for share`,
+);
+const DATABASE_OF_BACKUP = named(
+  'select database_id from database_backups where id = $1 and project_id = $2 and deleted_at is null',
 );
 
 export interface Window {
@@ -58,6 +61,13 @@ export async function requireSource(
   const [source] = await ctx.sql.query<Source>(SOURCE, [from.database_id, ctx.project?.id]);
   if (!source || (source.deleted_at && from.backup_id == null)) throw unknown('restore_from.database_id');
   return { source, origin: await requireOrigin(ctx, source, from, 'restore_from.') };
+}
+
+/** The database of a backup of the project. @throws reference_not_found */
+export async function databaseOfBackup(ctx: Context, backupId: string): Promise<string> {
+  const [found] = await ctx.sql.query<{ database_id: string }>(DATABASE_OF_BACKUP, [backupId, ctx.project?.id]);
+  if (!found) throw unknown('copy_of.backup_id');
+  return found.database_id;
 }
 
 /**

@@ -2,7 +2,13 @@
 import { isKeyValue, runsOnCluster, type DatabasePackageRow } from '../../../core/catalog/catalogs';
 import type { Context } from '../../../core/context';
 import { problem, validationFailed } from '../../../core/errors';
-import type { BackupScheduleInput, CreateDatabaseInput, MaintenanceWindowInput, Weekday } from '../../../schema/types';
+import type {
+  BackupScheduleInput,
+  CreateDatabaseInput,
+  DatabaseRestoreFromInput,
+  MaintenanceWindowInput,
+  Weekday,
+} from '../../../schema/types';
 import type { Values } from '../../../db/table';
 import { requireRegion } from '../../reference/region';
 import {
@@ -16,7 +22,9 @@ import {
   versionUnsupported,
   type PlacedEngine,
 } from './offer';
-import { requireSource } from './origin';
+import type { MaskRule } from '../../../core/mask_rules';
+import { requireMask } from '../../base/database_mask';
+import { databaseOfBackup, requireSource } from './origin';
 
 export interface BackupSchedule {
   enabled: boolean;
@@ -69,10 +77,10 @@ const OWN_DATABASES = [
 export async function planDatabase(ctx: Context, input: CreateDatabaseInput): Promise<DatabasePlan> {
   const region = input.region ?? ctx.project?.default_region ?? '';
   requireRegion(ctx, region, 'region');
-  const { package: pack, ...shape } = input.restore_from
-    ? await copiedShape(ctx, input)
-    : await chosenShape(ctx, input);
+  const from = await originOf(ctx, input);
+  const { package: pack, ...shape } = from ? await copiedShape(ctx, input, from) : await chosenShape(ctx, input);
   requireNodes(pack, shape);
+  const mask: MaskRule[] | null = input.mask ? requireMask(shape, input.mask, 'mask') : null;
   requireStorage(pack, shape.storage_gb);
   return {
     package: pack,
@@ -87,6 +95,7 @@ export async function planDatabase(ctx: Context, input: CreateDatabaseInput): Pr
       backup_schedule: await newSchedule(ctx, shape, input.backup_schedule ?? {}),
       maintenance_window: mergedWindow(WINDOW, input.maintenance_window ?? {}),
       deletion_protection: input.deletion_protection ?? false,
+      mask,
     },
   };
 }
@@ -134,8 +143,19 @@ async function chosenShape(ctx: Context, input: CreateDatabaseInput): Promise<Sh
   };
 }
 
-async function copiedShape(ctx: Context, input: CreateDatabaseInput): Promise<Shape> {
-  const from = input.restore_from as NonNullable<CreateDatabaseInput['restore_from']>;
+/** @throws validation_failed, reference_not_found */
+async function originOf(
+  ctx: Context,
+  { restore_from, copy_of, mask }: CreateDatabaseInput,
+): Promise<DatabaseRestoreFromInput | null> {
+  const dependsOn = (field: string, detail: string): Error => validationFailed([{ field, code: 'depends_on', detail }]);
+  if (copy_of && restore_from) throw dependsOn('copy_of', 'cannot be set with restore_from');
+  if (mask && !copy_of) throw dependsOn('mask', 'needs copy_of, whose values it replaces');
+  if (!copy_of) return restore_from ?? null;
+  return { database_id: await databaseOfBackup(ctx, copy_of.backup_id), backup_id: copy_of.backup_id };
+}
+
+async function copiedShape(ctx: Context, input: CreateDatabaseInput, from: DatabaseRestoreFromInput): Promise<Shape> {
   const engine = await requireEngine(ctx, input.engine);
   const { source, origin } = await requireSource(ctx, from);
   if (engine.id !== source.engine)
@@ -154,7 +174,7 @@ async function copiedShape(ctx: Context, input: CreateDatabaseInput): Promise<Sh
       {
         field: 'database_name',
         code: 'depends_on',
-        detail: 'cannot be set with restore_from: the name is copied from the original database',
+        detail: 'cannot be set for a copy: the name is copied from the original database',
       },
     ]);
   const pack = await requirePackage(ctx, engine.id, input.database_package ?? source.database_package);

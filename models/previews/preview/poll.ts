@@ -28,7 +28,8 @@ const TURN = named(`update previews p set looked_at = now() from applications a
     and (p.looked_at is null or p.looked_at <= now() - $2 * interval '1 ms')
   returning p.id, p.project_id, p.application_id, p.hostname, p.branch, a.source`);
 const LOCK = named('select id, project_id from applications where id = $1 and deleted_at is null for no key update');
-const QUEUED = `status = 'queued', status_reason = null, observed_generation = observed_generation + 1`;
+const QUEUED = `status = 'queued', status_reason = null, observed_generation = observed_generation + 1,
+  copies = case when copies is not null then '{"state": "waiting"}'::jsonb end`;
 const HAS_NEW_HEAD = `id = $1 and deleted_at is null and status in ('running', 'failed')
   and $2 is distinct from (select commit_sha from deployments d where d.preview_id = previews.id
     order by d.number desc limit 1)`;

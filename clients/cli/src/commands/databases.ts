@@ -1,6 +1,7 @@
 // db: ls, create, url, psql, extensions, rotate, backup, backups, prove, download (export), import, restore, rm.
 import { buildRouteMap } from '@stricli/core';
 import { duration, integer, maybe, sessionCommand, text, toggle, tuple, word, type Shell } from '../command';
+import { readFileIfThere } from '../config/files';
 import { deleteToBin } from '../deletion';
 import { EXIT, Failure, usageFailure } from '../failure';
 import { notice } from '../output/notice';
@@ -48,11 +49,15 @@ type CreateFlags = WaitFlags & {
   readonly storage?: number | undefined;
   readonly attach?: boolean | undefined;
   readonly fromBackup?: string | undefined;
+  readonly mask?: string | undefined;
 };
 
 const create = sessionCommand<CreateFlags, [string]>({
   brief: 'Create a database',
-  text: 'With --attach, the application gets its address in DATABASE_URL (or REDIS_URL) with its next deployment.',
+  text:
+    'With --attach, the application gets its address in DATABASE_URL (or REDIS_URL) with its next deployment.\n' +
+    'A file for --mask: [{"table": "customers", "column": "email", "rule": "fake_email"}]. Rules: set_null, hash, ' +
+    'fake_email, fake_name, constant and expression; the last two have a "value".',
   flags: {
     engine: text('Engine: postgresql, mariadb, redis … (default: postgresql)', 'engine'),
     engineVersion: text('Version of the engine', 'version'),
@@ -60,6 +65,7 @@ const create = sessionCommand<CreateFlags, [string]>({
     storage: integer('Storage in GB', 1),
     attach: toggle('Attach it to the application'),
     fromBackup: text('Start with the data of a backup, also of a deleted database', 'id'),
+    mask: text('With --from-backup: a JSON file with rules that replace values of the copy', 'file'),
     ...WAIT,
   },
   args: tuple(word('name', 'Name of the database')),
@@ -68,7 +74,7 @@ const create = sessionCommand<CreateFlags, [string]>({
     const application_id = flags.attach ? await session.application() : undefined;
     const body = {
       ...{ name, engine: flags.engine ?? 'postgresql' },
-      ...(flags.fromBackup && (await originOf(session, flags.fromBackup))),
+      ...(await originOf(session, flags)),
       ...(flags.engineVersion && { engine_version: flags.engineVersion }),
       ...(flags.size && { database_package: flags.size }),
       ...(flags.storage && { storage_gb: flags.storage }),
@@ -183,14 +189,35 @@ async function backupsOfProject(session: Session, query: { deleted?: boolean }):
 }
 
 /** What a new database starts with, and the engine of the data. @throws Failure where the project has no such backup */
-async function originOf(session: Session, backup_id: string): Promise<{ engine: string; restore_from: object }> {
+async function originOf(
+  session: Session,
+  { fromBackup: backup_id, mask: file }: Pick<CreateFlags, 'fromBackup' | 'mask'>,
+): Promise<object> {
+  if (backup_id === undefined) {
+    if (file !== undefined) throw usageFailure('--mask needs --from-backup, whose values it replaces.');
+    return {};
+  }
+  const mask = file === undefined ? undefined : readMask(file);
   const found = (await backupsOfProject(session, {})).find(({ id }) => id === backup_id);
   if (!found)
     throw new Failure(`There is no backup ${backup_id} in this project.`, EXIT.notFound, [
       'svc db backups NAME and svc db backups --deleted list them.',
     ]);
   const { id: database_id, engine } = found.database;
-  return { engine, restore_from: { database_id, backup_id } };
+  return mask === undefined
+    ? { engine, restore_from: { database_id, backup_id } }
+    : { engine, copy_of: { backup_id }, mask };
+}
+
+/** The server says what of it is no rule. @throws Failure where the file is not there, or is no JSON */
+function readMask(file: string): unknown {
+  const content = readFileIfThere(file);
+  if (content === undefined) throw usageFailure(`There is no file ${file}.`);
+  try {
+    return JSON.parse(content) as unknown;
+  } catch (error) {
+    throw usageFailure(`${file} is no JSON: ${(error as Error).message}`);
+  }
 }
 
 const backup = sessionCommand<WaitFlags & { readonly note?: string | undefined }, [string]>({

@@ -143,8 +143,13 @@ function dumpOf({ staging }: Content): string {
   return path.join(staging.serverDirectory.path, 'dump');
 }
 
+const PURPOSES = {
+  upgrade: { to: 'copied to the new version', advice: ' Change what is named, then upgrade again.' },
+  copy: { to: 'copied after the mask', advice: ' Change the rule, or what is named in the original.' },
+};
+
 /** The error of an upgrade whose cause stays: a retry would fail again. Others are returned as they are. */
-export function contentError(cause: unknown): unknown {
+export function contentError(cause: unknown, purpose: keyof typeof PURPOSES = 'upgrade'): unknown {
   const isRefused = cause instanceof DatabaseError && !isUnavailable(cause);
   if (!isRefused && !(cause instanceof CommandFailed)) return cause;
   const isOurs = cause instanceof CommandFailed && !/^pg_(dump|restore)$/.test(cause.program);
@@ -152,12 +157,7 @@ export function contentError(cause: unknown): unknown {
     cause instanceof CommandFailed && !isOurs
       ? restoreFailureOf(cause.stderr)
       : cleanFailureText(cause.message, PART_CHARACTERS_MAX);
-  const advice = isOurs ? '' : ' Change what is named, then upgrade again.';
-  return Object.assign(
-    new DriverError(
-      'invalid',
-      `The data of this database could not be copied to the new version (${failure}).${advice}`,
-    ),
-    { cause },
-  );
+  const { to, advice } = PURPOSES[purpose];
+  const message = `The data of this database could not be ${to} (${failure}).${isOurs ? '' : advice}`;
+  return Object.assign(new DriverError('invalid', message), { cause });
 }

@@ -68,16 +68,29 @@ export async function upgrade(cluster: Cluster, fromVersion: string, ctx: Driver
 }
 
 // The tools of the newer version support both versions; the older tools are the fallback.
-function toolsOf(newer: Programs, older: Programs): string {
+export function toolsOf(newer: Programs, older: Programs): string {
   const whole = [newer, older].find((one) => tools.every((tool) => one.tools.includes(tool)));
   if (whole === undefined) requireTools(newer, tools);
   return (whole ?? newer).bin;
 }
 
-async function copyContent(
+/**
+ * `change`: what happens to the old data before they are dumped. `settings`: of both servers. `purpose`: with an
+ * article, for sentences.
+ */
+interface CopyOptions {
+  temporary: string;
+  bin: string;
+  change?: () => Promise<void>;
+  settings?: Record<string, string | number>;
+  purpose?: string;
+}
+
+/** Fills the temporary directory with the content of the old server. Only the platform can connect to either. */
+export async function copyContent(
   cluster: Cluster,
   old: Cluster,
-  { temporary, bin }: { temporary: string; bin: string },
+  { temporary, bin, change, settings = {}, purpose = 'an upgrade' }: CopyOptions,
   ctx: DriverContext,
 ): Promise<void> {
   const { serverDirectory, spec } = cluster;
@@ -86,11 +99,12 @@ async function copyContent(
   const staging: Cluster = { ...cluster, serverDirectory: { ...stagingDirectoryOf(serverDirectory), data: temporary } };
   await makeDirectories(staging.serverDirectory);
   await initialize(staging, temporary, ctx);
-  await startPrivate(staging, 'staging', ctx);
+  await startPrivate(staging, 'staging', settings, ctx);
   await ensureLogins(staging, driverContext(readyWithinMs, ctx.signal), 'staging');
-  await startPrivate(old, 'server', ctx);
+  await startPrivate(old, 'server', settings, ctx);
   await whenReady(old, 'server', {}, async () => undefined, driverContext(readyWithinMs, ctx.signal));
-  await requireNoFurtherDatabases(old);
+  await requireNoFurtherDatabases(old, purpose);
+  await change?.();
   const content = { staging, database: spec.database_name ?? 'postgres', bin };
   await copyRoles(old, staging);
   await dumpContent(old, content, [], ctx);
@@ -118,14 +132,19 @@ async function loadDump(old: Cluster, content: Content, ctx: DriverContext): Pro
   }
 }
 
-async function startPrivate(cluster: Cluster, which: 'server' | 'staging', ctx: DriverContext): Promise<void> {
+async function startPrivate(
+  cluster: Cluster,
+  which: 'server' | 'staging',
+  settings: Record<string, string | number>,
+  ctx: DriverContext,
+): Promise<void> {
   const { serverDirectory } = cluster;
   await configure(
     cluster,
     serverDirectory.data,
     await systemIdentifierOf(serverDirectory.data),
     await ownerOf(serverDirectory),
-    { kind: 'private', settings: { ...locks, ...(which === 'staging' && unsynced) } },
+    { kind: 'private', settings: { ...locks, ...settings, ...(which === 'staging' && unsynced) } },
     ctx,
   );
   await startPostgres(cluster, which, serverDirectory.data, ctx);
