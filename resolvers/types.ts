@@ -589,6 +589,18 @@ export type ResolversTypes = {
   ActivityResource: ResolverTypeWrapper<Schema.ActivityResource>;
   CreateProjectInput: Schema.CreateProjectInput;
   UpdateProjectInput: Schema.UpdateProjectInput;
+  Stack: ResolverTypeWrapper<Schema.Stack>;
+  StackPlan: ResolverTypeWrapper<Schema.StackPlan>;
+  StackChange: ResolverTypeWrapper<Schema.StackChange>;
+  StackAction: Schema.StackAction;
+  StackDanger: Schema.StackDanger;
+  StackField: ResolverTypeWrapper<Schema.StackField>;
+  StackRefusal: ResolverTypeWrapper<Schema.StackRefusal>;
+  StackSecret: ResolverTypeWrapper<Schema.StackSecret>;
+  StackPrice: ResolverTypeWrapper<Schema.StackPrice>;
+  AppliedStack: ResolverTypeWrapper<Schema.AppliedStack>;
+  PlanStackInput: Schema.PlanStackInput;
+  ApplyStackInput: Schema.ApplyStackInput;
   Registry: ResolverTypeWrapper<RegistryModel>;
   RegistryList: ResolverTypeWrapper<Omit<Schema.RegistryList, 'data'> & { data: Array<ResolversTypes['Registry']> }>;
   RegistryStatus: Schema.RegistryStatus;
@@ -634,18 +646,6 @@ export type ResolversTypes = {
   SourceUploadStatus: Schema.SourceUploadStatus;
   SourceUploadMethod: Schema.SourceUploadMethod;
   CreateSourceUploadInput: Schema.CreateSourceUploadInput;
-  Stack: ResolverTypeWrapper<Schema.Stack>;
-  StackPlan: ResolverTypeWrapper<Schema.StackPlan>;
-  StackChange: ResolverTypeWrapper<Schema.StackChange>;
-  StackAction: Schema.StackAction;
-  StackDanger: Schema.StackDanger;
-  StackField: ResolverTypeWrapper<Schema.StackField>;
-  StackRefusal: ResolverTypeWrapper<Schema.StackRefusal>;
-  StackSecret: ResolverTypeWrapper<Schema.StackSecret>;
-  StackPrice: ResolverTypeWrapper<Schema.StackPrice>;
-  AppliedStack: ResolverTypeWrapper<Schema.AppliedStack>;
-  PlanStackInput: Schema.PlanStackInput;
-  ApplyStackInput: Schema.ApplyStackInput;
   Volume: ResolverTypeWrapper<VolumeModel>;
   VolumeList: ResolverTypeWrapper<Omit<Schema.VolumeList, 'data'> & { data: Array<ResolversTypes['Volume']> }>;
   VolumeStatus: Schema.VolumeStatus;
@@ -1030,6 +1030,16 @@ export type ResolversParentTypes = {
   ActivityResource: Schema.ActivityResource;
   CreateProjectInput: Schema.CreateProjectInput;
   UpdateProjectInput: Schema.UpdateProjectInput;
+  Stack: Schema.Stack;
+  StackPlan: Schema.StackPlan;
+  StackChange: Schema.StackChange;
+  StackField: Schema.StackField;
+  StackRefusal: Schema.StackRefusal;
+  StackSecret: Schema.StackSecret;
+  StackPrice: Schema.StackPrice;
+  AppliedStack: Schema.AppliedStack;
+  PlanStackInput: Schema.PlanStackInput;
+  ApplyStackInput: Schema.ApplyStackInput;
   Registry: RegistryModel;
   RegistryList: Omit<Schema.RegistryList, 'data'> & { data: Array<ResolversParentTypes['Registry']> };
   RegistryImage: RegistryImageModel;
@@ -1063,16 +1073,6 @@ export type ResolversParentTypes = {
   SourceUpload: SourceUploadModel;
   SourceUploadList: Omit<Schema.SourceUploadList, 'data'> & { data: Array<ResolversParentTypes['SourceUpload']> };
   CreateSourceUploadInput: Schema.CreateSourceUploadInput;
-  Stack: Schema.Stack;
-  StackPlan: Schema.StackPlan;
-  StackChange: Schema.StackChange;
-  StackField: Schema.StackField;
-  StackRefusal: Schema.StackRefusal;
-  StackSecret: Schema.StackSecret;
-  StackPrice: Schema.StackPrice;
-  AppliedStack: Schema.AppliedStack;
-  PlanStackInput: Schema.PlanStackInput;
-  ApplyStackInput: Schema.ApplyStackInput;
   Volume: VolumeModel;
   VolumeList: Omit<Schema.VolumeList, 'data'> & { data: Array<ResolversParentTypes['Volume']> };
   VolumeSizeLimit: Schema.VolumeSizeLimit;
@@ -1220,6 +1220,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   getProject?: Resolver<ResolversTypes['Project'], ParentType, ContextType, RequireFields<Schema.QueryGetProjectArgs, 'id'>>;
   getProjectUsage?: Resolver<ResolversTypes['ProjectUsage'], ParentType, ContextType, RequireFields<Schema.QueryGetProjectUsageArgs, 'id'>>;
   listProjectActivity?: Resolver<ResolversTypes['ActivityList'], ParentType, ContextType, RequireFields<Schema.QueryListProjectActivityArgs, 'id' | 'limit'>>;
+  exportStack?: Resolver<ResolversTypes['Stack'], ParentType, ContextType, RequireFields<Schema.QueryExportStackArgs, 'id'>>;
   listRegistries?: Resolver<ResolversTypes['RegistryList'], ParentType, ContextType, RequireFields<Schema.QueryListRegistriesArgs, 'limit'>>;
   getRegistry?: Resolver<ResolversTypes['Registry'], ParentType, ContextType, RequireFields<Schema.QueryGetRegistryArgs, 'id'>>;
   listRegistryImages?: Resolver<ResolversTypes['RegistryImageList'], ParentType, ContextType, RequireFields<Schema.QueryListRegistryImagesArgs, 'id' | 'limit'>>;
@@ -1237,7 +1238,6 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   listSharedRepositoryProjects?: Resolver<ResolversTypes['SharedRepositoryProjectList'], ParentType, ContextType, RequireFields<Schema.QueryListSharedRepositoryProjectsArgs, 'id' | 'limit'>>;
   listSourceUploads?: Resolver<ResolversTypes['SourceUploadList'], ParentType, ContextType, RequireFields<Schema.QueryListSourceUploadsArgs, 'id' | 'limit'>>;
   getSourceUpload?: Resolver<ResolversTypes['SourceUpload'], ParentType, ContextType, RequireFields<Schema.QueryGetSourceUploadArgs, 'id' | 'upload_id'>>;
-  exportStack?: Resolver<ResolversTypes['Stack'], ParentType, ContextType, RequireFields<Schema.QueryExportStackArgs, 'id'>>;
   listVolumes?: Resolver<ResolversTypes['VolumeList'], ParentType, ContextType, RequireFields<Schema.QueryListVolumesArgs, 'limit'>>;
   getVolume?: Resolver<ResolversTypes['Volume'], ParentType, ContextType, RequireFields<Schema.QueryGetVolumeArgs, 'id'>>;
   listVolumeSizeLimits?: Resolver<ResolversTypes['VolumeSizeLimitList'], ParentType, ContextType, RequireFields<Schema.QueryListVolumeSizeLimitsArgs, 'limit'>>;
@@ -1398,6 +1398,8 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   createProject?: Resolver<ResolversTypes['Project'], ParentType, ContextType, RequireFields<Schema.MutationCreateProjectArgs, 'input'>>;
   updateProject?: Resolver<ResolversTypes['Project'], ParentType, ContextType, RequireFields<Schema.MutationUpdateProjectArgs, 'id' | 'input'>>;
   deleteProject?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteProjectArgs, 'id'>>;
+  planStack?: Resolver<ResolversTypes['StackPlan'], ParentType, ContextType, RequireFields<Schema.MutationPlanStackArgs, 'id' | 'input'>>;
+  applyStack?: Resolver<ResolversTypes['AppliedStack'], ParentType, ContextType, RequireFields<Schema.MutationApplyStackArgs, 'id' | 'input'>>;
   createRegistry?: Resolver<ResolversTypes['Registry'], ParentType, ContextType, RequireFields<Schema.MutationCreateRegistryArgs, 'input'>>;
   updateRegistry?: Resolver<ResolversTypes['Registry'], ParentType, ContextType, RequireFields<Schema.MutationUpdateRegistryArgs, 'id' | 'input'>>;
   deleteRegistry?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteRegistryArgs, 'id'>>;
@@ -1417,8 +1419,6 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   addSharedRepositoryProject?: Resolver<ResolversTypes['SharedRepositoryProject'], ParentType, ContextType, RequireFields<Schema.MutationAddSharedRepositoryProjectArgs, 'id' | 'input'>>;
   removeSharedRepositoryProject?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationRemoveSharedRepositoryProjectArgs, 'id' | 'shared_project_id'>>;
   createSourceUpload?: Resolver<ResolversTypes['SourceUpload'], ParentType, ContextType, RequireFields<Schema.MutationCreateSourceUploadArgs, 'id' | 'input'>>;
-  planStack?: Resolver<ResolversTypes['StackPlan'], ParentType, ContextType, RequireFields<Schema.MutationPlanStackArgs, 'id' | 'input'>>;
-  applyStack?: Resolver<ResolversTypes['AppliedStack'], ParentType, ContextType, RequireFields<Schema.MutationApplyStackArgs, 'id' | 'input'>>;
   createVolume?: Resolver<ResolversTypes['Volume'], ParentType, ContextType, RequireFields<Schema.MutationCreateVolumeArgs, 'input'>>;
   updateVolume?: Resolver<ResolversTypes['Volume'], ParentType, ContextType, RequireFields<Schema.MutationUpdateVolumeArgs, 'id' | 'input'>>;
   deleteVolume?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteVolumeArgs, 'id'>>;
@@ -3527,6 +3527,65 @@ export type ActivityResourceResolvers<ContextType = Context, ParentType extends 
   name?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
+export type StackResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Stack'] = ResolversParentTypes['Stack']> = {
+  document?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  left_out?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type StackPlanResolvers<ContextType = Context, ParentType extends ResolversParentTypes['StackPlan'] = ResolversParentTypes['StackPlan']> = {
+  changes?: Resolver<Array<ResolversTypes['StackChange']>, ParentType, ContextType>;
+  refusals?: Resolver<Array<ResolversTypes['StackRefusal']>, ParentType, ContextType>;
+  missing_secrets?: Resolver<Array<ResolversTypes['StackSecret']>, ParentType, ContextType>;
+  monthly_price?: Resolver<ResolversTypes['StackPrice'], ParentType, ContextType>;
+  confirm?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  requires_approval?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  plan_token?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  expires_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type StackChangeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['StackChange'] = ResolversParentTypes['StackChange']> = {
+  action?: Resolver<ResolversTypes['StackAction'], ParentType, ContextType>;
+  type?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  fields?: Resolver<Array<ResolversTypes['StackField']>, ParentType, ContextType>;
+  operation_id?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  danger?: Resolver<Schema.Maybe<ResolversTypes['StackDanger']>, ParentType, ContextType>;
+  line?: Resolver<Schema.Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  resource_id?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+};
+
+export type StackFieldResolvers<ContextType = Context, ParentType extends ResolversParentTypes['StackField'] = ResolversParentTypes['StackField']> = {
+  path?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  from?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  to?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type StackRefusalResolvers<ContextType = Context, ParentType extends ResolversParentTypes['StackRefusal'] = ResolversParentTypes['StackRefusal']> = {
+  type?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  path?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  line?: Resolver<Schema.Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  operation_id?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  code?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  detail?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type StackSecretResolvers<ContextType = Context, ParentType extends ResolversParentTypes['StackSecret'] = ResolversParentTypes['StackSecret']> = {
+  application?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  key?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  line?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+};
+
+export type StackPriceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['StackPrice'] = ResolversParentTypes['StackPrice']> = {
+  currency?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  before?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  after?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type AppliedStackResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AppliedStack'] = ResolversParentTypes['AppliedStack']> = {
+  changes?: Resolver<Array<ResolversTypes['StackChange']>, ParentType, ContextType>;
+};
+
 export type RegistryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Registry'] = ResolversParentTypes['Registry']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -3735,65 +3794,6 @@ export type SourceUploadResolvers<ContextType = Context, ParentType extends Reso
 export type SourceUploadListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SourceUploadList'] = ResolversParentTypes['SourceUploadList']> = {
   data?: Resolver<Array<ResolversTypes['SourceUpload']>, ParentType, ContextType>;
   next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
-};
-
-export type StackResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Stack'] = ResolversParentTypes['Stack']> = {
-  document?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  left_out?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
-};
-
-export type StackPlanResolvers<ContextType = Context, ParentType extends ResolversParentTypes['StackPlan'] = ResolversParentTypes['StackPlan']> = {
-  changes?: Resolver<Array<ResolversTypes['StackChange']>, ParentType, ContextType>;
-  refusals?: Resolver<Array<ResolversTypes['StackRefusal']>, ParentType, ContextType>;
-  missing_secrets?: Resolver<Array<ResolversTypes['StackSecret']>, ParentType, ContextType>;
-  monthly_price?: Resolver<ResolversTypes['StackPrice'], ParentType, ContextType>;
-  confirm?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
-  requires_approval?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
-  plan_token?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
-  expires_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
-};
-
-export type StackChangeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['StackChange'] = ResolversParentTypes['StackChange']> = {
-  action?: Resolver<ResolversTypes['StackAction'], ParentType, ContextType>;
-  type?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  fields?: Resolver<Array<ResolversTypes['StackField']>, ParentType, ContextType>;
-  operation_id?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  danger?: Resolver<Schema.Maybe<ResolversTypes['StackDanger']>, ParentType, ContextType>;
-  line?: Resolver<Schema.Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
-  resource_id?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
-};
-
-export type StackFieldResolvers<ContextType = Context, ParentType extends ResolversParentTypes['StackField'] = ResolversParentTypes['StackField']> = {
-  path?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  from?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
-  to?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
-};
-
-export type StackRefusalResolvers<ContextType = Context, ParentType extends ResolversParentTypes['StackRefusal'] = ResolversParentTypes['StackRefusal']> = {
-  type?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  path?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  line?: Resolver<Schema.Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
-  operation_id?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  code?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  detail?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-};
-
-export type StackSecretResolvers<ContextType = Context, ParentType extends ResolversParentTypes['StackSecret'] = ResolversParentTypes['StackSecret']> = {
-  application?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  key?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  line?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-};
-
-export type StackPriceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['StackPrice'] = ResolversParentTypes['StackPrice']> = {
-  currency?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  before?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  after?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-};
-
-export type AppliedStackResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AppliedStack'] = ResolversParentTypes['AppliedStack']> = {
-  changes?: Resolver<Array<ResolversTypes['StackChange']>, ParentType, ContextType>;
 };
 
 export type VolumeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Volume'] = ResolversParentTypes['Volume']> = {
@@ -4116,6 +4116,14 @@ export type Resolvers<ContextType = Context> = {
   ActivityList?: ActivityListResolvers<ContextType>;
   Actor?: ActorResolvers<ContextType>;
   ActivityResource?: ActivityResourceResolvers<ContextType>;
+  Stack?: StackResolvers<ContextType>;
+  StackPlan?: StackPlanResolvers<ContextType>;
+  StackChange?: StackChangeResolvers<ContextType>;
+  StackField?: StackFieldResolvers<ContextType>;
+  StackRefusal?: StackRefusalResolvers<ContextType>;
+  StackSecret?: StackSecretResolvers<ContextType>;
+  StackPrice?: StackPriceResolvers<ContextType>;
+  AppliedStack?: AppliedStackResolvers<ContextType>;
   Registry?: RegistryResolvers<ContextType>;
   RegistryList?: RegistryListResolvers<ContextType>;
   RegistryImage?: RegistryImageResolvers<ContextType>;
@@ -4138,14 +4146,6 @@ export type Resolvers<ContextType = Context> = {
   SharedRepositoryProjectList?: SharedRepositoryProjectListResolvers<ContextType>;
   SourceUpload?: SourceUploadResolvers<ContextType>;
   SourceUploadList?: SourceUploadListResolvers<ContextType>;
-  Stack?: StackResolvers<ContextType>;
-  StackPlan?: StackPlanResolvers<ContextType>;
-  StackChange?: StackChangeResolvers<ContextType>;
-  StackField?: StackFieldResolvers<ContextType>;
-  StackRefusal?: StackRefusalResolvers<ContextType>;
-  StackSecret?: StackSecretResolvers<ContextType>;
-  StackPrice?: StackPriceResolvers<ContextType>;
-  AppliedStack?: AppliedStackResolvers<ContextType>;
   Volume?: VolumeResolvers<ContextType>;
   VolumeList?: VolumeListResolvers<ContextType>;
   VolumeSizeLimit?: VolumeSizeLimitResolvers<ContextType>;

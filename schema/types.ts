@@ -317,6 +317,12 @@ export type Query = {
    * entries are sent as they come.
    */
   listProjectActivity: ActivityList;
+  /**
+   * Writes the file of what exists in a project: its applications with their process types, settings, variables, schedules
+   * and custom domains, its databases, volumes and buckets. A plan of this file is empty. Variables are `secret: true`,
+   * unless their values are asked for.
+   */
+  exportStack: Stack;
   /** Lists the container registries of a project, newest first. */
   listRegistries: RegistryList;
   /** Gets a container registry with the number and the size of its images. */
@@ -360,12 +366,6 @@ export type Query = {
   listSourceUploads: SourceUploadList;
   /** Gets a source upload. */
   getSourceUpload: SourceUpload;
-  /**
-   * Writes the file of what exists in a project: its applications with their process types, settings, variables, schedules
-   * and custom domains, its databases, volumes and buckets. A plan of this file is empty. Variables are `secret: true`,
-   * unless their values are asked for.
-   */
-  exportStack: Stack;
   /** Lists the volumes of a project, newest first. */
   listVolumes: VolumeList;
   /** Gets a volume with its size, its attachment and how its size limit is enforced. */
@@ -1295,6 +1295,12 @@ export type QueryListProjectActivityArgs = {
 };
 
 
+export type QueryExportStackArgs = {
+  id: Scalars['ID']['input'];
+  values?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+
 export type QueryListRegistriesArgs = {
   project_id?: InputMaybe<Scalars['ID']['input']>;
   limit?: InputMaybe<Scalars['Int']['input']>;
@@ -1436,12 +1442,6 @@ export type QueryListSourceUploadsArgs = {
 export type QueryGetSourceUploadArgs = {
   id: Scalars['ID']['input'];
   upload_id: Scalars['ID']['input'];
-};
-
-
-export type QueryExportStackArgs = {
-  id: Scalars['ID']['input'];
-  values?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 
@@ -2086,6 +2086,18 @@ export type Mutation = {
   updateProject: Project;
   /** Deletes an empty project. Its project keys stop working. Its owners can restore it for a time. */
   deleteProject: Scalars['Boolean']['output'];
+  /**
+   * Compares a file with what exists in a project, and changes nothing. All changes are made in a transaction that is
+   * rolled back, with the rights of the caller, so the plan says what `applyStack` would do, and what would be refused.
+   * What the file does not say stays as it is. With `prune`, what exists and is not in the file is deleted.
+   */
+  planStack: StackPlan;
+  /**
+   * Makes the changes of a plan, all of them or none, with the rights of the caller. Fails with `plan_outdated`, and
+   * changes nothing, if what the plan has read was changed since. What takes time, such as a new database, goes on
+   * afterwards: see the status of the resource.
+   */
+  applyStack: AppliedStack;
   /** Creates a container registry. It is `provisioning` until images can be pushed to its `host`. */
   createRegistry: Registry;
   /** Updates a container registry: whether it is protected from deletion. */
@@ -2165,18 +2177,6 @@ export type Mutation = {
    * the disk of the host that builds.
    */
   createSourceUpload: SourceUpload;
-  /**
-   * Compares a file with what exists in a project, and changes nothing. All changes are made in a transaction that is
-   * rolled back, with the rights of the caller, so the plan says what `applyStack` would do, and what would be refused.
-   * What the file does not say stays as it is. With `prune`, what exists and is not in the file is deleted.
-   */
-  planStack: StackPlan;
-  /**
-   * Makes the changes of a plan, all of them or none, with the rights of the caller. Fails with `plan_outdated`, and
-   * changes nothing, if what the plan has read was changed since. What takes time, such as a new database, goes on
-   * afterwards: see the status of the resource.
-   */
-  applyStack: AppliedStack;
   /**
    * Creates a volume. It is `provisioning` until its storage is ready. With `application_id`, it is mounted at the next
    * deployment or restart of the application.
@@ -3800,6 +3800,28 @@ export type MutationDeleteProjectArgs = {
  * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
+export type MutationPlanStackArgs = {
+  id: Scalars['ID']['input'];
+  input: PlanStackInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationApplyStackArgs = {
+  id: Scalars['ID']['input'];
+  input: ApplyStackInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
 export type MutationCreateRegistryArgs = {
   project_id?: InputMaybe<Scalars['ID']['input']>;
   input: CreateRegistryInput;
@@ -3998,28 +4020,6 @@ export type MutationRemoveSharedRepositoryProjectArgs = {
 export type MutationCreateSourceUploadArgs = {
   id: Scalars['ID']['input'];
   input: CreateSourceUploadInput;
-};
-
-
-/**
- * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
- * `dry_run_unsupported`.
- */
-export type MutationPlanStackArgs = {
-  id: Scalars['ID']['input'];
-  input: PlanStackInput;
-};
-
-
-/**
- * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
- * `dry_run_unsupported`.
- */
-export type MutationApplyStackArgs = {
-  id: Scalars['ID']['input'];
-  input: ApplyStackInput;
 };
 
 
@@ -9570,6 +9570,133 @@ export type UpdateProjectInput = {
   deletion_protection?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
+/** A project as a file. */
+export type Stack = {
+  /** The file, in YAML. `/v2/stack.schema.json` is its JSON Schema. */
+  document: Scalars['String']['output'];
+  /** What exists and cannot be said in a file. A plan leaves it as it is. */
+  left_out: Array<Scalars['String']['output']>;
+};
+
+/** What a file would change. */
+export type StackPlan = {
+  /** The changes, in the order in which they are made. Empty if everything is as the file says. */
+  changes: Array<StackChange>;
+  /** What would be refused. With any of them, there is no `plan_token`. */
+  refusals: Array<StackRefusal>;
+  /** Variables that the file expects to be set elsewhere (`secret: true`), and that are not set yet. */
+  missing_secrets: Array<StackSecret>;
+  /** What the project costs in a month of 730 hours at the prices of the catalogs, before and after the changes. */
+  monthly_price: StackPrice;
+  /** Names of databases, volumes and buckets that would be deleted. `applyStack` needs them in `confirm`. */
+  confirm: Array<Scalars['String']['output']>;
+  /** Whether an owner of the project would have to approve the call of `applyStack` first. */
+  requires_approval: Scalars['Boolean']['output'];
+  /**
+   * What `applyStack` takes. Holds for this file, this caller and the present state of what the plan has read. `null` if
+   * something is refused.
+   */
+  plan_token?: Maybe<Scalars['String']['output']>;
+  /** Until when `plan_token` can be used. */
+  expires_at: Scalars['DateTime']['output'];
+};
+
+/** One call that applying a plan makes. */
+export type StackChange = {
+  action: StackAction;
+  /** Kind of the resource. */
+  type: Scalars['String']['output'];
+  /** Name of the resource, behind that of its application where it belongs to one. */
+  name: Scalars['String']['output'];
+  /** Fields that are set. */
+  fields: Array<StackField>;
+  /** The operation that makes the change. */
+  operation_id: Scalars['String']['output'];
+  /** What the change removes, or `null`. */
+  danger?: Maybe<StackDanger>;
+  /** Line of the file, or `null` for what is not in it. */
+  line?: Maybe<Scalars['Int']['output']>;
+  /** Id of the resource. `null` in the plan of a new one. */
+  resource_id?: Maybe<Scalars['ID']['output']>;
+};
+
+export type StackAction =
+  /** The resource does not exist yet. */
+  | 'create'
+  /** Fields of the resource are changed. */
+  | 'update'
+  /** The resource is removed. */
+  | 'delete'
+  /** The resource is removed and created again. */
+  | 'replace';
+
+export type StackDanger =
+  /** Removes or overwrites what cannot be made again, or ends access. */
+  | 'destroys'
+  /** Deletes data: a database, a volume or a bucket. */
+  | 'destroys_data';
+
+/** A field that a change sets. The values of variables are never shown. */
+export type StackField = {
+  path: Scalars['String']['output'];
+  /** Value before the change as JSON, at most 500 characters of it, or `null`. */
+  from?: Maybe<Scalars['String']['output']>;
+  /** Value after the change as JSON, at most 500 characters of it, or `null`. */
+  to?: Maybe<Scalars['String']['output']>;
+};
+
+/** A change that would be refused. */
+export type StackRefusal = {
+  type: Scalars['String']['output'];
+  name: Scalars['String']['output'];
+  /** Path in the file. */
+  path: Scalars['String']['output'];
+  /** Line of the file, or `null` for what is not in it. */
+  line?: Maybe<Scalars['Int']['output']>;
+  operation_id: Scalars['String']['output'];
+  /** Code of the error, as in `/v2/errors`. */
+  code: Scalars['String']['output'];
+  detail: Scalars['String']['output'];
+};
+
+/** A variable that has to be set elsewhere. */
+export type StackSecret = {
+  application: Scalars['String']['output'];
+  key: Scalars['String']['output'];
+  line: Scalars['Int']['output'];
+};
+
+/** Prices for a month, as decimal numbers in `currency`. */
+export type StackPrice = {
+  currency: Scalars['String']['output'];
+  before: Scalars['String']['output'];
+  after: Scalars['String']['output'];
+};
+
+/** A plan that was applied. */
+export type AppliedStack = {
+  /** The changes that were made, with the ids of the resources. */
+  changes: Array<StackChange>;
+};
+
+export type PlanStackInput = {
+  /** The file in YAML, at most 524288 bytes. `/v2/stack.schema.json` is its JSON Schema. */
+  document: Scalars['String']['input'];
+  /** Name of one of the `environments` of the file, whose values replace those above it (RFC 7396). */
+  environment?: InputMaybe<Scalars['String']['input']>;
+  /** Whether what exists and is not in the file is deleted. */
+  prune?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+export type ApplyStackInput = {
+  /** The file of the plan. */
+  document: Scalars['String']['input'];
+  /** `plan_token` of the plan. */
+  plan_token: Scalars['String']['input'];
+  /** Names of the databases, volumes and buckets that are deleted with their data, as the plan lists them. */
+  confirm?: InputMaybe<Array<Scalars['String']['input']>>;
+};
+
 /** A container registry: repositories of images below one name, served over the OCI Distribution API. */
 export type Registry = {
   id: Scalars['ID']['output'];
@@ -10144,133 +10271,6 @@ export type CreateSourceUploadInput = {
   sha256?: InputMaybe<Scalars['String']['input']>;
   /** Size of the archive in bytes. */
   size_bytes?: InputMaybe<Scalars['ByteCount']['input']>;
-};
-
-/** A project as a file. */
-export type Stack = {
-  /** The file, in YAML. `/v2/stack.schema.json` is its JSON Schema. */
-  document: Scalars['String']['output'];
-  /** What exists and cannot be said in a file. A plan leaves it as it is. */
-  left_out: Array<Scalars['String']['output']>;
-};
-
-/** What a file would change. */
-export type StackPlan = {
-  /** The changes, in the order in which they are made. Empty if everything is as the file says. */
-  changes: Array<StackChange>;
-  /** What would be refused. With any of them, there is no `plan_token`. */
-  refusals: Array<StackRefusal>;
-  /** Variables that the file expects to be set elsewhere (`secret: true`), and that are not set yet. */
-  missing_secrets: Array<StackSecret>;
-  /** What the project costs in a month of 730 hours at the prices of the catalogs, before and after the changes. */
-  monthly_price: StackPrice;
-  /** Names of databases, volumes and buckets that would be deleted. `applyStack` needs them in `confirm`. */
-  confirm: Array<Scalars['String']['output']>;
-  /** Whether an owner of the project would have to approve the call of `applyStack` first. */
-  requires_approval: Scalars['Boolean']['output'];
-  /**
-   * What `applyStack` takes. Holds for this file, this caller and the present state of what the plan has read. `null` if
-   * something is refused.
-   */
-  plan_token?: Maybe<Scalars['String']['output']>;
-  /** Until when `plan_token` can be used. */
-  expires_at: Scalars['DateTime']['output'];
-};
-
-/** One call that applying a plan makes. */
-export type StackChange = {
-  action: StackAction;
-  /** Kind of the resource. */
-  type: Scalars['String']['output'];
-  /** Name of the resource, behind that of its application where it belongs to one. */
-  name: Scalars['String']['output'];
-  /** Fields that are set. */
-  fields: Array<StackField>;
-  /** The operation that makes the change. */
-  operation_id: Scalars['String']['output'];
-  /** What the change removes, or `null`. */
-  danger?: Maybe<StackDanger>;
-  /** Line of the file, or `null` for what is not in it. */
-  line?: Maybe<Scalars['Int']['output']>;
-  /** Id of the resource. `null` in the plan of a new one. */
-  resource_id?: Maybe<Scalars['ID']['output']>;
-};
-
-export type StackAction =
-  /** The resource does not exist yet. */
-  | 'create'
-  /** Fields of the resource are changed. */
-  | 'update'
-  /** The resource is removed. */
-  | 'delete'
-  /** The resource is removed and created again. */
-  | 'replace';
-
-export type StackDanger =
-  /** Removes or overwrites what cannot be made again, or ends access. */
-  | 'destroys'
-  /** Deletes data: a database, a volume or a bucket. */
-  | 'destroys_data';
-
-/** A field that a change sets. The values of variables are never shown. */
-export type StackField = {
-  path: Scalars['String']['output'];
-  /** Value before the change as JSON, at most 500 characters of it, or `null`. */
-  from?: Maybe<Scalars['String']['output']>;
-  /** Value after the change as JSON, at most 500 characters of it, or `null`. */
-  to?: Maybe<Scalars['String']['output']>;
-};
-
-/** A change that would be refused. */
-export type StackRefusal = {
-  type: Scalars['String']['output'];
-  name: Scalars['String']['output'];
-  /** Path in the file. */
-  path: Scalars['String']['output'];
-  /** Line of the file, or `null` for what is not in it. */
-  line?: Maybe<Scalars['Int']['output']>;
-  operation_id: Scalars['String']['output'];
-  /** Code of the error, as in `/v2/errors`. */
-  code: Scalars['String']['output'];
-  detail: Scalars['String']['output'];
-};
-
-/** A variable that has to be set elsewhere. */
-export type StackSecret = {
-  application: Scalars['String']['output'];
-  key: Scalars['String']['output'];
-  line: Scalars['Int']['output'];
-};
-
-/** Prices for a month, as decimal numbers in `currency`. */
-export type StackPrice = {
-  currency: Scalars['String']['output'];
-  before: Scalars['String']['output'];
-  after: Scalars['String']['output'];
-};
-
-/** A plan that was applied. */
-export type AppliedStack = {
-  /** The changes that were made, with the ids of the resources. */
-  changes: Array<StackChange>;
-};
-
-export type PlanStackInput = {
-  /** The file in YAML, at most 524288 bytes. `/v2/stack.schema.json` is its JSON Schema. */
-  document: Scalars['String']['input'];
-  /** Name of one of the `environments` of the file, whose values replace those above it (RFC 7396). */
-  environment?: InputMaybe<Scalars['String']['input']>;
-  /** Whether what exists and is not in the file is deleted. */
-  prune?: InputMaybe<Scalars['Boolean']['input']>;
-};
-
-export type ApplyStackInput = {
-  /** The file of the plan. */
-  document: Scalars['String']['input'];
-  /** `plan_token` of the plan. */
-  plan_token: Scalars['String']['input'];
-  /** Names of the databases, volumes and buckets that are deleted with their data, as the plan lists them. */
-  confirm?: InputMaybe<Array<Scalars['String']['input']>>;
 };
 
 /** A persistent storage volume. */
