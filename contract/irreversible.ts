@@ -88,6 +88,7 @@ export const IRREVERSIBLE: Readonly<Record<string, RevertObstacle>> = {
     'endUserSessions',
     'enrolTwoFactor',
     'exportInstallationActivity',
+    'finishDatabaseImport',
     'login',
     'logout',
     'presignBucketObject',

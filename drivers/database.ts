@@ -13,7 +13,7 @@ import type {
   Upgradable,
 } from './hosted_server';
 
-import type { ImportReport, ImportWork } from './database/imports/import';
+import type { FollowEnd, FollowObserved, FollowWork, ImportReport, ImportWork } from './database/imports/import';
 
 export type { BackupMade, RestoreFrom, ServerMetrics } from './hosted_server';
 
@@ -152,4 +152,11 @@ interface EngineCapabilities extends Measurable<ServerSpec>, Upgradable<ServerSp
    * @throws DriverError invalid with the line and the reason; the database is then as it was before
    */
   importData?(r: Desired<ServerSpec>, work: ImportWork, ctx: DriverContext): Promise<ImportReport>;
+  /** Looks at the follower of an import, which works in the background; starts it where it does not run. */
+  followSource?(r: Desired<ServerSpec>, work: FollowWork): Promise<FollowObserved>;
+  /**
+   * Ends the follower, and removes what it made here and at the source. `r`: null where the server is gone.
+   * @throws DriverError transient where the source does not answer
+   */
+  endFollowing?(r: Desired<ServerSpec> | null, work: FollowEnd): Promise<void>;
 }

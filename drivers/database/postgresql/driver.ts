@@ -15,6 +15,7 @@ import { backupsOf as backupDirectoryOf, postgresqlContext, type Cluster, type P
 import { hasData } from './data';
 import { clusterOf, ensure, ensureServer } from './ensure';
 import { changeExtensions, EXTENSION_MS, EXTENSION_SETTINGS } from './extensions';
+import { endFollowing, followSource } from './imports/follow';
 import { importData } from './imports/import';
 import { readLog } from './log';
 import { inspect, metrics } from './observe';
@@ -69,7 +70,17 @@ function capabilitiesOf(
   engine: PostgresqlContext,
 ): Measurable<ServerSpec> &
   Upgradable<ServerSpec> &
-  Pick<EngineDriver, 'hasData' | 'promote' | 'pooled' | 'secondLoginDiffers' | 'changeExtensions' | 'importData'> {
+  Pick<
+    EngineDriver,
+    | 'hasData'
+    | 'promote'
+    | 'pooled'
+    | 'secondLoginDiffers'
+    | 'changeExtensions'
+    | 'importData'
+    | 'followSource'
+    | 'endFollowing'
+  > {
   return {
     versions: () => Promise.resolve(versionsOf(engine)),
     upgrade: (r, fromVersion, ctx) =>
@@ -96,6 +107,9 @@ function capabilitiesOf(
         return inSession(cluster, target, (session) => changeExtensions(session, changes));
       }),
     importData: (r, work, ctx) => asDriverErrors(async () => importData(await presentCluster(engine, r), work, ctx)),
+    followSource: (r, work) => asDriverErrors(async () => followSource(await presentCluster(engine, r), work)),
+    endFollowing: (r, work) =>
+      asDriverErrors(async () => endFollowing(engine, r && (await presentCluster(engine, r)), work)),
     metrics: (r) => asDriverErrors(async () => metrics(await presentCluster(engine, r))),
   };
 }

@@ -30,7 +30,8 @@ export async function fetchImportSource(url: URL, target: Target, ctx: JobContex
   return { file: (await target.files.find(target.id)) as string };
 }
 
-async function serverOf(url: URL, ctx: JobContext): Promise<SourceServer> {
+/** @throws OutboundError */
+export async function serverOf(url: URL, ctx: JobContext): Promise<SourceServer> {
   const { outbound } = requireHost(ctx);
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const addresses = await outbound.names.resolve(host);
