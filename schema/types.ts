@@ -6587,8 +6587,8 @@ export type DatabaseImportStatus =
 
 export type FinishDatabaseImportInput = {
   /**
-   * `true`: the database at the source is made read-only (`default_transaction_read_only`), and its sessions are ended. The
-   * user has to be its owner.
+   * `true`: the database at the source is made read-only (`default_transaction_read_only`), and its sessions are ended.
+   * The user has to be its owner.
    */
   make_source_read_only?: InputMaybe<Scalars['Boolean']['input']>;
 };

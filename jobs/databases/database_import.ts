@@ -12,7 +12,7 @@ import { findDatabase } from '../../models/databases/database_backup/job_queries
 import { failed, gone, LeaseLost, progressing, settled, type Job, type JobContext, type Outcome } from '../job';
 import { fetchImportSource } from './database_import/fetch_source';
 import { reconcileFollower, removeSourceSlot } from './database_import/follow';
-import { columnsOf, type ImportRow } from './database_import/row';
+import { importColumnsOf, type ImportRow } from './database_import/row';
 import { requireEngineDriver, type DatabaseRow } from './database/row';
 import { desiredServer } from './database/spec';
 
@@ -71,16 +71,16 @@ async function importInto(database: DatabaseRow, row: ImportRow, ctx: JobContext
       excluded: row.exclude,
       follows: row.mode === 'follow',
       previous: row.observed,
-      report: (report: ImportReport) => ctx.record(columnsOf(report)),
+      report: (report: ImportReport) => ctx.record(importColumnsOf(report)),
     };
     // One that is canceled before it began is only cleared.
     const report = await driver.importData(desired, work, own);
     await recordExtensions(ctx.sql, database.id, report.extensions);
     await filesOf(ctx).remove(row.id);
     if (row.mode === 'follow')
-      return progressing(0, { ...columnsOf(report), driver: database.engine, phase: 'following' });
+      return progressing(0, { ...importColumnsOf(report), driver: database.engine, phase: 'following' });
     return settled({
-      ...{ driver: database.engine, ...columnsOf(report), sealed_source: null },
+      ...{ driver: database.engine, ...importColumnsOf(report), sealed_source: null },
       ...{ status: 'completed', status_reason: null, finished_at: now(), phase: null },
     });
   } catch (error) {

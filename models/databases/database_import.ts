@@ -131,8 +131,8 @@ export class DatabaseImport extends Resource {
   }
 
   /**
-   * Its job takes back what was imported; one that has not begun is canceled at once. Of one that has failed, it removes
-   * what is left at the source. @throws invalid_state
+   * Its job takes back what was imported; one that has not begun is canceled at once. Of one that has failed, it
+   * removes what is left at the source. @throws invalid_state
    */
   async cancel(ctx: Context): Promise<this> {
     const now = new Date().toISOString();

@@ -140,7 +140,7 @@ describePostgresqlWithTools(() => {
         nextval('extra_id_seq') as c`);
       return content;
     };
-    await source.query('alter database shop reset default_transaction_read_only');
+    await source.query('begin read write; alter database shop reset default_transaction_read_only; commit; select 1');
     expect(await rows(to.query)).toEqual(await rows(source.query));
     expect(await source.leftovers()).toEqual([]);
     const missing = done.not_taken_over.map((one: any) => `${one.kind} ${one.name}`);

@@ -22,7 +22,7 @@ interface Target {
 /** @throws DriverError invalid with the reason */
 export async function fetchImportSource(url: URL, target: Target, ctx: JobContext): Promise<ImportSource> {
   try {
-    if (url.protocol !== 'https:') return { server: await serverOf(url, ctx) };
+    if (url.protocol !== 'https:') return { server: await sourceServerOf(url, ctx) };
     await download(url, target, ctx);
   } catch (error) {
     throw failureOf(error, target, ctx);
@@ -31,7 +31,7 @@ export async function fetchImportSource(url: URL, target: Target, ctx: JobContex
 }
 
 /** @throws OutboundError */
-export async function serverOf(url: URL, ctx: JobContext): Promise<SourceServer> {
+export async function sourceServerOf(url: URL, ctx: JobContext): Promise<SourceServer> {
   const { outbound } = requireHost(ctx);
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const addresses = await outbound.names.resolve(host);

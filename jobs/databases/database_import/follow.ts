@@ -9,15 +9,15 @@ import { findDatabase } from '../../../models/databases/database_backup/job_quer
 import { progressing, requireHost, type JobContext, type Outcome } from '../../job';
 import { requireEngineDriver, type DatabaseRow } from '../database/row';
 import { desiredServer } from '../database/spec';
-import { serverOf } from './fetch_source';
-import { columnsOf, type ImportRow } from './row';
+import { sourceServerOf } from './fetch_source';
+import { importColumnsOf, type ImportRow } from './row';
 
 const LOOK_MS = 1_000;
 const AWAY = 'The database is not running. The import goes on once it is.';
 
 const LEFT = (slot: string): string =>
-  `The replication slot ${slot} could not be removed at the source, which keeps its log until it is. The platform tries ` +
-  'again for a week; cancel the import to try now, or remove it there with pg_drop_replication_slot.';
+  `The replication slot ${slot} could not be removed at the source, which keeps its log until it is. The platform ` +
+  'tries again for a week; cancel the import to try now, or remove it there with pg_drop_replication_slot.';
 
 /** null: all is here, and what was made at the source can go. @throws DriverError invalid where it cannot go on */
 export async function reconcileFollower(
@@ -42,7 +42,7 @@ export async function reconcileFollower(
   const isRefused = isAsked && seen.finish_refusal !== null;
   const refusal = isRefused ? { at, reason: seen.finish_refusal! } : isAsked ? null : (observed.refusal ?? null);
   const report = { ...observed, ...seen.report, follow, is_complete: seen.is_complete, refusal };
-  const columns = { ...columnsOf(report), lag_bytes: seen.lag_bytes, lag_seconds: seen.lag_seconds };
+  const columns = { ...importColumnsOf(report), lag_bytes: seen.lag_bytes, lag_seconds: seen.lag_seconds };
   // Recorded before the slot is removed: without it nobody would know that nothing is missing.
   if (seen.is_complete) {
     await ctx.record(columns);
@@ -87,7 +87,7 @@ function sourceOf(row: ImportRow, ctx: JobContext): () => Promise<SourceServer> 
   const { id, sealed_source } = row;
   return () => {
     if (sealed_source === null) throw new DriverError('invalid', 'The address of the source is not known any more.');
-    return serverOf(openImportSource(secrets, { id, sealed_source }), ctx).catch((error: Error) => {
+    return sourceServerOf(openImportSource(secrets, { id, sealed_source }), ctx).catch((error: Error) => {
       throw error instanceof OutboundError ? new DriverError('transient', error.message) : error;
     });
   };

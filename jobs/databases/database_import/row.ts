@@ -26,7 +26,7 @@ export interface ObservedImport extends ImportReport {
   refusal?: { at: string; reason: string } | null;
 }
 
-export function columnsOf(report: ObservedImport): Record<string, unknown> {
+export function importColumnsOf(report: ObservedImport): Record<string, unknown> {
   const { bytes_read, tables, not_taken_over } = report;
   return {
     ...{ bytes_read, tables, not_taken_over },

@@ -4,10 +4,13 @@ import { SqlReader, type Dialect } from '../../../drivers/database/imports/sql_r
 
 const ROWS = Array.from({ length: 400 }, (_, at) => `(${at},'it\\'s; ${'x'.repeat(at % 97)}')`).join(',');
 const DUMPS: Record<Dialect, string> = {
-  mysql: `-----\nCREATE TABLE t (i int, s text);\nINSERT INTO t VALUES ${ROWS};\n/* a; comment */ SELECT 'a\\\\';SELECT 3;\n`,
+  mysql:
+    `-----\nCREATE TABLE t (i int, s text);\nINSERT INTO t VALUES ${ROWS};\n` +
+    `/* a; comment */ SELECT 'a\\\\';SELECT 3;\n`,
   postgresql:
     `create table t (i int, s text);\ninsert into t values ${ROWS.replaceAll("\\'", "''")};\n` +
-    `create function f() returns int language sql as $a$ select 1; $a$;\ncopy t from stdin;\n1\ta;b\n2\t\\\\.\n\\.\nselect 3;\n`,
+    `create function f() returns int language sql as $a$ select 1; $a$;\n` +
+    `copy t from stdin;\n1\ta;b\n2\t\\\\.\n\\.\nselect 3;\n`,
 };
 
 async function statementsOf(dialect: Dialect, dump: string, pieceBytes: number): Promise<string[]> {

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers jobs/databases/database_import.ts jobs/databases/database_import drivers/database/imports */
+/** @tier heavy @quarter 3 @covers jobs/databases/database_import.ts drivers/database/imports */
 // Imports whose control plane is killed with -9: each goes on or fails with a sentence, is never completed with a part
 // of its data, and leaves no file, no session and no slot.
 import { existsSync, readdirSync } from 'node:fs';
@@ -250,7 +250,9 @@ describePostgresqlWithTools(() => {
         expect(writer.acknowledged.filter((one) => !ids.has(one))).toEqual([]);
         expect(await query('select count(*)::int as count from big', follower)).toEqual([{ count: ROWS }]);
         expect(await source.leftovers()).toEqual([]);
-        await source.query('alter database shop reset default_transaction_read_only');
+        await source.query(
+          'begin read write; alter database shop reset default_transaction_read_only; commit; select 1',
+        );
         // Killed while it is canceled: no slot is left either.
         const other = await create('postgresql');
         const second = (await plant.call('POST', other.place, { body })).body;

@@ -113,7 +113,7 @@ export class Follower {
     const { slot, start, id } = this.work;
     const server = await this.work.source();
     const clients: Client[] = [];
-    const beats: NodeJS.Timeout[] = [];
+    const over = new AbortController();
     try {
       const source = await connectToSource(server, 'sql');
       clients.push(source);
@@ -125,11 +125,19 @@ export class Follower {
       clients.push(replication);
       const stream = new ChangeStream(replication, slot, this.applied);
       stream.start();
-      beats.push(setInterval(() => stream.acknowledge(this.applied, 'wanted'), BEAT_MS));
+      void this.acknowledgeNowAndThen(stream, over.signal);
       await this.follow({ server, source, target: target.client, stream });
     } finally {
-      for (const beat of beats) clearInterval(beat);
+      over.abort();
       await Promise.all(clients.map((client) => endQuickly(client)));
+    }
+  }
+
+  /** Also while a statement here takes long: the source ends a connection that says nothing (wal_sender_timeout). */
+  private async acknowledgeNowAndThen(stream: ChangeStream, over: AbortSignal): Promise<void> {
+    while (!over.aborted) {
+      await sleep(BEAT_MS, undefined, { signal: over }).catch(() => undefined);
+      if (!over.aborted) stream.acknowledge(this.applied, 'wanted');
     }
   }
 
@@ -224,7 +232,8 @@ export class Follower {
 }
 
 const STILL_WRITTEN =
-  'Rows are still written at the source. Stop what writes there, or finish with make_source_read_only, and finish again.';
+  'Rows are still written at the source. Stop what writes there, or finish with make_source_read_only, and finish ' +
+  'again.';
 
 type FinishRequest = NonNullable<FollowWork['finish']>;
 
