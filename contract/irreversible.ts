@@ -89,6 +89,7 @@ export const IRREVERSIBLE: Readonly<Record<string, RevertObstacle>> = {
     'endUserSessions',
     'enrolTwoFactor',
     'exportInstallationActivity',
+    'finishDatabaseImport',
     'login',
     'logout',
     'planStack',

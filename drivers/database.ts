@@ -15,7 +15,7 @@ import type {
 } from './hosted_server';
 
 import type { MaskRule } from '../core/mask_rules';
-import type { ImportReport, ImportWork } from './database/imports/import';
+import type { FollowEnd, FollowObserved, FollowWork, ImportReport, ImportWork } from './database/imports/import';
 import type { MaskReport } from './database/masks/mask';
 
 export type { BackupMade, RestoreFrom, ServerMetrics } from './hosted_server';
@@ -169,4 +169,11 @@ interface EngineCapabilities extends Measurable<ServerSpec>, Upgradable<ServerSp
     rules: readonly MaskRule[],
     ctx: DriverContext,
   ): Promise<MaskReport>;
+  /** Looks at the follower of an import, which works in the background; starts it where it does not run. */
+  followSource?(r: Desired<ServerSpec>, work: FollowWork): Promise<FollowObserved>;
+  /**
+   * Ends the follower, and removes what it made here and at the source. `r`: null where the server is gone.
+   * @throws DriverError transient where the source does not answer
+   */
+  endFollowing?(r: Desired<ServerSpec> | null, work: FollowEnd): Promise<void>;
 }

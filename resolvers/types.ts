@@ -335,7 +335,9 @@ export type ResolversTypes = {
   DatabaseImportTable: ResolverTypeWrapper<Schema.DatabaseImportTable>;
   DatabaseImportOmission: ResolverTypeWrapper<Schema.DatabaseImportOmission>;
   DatabaseImportMode: Schema.DatabaseImportMode;
+  DatabaseImportPhase: Schema.DatabaseImportPhase;
   DatabaseImportStatus: Schema.DatabaseImportStatus;
+  FinishDatabaseImportInput: Schema.FinishDatabaseImportInput;
   CreateDatabaseImportInput: Schema.CreateDatabaseImportInput;
   DatabaseImportSourceInput: Schema.DatabaseImportSourceInput;
   DatabaseLogLine: ResolverTypeWrapper<Schema.DatabaseLogLine>;
@@ -838,6 +840,7 @@ export type ResolversParentTypes = {
   DatabaseImportList: Omit<Schema.DatabaseImportList, 'data'> & { data: Array<ResolversParentTypes['DatabaseImport']> };
   DatabaseImportTable: Schema.DatabaseImportTable;
   DatabaseImportOmission: Schema.DatabaseImportOmission;
+  FinishDatabaseImportInput: Schema.FinishDatabaseImportInput;
   CreateDatabaseImportInput: Schema.CreateDatabaseImportInput;
   DatabaseImportSourceInput: Schema.DatabaseImportSourceInput;
   DatabaseLogLine: Schema.DatabaseLogLine;
@@ -1319,6 +1322,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   enableDatabaseExtension?: Resolver<ResolversTypes['DatabaseExtension'], ParentType, ContextType, RequireFields<Schema.MutationEnableDatabaseExtensionArgs, 'id' | 'name'>>;
   disableDatabaseExtension?: Resolver<ResolversTypes['DatabaseExtension'], ParentType, ContextType, RequireFields<Schema.MutationDisableDatabaseExtensionArgs, 'id' | 'name'>>;
   createDatabaseImport?: Resolver<ResolversTypes['DatabaseImport'], ParentType, ContextType, RequireFields<Schema.MutationCreateDatabaseImportArgs, 'id' | 'input'>>;
+  finishDatabaseImport?: Resolver<ResolversTypes['DatabaseImport'], ParentType, ContextType, RequireFields<Schema.MutationFinishDatabaseImportArgs, 'id' | 'import_id' | 'input'>>;
   cancelDatabaseImport?: Resolver<ResolversTypes['DatabaseImport'], ParentType, ContextType, RequireFields<Schema.MutationCancelDatabaseImportArgs, 'id' | 'import_id'>>;
   createDatabaseReplica?: Resolver<ResolversTypes['DatabaseReplica'], ParentType, ContextType, RequireFields<Schema.MutationCreateDatabaseReplicaArgs, 'id' | 'input'>>;
   updateDatabaseReplica?: Resolver<ResolversTypes['DatabaseReplica'], ParentType, ContextType, RequireFields<Schema.MutationUpdateDatabaseReplicaArgs, 'id' | 'replica_id' | 'input'>>;
@@ -2321,6 +2325,10 @@ export type DatabaseImportResolvers<ContextType = Context, ParentType extends Re
   started_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   finished_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   status?: Resolver<ResolversTypes['DatabaseImportStatus'], ParentType, ContextType>;
+  phase?: Resolver<Schema.Maybe<ResolversTypes['DatabaseImportPhase']>, ParentType, ContextType>;
+  lag_bytes?: Resolver<Schema.Maybe<ResolversTypes['ByteCount']>, ParentType, ContextType>;
+  lag_seconds?: Resolver<Schema.Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  source_slot?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   status_reason?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;

@@ -1775,10 +1775,20 @@ export type Mutation = {
    * another server. PostgreSQL takes plain SQL and archives of `pg_dump`, MariaDB the SQL of `mariadb-dump` and
    * `mysqldump`, Redis and Valkey an RDB file; each may be compressed with gzip. SQL runs as the owner of the database.
    * An import into PostgreSQL is one transaction; MariaDB, Redis and Valkey have to be empty, and are emptied again when
-   * the import fails.
+   * the import fails. With the mode `follow`, changes at the source are applied until `finishDatabaseImport`.
    */
   createDatabaseImport: DatabaseImport;
-  /** Ends an import. What it has imported is taken back. */
+  /**
+   * Switches over an import of the mode `follow`: it waits until all that was written at the source is here, sets the
+   * sequences, and removes what it made at the source. Stop what writes at the source before, or have the source made
+   * read-only. Where rows are still written there, or the source is too far ahead, the import goes on following and says
+   * so in `status_reason`.
+   */
+  finishDatabaseImport: DatabaseImport;
+  /**
+   * Ends an import. What it has imported is taken back; of an import that follows its source, the data that were copied
+   * stay. It also removes the replication slot of an import that has failed while the source was away.
+   */
   cancelDatabaseImport: DatabaseImport;
   /** Creates a read replica. To connect to it, create an endpoint whose `target` is `replicas`. */
   createDatabaseReplica: DatabaseReplica;
@@ -2939,6 +2949,18 @@ export type MutationDisableDatabaseExtensionArgs = {
 export type MutationCreateDatabaseImportArgs = {
   id: Scalars['ID']['input'];
   input: CreateDatabaseImportInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationFinishDatabaseImportArgs = {
+  id: Scalars['ID']['input'];
+  import_id: Scalars['ID']['input'];
+  input: FinishDatabaseImportInput;
 };
 
 
@@ -6634,7 +6656,18 @@ export type DatabaseImport = {
   started_at?: Maybe<Scalars['DateTime']['output']>;
   finished_at?: Maybe<Scalars['DateTime']['output']>;
   status: DatabaseImportStatus;
-  /** Why the import failed, with the line of the dump; otherwise `null`. */
+  /** What an import that is running does; otherwise `null`. */
+  phase?: Maybe<DatabaseImportPhase>;
+  /** How much of the log of the source was not applied yet, in bytes; `null` unless the import follows its source. */
+  lag_bytes?: Maybe<Scalars['ByteCount']['output']>;
+  /** How old the oldest change is that was not applied yet; `null` unless the import follows its source. */
+  lag_seconds?: Maybe<Scalars['Int']['output']>;
+  /**
+   * Name of the replication slot and of the publication at the source, until they are removed. While it is there, the
+   * source keeps its log for it.
+   */
+  source_slot?: Maybe<Scalars['String']['output']>;
+  /** Why the import failed, with the line of the dump, or why it does not go on now; otherwise `null`. */
   status_reason?: Maybe<Scalars['String']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
@@ -6668,7 +6701,20 @@ export type DatabaseImportOmission = {
 
 export type DatabaseImportMode =
   /** The data are copied once, as they are when the import begins. */
-  | 'copy';
+  | 'copy'
+  /**
+   * The data are copied, and what is changed at the source afterwards is applied until the import is finished. From a
+   * server with PostgreSQL 10 or later and `wal_level = logical`, with a user that owns the tables and may replicate.
+   */
+  | 'follow';
+
+export type DatabaseImportPhase =
+  /** The data are being copied. */
+  | 'copying'
+  /** The data were copied. Changes at the source are applied. */
+  | 'following'
+  /** The last changes are applied. */
+  | 'finishing';
 
 export type DatabaseImportStatus =
   /** The file has not been sent. */
@@ -6680,6 +6726,14 @@ export type DatabaseImportStatus =
   | 'completed'
   | 'failed'
   | 'canceled';
+
+export type FinishDatabaseImportInput = {
+  /**
+   * `true`: the database at the source is made read-only (`default_transaction_read_only`), and its sessions are ended.
+   * The user has to be its owner.
+   */
+  make_source_read_only?: InputMaybe<Scalars['Boolean']['input']>;
+};
 
 export type CreateDatabaseImportInput = {
   source: DatabaseImportSourceInput;

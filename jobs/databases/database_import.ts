@@ -9,37 +9,18 @@ import { DatabaseImport } from '../../models/databases/database_import';
 import { isImportCanceled, recordExtensions } from '../../models/databases/database_import/job_queries';
 import { openImportSource } from '../../models/databases/database_import/source';
 import { findDatabase } from '../../models/databases/database_backup/job_queries';
-import type { DatabaseImportStatus } from '../../schema/types';
-import {
-  failed,
-  gone,
-  LeaseLost,
-  progressing,
-  settled,
-  type Job,
-  type JobContext,
-  type LoopRow,
-  type Outcome,
-} from '../job';
+import { failed, gone, LeaseLost, progressing, settled, type Job, type JobContext, type Outcome } from '../job';
 import { fetchImportSource } from './database_import/fetch_source';
+import { reconcileFollower, removeSourceSlot } from './database_import/follow';
+import { importColumnsOf, type ImportRow } from './database_import/row';
 import { requireEngineDriver, type DatabaseRow } from './database/row';
 import { desiredServer } from './database/spec';
-
-interface ImportRow extends LoopRow {
-  database_id: string;
-  status: DatabaseImportStatus;
-  status_reason: string | null;
-  sealed_source: string | null;
-  exclude: string[];
-  bytes_max: number;
-  upload_expires_at: string | null;
-  cancel_requested_at: string | null;
-  observed: ImportReport | null;
-}
 
 const HOUR_MS = 3_600_000;
 const WAIT_MS = 2_000;
 const CANCEL_POLL_MS = 1_000;
+const REMOVE_AGAIN_MS = 30_000;
+const REMOVE_WITHIN_MS = 7 * 24 * HOUR_MS;
 /** The database reaches a stable status by itself. */
 const BUSY = new Set(['provisioning', 'updating', 'upgrading', 'restoring', 'restarting', 'starting']);
 
@@ -57,14 +38,16 @@ async function reconcile(row: ImportRow, ctx: JobContext): Promise<Outcome> {
   if (row.status === 'awaiting_upload') return awaitUpload(row, ctx);
   if (row.status !== 'pending' && row.status !== 'running') {
     await filesOf(ctx).remove(row.id);
-    return settled();
+    return row.source_slot === null ? settled() : retryRemoval(row, ctx);
   }
   const database = await findDatabase<DatabaseRow>(ctx.sql, row.database_id);
   if (!database || database.deleted_at) return end(row, 'failed', 'The database is being deleted.', ctx);
-  if (BUSY.has(database.status)) return progressing(WAIT_MS);
+  const isEnding = isFollowing(row) && row.cancel_requested_at !== null;
+  if (BUSY.has(database.status) && !isEnding) return progressing(WAIT_MS);
   if (row.status === 'pending' && row.cancel_requested_at) return end(row, 'canceled', row.status_reason, ctx);
-  if (database.status !== 'available') return end(row, 'failed', 'The database is not running.', ctx);
-  if (row.status === 'pending') return progressing(0, { status: 'running', started_at: now() });
+  if (isFollowing(row)) return follow(database, row, ctx);
+  if (database.status !== 'available') return waitForServer(row, ctx);
+  if (row.status === 'pending') return progressing(0, { status: 'running', started_at: now(), phase: 'copying' });
   return importInto(database, row, ctx);
 }
 
@@ -84,18 +67,21 @@ async function importInto(database: DatabaseRow, row: ImportRow, ctx: JobContext
     const desired = await desiredServer(database, { ...ctx, record: rejectRecord });
     const work = {
       id: row.id,
-      source: await sourceOf(row, own),
+      source: () => sourceOf(row, own),
       excluded: row.exclude,
+      follows: row.mode === 'follow',
       previous: row.observed,
-      report: (report: ImportReport) => ctx.record(columnsOf(report)),
+      report: (report: ImportReport) => ctx.record(importColumnsOf(report)),
     };
     // One that is canceled before it began is only cleared.
     const report = await driver.importData(desired, work, own);
     await recordExtensions(ctx.sql, database.id, report.extensions);
     await filesOf(ctx).remove(row.id);
+    if (row.mode === 'follow')
+      return progressing(0, { ...importColumnsOf(report), driver: database.engine, phase: 'following' });
     return settled({
-      ...{ driver: database.engine, ...columnsOf(report), sealed_source: null },
-      ...{ status: 'completed', status_reason: null, finished_at: now() },
+      ...{ driver: database.engine, ...importColumnsOf(report), sealed_source: null },
+      ...{ status: 'completed', status_reason: null, finished_at: now(), phase: null },
     });
   } catch (error) {
     // A Problem is an outage of the platform's own database.
@@ -110,12 +96,32 @@ async function importInto(database: DatabaseRow, row: ImportRow, ctx: JobContext
   }
 }
 
-function columnsOf(report: ImportReport): Record<string, unknown> {
-  const { bytes_read, tables, not_taken_over } = report;
-  return {
-    ...{ bytes_read, tables, not_taken_over },
-    observed: report,
-  };
+/** What was begun has to be taken back, or to be completed. */
+async function waitForServer(row: ImportRow, ctx: JobContext): Promise<Outcome> {
+  if (row.observed === null) return end(row, 'failed', 'The database is not running.', ctx);
+  return progressing(WAIT_MS, { status_reason: 'The database is not running. The import goes on once it is.' });
+}
+
+function isFollowing({ mode, phase, status }: ImportRow): boolean {
+  return mode === 'follow' && status === 'running' && (phase === 'following' || phase === 'finishing');
+}
+
+async function follow(database: DatabaseRow, row: ImportRow, ctx: JobContext): Promise<Outcome> {
+  if (row.cancel_requested_at) return end(row, 'canceled', 'It was canceled. The data that were copied stay.', ctx);
+  try {
+    const done = await reconcileFollower(database, row, ctx);
+    if (done) return done;
+    const left = await removeSourceSlot(row, ctx);
+    if (left) return progressing(WAIT_MS, { status_reason: left.reason });
+    return settled({
+      ...{ status: 'completed', status_reason: null, finished_at: now(), phase: null, lag_bytes: 0, lag_seconds: 0 },
+      ...{ sealed_source: null, source_slot: null },
+    });
+  } catch (error) {
+    if (!(error instanceof DriverError) || error.reason !== 'invalid' || ctx.signal.aborted) throw error;
+    ctx.log.warn({ err: error, import_id: row.id }, 'an import failed');
+    return end(row, 'failed', toSentence(error.message), ctx);
+  }
 }
 
 async function sourceOf(row: ImportRow, ctx: JobContext): Promise<ImportSource> {
@@ -142,18 +148,40 @@ function watchCancellation(row: ImportRow, ctx: JobContext): { signal: AbortSign
 async function end(
   row: ImportRow,
   status: 'failed' | 'canceled',
-  reason: string | null,
+  given: string | null,
   ctx: JobContext,
 ): Promise<Outcome> {
   await filesOf(ctx).remove(row.id);
-  const columns = { finished_at: now(), sealed_source: null };
+  const slot = row.mode === 'follow' ? await removeSourceSlot(row, ctx) : null;
+  const reason = slot === null ? given : `${given ?? ''} ${slot.reason}`.trim();
+  const columns = {
+    ...{ finished_at: now(), phase: null, lag_bytes: null, lag_seconds: null },
+    ...(slot === null ? { sealed_source: null, source_slot: null } : { source_slot: slot.name }),
+  };
+  const nextMs = slot && REMOVE_AGAIN_MS;
   return status === 'failed'
-    ? failed(reason ?? 'The import failed.', columns)
-    : settled({ ...columns, status, status_reason: reason });
+    ? failed(reason ?? 'The import failed.', columns, nextMs)
+    : settled({ ...columns, status, status_reason: reason }, nextMs);
+}
+
+/** A slot keeps the log of the source, until its disk is full. */
+async function retryRemoval(row: ImportRow, ctx: JobContext): Promise<Outcome> {
+  const left = await removeSourceSlot(row, ctx);
+  if (left === null) {
+    const reason = row.status_reason?.replace(/ ?The replication slot [^]*$/, '') || null;
+    return settled({ sealed_source: null, source_slot: null, status_reason: reason });
+  }
+  const isLate = Date.parse(row.finished_at ?? now()) + REMOVE_WITHIN_MS < Date.now();
+  return settled({}, isLate ? null : REMOVE_AGAIN_MS);
 }
 
 async function tearDown(row: ImportRow, ctx: DriverContext & JobContext): Promise<Outcome> {
   await filesOf(ctx).remove(row.id);
+  const left = row.source_slot !== null ? await removeSourceSlot(row, ctx) : null;
+  if (left === null) return gone;
+  // Its deletion is what starts the time.
+  if (Date.parse(row.deleted_at ?? now()) + REMOVE_WITHIN_MS > Date.now()) return progressing(REMOVE_AGAIN_MS);
+  ctx.log.warn({ import_id: row.id, slot: left.name }, 'a replication slot is left at the source of an import');
   return gone;
 }
 

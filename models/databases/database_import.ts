@@ -7,8 +7,10 @@ import { tearDownRows } from '../../db/loop_rows';
 import { named } from '../../db/statement';
 import type {
   CreateDatabaseImportInput,
+  FinishDatabaseImportInput,
   DatabaseImportMode,
   DatabaseImportOmission,
+  DatabaseImportPhase,
   DatabaseImportStatus,
   DatabaseImportTable,
   QueryListDatabaseImportsArgs,
@@ -17,7 +19,7 @@ import { page, type Page } from '../base/page';
 import { Resource } from '../base/resource';
 import type { ManagedDatabase } from './database';
 import { importAddress } from './database_import/address';
-import { sourceOf } from './database_import/source';
+import { sourceOf, type UrlSource } from './database_import/source';
 
 const UNFINISHED = ['awaiting_upload', 'pending', 'running'] as const;
 const BUSY = named(`select status from database_imports where database_id = $1 and deleted_at is null
@@ -55,6 +57,10 @@ export class DatabaseImport extends Resource {
   declare bytes_read: number;
   declare tables: DatabaseImportTable[];
   declare not_taken_over: DatabaseImportOmission[];
+  declare phase: DatabaseImportPhase | null;
+  declare lag_bytes: number | null;
+  declare lag_seconds: number | null;
+  declare source_slot: string | null;
   declare started_at: string | null;
   declare finished_at: string | null;
   declare status: DatabaseImportStatus;
@@ -75,6 +81,7 @@ export class DatabaseImport extends Resource {
   ): Promise<DatabaseImport> {
     const { engine } = database;
     const source = sourceOf(input.source, engine);
+    if (input.mode === 'follow') requireFollowable(engine, source);
     if (input.exclude?.length && !database.database_name)
       throw validationFailed([{ field: 'exclude', code: 'invalid_format', detail: `${engine} has no tables` }]);
     if (database.on_cluster)
@@ -106,13 +113,44 @@ export class DatabaseImport extends Resource {
     return made;
   }
 
-  /** Its job takes back what was imported; one that has not begun is canceled at once. @throws invalid_state */
+  /** Its job applies what is left. @throws invalid_state */
+  async finish(ctx: Context, { make_source_read_only }: FinishDatabaseImportInput): Promise<this> {
+    this.requireStatus(['running']);
+    if (this.phase !== 'following')
+      throw problem(
+        'invalid_state',
+        'Only an import that has copied the data and follows its source can be finished.',
+        {
+          ...{ resource_status: this.phase ?? this.status, allowed_statuses: ['following'] },
+        },
+      );
+    return this.update(ctx, {
+      ...{ finish_requested_at: new Date().toISOString(), make_source_read_only: make_source_read_only ?? false },
+      ...{ phase: 'finishing', status_reason: null },
+    });
+  }
+
+  /**
+   * Its job takes back what was imported; one that has not begun is canceled at once. Of one that has failed, it
+   * removes what is left at the source. @throws invalid_state
+   */
   async cancel(ctx: Context): Promise<this> {
-    this.requireStatus([...UNFINISHED]);
     const now = new Date().toISOString();
+    if (['failed', 'canceled'].includes(this.status) && this.source_slot)
+      return this.update(ctx, { cancel_requested_at: now });
+    this.requireStatus([...UNFINISHED]);
     const asked = { cancel_requested_at: now, status_reason: 'It was canceled.' };
     return this.status === 'running'
       ? this.update(ctx, asked)
       : this.move(ctx, 'canceled', { ...asked, finished_at: now, sealed_source: null });
   }
+}
+
+/** @throws engine_feature_unsupported, validation_failed */
+function requireFollowable(engine: string, source: UrlSource | null): void {
+  if (engine !== 'postgresql')
+    throw problem('engine_feature_unsupported', 'Only PostgreSQL can follow a source.', { engine, feature: 'follow' });
+  if (source?.isServer) return;
+  const detail = 'must be the address of a server (postgresql://) for the mode follow';
+  throw validationFailed([{ field: 'source.url', code: 'invalid_format', detail }]);
 }

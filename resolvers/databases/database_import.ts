@@ -17,6 +17,10 @@ export const resolvers: Resolvers = {
   Mutation: {
     createDatabaseImport: async (_, { id, input }, ctx) =>
       DatabaseImport.create(ctx, await ManagedDatabase.ofChild(ctx, id), input),
+    finishDatabaseImport: async (_, { id, import_id, input }, ctx) => {
+      await ManagedDatabase.hold(ctx, id);
+      return (await DatabaseImport.forUpdate(ctx, import_id, { database_id: id })).finish(ctx, input);
+    },
     cancelDatabaseImport: async (_, { id, import_id }, ctx) => {
       await ManagedDatabase.hold(ctx, id);
       return (await DatabaseImport.forUpdate(ctx, import_id, { database_id: id })).cancel(ctx);

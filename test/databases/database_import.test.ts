@@ -120,6 +120,16 @@ describePostgresqlWithTools(() => {
     expect(extension.body.status).toBe('enabled');
   });
 
+  test('an extension is in the schema that the dump names, also where the dump does not make it', async () => {
+    const done = await imports.send(String.raw`
+SELECT pg_catalog.set_config('search_path', '', false);
+CREATE EXTENSION IF NOT EXISTS hstore WITH SCHEMA heroku_ext;
+CREATE TABLE public.found (id int, more heroku_ext.hstore);
+`);
+    expect([done.status, done.status_reason]).toEqual(['completed', null]);
+    await query('drop schema heroku_ext cascade');
+  });
+
   test('archives of all formats are told by their content', async () => {
     await query(`create table a (id int primary key, at timestamptz default now(), t text);
       insert into a (id, t) select i, repeat('x', i % 50) from generate_series(1, 5000) i;
@@ -144,6 +154,16 @@ describePostgresqlWithTools(() => {
       expect(await query('select count from v')).toEqual([{ count: 5000 }]);
     }
     rmSync(directory, { recursive: true });
+  });
+
+  test('a small archive, which is read in an instant, is there', async () => {
+    await query('create table a (id int primary key); insert into a values (1)');
+    const files = ['-Fc', '-Ft'].map((format) => execFileSync('pg_dump', [format, '-d', address]));
+    for (const file of files) {
+      await query(EMPTY);
+      const done = await imports.send(file);
+      expect([done.status, done.tables]).toEqual(['completed', [{ name: 'public.a', rows_read: 1, rows: 1 }]]);
+    }
   });
 
   test('a failed import leaves nothing, and says the line', async () => {

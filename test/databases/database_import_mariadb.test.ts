@@ -119,6 +119,43 @@ CREATE TABLE elsewhere (i int);
     );
   });
 
+  test('names of the database of the dump mean the database here', async () => {
+    const dump = String.raw`
+-- MySQL dump 10.13  Distrib 8.0.36, for Linux (x86_64)
+--
+-- Host: localhost    Database: shop
+-----------------------------------------------------------
+CREATE TABLE ${'`'}shop${'`'}.${'`'}items${'`'} (id int primary key, shop int, note varchar(80));
+CREATE TABLE shop.notes (id int primary key auto_increment, note text,
+  item int, FOREIGN KEY (item) REFERENCES shop . items (id));
+INSERT INTO ${'`'}shop${'`'}.items VALUES (1, 2, 'see shop.items, ${'`'}shop${'`'}.notes'), (2, 3, '/* shop.items */');
+/*!50003 CREATE*/ /*!50003 TRIGGER shop.remember BEFORE UPDATE ON shop.items FOR EACH ROW
+  -- of shop.items
+  INSERT INTO ${'`'}shop${'`'}.notes (note) VALUES (CONCAT('shop.items ', OLD.note)) */;
+/*!50001 CREATE ALGORITHM=UNDEFINED DEFINER=root@localhost SQL SECURITY INVOKER VIEW SHOP.cheap AS
+  SELECT shop.items.id, shop, 'shop.items' AS label FROM shop.items WHERE shop.items.shop < 3 */;
+CREATE VIEW aliased AS SELECT shop.id FROM items shop;
+
+CREATE VIEW abroad AS SELECT * FROM other.t;
+DELIMITER ;;
+CREATE PROCEDURE shop.count_all() BEGIN SELECT COUNT(*) AS c FROM shop.items; END ;;
+CREATE FUNCTION f() RETURNS int READS SQL DATA RETURN (SELECT MAX(id) FROM shop.items) ;;
+DELIMITER ;
+UPDATE shop.items SET note = 'changed' WHERE id = 2;
+`;
+    const done = await imports.send(dump);
+    expect([done.status, done.status_reason]).toEqual(['completed', null]);
+    expect(await query('select id, label from cheap')).toEqual([{ id: 1, label: 'shop.items' }]);
+    expect(await query('select id from aliased order by id')).toEqual([{ id: 1 }, { id: 2 }]);
+    expect(await query('select note from items where id = 1')).toEqual([{ note: 'see shop.items, `shop`.notes' }]);
+    expect(await query('select note from notes')).toEqual([{ note: 'shop.items /* shop.items */' }]);
+    expect((await query('call count_all()'))[0]).toEqual([{ c: 2 }]);
+    expect(await query('select f() as f')).toEqual([{ f: 2 }]);
+    const missing = done.not_taken_over.filter(({ kind }: any) => kind === 'view').map(({ name }: any) => name);
+    expect(missing).toContain('abroad');
+    expect(await tables()).toEqual(expect.arrayContaining(['items', 'notes', 'cheap', 'aliased']));
+  });
+
   test('a failed import leaves an empty database, and says the line', async () => {
     for (const [file, reason] of [
       ['create table a (i int);\n\nnot sql;\n', /^Line 3, at `not sql`: .*syntax.* Nothing was imported\.$/],

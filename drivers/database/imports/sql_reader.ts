@@ -38,6 +38,8 @@ export class SqlReader {
   constructor(
     source: AsyncIterable<Buffer>,
     private readonly dialect: Dialect,
+    /** Is given each comment to the end of its line that stands before a statement. */
+    private readonly onComment: (line: string) => void = () => undefined,
   ) {
     this.source = source[Symbol.asyncIterator]();
     this.escapes = dialect === 'mysql';
@@ -103,16 +105,14 @@ export class SqlReader {
     return null;
   }
 
-  /** Reads on; false at the end of the file. More at once for long statements, which are copied each time. */
+  /**
+   * Reads on; false at the end of the file, where positions stay what they are. More at once for long statements, which
+   * are copied each time.
+   */
   private async more(): Promise<boolean> {
     if (this.isOver) return false;
-    if (this.at > 0) {
-      this.buffer = this.buffer.slice(this.at);
-      this.at = 0;
-      this.backslash = -1;
-    }
-    const wanted = Math.max(READ_BYTES, Math.min(this.buffer.length, 2 ** 20));
-    const pieces = [this.buffer];
+    const wanted = Math.max(READ_BYTES, Math.min(this.buffer.length - this.at, 2 ** 20));
+    const pieces: string[] = [];
     for (let got = 0; got < wanted;) {
       const { done, value } = await this.source.next();
       if (done) {
@@ -123,11 +123,12 @@ export class SqlReader {
       this.bytes += value.length;
       pieces.push(value.toString('latin1'));
     }
-    this.buffer = pieces.join('');
-    this.backslash = -1;
+    if (!pieces.length) return false;
+    this.buffer = this.buffer.slice(this.at) + pieces.join('');
     // A mark of UTF-8 that some editors write.
-    if (this.bytes === this.buffer.length && this.buffer.startsWith('\xef\xbb\xbf')) this.at = 3;
-    return pieces.length > 1;
+    this.at = this.bytes === this.buffer.length && this.buffer.startsWith('\xef\xbb\xbf') ? 3 : 0;
+    this.backslash = -1;
+    return true;
   }
 
   private async require(length: number): Promise<void> {
@@ -148,7 +149,8 @@ export class SqlReader {
         continue;
       }
       if (end === this.buffer.length) continue;
-      if (this.isLineComment(rest)) await this.restOfLine();
+      // Between statements, clients of MySQL take `-----` as a comment, too.
+      if (this.isLineComment(rest) || rest.startsWith('--')) this.onComment(await this.restOfLine());
       else if (rest.startsWith('/*') && !this.isCode(rest)) this.advance(await this.endOfComment(this.at));
       else if (this.buffer.startsWith(this.delimiter, this.at)) this.advance(this.at + this.delimiter.length);
       else return;

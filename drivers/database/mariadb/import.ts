@@ -17,7 +17,9 @@ import {
   type ServerDirectory,
 } from '../../hosted_server/server_directory';
 import {
+  clearAgain,
   isExcluded,
+  keptOutput,
   Reporter,
   requireGoing,
   type ImportReport,
@@ -29,12 +31,12 @@ import { SqlReader, type DumpStatement } from '../imports/sql_reader';
 import type { ProxiedContext } from '../proxied';
 import { requireProgram } from '../proxied_server';
 import { identifier, serverAccessOf, withServer, type Query } from './connection';
-import { rowsOf, rulingOf, type Ruling } from './import_rules';
+import { databaseOfComment, withDatabaseName } from './import_names';
+import { definitionOf, endOfInsertHead, rowsOf, rulingOf, type Ruling } from './import_rules';
 import { databaseOf } from './privileges';
 import { toolOf } from './server';
 import { requireToolSuccess, spawnTool, toolAccessOf } from './tool';
 
-const EMPTIED = 'Nothing was imported.';
 const SESSION_ENDS_MS = 30_000;
 const SESSION_LOCK = 'platform_import';
 const REASON_CHARACTERS_MAX = 240;
@@ -42,6 +44,8 @@ const DUMPED = [
   ...['--single-transaction', '--quick', '--skip-lock-tables', '--routines', '--triggers', '--hex-blob'],
   ...['--skip-add-locks', '--no-tablespaces'],
 ];
+/** No right to a database or a table, no such database, no right to a routine. */
+const OTHER_DATABASE = new Set([1044, 1049, 1142, 1370]);
 /** Databases of the server itself, in a dump of all. */
 const SYSTEM = new Set(['mysql', 'sys', 'information_schema', 'performance_schema']);
 
@@ -56,18 +60,19 @@ export async function importData(
   const serverDirectory = await requireServerDirectory(engine, spec.id);
   const asAdmin = <T>(run: (query: Query) => Promise<T>, during = ctx) =>
     withServer(serverAccessOf(serverDirectory), spec, run, during);
-  // What a killed call left is from an import into an empty database.
-  if (work.previous === null) await asAdmin((query) => requireEmpty(spec, query));
-  else await asAdmin((query) => empty(spec, query));
-  const begun = new Reporter(work, () => 0);
-  await begun.save();
+  if (work.previous === null) {
+    await asAdmin((query) => requireEmpty(spec, query));
+    await new Reporter(work, () => 0).save();
+  }
   try {
+    // What a killed call left is from an import into an empty database.
+    if (work.previous !== null) await asAdmin((query) => empty(spec, query));
     return await load(serverDirectory, spec, found, work, ctx);
   } catch (error) {
     // Also where it was canceled. A control plane that ends leaves it to the next call.
-    const left: DriverContext = { ...ctx, signal: AbortSignal.timeout(60_000) };
-    await asAdmin((query) => empty(spec, query), left).catch(() => undefined);
-    throw error;
+    const end = await clearAgain(ctx, (own) => asAdmin((query) => empty(spec, query), own));
+    if (!(error instanceof DriverError) || error.reason !== 'invalid') throw error;
+    throw Object.assign(new DriverError('invalid', `${error.message} ${end}`), { cause: error.cause });
   }
 }
 
@@ -78,8 +83,9 @@ async function load(
   work: ImportWork,
   ctx: DriverContext,
 ): Promise<ImportReport> {
-  const source = await textOf(serverDirectory, found, work, ctx);
-  const reader = new SqlReader(source.text, 'mysql');
+  const { dump: source, database } = await textOf(serverDirectory, found, work, ctx);
+  let named = database;
+  const reader = new SqlReader(source.text, 'mysql', (line) => void (named ??= databaseOfComment(line)));
   const reporter = new Reporter(work, () => reader.bytes);
   const connection = await connectAsOwner(serverDirectory, spec);
   const stop = (): void => connection.destroy();
@@ -93,6 +99,8 @@ async function load(
       reporter,
       work,
       version: found.version,
+      target: databaseOf(spec),
+      named: () => named,
       database: null as string | null,
       elsewhere: false,
     };
@@ -109,8 +117,6 @@ async function load(
   } catch (error) {
     requireGoing(ctx);
     if (error instanceof DriverError && /incomplete/.test(error.message)) await source.whole();
-    if (error instanceof DriverError && !error.message.includes(EMPTIED))
-      throw new DriverError(error.reason, `${error.message} ${EMPTIED}`);
     throw error;
   } finally {
     ctx.signal.removeEventListener('abort', stop);
@@ -124,6 +130,10 @@ interface Loader {
   reporter: Reporter;
   work: ImportWork;
   version: string;
+  /** Name of the database that is imported into. */
+  target: string;
+  /** Name of the database that a dump of one says it is of. */
+  named(): string | null;
   /** Of a dump of several databases, the one that is imported. */
   database: string | null;
   elsewhere: boolean;
@@ -142,12 +152,31 @@ async function follow(loader: Loader, statement: DumpStatement): Promise<void> {
   if (ruling.do === 'run') {
     for (const account of ruling.definers)
       reporter.notTaken('definer', account, 'Views, routines, triggers and events belong to the user of the database.');
-    return void (await connection.query(ruling.text));
+    return runDefinition(loader, ofTarget(loader, ruling.text));
   }
   const table = Buffer.from(ruling.table, 'latin1').toString();
   if (isExcluded(table, work.excluded)) return reporter.notTaken('rows', table, 'They are excluded.');
-  await connection.query(ruling.text);
+  await connection.query(ofTarget(loader, ruling.text, endOfInsertHead(ruling.text)));
   reporter.table(table, rowsOf(ruling.text));
+}
+
+/** What names the database of the dump means the one that is imported into. */
+function ofTarget({ database, named, target }: Loader, text: string, end?: number): string {
+  const from = database ?? named();
+  return from === null ? text : withDatabaseName(text, from, target, end);
+}
+
+/** A view, trigger, routine or event that needs another database is left out. */
+async function runDefinition({ connection, reporter }: Loader, text: string): Promise<void> {
+  const definition = definitionOf(text);
+  try {
+    await connection.query(text);
+  } catch (error) {
+    const { errno } = error as { errno?: number };
+    if (definition === null || errno === undefined || !OTHER_DATABASE.has(errno)) throw error;
+    const name = Buffer.from(definition.name, 'latin1').toString();
+    reporter.notTaken(definition.kind, name, 'It uses another database, or what this one does not have.');
+  }
 }
 
 function enter(loader: Loader, name: string): void {
@@ -248,14 +277,16 @@ interface DumpText {
 async function textOf(
   serverDirectory: ServerDirectory,
   found: EngineFound,
-  { source }: ImportWork,
+  work: ImportWork,
   ctx: DriverContext,
-): Promise<DumpText> {
-  if ('server' in source) return textOfServer(serverDirectory, found, source.server, ctx);
+): Promise<{ dump: DumpText; database: string | null }> {
+  const source = await work.source();
+  if ('server' in source)
+    return { dump: await textOfServer(serverDirectory, found, source.server, ctx), database: source.server.database };
   const { format, open } = await inspectSourceFile(source.file);
   const others = { custom: 'an archive of PostgreSQL', rdb: 'a snapshot of Redis', tar: 'a tar archive' } as const;
   if (format !== 'text') throw new DriverError('invalid', `The file is ${others[format]}, and no dump as SQL.`);
-  return { text: open(), whole: () => Promise.resolve() };
+  return { dump: { text: open(), whole: () => Promise.resolve() }, database: null };
 }
 
 /** The content of a server elsewhere, by the newest program of this host. */
@@ -279,7 +310,7 @@ async function textOfServer(
   const ended = requireToolSuccess(child, 'The database could not be read.').finally(() => rm(file, { force: true }));
   ended.catch(() => undefined);
   return {
-    text: child.stdout as AsyncIterable<Buffer>,
+    text: keptOutput(child),
     whole: () =>
       ended.catch((error: DriverError) => {
         throw new DriverError('invalid', error.message);
@@ -303,17 +334,16 @@ function sourceConfiguration({ address, port, user, password, tls }: SourceServe
 
 function failureAt(statement: DumpStatement, error: unknown, ctx: DriverContext): unknown {
   requireGoing(ctx);
-  if (error instanceof DriverError)
-    return new DriverError(error.reason, `Line ${statement.line}: ${error.message} ${EMPTIED}`);
+  if (error instanceof DriverError) return new DriverError(error.reason, `Line ${statement.line}: ${error.message}`);
   const { message, sqlState, code } = error as { message: string; sqlState?: string; code?: string };
   if (sqlState === undefined) {
-    const lost = `The server of the database ended the connection of the import (${code}). ${EMPTIED}`;
+    const lost = `The server of the database ended the connection of the import (${code}).`;
     return Object.assign(new DriverError('invalid', lost), { cause: error });
   }
   const text = message.replace(/ near '[^]*$/, '').replace(/(Duplicate entry|value:?) '[^]*'(?= for )/, "$1 '…'");
   const reason = toSentence(cleanFailureText(text, REASON_CHARACTERS_MAX));
   const head = cleanFailureText(/^[^('=]*/.exec(statement.text)?.[0] ?? '', 80);
-  return Object.assign(new DriverError('invalid', `Line ${statement.line}, at \`${head}\`: ${reason} ${EMPTIED}`), {
+  return Object.assign(new DriverError('invalid', `Line ${statement.line}, at \`${head}\`: ${reason}`), {
     cause: error,
   });
 }

@@ -82,6 +82,29 @@ function withKnownCollations(text: string, version: string): string {
     .replaceAll(/\butf8mb4_(?:[a-z_]*_)?0900_(a[is]_c[is])(?:_ks)?\b/g, related);
 }
 
+const DEFINITION = new RegExp(
+  String.raw`^create\s+(?:or\s+replace\s+)?(?:algorithm\s*=\s*\w+\s+)?(?:sql\s+security\s+\w+\s+)?(?:aggregate\s+)?` +
+    `(view|trigger|procedure|function|event)\\s+(?:if\\s+not\\s+exists\\s+)?(${QUALIFIED})`,
+  'i',
+);
+
+/** What a statement defines besides tables, without its definer; null where it is none of these. */
+export function definitionOf(text: string): { kind: string; name: string } | null {
+  const head = text
+    .slice(0, 1000)
+    .replaceAll(/\/\*M?!\d*\s*|\*\//g, ' ')
+    .trim()
+    .replaceAll(/\s+/g, ' ');
+  const found = DEFINITION.exec(head);
+  return found && { kind: found[1]!.toLowerCase(), name: lastPart(found[2]!) };
+}
+
+/** Where the name of the table of an INSERT ends. */
+export function endOfInsertHead(text: string): number {
+  const rest = text.replace(VERSION_COMMENT, '');
+  return text.length - rest.length + (INSERT.exec(rest)?.[0].length ?? 0);
+}
+
 /** How many rows an INSERT has: parts in parentheses after VALUES, outside of strings. */
 export function rowsOf(text: string): number {
   const [head] = /^[^(]*(?:\([^)]*\)\s*)?values?\s*(?=\()/i.exec(text) ?? [];

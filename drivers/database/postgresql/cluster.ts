@@ -21,6 +21,8 @@ export interface PostgresqlContext extends EngineContext {
   running: Map<string, BackgroundWork>;
   imported: Set<string>;
   histories: Map<string, string>;
+  /** Imports that follow their source, by id. */
+  followers: Map<string, { stop(): Promise<void>; hasEnded: boolean }>;
 }
 
 /** Context of all servers and backups below `directory`. */
@@ -34,6 +36,7 @@ export function postgresqlContext(
     running: new Map(),
     imported: new Set(),
     histories: new Map(),
+    followers: new Map(),
   };
 }
 

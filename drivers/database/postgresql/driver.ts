@@ -15,6 +15,7 @@ import { backupsOf as backupDirectoryOf, postgresqlContext, type Cluster, type P
 import { hasData } from './data';
 import { clusterOf, ensure, ensureServer } from './ensure';
 import { changeExtensions, EXTENSION_MS, EXTENSION_SETTINGS } from './extensions';
+import { endFollowing, followSource } from './imports/follow';
 import { importData } from './imports/import';
 import { readLog } from './log';
 import { inspect, metrics } from './observe';
@@ -72,7 +73,15 @@ function capabilitiesOf(
   Upgradable<ServerSpec> &
   Pick<
     EngineDriver,
-    'hasData' | 'promote' | 'pooled' | 'secondLoginDiffers' | 'changeExtensions' | 'importData' | 'copyMasked'
+    | 'hasData'
+    | 'promote'
+    | 'pooled'
+    | 'secondLoginDiffers'
+    | 'changeExtensions'
+    | 'importData'
+    | 'followSource'
+    | 'endFollowing'
+    | 'copyMasked'
   > {
   return {
     versions: () => Promise.resolve(versionsOf(engine)),
@@ -106,6 +115,9 @@ function capabilitiesOf(
         const work = (own: DriverContext) => copyMasked(cluster, from, rules, own);
         return runInBackground(engine, 'masked-copy', cluster.serverDirectory.path, work, ctx);
       }),
+    followSource: (r, work) => asDriverErrors(async () => followSource(await presentCluster(engine, r), work)),
+    endFollowing: (r, work) =>
+      asDriverErrors(async () => endFollowing(engine, r && (await presentCluster(engine, r)), work)),
     metrics: (r) => asDriverErrors(async () => metrics(await presentCluster(engine, r))),
   };
 }

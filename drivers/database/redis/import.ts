@@ -2,8 +2,8 @@
 // fails empties it again.
 import type { DatabaseServer } from '../../database';
 import { DriverError, type DriverContext } from '../../../core/driver';
-import { requireServerDirectory, type ServerDirectory } from '../../hosted_server/server_directory';
-import { Reporter, requireGoing, type ImportReport, type ImportWork } from '../imports/import';
+import { requireServerDirectory } from '../../hosted_server/server_directory';
+import { clearAgain, Reporter, requireGoing, type ImportReport, type ImportWork } from '../imports/import';
 import { inspectSourceFile } from '../imports/source_file';
 import { infoFieldsOf, withServer, type SendCommand, type SendRaw } from './connection';
 import { readRdb, type RdbEntry } from './rdb';
@@ -12,7 +12,6 @@ import type { RedisContext } from './server';
 /** Commands that are on their way together. */
 const WAITING_MAX = 64;
 const WAITING_BYTES_MAX = 8 * 2 ** 20;
-const NOTHING = 'Nothing was imported.';
 
 /** @throws DriverError invalid with the key and the reason: the server is empty then */
 export async function importData(
@@ -22,27 +21,31 @@ export async function importData(
   ctx: DriverContext,
 ): Promise<ImportReport> {
   const serverDirectory = await requireServerDirectory(engine, spec.id);
-  const { source, previous } = work;
-  if ('server' in source) throw new DriverError('unsupported', 'Copies of running servers are not supported.');
-  const { format, open } = await inspectSourceFile(source.file);
-  if (format !== 'rdb') throw new DriverError('invalid', 'The file is no snapshot of Redis (RDB).');
-  await withServer(serverDirectory, spec, (send) => (previous === null ? requireEmpty(send) : empty(send)), ctx);
-  await new Reporter(work, () => 0).save();
+  const { previous } = work;
+  if (previous === null) {
+    await withServer(serverDirectory, spec, requireEmpty, ctx);
+    await new Reporter(work, () => 0).save();
+  }
   try {
+    if (previous !== null) await withServer(serverDirectory, spec, empty, ctx);
+    const open = await snapshotOf(work);
     return await withServer(serverDirectory, spec, (_, raw) => load(raw, open(), work, ctx), ctx);
   } catch (error) {
-    await clear(serverDirectory, spec, ctx);
+    // Also where it was canceled.
+    const end = await clearAgain(ctx, (own) => withServer(serverDirectory, spec, empty, own));
     requireGoing(ctx);
     if (error instanceof DriverError && error.reason === 'invalid')
-      throw new DriverError('invalid', `${error.message} ${NOTHING}`);
-    throw new DriverError('invalid', `The server ended the connection of the import. ${NOTHING}`);
+      throw new DriverError('invalid', `${error.message} ${end}`);
+    throw new DriverError('invalid', `The server ended the connection of the import. ${end}`);
   }
 }
 
-/** Also where it was canceled. */
-async function clear(serverDirectory: ServerDirectory, spec: DatabaseServer, ctx: DriverContext): Promise<void> {
-  const left: DriverContext = { ...ctx, signal: AbortSignal.timeout(60_000) };
-  await withServer(serverDirectory, spec, empty, left).catch(() => undefined);
+async function snapshotOf(work: ImportWork): Promise<() => AsyncIterable<Buffer>> {
+  const source = await work.source();
+  if ('server' in source) throw new DriverError('unsupported', 'Copies of running servers are not supported.');
+  const { format, open } = await inspectSourceFile(source.file);
+  if (format === 'rdb') return open;
+  throw new DriverError('invalid', 'The file is no snapshot of Redis (RDB).');
 }
 
 async function load(

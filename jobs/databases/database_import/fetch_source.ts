@@ -22,7 +22,7 @@ interface Target {
 /** @throws DriverError invalid with the reason */
 export async function fetchImportSource(url: URL, target: Target, ctx: JobContext): Promise<ImportSource> {
   try {
-    if (url.protocol !== 'https:') return { server: await serverOf(url, ctx) };
+    if (url.protocol !== 'https:') return { server: await sourceServerOf(url, ctx) };
     await download(url, target, ctx);
   } catch (error) {
     throw failureOf(error, target, ctx);
@@ -30,7 +30,8 @@ export async function fetchImportSource(url: URL, target: Target, ctx: JobContex
   return { file: (await target.files.find(target.id)) as string };
 }
 
-async function serverOf(url: URL, ctx: JobContext): Promise<SourceServer> {
+/** @throws OutboundError */
+export async function sourceServerOf(url: URL, ctx: JobContext): Promise<SourceServer> {
   const { outbound } = requireHost(ctx);
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const addresses = await outbound.names.resolve(host);

@@ -1,11 +1,12 @@
 // What the job of imports and the receiver of their files read and write beside their own rows.
 import type { Sql } from '../../../core/context';
 import { problem } from '../../../core/errors';
-import { makeRowsDue } from '../../../db/loop_rows';
+import { wakeRows } from '../../../db/loop_rows';
 import { named } from '../../../db/statement';
 
 const CANCELED = named(`select cancel_requested_at is not null or deleted_at is not null as canceled
   from database_imports where id = $1`);
+const SLOT = named('select source_slot from database_imports where id = $1');
 const AWAITING = named(`select i.bytes_max from database_imports i join databases d on d.id = i.database_id
   where i.id = $1 and i.status = 'awaiting_upload' and i.deleted_at is null and d.deleted_at is null`);
 const RECEIVED = named(`update database_imports set status = 'pending', size_bytes = $2, version = version + 1,
@@ -23,6 +24,12 @@ export async function isImportCanceled(sql: Sql, id: string): Promise<boolean> {
   return row?.canceled ?? true;
 }
 
+/** Name of what may be at the source of an import; null: nothing is. */
+export async function findSourceSlot(sql: Sql, id: string): Promise<string | null> {
+  const [row] = await sql.query<{ source_slot: string | null }>(SLOT, [id]);
+  return row?.source_slot ?? null;
+}
+
 /** The import whose file may be sent now, and its largest size. @throws not_found */
 export async function importAwaitingFile(sql: Sql, id: string): Promise<{ bytes_max: number }> {
   const [row] = await sql.query<{ bytes_max: number }>(AWAITING, [id]);
@@ -34,7 +41,8 @@ export async function importAwaitingFile(sql: Sql, id: string): Promise<{ bytes_
 export async function importReceived(sql: Sql, id: string, bytes: number): Promise<void> {
   const rows = await sql.query(RECEIVED, [id, bytes]);
   if (!rows.length) throw problem('not_found', 'The import does not wait for a file any more.');
-  await makeRowsDue(sql, { table: 'database_imports', where: 'id = $1', values: [id] });
+  // Not only due: a step that waits for the file may be under way, and would sleep on.
+  await wakeRows(sql, { table: 'database_imports', where: 'id = $1', values: [id] });
 }
 
 /** Extensions that an import has created: the database keeps them over a restore. */

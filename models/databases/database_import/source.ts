@@ -7,6 +7,8 @@ import { sealedColumns } from '../../base/sealed_columns';
 export interface UrlSource {
   /** What may be shown of it. */
   address: string;
+  /** Not a file. */
+  isServer: boolean;
   seal(secrets: SecretBox, id: string): string;
 }
 
@@ -33,6 +35,7 @@ export function sourceOf({ url, upload }: DatabaseImportSourceInput, engine: str
   const { protocol, host, pathname } = parsed;
   return {
     address: `${protocol}//${host}${pathname}`,
+    isServer: servers.includes(protocol),
     seal: (secrets, id) => secrets.seal(url, sealedColumns.importSource.contextOf(id)),
   };
 }

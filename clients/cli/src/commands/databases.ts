@@ -1,4 +1,5 @@
-// db: ls, create, url, psql, extensions, rotate, backup, backups, prove, download (export), import, restore, rm.
+// db: ls, create, url, psql, extensions, rotate, backup, backups, prove, download (export), import,
+// finish-import, restore, rm.
 import { buildRouteMap } from '@stricli/core';
 import { duration, integer, maybe, sessionCommand, text, toggle, tuple, word, type Shell } from '../command';
 import { readFileIfThere } from '../config/files';
@@ -11,7 +12,7 @@ import { namesOf, type Session } from '../session';
 import { waitWhile } from '../settle';
 import { downloadFile } from '../http/download';
 import { extensionsCommand } from './extensions';
-import { importCommand } from './import';
+import { finishImportCommand, importCommand } from './import';
 import { projectIdOf } from './project_id';
 import { findEndpoint, runPsql, type Credentials } from './psql';
 
@@ -311,6 +312,7 @@ async function findBackup(session: Session, path: string, name: string, given: s
 
 const extensions = extensionsCommand(findDatabase);
 const importData = importCommand(findDatabase);
+const finishImport = finishImportCommand(findDatabase);
 
 const rotate = sessionCommand<{ readonly immediate?: boolean | undefined }, [string]>({
   brief: 'Give a database a new password',
@@ -360,6 +362,7 @@ export const db = buildRouteMap<string, Shell>({
     prove,
     download,
     import: importData,
+    'finish-import': finishImport,
     restore,
     rm,
   },

@@ -5,12 +5,23 @@ import { extensionRefusal } from '../../../../core/catalog/postgresql_extensions
 import { DriverError, type DriverContext } from '../../../../core/driver';
 import { cleanFailureText } from '../../../../core/log/failure_text';
 import { toSentence } from '../../../../core/sentence';
-import { isExcluded, Reporter, requireGoing, type ImportReport, type ImportWork } from '../../imports/import';
+import {
+  isExcluded,
+  Reporter,
+  requireGoing,
+  slotNameOf,
+  type ImportReport,
+  type ImportSource,
+  type ImportWork,
+  type NotTakenOver,
+  type SourceServer,
+} from '../../imports/import';
 import { SqlReader, type DumpStatement } from '../../imports/sql_reader';
 import { socketDirectory, type Cluster } from '../cluster';
 import { changeExtensions, EXTENSION_SETTINGS } from '../extensions';
 import { inSession, isUnavailable, sqlIdentifier } from '../session';
 import { copyIn } from './copy_in';
+import { atSource, createSlot, dropAtSource, failureAtSource, inspectSource, type Slot } from './follow/source';
 import { rulingOf, tablespaceOf, type Ruling } from './rules';
 import { textOfFile, textOfServer } from './text';
 
@@ -32,13 +43,52 @@ const ENCODINGS: Readonly<Record<string, string>> = {
 
 /** @throws DriverError invalid with the line and the reason: nothing is imported then */
 export async function importData(cluster: Cluster, work: ImportWork, ctx: DriverContext): Promise<ImportReport> {
-  const { previous, source } = work;
+  const { previous } = work;
   await endEarlierSessions(cluster, work.id);
   if (previous?.transaction !== undefined && (await isCommitted(cluster, previous.transaction))) return previous;
+  const source = await work.source();
+  const slot = work.follows && 'server' in source ? await prepareSource(source.server, work, ctx) : null;
+  try {
+    return await load(cluster, source, { work, slot }, ctx);
+  } catch (error) {
+    // A control plane that ends leaves it to the next call.
+    if (slot && 'server' in source) await dropAtSource(source.server, slotNameOf(work.id)).catch(() => undefined);
+    throw error;
+  } finally {
+    await slot?.client.end().catch(() => undefined);
+  }
+}
+
+/** What is followed from the moment of the copy on. It is recorded before it is made. */
+async function prepareSource(server: SourceServer, work: ImportWork, ctx: DriverContext): Promise<FollowedSlot> {
+  const followed = await atSource(server, (client) => inspectSource(client, work.excluded)).catch((error: unknown) => {
+    throw failureAtSource(error);
+  });
+  const name = slotNameOf(work.id);
+  const begun = new Reporter(work, () => 0);
+  begun.follow = { slot: name, start: null };
+  await begun.save();
+  return { ...(await createSlot(server, name, followed.tables, ctx)), omitted: followed.not_taken_over };
+}
+
+interface FollowedSlot extends Slot {
+  omitted: NotTakenOver[];
+}
+
+async function load(
+  cluster: Cluster,
+  source: ImportSource,
+  { work, slot }: { work: ImportWork; slot: FollowedSlot | null },
+  ctx: DriverContext,
+): Promise<ImportReport> {
   const dump =
-    'file' in source ? await textOfFile(cluster, source.file, ctx) : await textOfServer(cluster, source.server, ctx);
+    'file' in source
+      ? await textOfFile(cluster, source.file, ctx)
+      : await textOfServer(cluster, source.server, slot?.snapshot ?? null, ctx);
   const reader = new SqlReader(dump.text, 'postgresql');
   const reporter = new Reporter(work, () => reader.bytes);
+  if (slot) reporter.follow = { slot: slotNameOf(work.id), start: slot.start };
+  for (const { kind, name, reason } of slot?.omitted ?? []) reporter.notTaken(kind, name, reason);
   const client = await connectAsOwner(cluster, work.id).catch(async (error: unknown) => {
     await reader.close();
     throw error;
@@ -157,7 +207,7 @@ class Loader {
         this.decoder = decoderOf(ruling.name);
         return;
       case 'extension':
-        return this.createExtension(ruling.name);
+        return this.createExtension(ruling);
       case 'copy':
         return this.copy(ruling);
       case 'insert':
@@ -231,7 +281,7 @@ class Loader {
     }
   }
 
-  private async createExtension(name: string): Promise<void> {
+  private async createExtension({ name, schema }: Extract<Ruling, { do: 'extension' }>): Promise<void> {
     const { cluster, reporter, client } = this.run;
     if (name === 'plpgsql') return;
     const known = cluster.engine.found.find(({ series }) => series === cluster.spec.version)?.extensions ?? [];
@@ -239,7 +289,10 @@ class Loader {
     const refusal = found ? extensionRefusal(name, found.is_trusted) : 'This host does not have it.';
     if (refusal !== null) return reporter.notTaken('extension', name, refusal);
     if (found?.is_trusted) {
-      await client.query(`create extension if not exists ${sqlIdentifier(name)} with schema public cascade`);
+      // Of some hosts, the schema of extensions is in no dump.
+      const own = sqlIdentifier(schema === 'pg_catalog' ? 'public' : schema);
+      if (own !== '"public"') await client.query(`create schema if not exists ${own}`);
+      await client.query(`create extension if not exists ${sqlIdentifier(name)} with schema ${own} cascade`);
       return;
     }
     const target = { database: cluster.spec.database_name!, statementMs: EXTENSION_MS, settings: EXTENSION_SETTINGS };

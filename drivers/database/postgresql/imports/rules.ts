@@ -8,7 +8,7 @@ export type Ruling =
   | { do: 'copy'; text: string; table: string }
   | { do: 'insert'; text: string; table: string }
   | { do: 'skip'; missing?: { kind: string; name: string; reason: string } }
-  | { do: 'extension'; name: string }
+  | { do: 'extension'; name: string; schema: string }
   | { do: 'encoding'; name: string }
   | { do: 'database'; name: string }
   | { do: 'refuse'; reason: string };
@@ -26,7 +26,9 @@ const SUPERUSER = 'It needs a superuser.';
 
 const COPY = named(String.raw`^copy\s+(NAMES)\s*(\([^)]*\))?\s+from\s+stdin\b`);
 const INSERT = named(String.raw`^insert\s+into\s+(?:only\s+)?(NAMES)`);
-const EXTENSION = named(String.raw`^create\s+extension\s+(?:if\s+not\s+exists\s+)?(NAME)`);
+const EXTENSION = named(
+  String.raw`^create\s+extension\s+(?:if\s+not\s+exists\s+)?(NAME)(?:\s+with\b)?(?:\s+schema\s+(NAME))?`,
+);
 const CLIENT_ENCODING = /^set\s+client_encoding\s*(?:=|to)\s*'?([\w-]+)'?$/i;
 const TABLESPACE = named(String.raw`\s+(?:using\s+index\s+)?tablespace\s+(NAME)\s*$`);
 
@@ -106,8 +108,8 @@ export function rulingOf({ kind, text }: DumpStatement): Ruling {
   if (head === '') return { do: 'skip' };
   const database = named(String.raw`^create\s+database\s+(NAME)`).exec(head) ?? /^drop\s+database\b/i.exec(head);
   if (database) return { do: 'skip' };
-  const extension = EXTENSION.exec(head)?.[1];
-  if (extension !== undefined) return { do: 'extension', name: unquoted(extension) };
+  const [, extension, schema = 'public'] = EXTENSION.exec(head) ?? [];
+  if (extension !== undefined) return { do: 'extension', name: unquoted(extension), schema: unquoted(schema) };
   const encoding = CLIENT_ENCODING.exec(head)?.[1];
   if (encoding !== undefined) return { do: 'encoding', name: encoding };
   for (const [pattern, what, reason] of SKIPPED) {

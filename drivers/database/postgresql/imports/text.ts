@@ -8,7 +8,7 @@ import { DriverError, type DriverContext } from '../../../../core/driver';
 import { failureTextOf } from '../../../../core/log/failure_text';
 import { run } from '../../../../core/process/command';
 import { inspectSourceFile, type SourceFile } from '../../imports/source_file';
-import type { SourceServer } from '../../imports/import';
+import { keptOutput, type SourceServer } from '../../imports/import';
 import { ownerOf } from '../../../hosted_server/server_directory';
 import type { Owner } from '../../../hosted_server/server_directory';
 import type { Cluster } from '../cluster';
@@ -104,8 +104,13 @@ async function unpackDirectory(tar: string, files: string, as: Owner, ctx: Drive
   return files;
 }
 
-/** The content of a server elsewhere. @throws DriverError invalid */
-export async function textOfServer(cluster: Cluster, server: SourceServer, ctx: DriverContext): Promise<DumpText> {
+/** The content of a server elsewhere, as a snapshot of it sees them. @throws DriverError invalid */
+export async function textOfServer(
+  cluster: Cluster,
+  server: SourceServer,
+  snapshot: string | null,
+  ctx: DriverContext,
+): Promise<DumpText> {
   const program = await newestTool(cluster, 'pg_dump');
   const env = {
     ...{ PGHOST: server.host, PGHOSTADDR: server.address, PGPORT: String(server.port) },
@@ -113,7 +118,7 @@ export async function textOfServer(cluster: Cluster, server: SourceServer, ctx: 
     ...{ PGSSLMODE: server.tls, PGPASSFILE: '/dev/null', PGSERVICEFILE: '/dev/null', PGAPPNAME: 'import' },
     ...(server.tls.startsWith('verify') && { PGSSLROOTCERT: '/etc/ssl/certs/ca-certificates.crt' }),
   };
-  const args = ['-w', '--no-sync', '--lock-wait-timeout=300s'];
+  const args = ['-w', '--no-sync', '--lock-wait-timeout=300s', ...(snapshot ? [`--snapshot=${snapshot}`] : [])];
   const child = spawnTool(program, args, { as: await ownerOf(cluster.serverDirectory), env }, ctx);
   return outputOf(child, 'The database could not be read.');
 }
@@ -134,7 +139,7 @@ function outputOf(child: ChildProcess, failure: string): DumpText {
   const closed: Promise<unknown[]> = once(child, 'close');
   closed.catch(() => undefined);
   return {
-    text: child.stdout as AsyncIterable<Buffer>,
+    text: keptOutput(child),
     async whole() {
       const [code] = await closed.catch((error: Error) => {
         throw Object.assign(new DriverError('transient', 'The import was ended before it was complete.'), {

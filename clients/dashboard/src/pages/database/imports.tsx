@@ -31,6 +31,9 @@ const IMPORTS = graphql(`
         }
         status
         status_reason
+        phase
+        lag_seconds
+        source_slot
         created_at
       }
     }
@@ -47,6 +50,14 @@ const CREATE = graphql(`
 const CANCEL = graphql(`
   mutation CancelDatabaseImport($id: ID!, $import_id: ID!) {
     cancelDatabaseImport(id: $id, import_id: $import_id) {
+      status
+    }
+  }
+`);
+
+const FINISH = graphql(`
+  mutation FinishDatabaseImport($id: ID!, $import_id: ID!, $input: FinishDatabaseImportInput!) {
+    finishDatabaseImport(id: $id, import_id: $import_id, input: $input) {
       status
     }
   }
@@ -98,11 +109,13 @@ function List({ shown }: { shown: ShownDatabase }) {
 function Begin({ shown: { database }, reload }: { shown: ShownDatabase; reload(): Promise<void> }) {
   const [url, setUrl] = useState('');
   const [file, setFile] = useState<File | null>(null);
+  const [follows, setFollows] = useState(false);
   const [progress, setProgress] = useState('');
   const action = useAction(async () => {
     const { id } = database;
     const source = file ? { upload: true } : { url };
-    const { createDatabaseImport: made } = await request(CREATE, { id, input: { source } });
+    const mode = follows && !file ? 'follow' : 'copy';
+    const { createDatabaseImport: made } = await request(CREATE, { id, input: { source, mode } });
     try {
       if (file) await sendFile(made.upload_url, file, setProgress);
       setUrl('');
@@ -132,6 +145,12 @@ function Begin({ shown: { database }, reload }: { shown: ShownDatabase; reload()
           onInput={(event) => setUrl(event.currentTarget.value)}
         />
       )}
+      {!file && url.startsWith('postgres') && (
+        <label class="check">
+          <input type="checkbox" checked={follows} onChange={(event) => setFollows(event.currentTarget.checked)} />{' '}
+          Apply what changes at the source until the import is finished
+        </label>
+      )}
       <Submit action={action}>Import</Submit>
       {progress && <p role="status">{progress}</p>}
       <Problem error={action.error} fields={['url']} />
@@ -150,6 +169,10 @@ function One({ shown, one, reload }: OneProps) {
     await request(CANCEL, { id: shown.database.id, import_id: one.id });
     await reload();
   });
+  const finish = useAction(async () => {
+    await request(FINISH, { id: shown.database.id, import_id: one.id, input: {} });
+    await reload();
+  });
   return (
     <article>
       <h3>
@@ -157,12 +180,19 @@ function One({ shown, one, reload }: OneProps) {
       </h3>
       <StatusReason value={one.status === 'running' ? 'updating' : one.status} reason={one.status_reason} />{' '}
       {one.bytes_read > 0 && <span>{bytesText(one.bytes_read)} read</span>}{' '}
-      {shown.mayChange && isUnfinished(one) && (
+      {one.phase === 'following' && <span>{one.lag_seconds ?? 0} s behind its source</span>}{' '}
+      {shown.mayChange && one.phase === 'following' && (
+        <button type="button" class="quiet small" onClick={() => void finish.run()} disabled={finish.isRunning}>
+          Finish
+        </button>
+      )}{' '}
+      {shown.mayChange && (isUnfinished(one) || one.source_slot !== null) && (
         <button type="button" class="quiet small" onClick={() => void cancel.run()} disabled={cancel.isRunning}>
           Cancel
         </button>
       )}
       <Problem error={cancel.error} />
+      <Problem error={finish.error} />
       {one.tables.length > 0 && (
         <Table label="Imported tables" head={['Table', 'In the source', 'Imported']}>
           {one.tables.map(({ name, rows_read, rows }) => (

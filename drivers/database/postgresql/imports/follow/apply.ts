@@ -1,0 +1,187 @@
+// Changes of the source as statements in the database, by the names of columns. Rows that are inserted one after
+// another go together.
+import type { Client, DatabaseError } from 'pg';
+import { DriverError } from '../../../../../core/driver';
+import { cleanFailureText } from '../../../../../core/log/failure_text';
+import { toSentence } from '../../../../../core/sentence';
+import { sqlIdentifier } from '../../session';
+import type { Change, Relation, Tuple } from './pgoutput';
+
+const PARAMETERS_MAX = 20_000;
+const ROWS_MAX = 500;
+
+interface TargetColumn {
+  type: string;
+  isAlways: boolean;
+}
+
+interface TargetTable {
+  relation: Relation;
+  /** Quoted. */
+  name: string;
+  columns: Map<string, TargetColumn>;
+  /** Columns by which a row is found, where the source sends it as a whole. */
+  key: string[];
+}
+
+export class Applier {
+  private readonly relations = new Map<number, Relation>();
+  private readonly tables = new Map<number, TargetTable>();
+  private pending: { table: TargetTable; columns: string[]; rows: Tuple[] } | null = null;
+  /** Tables with rows that were changed at the source and are not here. */
+  readonly absent = new Set<string>();
+
+  constructor(private readonly client: Client) {}
+
+  /** @throws DriverError transient with the table and the reason: the change is tried again */
+  async apply(change: Change): Promise<void> {
+    if (change.kind === 'relation') {
+      await this.flush();
+      this.relations.set(change.relation.id, change.relation);
+      this.tables.delete(change.relation.id);
+    } else if (change.kind === 'insert') await this.insert(change.relation, change.row);
+    else if (change.kind === 'update' || change.kind === 'delete') {
+      await this.flush();
+      const table = await this.tableOf(change.relation);
+      if (change.kind === 'update') await this.update(table, change.old, change.row);
+      else await this.remove(table, change.old);
+    } else if (change.kind === 'truncate') {
+      await this.flush();
+      const tables = await Promise.all(change.relations.map((id) => this.tableOf(id)));
+      const names = tables.map(({ name }) => `only ${name}`).join(', ');
+      const options = `${change.restartsIdentity ? ' restart identity' : ''}${change.cascades ? ' cascade' : ''}`;
+      await this.run(tables[0]!, `truncate ${names}${options}`, []);
+    }
+  }
+
+  /** Sends the rows that wait. */
+  async flush(): Promise<void> {
+    const { pending } = this;
+    if (!pending) return;
+    this.pending = null;
+    const { table, columns, rows } = pending;
+    const values: (string | null)[] = [];
+    const parts = rows.map((row) => {
+      const cells = row.map((value, at) => {
+        values.push(value ?? null);
+        return `$${values.length}::${typeOf(table, columns[at]!)}`;
+      });
+      return `(${cells.join(', ')})`;
+    });
+    const list = columns.map(sqlIdentifier).join(', ');
+    const text = columns.length
+      ? `insert into ${table.name} (${list}) overriding system value values ${parts.join(', ')}`
+      : `insert into ${table.name} default values`;
+    for (let left = columns.length ? 1 : rows.length; left > 0; left -= 1) await this.run(table, text, values);
+  }
+
+  private async insert(id: number, row: Tuple): Promise<void> {
+    const table = await this.tableOf(id);
+    const columns = table.relation.columns.map(({ name }) => name);
+    const { pending } = this;
+    const isFull =
+      pending !== null && (pending.rows.length >= ROWS_MAX || pending.rows.length * columns.length >= PARAMETERS_MAX);
+    if (pending && (pending.table !== table || isFull)) await this.flush();
+    this.pending ??= { table, columns, rows: [] };
+    this.pending.rows.push(row);
+  }
+
+  private async update(table: TargetTable, old: Tuple | null, row: Tuple): Promise<void> {
+    const values: (string | null)[] = [];
+    const changed = table.relation.columns.flatMap(({ name, isKey }, at) => {
+      const value = row[at];
+      const isSame = isKey && (old === null || old[at] === value);
+      if (value === undefined || (isSame && table.columns.get(name)?.isAlways)) return [];
+      values.push(value);
+      return [`${sqlIdentifier(name)} = $${values.length}::${typeOf(table, name)}`];
+    });
+    if (!changed.length) return;
+    const where = whereOf(table, old ?? row, values);
+    const rows = await this.run(table, `update ${table.name} set ${changed.join(', ')} where ${where}`, values);
+    if (rows === 0) this.absent.add(nameOf(table));
+  }
+
+  private async remove(table: TargetTable, old: Tuple): Promise<void> {
+    const values: (string | null)[] = [];
+    const where = whereOf(table, old, values);
+    const rows = await this.run(table, `delete from ${table.name} where ${where}`, values);
+    if (rows === 0) this.absent.add(nameOf(table));
+  }
+
+  private async run(table: TargetTable, text: string, values: (string | null)[]): Promise<number> {
+    try {
+      return (await this.client.query(text, values)).rowCount ?? 0;
+    } catch (error) {
+      throw failureAt(nameOf(table), error);
+    }
+  }
+
+  private async tableOf(id: number): Promise<TargetTable> {
+    const known = this.tables.get(id);
+    if (known) return known;
+    const relation = this.relations.get(id);
+    if (!relation) throw new DriverError('transient', 'The source names a table that it has not described.');
+    const name = `${sqlIdentifier(relation.schema)}.${sqlIdentifier(relation.name)}`;
+    const { rows } = await this.client.query<{ name: string; type: string; always: boolean; is_key: boolean }>(
+      `select a.attname as name, format_type(a.atttypid, -1) as type, a.attidentity = 'a' as always,
+          coalesce(a.attnum = any(i.indkey::int2[]), false) as is_key
+        from pg_attribute a left join pg_index i on i.indrelid = a.attrelid and i.indisprimary
+        where a.attrelid = to_regclass($1) and a.attnum > 0 and not a.attisdropped`,
+      [name],
+    );
+    if (!rows.length) throw differs(`${relation.schema}.${relation.name}`, 'The database has no such table.');
+    const columns = new Map(rows.map((one) => [one.name, { type: one.type, isAlways: one.always }]));
+    const key = rows.filter((one) => one.is_key).map((one) => one.name);
+    const table = { relation, name, columns, key };
+    this.tables.set(id, table);
+    return table;
+  }
+}
+
+function whereOf(table: TargetTable, row: Tuple, values: (string | null)[]): string {
+  const { columns, identity } = table.relation;
+  const isKey = (name: string, marked: boolean): boolean =>
+    identity === 'f' && table.key.length ? table.key.includes(name) : marked;
+  const parts = columns.flatMap(({ name, isKey: marked }, at) => {
+    if (!isKey(name, marked) || row[at] === undefined) return [];
+    values.push(row[at] ?? null);
+    const column = sqlIdentifier(name);
+    // Not each type can be compared, such as json; as text each can.
+    return identity === 'f' && !table.key.length
+      ? `${column}::text is not distinct from $${values.length}`
+      : `${column} = $${values.length}::${typeOf(table, name)}`;
+  });
+  const where = parts.length ? parts.join(' and ') : 'true';
+  // Of rows that are the same, one was changed.
+  return identity === 'f' && !table.key.length
+    ? `ctid = (select ctid from only ${table.name} where ${where} limit 1)`
+    : where;
+}
+
+/** @throws DriverError transient */
+function typeOf(table: TargetTable, column: string): string {
+  const found = table.columns.get(column);
+  if (found) return found.type;
+  throw differs(nameOf(table), `Column ${column} does not exist here.`);
+}
+
+function nameOf({ relation }: TargetTable): string {
+  return `${relation.schema}.${relation.name}`;
+}
+
+function differs(table: string, reason: string): DriverError {
+  const advice = 'Change it here as it was changed at the source; the import goes on by itself.';
+  return new DriverError('transient', `The table ${table} is not that of the source. ${reason} ${advice}`);
+}
+
+const DIFFERENT = /^(42703|42P01|42804|22P02|22001|23502)$/;
+
+function failureAt(table: string, error: unknown): Error {
+  const { code, message } = error as DatabaseError;
+  if (error instanceof DriverError || code === undefined || /^(57|08|58|53)/.test(code)) return error as Error;
+  const text = message.replace(/(: )"[^]*"$/, '$1"…"').replace(/\bvalue "[^"]*"/g, 'value "…"');
+  const reason = toSentence(cleanFailureText(text));
+  if (DIFFERENT.test(code)) return differs(table, reason);
+  const advice = 'Mend it here; the import goes on by itself.';
+  return new DriverError('transient', `A change of the table ${table} cannot be applied. ${reason} ${advice}`);
+}
