@@ -7,7 +7,7 @@ const TARGET = 'target_session_attrs';
 const IN_PARAMETERS = ['host', 'hostaddr', 'port'];
 const WRITABLE = new Set(['read-write', 'primary']);
 
-/** @returns one URL per server, in their order; null where it is none of PostgreSQL, or asks for what is not writable */
+/** @returns one URL per server, in order; null where it is none of PostgreSQL, or asks for one that takes no writes */
 export function serversOf(url: string): string[] | null {
   const [, head = '', hosts = '', rest = ''] = PARTS.exec(url) ?? [];
   const servers = hosts.split(',').map((host) => head + host + rest);

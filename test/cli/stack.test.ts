@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers clients/cli/src/commands/stack.ts */
+/** @tier heavy @quarter 1 @covers clients/cli/src/commands/stack.ts */
 // A project as a file by the command line. Nothing runs: what is made are rows.
 import * as fs from 'node:fs';
 import path from 'node:path';

@@ -21,6 +21,7 @@ const NO_SECRETS: Record<string, string> = {
   'BucketObject.key': 'the name of an object',
   'BucketPolicyCondition.key': 'what a condition is about',
   'CheckResult.value': 'what was measured',
+  'DatabaseMaskRule.value': 'what the copies have in place of a value',
   'DnsInstruction.value': 'a record that is published',
   'DnsRecord.value': 'a record that is published',
   'DeployKey.public_key': 'public',

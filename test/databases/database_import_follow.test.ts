@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers drivers/database/postgresql/imports/follow jobs/databases/database_import */
+/** @tier heavy @quarter 1 @covers drivers/database/postgresql/imports/follow jobs/databases/database_import */
 // Imports that follow their source: rows are written there all the while, and all that was acknowledged is here.
 import pg from 'pg';
 import { describePostgresqlWithTools, openHall, type Hall } from '../support/databases/database_hall';

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers db server/platform/session.ts server/platform/listener.ts core/postgres_url.ts */
+/** @tier heavy @quarter 1 @covers db server/platform/session.ts server/platform/listener.ts core/postgres_url.ts */
 // The control database of two servers, one of which follows the other: the leader is killed, or freezes, and the other
 // one is promoted. Nothing that was acknowledged is lost, and no process is started again.
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
@@ -219,9 +219,9 @@ test('the leader freezes, as one whose machine has lost its network', async () =
 }, 180_000);
 
 test('where no server takes writes it is said, and a dump is made of the one that does', async () => {
-  expect(libpqTarget(url).url).toBe(
-    `postgresql://127.0.0.1:${second.port},127.0.0.1:${first.port}/postgres?target_session_attrs=read-write&connect_timeout=10`,
-  );
+  const hosts = `127.0.0.1:${second.port},127.0.0.1:${first.port}`;
+  const parameters = 'target_session_attrs=read-write&connect_timeout=10';
+  expect(libpqTarget(url).url).toBe(`postgresql://${hosts}/postgres?${parameters}`);
   run('pg_dump', '--schema-only', '--file=/dev/null', `--dbname=${libpqTarget(url).url}`, '--username=platform');
   signalServer(first, 'SIGKILL');
   const answer = await call('POST', '/v2/notifiers', {

@@ -186,6 +186,8 @@ test('nothing is sealed in a row but by the list of columns', () => {
   const sealing = sources.filter((file) => /\bsecrets\.(seal|open)\(/.test(readSource(file)));
   expect(sealing.length).toBeGreaterThan(20);
   expect(sealing.filter((file) => !readSource(file).includes('sealedColumns.'))).toEqual([
+    // In the hands of its caller for a day.
+    'contract/stack/plan_token.ts',
     'models/base/reencrypt.ts',
     'models/projects/installation_activity.ts',
     // Copies on a disk, which are made again from the database.

@@ -7,7 +7,8 @@ const OTHERS = [
   ...['core/process/background.ts', 'core/process/close_servers.ts', 'drivers/kubernetes/client/pod_stream.ts'],
   // The ingress is a process without an admin port; the control plane is told what it does.
   ...['engines/ingress/http/http.ts', 'engines/ingress/process/program.ts', 'engines/ingress/tls_contexts.ts'],
-  // Each ends with its import.
+  // Each ends with its copy or import.
+  'jobs/databases/database/lifecycle.ts',
   'jobs/databases/database_import.ts',
   // It measures how late itself is.
   'jobs/observers/check_loop.ts',

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers contract/stack models/stacks */
+/** @tier heavy @quarter 1 @covers contract/stack models/stacks */
 /** @user any */
 // A process that is killed while it applies a file: at each step, nothing is left of it, and the plan still holds.
 import { named } from '../../db/statement';

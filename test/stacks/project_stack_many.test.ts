@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers contract/stack models/stacks resolvers/stacks */
+/** @tier heavy @quarter 1 @covers contract/stack models/stacks resolvers/stacks */
 // Made-up projects and edits, those of a new seed each time.
 import { describeHost } from '../support/databases/databases';
 import { fuzzSeed } from '../support/runner/seeded_random';

@@ -107,4 +107,9 @@ async function attach(world: World, database: string, application_id: string, en
 export const databaseReady: Record<string, (world: World, id: string) => Promise<unknown>> = {
   startDatabase: (world, id) => setStatus(world.service, id, 'stopped'),
   restoreDatabase: (world, id) => setStatus(world.service, id, 'available'),
+  finishDatabaseImport: (world, id) =>
+    world.service.sql(
+      `update database_imports set status = 'running', mode = 'follow', phase = 'following' where id = $1`,
+      [id],
+    ),
 };

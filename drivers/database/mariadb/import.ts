@@ -222,7 +222,7 @@ async function connectAsOwner(serverDirectory: ServerDirectory, spec: DatabaseSe
 async function lockSession(connection: Connection): Promise<void> {
   const [rows] = await connection.query<RowDataPacket[]>('SELECT GET_LOCK(?, 0) AS locked', [SESSION_LOCK]);
   if (Number(rows[0]?.locked) === 1) return;
-  throw new DriverError('invalid', `Another session holds the lock ${SESSION_LOCK}. End it.`);
+  throw new DriverError('invalid', 'Another session holds the lock `platform_import`. End it.');
 }
 
 async function requireEmpty(spec: DatabaseServer, query: Query): Promise<void> {

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers drivers/database/masks drivers/database/postgresql/masks drivers/database/mariadb */
+/** @tier heavy @quarter 1 @covers drivers/database/masks drivers/database/postgresql/masks drivers/database/mariadb */
 // Copies whose values are replaced: of 1,000 planted values none is left, in answers, in a dump, or in a byte of the
 // files of the copy; whatever a rule tries, it has the rights of the owner alone.
 import { spawnSync } from 'node:child_process';
