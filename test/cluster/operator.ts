@@ -1,5 +1,5 @@
-// CloudNativePG in a cluster of tests: the operator is built once from its Go module, and kept in a cache of this user. As
-// a program it builds it ahead of tests.
+// CloudNativePG in a cluster of tests: the operator is built once from its Go module, and kept in a cache of this user.
+// As a program it builds it ahead of tests.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
