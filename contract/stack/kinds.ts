@@ -33,6 +33,8 @@ export interface StackKind {
   references?: Readonly<Record<string, { field: string; type: string }>>;
   /** Deleted only where its name is confirmed. */
   holdsData?: true;
+  /** What has to be changed in one that is used before it can be deleted. */
+  release?: { operation: string; input: Values };
   /** Deletes nothing that is called so. */
   keeps?: string;
 }
@@ -82,6 +84,7 @@ export const STACK_KINDS: readonly StackKind[] = [
       },
     ],
     references: { application: { field: 'application_id', type: 'application' } },
+    release: { operation: 'updateVolume', input: { application_id: null, mount_path: null } },
   },
   {
     // Written as variables: `DATABASE_URL: ${database.main.url}`.

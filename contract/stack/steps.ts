@@ -221,7 +221,7 @@ export async function deletions(run: StackRun, kind: StackKind): Promise<Step[]>
       ...{ action: 'delete', type: kind.type, name, fields: [], operation_id, line: null, resource_id: row.id },
       danger: kind.holdsData ? 'destroys_data' : 'destroys',
     };
-    return [{ change, calls: [deletionCall(kind, row)], entry: null }];
+    return [{ change, calls: [...releaseCalls(kind, row), deletionCall(kind, row)], entry: null }];
   });
 }
 
@@ -250,6 +250,12 @@ function hostnameOf(run: StackRun, entry: StackEntry): string {
   } catch {
     return entry.key;
   }
+}
+
+/** Of a volume that an application goes on without. */
+function releaseCalls({ release, isChild }: StackKind, { id, application_id }: StackRow): UndoCall[] {
+  if (!release || isChild || application_id == null) return [];
+  return [{ operation: release.operation, args: { id, input: release.input } }];
 }
 
 function deletionCall(kind: StackKind, row: StackRow): UndoCall {

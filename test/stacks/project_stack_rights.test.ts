@@ -51,6 +51,18 @@ describe('deletions', () => {
     expect((await stacks.plan('applications: { shop: {} }', { prune: true })).body.changes).toEqual([]);
   });
 
+  test('of a volume that an application goes on without detach it', async () => {
+    const stacks = await fresh();
+    await stacks.make(
+      'applications: { shop: {} }\nvolumes: { used: { size_gb: 1, application: shop, mount_path: /data } }',
+    );
+    const file = 'applications: { shop: {} }';
+    const plan = await stacks.plan(file, { prune: true });
+    expect([plan.body.refusals, briefly(plan.body.changes)]).toEqual([[], ['delete volume used']]);
+    expect((await stacks.apply(file, plan, { confirm: ['used'] })).status).toBe(202);
+    expect((await stacks.plan(file, { prune: true })).body.changes).toEqual([]);
+  });
+
   test('are refused for what is protected', async () => {
     const stacks = await fresh();
     await stacks.make('volumes: { safe-one: { size_gb: 1, deletion_protection: true } }');
