@@ -47,7 +47,7 @@ function endOfQuoted(text: string, at: number, dialect: Dialect): number | null 
   if (dialect === 'postgresql' && char === '$') return endOfDollars(text, at);
   if (!QUOTES[dialect].includes(char)) return at;
   const hasEscapes =
-    char !== '`' && (dialect === 'mysql' || (char === "'" && /(?:^|[^\w$])e$/i.test(text.slice(0, at))));
+    char !== '`' && (dialect === 'mysql' || (char === "'" && /(?:^|[^\w$\u0080-\uffff])e$/i.test(text.slice(0, at))));
   for (let next = at + 1; next < text.length; next += 1) {
     if (hasEscapes && text[next] === '\\') next += 1;
     else if (text[next] === char) {

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import type * as OfYaml from 'yaml';
 import { requireScope } from '../guard';
 import type { Context } from '../../core/context';
+import { problem } from '../../core/errors';
 import { memoize } from '../../core/memoize';
 import { pruneTo } from '../revert';
 import { stackFields, type Fields } from './document';
@@ -23,7 +24,7 @@ interface Writing {
   attachments: ReadonlyMap<string, StackRow>;
 }
 
-/** @throws insufficient_scope where values are asked for without `env:read` */
+/** @throws insufficient_scope, role_not_permitted where values are asked for by who may not list them */
 export async function writeStack(
   ctx: Context,
   reader: StackReader,
@@ -31,6 +32,8 @@ export async function writeStack(
   withValues: boolean,
 ): Promise<{ document: string; left_out: string[] }> {
   if (withValues && ctx.identity) requireScope(ctx.identity, 'env:read');
+  if (withValues && ctx.project?.role === 'viewer')
+    throw problem('role_not_permitted', undefined, { required_role: 'developer' });
   const loaded = new Map<StackKind, StackRow[]>();
   for (const kind of STACK_KINDS) loaded.set(kind, await reader.rows(ctx, kind.type));
   const of = (type: string): StackRow[] => [...loaded].find(([kind]) => kind.type === type)?.[1] ?? [];

@@ -44,7 +44,7 @@ export const STACK_KINDS: readonly StackKind[] = [
   {
     ...{ type: 'database', section: 'databases', isChild: false, key: 'name', holdsData: true },
     ...{ create: 'createDatabase', updates: [{ operation: 'updateDatabase' }], delete: 'deleteDatabase' },
-    omitted: ['restore_from'],
+    omitted: ['restore_from', 'copy_of', 'mask'],
   },
   {
     ...{ type: 'bucket', section: 'buckets', isChild: false, key: 'name', holdsData: true },

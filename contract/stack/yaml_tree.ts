@@ -48,7 +48,7 @@ function parseBounded(text: string): { tree: Tree } | { mistakes: FieldError[] }
   if (found.length)
     return { mistakes: found.map((one) => mistake(lineAt(one.pos[0]), one.message.split('\n')[0] ?? '')) };
   if (!document?.contents) return { tree: { is: 'map', line: 1, entries: new Map() } };
-  const reading: Reading = { document, lines, mistakes: [], nodes: 0 };
+  const reading: Reading = { anchors: new Map(), lines, mistakes: [], nodes: 0 };
   const tree = treeOf(reading, document.contents, '', 0);
   return tree && !reading.mistakes.length ? { tree } : { mistakes: reading.mistakes };
 }
@@ -98,7 +98,8 @@ export function mistake(line: number, detail: string, path = ''): FieldError {
 }
 
 interface Reading {
-  document: OfYaml.Document.Parsed;
+  /** As far as they have been read: an alias means the last one of its name. The library looks for each in all. */
+  anchors: Map<string, unknown>;
   lines: OfYaml.LineCounter;
   mistakes: FieldError[];
   nodes: number;
@@ -110,7 +111,9 @@ function treeOf(reading: Reading, given: unknown, path: string, depth: number): 
   reading.nodes += 1;
   if (reading.nodes > NODES_MAX) return refuse(reading, given, path, `has more than ${NODES_MAX} values`);
   if (depth > DEPTH_MAX) return refuse(reading, given, path, 'is nested too deeply');
-  const node: unknown = isAlias(given) ? given.resolve(reading.document) : given;
+  const node = isAlias(given) ? reading.anchors.get(given.source) : given;
+  const { anchor } = (node ?? {}) as { anchor?: string };
+  if (anchor) reading.anchors.set(anchor, node);
   const tag = (node as { tag?: string } | null | undefined)?.tag;
   if (tag && !CORE_TAG.test(tag)) return refuse(reading, given, path, 'has a tag, and tags are not supported');
   const line = lineOf(reading, given);

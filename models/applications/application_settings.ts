@@ -45,7 +45,7 @@ const DEFAULTS: Settings = {
 };
 
 /** Every setting of an application, defaults filled in. */
-export function settingsOf(application: Application): ApplicationSettings {
+export function settingsOf(application: Pick<Application, 'id' | 'settings'>): ApplicationSettings {
   return { application_id: application.id, ...(merge(DEFAULTS, application.settings) as Settings) };
 }
 

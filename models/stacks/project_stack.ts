@@ -31,6 +31,11 @@ const UNITS = named(`select coalesce(p.application_type, a.application_type) as 
   union all select 'volume_gb', sum(size_gb)::int from volumes
     where project_id = $1 and deleted_at is null group by 1`);
 
+/** Whether the caller may read values of variables: as listEnvironmentVariables decides. */
+export function mayReadValues({ identity, project }: Context): boolean {
+  return project?.role !== 'viewer' && (identity?.scopes?.includes('env:read') ?? true);
+}
+
 /** All of a kind in the selected project, oldest first. Values of variables only for those who may read them. */
 export async function stackRows(ctx: Context, type: string): Promise<StackRow[]> {
   if (type === 'application_settings') {
@@ -43,10 +48,10 @@ export async function stackRows(ctx: Context, type: string): Promise<StackRow[]>
   const rows = (await load(ctx, type, '')) as unknown as StackRow[];
   if (type === 'database_attachment') return withSpecial(ctx, rows);
   if (type !== 'environment_variable') return rows;
-  const mayRead = ctx.identity?.scopes?.includes('env:read') ?? true;
+  const isReadable = mayReadValues(ctx);
   return rows.map((row) => ({
     ...row,
-    value: mayRead ? (row as unknown as EnvironmentVariable).reveal(ctx) : undefined,
+    value: isReadable ? (row as unknown as EnvironmentVariable).reveal(ctx) : undefined,
   }));
 }
 
@@ -76,7 +81,9 @@ function ten8(decimal: string): bigint {
 async function load(ctx: Context, name: string, lock: '' | 'for no key update'): Promise<Resource[]> {
   const kind = kindNamed(name);
   const info = tableOf(ctx, kind.table);
-  const alive = info.columns.includes('deleted_at') ? 'and deleted_at is null' : '';
+  // Databases of previews come and go with them.
+  const own = ['deleted_at', 'preview_id'].filter((column) => info.columns.includes(column));
+  const alive = own.map((column) => `and ${column} is null`).join(' ');
   const text = `select ${columnsOf(info)} from ${kind.table} where project_id = $1 ${alive} order by id ${lock}`;
   return ctx.sql.query<Resource>(named(text, { makes: kind }), [ctx.project?.id]);
 }

@@ -163,6 +163,26 @@ describe('an export', () => {
     const key = await service.mintKey({ scopes: ['read'] });
     expect((await stacksOf(service).export('?values=true', { key })).body.code).toBe('insufficient_scope');
     expect((await stacksOf(service).export('', { key })).status).toBe(200);
+    const viewer = await service.mintKey({ role: 'viewer' });
+    expect((await stacksOf(service).export('?values=true', { key: viewer })).body.code).toBe('role_not_permitted');
+    expect((await stacksOf(service).export('', { key: viewer })).status).toBe(200);
+  });
+
+  test('leaves out databases of previews, and what a database was copied of', async () => {
+    const stacks = await fresh();
+    await stacks.make('databases: { main: { engine: postgresql }, of-preview: { engine: postgresql } }');
+    const mask = [{ table: 'people', column: 'name', rule: 'set_null', value: null }];
+    await service.sql(`update databases set mask = $2 where project_id = $1`, [stacks.project, JSON.stringify(mask)]);
+    await service.sql(`update databases set preview_id = $2 where project_id = $1 and name = 'of-preview'`, [
+      stacks.project,
+      'prv_01h455vb4pex5vsknk084sn02q',
+    ]);
+    const { document } = (await stacks.export()).body;
+    expect(document).toContain('main:');
+    expect(document).not.toMatch(/of-preview|mask|people/);
+    expect((await stacks.plan(document, { prune: true })).body.changes).toEqual([]);
+    const copied = 'databases: { copy: { engine: postgresql, copy_of: { backup_id: x } } }';
+    expect(JSON.stringify((await stacks.plan(copied)).body)).toContain('is not a field');
   });
 
   test('says what a file cannot say, and such is never pruned', async () => {

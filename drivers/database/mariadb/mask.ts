@@ -226,7 +226,8 @@ function failureOf(masked: OwnedMask, error: unknown): unknown {
   if (sqlState === undefined || error instanceof DriverError) return error;
   if (code === 'ER_DISK_FULL' || code === 'ER_RECORD_FILE_FULL')
     return Object.assign(new DriverError('capacity', 'The disk of the copy is full.'), { cause: error });
-  return Object.assign(maskFailure(masked, reasonOf(code ?? '', message)), { cause: error });
+  // Without the error as its cause, which the log would show.
+  return maskFailure(masked, reasonOf(code ?? '', message));
 }
 
 /** Values of rows stand in errors of conversions, and in those that functions raise. */

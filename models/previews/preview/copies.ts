@@ -11,7 +11,7 @@ export interface PreviewCopies {
 }
 
 /** Of a new preview, and of one that is deployed again: each looks at them anew. null: it shares all databases. */
-export function copiesOf(application: Application, fromFork: boolean): PreviewCopies | null {
+export function copiesOf(application: Pick<Application, 'id' | 'settings'>, fromFork: boolean): PreviewCopies | null {
   // The code of a fork gets no variables.
   if (fromFork) return null;
   return settingsOf(application).previews.databases.some(({ mode }) => mode !== 'share') ? { state: 'waiting' } : null;

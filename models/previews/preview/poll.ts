@@ -10,7 +10,11 @@ import { queueDeployment } from '../../deployments/deployment/queue';
 import { Preview } from '../preview';
 import { changeRows } from '../../../db/loop_rows';
 import { named } from '../../../db/statement';
+import type { Application } from '../../applications/application';
+import { copiesOf } from './copies';
 import { sourceQuestionOf } from './head';
+
+type Locked = Pick<Application, 'id' | 'project_id' | 'settings'>;
 
 interface Polled {
   id: string;
@@ -27,9 +31,11 @@ const TURN = named(`update previews p set looked_at = now() from applications a
     and p.status in ('running', 'failed')
     and (p.looked_at is null or p.looked_at <= now() - $2 * interval '1 ms')
   returning p.id, p.project_id, p.application_id, p.hostname, p.branch, a.source`);
-const LOCK = named('select id, project_id from applications where id = $1 and deleted_at is null for no key update');
+const LOCK = named(
+  'select id, project_id, settings from applications where id = $1 and deleted_at is null for no key update',
+);
 const QUEUED = `status = 'queued', status_reason = null, observed_generation = observed_generation + 1,
-  copies = case when copies is not null then '{"state": "waiting"}'::jsonb end`;
+  copies = coalesce($3::jsonb, case when copies is not null then '{"state": "waiting"}'::jsonb end)`;
 const HAS_NEW_HEAD = `id = $1 and deleted_at is null and status in ('running', 'failed')
   and $2 is distinct from (select commit_sha from deployments d where d.preview_id = previews.id
     order by d.number desc limit 1)`;
@@ -52,8 +58,10 @@ export async function pollPreview(
 // The application is locked first, as requests do.
 function queueHead(sql: Session, preview: Polled, source: Source, sha: string): Promise<boolean> {
   return sql.transaction(async (session) => {
-    const [application] = await session.query<{ id: string; project_id: string }>(LOCK, [preview.application_id]);
-    const rows = { table: 'previews', set: QUEUED, where: HAS_NEW_HEAD, values: [preview.id, sha] };
+    const [application] = await session.query<Locked>(LOCK, [preview.application_id]);
+    const copies = application ? copiesOf(application, false) : null;
+    const values = [preview.id, sha, copies && JSON.stringify(copies)];
+    const rows = { table: 'previews', set: QUEUED, where: HAS_NEW_HEAD, values };
     const [queued] = application ? await changeRows(session, rows) : [];
     if (!application || !queued) return false;
     await queueDeployment(session, {

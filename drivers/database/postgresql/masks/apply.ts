@@ -129,8 +129,13 @@ async function runExpressions(session: Session, { table, columns }: OwnedMask): 
   await session.query(`set local search_path = ${schema}, public`);
   const changes = own.map(({ column, value }) => `${sqlIdentifier(column.name)} = (\n${value}\n)`);
   // By the extended protocol, which takes one statement.
-  const statement = { text: `update ${table.identifier} set ${changes.join(', ')}`, queryMode: 'extended' };
-  await session.query(statement);
+  const statement = (text: string) => ({ text, queryMode: 'extended' });
+  const update = `update ${table.identifier} set ${changes.join(', ')}`;
+  // What does not fit is said with the words of PostgreSQL before an expression has seen a value.
+  await session.query(statement(`explain ${update}`)).catch((error: unknown) => {
+    throw Object.assign(error as Error, { sawNoValue: true });
+  });
+  await session.query(statement(update));
 }
 
 /** Values go as parameters, which no function of a user can read. */
@@ -186,19 +191,20 @@ async function untilStopped<T>(session: Session, ctx: DriverContext, work: () =>
 }
 
 function failureOf(masked: OwnedMask, error: unknown): unknown {
-  const { code = '', message } = error as DatabaseError;
+  const { code = '', message, sawNoValue } = error as DatabaseError & { sawNoValue?: true };
   if (isUnavailable(error) || !/^[0-9A-Z]{5}$/.test(code)) return error;
   // The disk, memory, and what an operator does.
   if (/^(53|57P|58|XX)/.test(code))
     return Object.assign(new DriverError(code === '53100' ? 'capacity' : 'transient', toSentence(message)), {
       cause: error,
     });
-  const reason = toSentence(cleanFailureText(withoutValues(code, message), REASON_CHARACTERS_MAX));
-  return Object.assign(maskFailure(masked, reason), { cause: error });
+  const text = sawNoValue && !code.startsWith('22') ? message : withoutValues(code, message);
+  // Without the error as its cause, which the log would show.
+  return maskFailure(masked, toSentence(cleanFailureText(text, REASON_CHARACTERS_MAX)));
 }
 
-/** Values of rows stand in errors of conversions, and in those that functions raise. */
+/** Values of rows stand in errors of conversions, of names that are made of values, and in those of functions. */
 function withoutValues(code: string, message: string): string {
-  if (code === 'P0001') return 'a function raised an error';
-  return code.startsWith('22') ? message.replace(/"[^]*"/g, '"…"') : message;
+  if (code.startsWith('22')) return message.replace(/"[^]*"/g, '"…"');
+  return code.startsWith('23') ? message : `PostgreSQL reports the error ${code}`;
 }
