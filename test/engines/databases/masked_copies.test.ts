@@ -18,7 +18,7 @@ import { planMask, type MaskCatalog } from '../../../drivers/database/masks/mask
 import { readCatalog as readMariadb } from '../../../drivers/database/mariadb/mask_catalog';
 import { readCatalog as readPostgresql } from '../../../drivers/database/postgresql/masks/catalog';
 
-jest.setTimeout(300_000);
+jest.setTimeout(600_000);
 
 /* oxlint-disable typescript/no-explicit-any -- the OpenAPI check types what the service sends */
 let hall: Hall;
