@@ -3,7 +3,7 @@
 import { open, truncate } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CommandFailed, run, runToItsEnd } from '../../core/process/command';
-import { DriverError } from '../../core/driver';
+import { checkpoint, DriverError } from '../../core/driver';
 import type { DriverContext } from '../../core/driver';
 import { mountAt } from './mounts';
 
@@ -97,6 +97,18 @@ export async function unmount(image: Image, ctx: DriverContext): Promise<void> {
     if ((await loopsOf(image.file, ctx)).length === 0) return;
   }
   throwInUse();
+}
+
+/** As `unmount`, asked again: namespaces that begin elsewhere hold a mount for a moment. */
+export async function unmountSoon(image: Image, withinMs: number, ctx: DriverContext): Promise<void> {
+  for (const end = Date.now() + withinMs; ; await sleep(200)) {
+    checkpoint(ctx);
+    try {
+      return await unmount(image, ctx);
+    } catch (error) {
+      if (!(error instanceof VolumeInUse) || Date.now() > end) throw error;
+    }
+  }
 }
 
 /** Grows a mounted file system to the size of its image, where the kernel and the permissions allow it. */

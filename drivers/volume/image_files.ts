@@ -3,13 +3,22 @@
 //   next.ext4      the image of a restore, which takes the place of the other by one rename
 import { lstat, mkdir, readFile, rename, rm, rmdir, statfs, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { asDriverErrors, checkpoint, DriverError, unboundedContext } from '../../core/driver';
 import type { Desired, DriverContext } from '../../core/driver';
 import { absentIsNull, syncDirectory } from '../../core/files';
 import { CommandFailed, run } from '../../core/process/command';
 import type { FilesRead, FilesReplacement, FilesToRead, HostVolumeSpec, VolumeFiles } from '../volume';
-import { deviceAt, format, loopsOf, mount, unmount, VolumeInUse, waitForEarlierStep, type Image } from './ext4';
+import {
+  deviceAt,
+  format,
+  loopsOf,
+  mount,
+  unmount,
+  unmountSoon,
+  VolumeInUse,
+  waitForEarlierStep,
+  type Image,
+} from './ext4';
 import { createVolume, findVolume, nameTaken, requireVolume, type VolumeRoot } from './layout';
 import { areMountedElsewhere } from './mounts';
 import { forgetReplacement, noteReplacement, readReplacement, requireFreeBytes } from './replacement';
@@ -127,21 +136,9 @@ async function fillNext(
     throw error;
   });
   if (owners !== null) await writeFile(path.join(next.point, ownersName), owners, { mode: 0o600 });
-  await unmountSoon(next, ctx);
+  await unmountSoon(next, UNMOUNTED_WITHIN_MS, ctx);
   await run('sync', ['--', next.file], ctx);
   await noteReplacement(home, { key, state: 'filled', owners });
-}
-
-/** Namespaces that begin elsewhere hold a mount for a moment: no reason to write all files again. */
-async function unmountSoon(image: Image, ctx: DriverContext): Promise<void> {
-  for (const end = Date.now() + UNMOUNTED_WITHIN_MS; ; await sleep(500)) {
-    checkpoint(ctx);
-    try {
-      return await unmount(image, ctx);
-    } catch (error) {
-      if (!(error instanceof VolumeInUse) || Date.now() > end) throw error;
-    }
-  }
 }
 
 async function swapIn(home: string, key: string, ctx: DriverContext): Promise<void> {

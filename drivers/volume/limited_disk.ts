@@ -13,7 +13,7 @@ import {
   growOffline,
   growOnline,
   mount,
-  unmount,
+  unmountSoon,
   VolumeInUse,
   waitForEarlierStep,
   type Image,
@@ -24,6 +24,8 @@ type DiskLife = 'kept' | 'lost';
 
 /** ext4(5): no write barriers, and no initialisation ahead of use. */
 const UNSYNCED = ['noatime', 'nobarrier', 'noinit_itable'];
+
+const CLOSED_WITHIN_MS = 5_000;
 
 /** The mount point of the directory's disk; null where it has none. */
 export function diskOf(home: string): string | null {
@@ -98,7 +100,7 @@ export async function closeDisk(home: string, ctx: DriverContext): Promise<void>
   const image = imageIn(home);
   if ((await stat(image.file).catch(absentIsNull)) === null) return;
   await waitForEarlierStep(image, ctx);
-  await unmount(image, ctx).catch((error: unknown) => {
+  await unmountSoon(image, CLOSED_WITHIN_MS, ctx).catch((error: unknown) => {
     if (error instanceof VolumeInUse) throw new DriverError('transient', 'The disk is still in use.', 1_000);
     throw error;
   });
