@@ -1787,7 +1787,7 @@ export type Mutation = {
   finishDatabaseImport: DatabaseImport;
   /**
    * Ends an import. What it has imported is taken back; of an import that follows its source, the data that were copied
-   * stay. It also removes the replication slot of an import that has failed while the source was away.
+   * stay. It also removes the replication slot of an import that has ended while the source was away.
    */
   cancelDatabaseImport: DatabaseImport;
   /** Creates a read replica. To connect to it, create an endpoint whose `target` is `replicas`. */

@@ -112,11 +112,13 @@ async function follow(database: DatabaseRow, row: ImportRow, ctx: JobContext): P
     const done = await reconcileFollower(database, row, ctx);
     if (done) return done;
     const left = await removeSourceSlot(row, ctx);
-    if (left) return progressing(WAIT_MS, { status_reason: left.reason });
-    return settled({
-      ...{ status: 'completed', status_reason: null, finished_at: now(), phase: null, lag_bytes: 0, lag_seconds: 0 },
-      ...{ sealed_source: null, source_slot: null },
-    });
+    const columns = {
+      ...{ status: 'completed', status_reason: left && left.reason, finished_at: now(), phase: null },
+      ...{ lag_bytes: 0, lag_seconds: 0 },
+    };
+    // The source may be switched off by then.
+    if (left) return settled({ ...columns, source_slot: left.name }, REMOVE_AGAIN_MS);
+    return settled({ ...columns, sealed_source: null, source_slot: null });
   } catch (error) {
     if (!(error instanceof DriverError) || error.reason !== 'invalid' || ctx.signal.aborted) throw error;
     ctx.log.warn({ err: error, import_id: row.id }, 'an import failed');
@@ -166,13 +168,14 @@ async function end(
 
 /** A slot keeps the log of the source, until its disk is full. */
 async function retryRemoval(row: ImportRow, ctx: JobContext): Promise<Outcome> {
+  if (row.sealed_source === null) return settled();
   const left = await removeSourceSlot(row, ctx);
   if (left === null) {
     const reason = row.status_reason?.replace(/ ?The replication slot [^]*$/, '') || null;
     return settled({ sealed_source: null, source_slot: null, status_reason: reason });
   }
   const isLate = Date.parse(row.finished_at ?? now()) + REMOVE_WITHIN_MS < Date.now();
-  return settled({}, isLate ? null : REMOVE_AGAIN_MS);
+  return isLate ? settled({ sealed_source: null }) : settled({}, REMOVE_AGAIN_MS);
 }
 
 async function tearDown(row: ImportRow, ctx: DriverContext & JobContext): Promise<Outcome> {

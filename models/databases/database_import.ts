@@ -131,12 +131,12 @@ export class DatabaseImport extends Resource {
   }
 
   /**
-   * Its job takes back what was imported; one that has not begun is canceled at once. Of one that has failed, it
+   * Its job takes back what was imported; one that has not begun is canceled at once. Of one that has ended, it
    * removes what is left at the source. @throws invalid_state
    */
   async cancel(ctx: Context): Promise<this> {
     const now = new Date().toISOString();
-    if (['failed', 'canceled'].includes(this.status) && this.source_slot)
+    if (['completed', 'failed', 'canceled'].includes(this.status) && this.source_slot)
       return this.update(ctx, { cancel_requested_at: now });
     this.requireStatus([...UNFINISHED]);
     const asked = { cancel_requested_at: now, status_reason: 'It was canceled.' };

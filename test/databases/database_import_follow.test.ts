@@ -2,6 +2,7 @@
 // Imports that follow their source: rows are written there all the while, and all that was acknowledged is here.
 import pg from 'pg';
 import { describePostgresqlWithTools, openHall, type Hall } from '../support/databases/database_hall';
+import { startHostileSource } from '../support/databases/hostile_source';
 import { startFollowedSource, startWriter, type FollowedSource } from '../support/databases/followed_source';
 import { importsOf, type Imports } from '../support/databases/imports';
 import { waitFor } from '../support/wait_for';
@@ -159,7 +160,7 @@ describePostgresqlWithTools(() => {
     for (const [user, body, reason] of [
       ['postgres', {}, /public\.keyless have no primary key.*REPLICA IDENTITY FULL, or exclude/],
       ['plain', { exclude: ['keyless'] }, /ALTER ROLE … REPLICATION.*CREATE ON DATABASE.*does not own public\.audit/],
-      ['nobody', {}, /The source does not answer: Role "nobody" does not exist\.$/],
+      ['nobody', {}, /The source refuses: Role "nobody" does not exist\.$/],
     ] as [string, object, RegExp][]) {
       const { id } = await follow(to, { source: { url: source.addressOf(user) }, ...body });
       const ended = await to.imports.ended(id);
@@ -262,5 +263,108 @@ describePostgresqlWithTools(() => {
     expect(await source.leftovers()).toHaveLength(1);
     await other.close();
     await waitFor('no slot', async () => (await source.leftovers()).length === 0, 60_000);
+  });
+
+  test('a change reaches its own rows alone, and waits where the tables here stand in its way', async () => {
+    await source.query(`create table parent (id int primary key, note text); insert into parent values (1, 'a');
+      create table marked (a int, flag bool, code char(5), at timestamptz, rest text);
+      alter table marked replica identity full;
+      insert into marked select i, true, 'x', now(), null from generate_series(1, 20) i`);
+    const to = await target('own-rows');
+    const { id } = await follow(to);
+    await phase(to, id, 'following');
+    await to.query('alter table marked add column own int generated always as identity primary key');
+    await source.query(`update marked set rest = 'one' where a = 3; delete from marked where a = 4`);
+    await waitFor('the row', async () => (await to.query(`select from marked where rest = 'one'`)).length > 0);
+    expect(await to.query('select count(*)::int, count(rest)::int as changed from marked')).toEqual([
+      { count: 19, changed: 1 },
+    ]);
+    await to.query(`create table mine (parent int references parent); insert into mine values (1);
+      alter table tree enable row level security, force row level security`);
+    await source.query('truncate parent cascade');
+    await said(to, id, /table public\.parent cannot be applied.*foreign key/);
+    expect(await to.query('select from mine')).toHaveLength(1);
+    await to.query('alter table mine drop constraint mine_parent_fkey');
+    await waitFor('no rows', async () => (await to.query('select from parent')).length === 0);
+    expect(await to.query('select from mine')).toHaveLength(1);
+    await source.query(`update tree set large = 'short' where id = 50`);
+    await said(to, id, /table public\.tree cannot be applied.*row-level security/);
+    await to.query('alter table tree no force row level security');
+    await waitFor('the row', async () => (await to.query(`select from tree where large = 'short'`)).length === 1);
+    await to.close();
+  });
+
+  test('a source that cannot be read-only goes on, and what cannot be removed there goes later', async () => {
+    await source.query(`select lo_unlink(oid) from pg_largeobject_metadata; drop schema public cascade;
+      create role keeper login replication; create role app login;
+      alter database shop owner to keeper; create schema public authorization keeper; set role keeper;
+      create table written (id int primary key); grant usage on schema public to app; grant all on written to app`);
+    const address = source.addressOf('keeper');
+    const app = new pg.Client({ connectionString: source.addressOf('app') });
+    app.on('error', () => undefined);
+    await app.connect();
+    const to = await target('kept');
+    const first = await follow(to, { source: { url: address } });
+    await phase(to, first.id, 'following');
+    let written = 0;
+    const refused = async (id: string) => {
+      expect((await finish(to, id, { make_source_read_only: true })).status).toBe(202);
+      const { status_reason: reason } = await phase(to, id, 'following');
+      expect(reason).toMatch(/sessions of app.*GRANT pg_monitor, pg_signal_backend/);
+      await app.query('insert into written values ($1)', [(written += 1)]);
+      await waitFor('the row', async () => (await to.query('select from written')).length === written);
+      expect(await source.query(`select from pg_db_role_setting where setconfig::text ~ 'read_only'`)).toEqual([]);
+    };
+    await refused(first.id);
+    await source.query('grant pg_monitor to keeper');
+    await refused(first.id);
+    await source.query('alter database shop owner to postgres');
+    await hall.call('POST', `${to.imports.place}/${first.id}/cancel`);
+    expect(await to.imports.ended(first.id)).toMatchObject({ status: 'canceled', source_slot: null });
+    expect(await source.leftovers()).toEqual([]);
+    await source.query('alter database shop owner to keeper; grant pg_signal_backend to keeper');
+    await to.query('drop table written');
+    const { id } = await follow(to, { source: { url: address } });
+    await phase(to, id, 'following');
+    await app.query('insert into written values (0)');
+    await waitFor('the row', async () => (await to.query('select from written where id = 0')).length === 1);
+    await source.query('alter role keeper noreplication');
+    await finish(to, id, { make_source_read_only: true });
+    expect(await to.imports.ended(id)).toMatchObject({
+      ...{ status: 'completed', source_slot: `platform_${id}` },
+      status_reason: expect.stringMatching(/could not be removed.*The source refuses: /),
+    });
+    await expect(app.query('select 1')).rejects.toThrow();
+    await source.query('begin read write; alter role keeper replication; commit; select 1');
+    await hall.call('POST', `${to.imports.place}/${id}/cancel`);
+    await waitFor('no slot', async () => (await source.leftovers()).length === 0, 60_000);
+    await waitFor('the import', async () => (await to.imports.get(id)).source_slot === null);
+    expect(await to.imports.get(id)).toMatchObject({ status: 'completed', status_reason: null });
+    await to.close();
+  });
+
+  test('a hostile source gets no password that is not its own, and holds nothing up', async () => {
+    const to = await target('hostile');
+    process.env.PGPASSWORD = 'of the platform';
+    try {
+      for (const [kind, reason] of [
+        ['malformed', /The source does not answer/],
+        ['endless', /more than it may have to say/],
+        ['silent', /canceled/],
+      ] as const) {
+        const hostile = await startHostileSource(kind);
+        const { id } = await follow(to, { source: { url: hostile.address } });
+        await waitFor('a question', async () => hostile.questions() > 0);
+        if (kind === 'silent') await hall.call('POST', `${to.imports.place}/${id}/cancel`);
+        const begun = Date.now();
+        expect((await to.imports.ended(id)).status_reason).toMatch(reason);
+        expect(Date.now() - begun).toBeLessThan(30_000);
+        expect(new Set(hostile.passwords)).toEqual(new Set(['']));
+        await hostile.stop();
+      }
+    } finally {
+      delete process.env.PGPASSWORD;
+    }
+    await to.close();
   });
 });

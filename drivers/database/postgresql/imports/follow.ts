@@ -2,7 +2,8 @@
 import type { FollowEnd, FollowObserved, FollowWork } from '../../imports/import';
 import type { Cluster, PostgresqlContext } from '../cluster';
 import { Follower } from './follow/follower';
-import { atSource, dropAtSource, failureAtSource, makeWritable } from './follow/source';
+import { makeWritable } from './follow/read_only';
+import { atSource, dropAtSource, failureAtSource } from './follow/source';
 import { closeTarget } from './follow/target';
 
 /** @throws DriverError invalid where the import cannot go on */
@@ -32,9 +33,10 @@ export async function endFollowing(
   engine.followers.delete(id);
   if (cluster) await closeTarget(cluster, id, slot).catch(() => undefined);
   const server = await source();
-  if (isTakenBack)
-    await atSource(server, (client) => makeWritable(client, server.database)).catch((error: unknown) => {
-      throw failureAtSource(error);
-    });
+  // First: the slot fills the disk of the source.
   await dropAtSource(server, slot);
+  if (!isTakenBack) return;
+  await atSource(server, (client) => makeWritable(client, server.database)).catch((error: unknown) => {
+    throw failureAtSource(error);
+  });
 }

@@ -21,7 +21,8 @@ import { socketDirectory, type Cluster } from '../cluster';
 import { changeExtensions, EXTENSION_SETTINGS } from '../extensions';
 import { inSession, isUnavailable, sqlIdentifier } from '../session';
 import { copyIn } from './copy_in';
-import { atSource, createSlot, dropAtSource, failureAtSource, inspectSource, type Slot } from './follow/source';
+import { atSource, createSlot, dropAtSource, endQuickly, failureAtSource, inspectSource } from './follow/source';
+import type { Slot } from './follow/source';
 import { rulingOf, tablespaceOf, type Ruling } from './rules';
 import { textOfFile, textOfServer } from './text';
 
@@ -55,13 +56,14 @@ export async function importData(cluster: Cluster, work: ImportWork, ctx: Driver
     if (slot && 'server' in source) await dropAtSource(source.server, slotNameOf(work.id)).catch(() => undefined);
     throw error;
   } finally {
-    await slot?.client.end().catch(() => undefined);
+    if (slot) await endQuickly(slot.client);
   }
 }
 
 /** What is followed from the moment of the copy on. It is recorded before it is made. */
 async function prepareSource(server: SourceServer, work: ImportWork, ctx: DriverContext): Promise<FollowedSlot> {
-  const followed = await atSource(server, (client) => inspectSource(client, work.excluded)).catch((error: unknown) => {
+  const inspect = (client: Client) => inspectSource(client, work.excluded);
+  const followed = await atSource(server, inspect, ctx.signal).catch((error: unknown) => {
     throw failureAtSource(error);
   });
   const name = slotNameOf(work.id);

@@ -49,8 +49,8 @@ export class Applier {
       await this.flush();
       const tables = await Promise.all(change.relations.map((id) => this.tableOf(id)));
       const names = tables.map(({ name }) => `only ${name}`).join(', ');
-      const options = `${change.restartsIdentity ? ' restart identity' : ''}${change.cascades ? ' cascade' : ''}`;
-      await this.run(tables[0]!, `truncate ${names}${options}`, []);
+      // Without cascade: the source names all that it has emptied, and further tables here are those of the owner.
+      await this.run(tables[0]!, `truncate ${names}${change.restartsIdentity ? ' restart identity' : ''}`, []);
     }
   }
 
@@ -138,24 +138,32 @@ export class Applier {
   }
 }
 
+/** @throws DriverError transient where the source does not say which row it is */
 function whereOf(table: TargetTable, row: Tuple, values: (string | null)[]): string {
   const { columns, identity } = table.relation;
-  const isKey = (name: string, marked: boolean): boolean =>
-    identity === 'f' && table.key.length ? table.key.includes(name) : marked;
-  const parts = columns.flatMap(({ name, isKey: marked }, at) => {
-    if (!isKey(name, marked) || row[at] === undefined) return [];
-    values.push(row[at] ?? null);
+  const sent = new Set(columns.filter((_, at) => row[at] !== undefined).map(({ name }) => name));
+  const isWhole = identity === 'f' && !(table.key.length && table.key.every((name) => sent.has(name)));
+  const parts = columns.flatMap(({ name, isKey }, at) => {
+    if (identity === 'f' && !isWhole ? !table.key.includes(name) : !isKey) return [];
+    const value = row[at];
+    if (value === undefined) throw unknownRow(table);
     const column = sqlIdentifier(name);
-    // Not each type can be compared, such as json; as text each can.
-    return identity === 'f' && !table.key.length
-      ? `${column}::text is not distinct from $${values.length}`
+    if (isWhole && value === null) return [`${column} is null`];
+    values.push(value);
+    // Not each type can be compared, such as json; what it writes can, and is not cut as by a cast of character(n).
+    return isWhole
+      ? `format('%s', ${column}) = $${values.length}`
       : `${column} = $${values.length}::${typeOf(table, name)}`;
   });
-  const where = parts.length ? parts.join(' and ') : 'true';
+  if (!parts.length) throw unknownRow(table);
+  const where = parts.join(' and ');
   // Of rows that are the same, one was changed.
-  return identity === 'f' && !table.key.length
-    ? `ctid = (select ctid from only ${table.name} where ${where} limit 1)`
-    : where;
+  return isWhole ? `ctid = (select ctid from only ${table.name} where ${where} limit 1)` : where;
+}
+
+function unknownRow(table: TargetTable): DriverError {
+  const reason = 'The source does not say which row was changed.';
+  return new DriverError('transient', `A change of the table ${nameOf(table)} cannot be applied. ${reason}`);
 }
 
 /** @throws DriverError transient */

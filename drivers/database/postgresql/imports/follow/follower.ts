@@ -5,23 +5,16 @@ import type { Client } from 'pg';
 import { DriverError } from '../../../../../core/driver';
 import { cleanFailureText } from '../../../../../core/log/failure_text';
 import { toSentence } from '../../../../../core/sentence';
-import type { FollowObserved, FollowWork, ImportReport, SourceServer } from '../../../imports/import';
+import type { FollowObserved, FollowWork, SourceServer } from '../../../imports/import';
 import type { Cluster } from '../../cluster';
 import { isUnavailable } from '../../session';
 import { Applier } from './apply';
 import { formatLsn, lsnOf, readChange } from './pgoutput';
-import {
-  connectToSource,
-  failureAtSource,
-  findSlot,
-  flushedPosition,
-  makeReadOnly,
-  makeWritable,
-  newTables,
-} from './source';
+import { makeReadOnly, makeWritable } from './read_only';
+import { connectToSource, endQuickly, failureAtSource, findSlot, flushedPosition, newTables } from './source';
 import { ChangeStream, type StreamMessage } from './stream';
 import { openTarget } from './target';
-import { countBoth, setSequences } from './totals';
+import { countBoth, setSequences, tell } from './totals';
 
 const RETRY = { firstMs: 500, maxMs: 10_000 };
 const FORSAKEN_MS = 60_000;
@@ -51,6 +44,8 @@ export class Follower {
   private applied = 0n;
   private behind = { bytes: 0, since: null as number | null };
   private done = false;
+  /** The source was made read-only for a request that was refused. */
+  private mustTakeBack = false;
   private refusal: { at: string; reason: string } | null = null;
   private readonly ended: Promise<void>;
 
@@ -117,6 +112,7 @@ export class Follower {
     try {
       const source = await connectToSource(server, 'sql');
       clients.push(source);
+      if (this.mustTakeBack) await this.takeBack(source, server);
       const target = await openTarget(this.cluster, { id, origin: slot, start });
       clients.push(target.client);
       this.applied = lsnOf(target.applied);
@@ -144,6 +140,7 @@ export class Follower {
   private async follow(at: Session): Promise<void> {
     const batch = new Batch(at.target, this.applied, (lsn) => {
       this.applied = lsn;
+      this.tellAbsent(batch);
       at.stream.acknowledge(lsn, 'unwanted');
     });
     const begun = Date.now();
@@ -158,10 +155,10 @@ export class Follower {
       if (batch.isAtRest && at.stream.isEmpty && Date.now() - begun > SOUND_MS) this.reason = null;
       if (Date.now() - lookedAt > CATALOG_MS) {
         lookedAt = Date.now();
-        await this.tellNewTables(at, batch);
+        await this.tellNewTables(at);
       }
       const { finish } = this.work;
-      if (finish && this.refusal?.at !== finish.at && (await this.finish(at, batch, finish))) return;
+      if (finish && this.refusal?.at !== finish.at) return this.finish(at, batch, finish);
     }
   }
 
@@ -170,39 +167,59 @@ export class Follower {
     this.behind = { bytes: Number(bytes), since: stream.isEmpty && !batch.isOpen ? null : batch.lastCommitAt };
   }
 
-  private async tellNewTables({ source }: Session, batch: Batch): Promise<void> {
+  private async tellNewTables({ source }: Session): Promise<void> {
     for (const one of await newTables(source, this.work.slot, this.work.excluded)) tell(this.work.report, one);
-    for (const name of batch.applier.absent)
+  }
+
+  private tellAbsent({ applier }: Batch): void {
+    for (const name of applier.absent)
       tell(this.work.report, {
         ...{ kind: 'rows', name },
         reason: 'Rows that were changed at the source are not here: they were changed here, too.',
       });
   }
 
-  /** @returns whether it is complete: all that the source has is here */
-  private async finish(at: Session, batch: Batch, request: FinishRequest): Promise<boolean> {
+  /**
+   * @returns once it is complete: all that the source has is here
+   * @throws DriverError transient where it is refused. A change that failed here comes again in the next session
+   */
+  private async finish(at: Session, batch: Batch, request: FinishRequest): Promise<void> {
     this.phase = 'finishing';
-    const until = Date.now() + FINISH_MS;
     try {
+      this.mustTakeBack = request.read_only;
       if (request.read_only) await makeReadOnly(at.source, at.server.database);
-      for (let [quiet, rounds] = [0, 0]; quiet < 2; rounds += 1) {
-        const changes = batch.changes;
-        await this.reach(at, batch, until);
-        quiet = batch.changes === changes ? quiet + 1 : 0;
-        if (quiet < 2) await this.wait(at, batch, QUIET_MS);
-        if (rounds >= ROUNDS_MAX) throw new DriverError('transient', STILL_WRITTEN);
-      }
-      await this.tellNewTables(at, batch);
+      await this.reachQuiet(at, batch);
+      const { changes } = batch;
+      await this.tellNewTables(at);
       await setSequences(at.source, at.target, this.work.report);
       await countBoth(at.source, at.target, this.work.report);
-      this.done = true;
-      return true;
+      await this.reach(at, batch, Date.now() + FINISH_MS);
+      if (batch.changes !== changes) throw new DriverError('transient', STILL_WRITTEN);
+      [this.mustTakeBack, this.done] = [false, true];
     } catch (error) {
-      if (!(error instanceof DriverError)) throw error;
+      // The next process finishes it.
+      if (this.mustEnd()) throw error;
       this.phase = 'following';
-      this.refusal = { at: request.at, reason: toSentence(error.message) };
-      if (request.read_only) await makeWritable(at.source, at.server.database).catch(() => undefined);
-      return false;
+      this.refusal = { at: request.at, reason: refusalText(error) };
+      if (this.mustTakeBack) await this.takeBack(at.source, at.server).catch(() => undefined);
+      throw Object.assign(new DriverError('transient', this.refusal.reason), { cause: error });
+    }
+  }
+
+  /** Else the next session tries again. */
+  private async takeBack(source: Client, { database }: SourceServer): Promise<void> {
+    await makeWritable(source, database);
+    this.mustTakeBack = false;
+  }
+
+  private async reachQuiet(at: Session, batch: Batch): Promise<void> {
+    const until = Date.now() + FINISH_MS;
+    for (let [quiet, rounds] = [0, 0]; quiet < 2; rounds += 1) {
+      const { changes } = batch;
+      await this.reach(at, batch, until);
+      quiet = batch.changes === changes ? quiet + 1 : 0;
+      if (quiet < 2) await this.wait(at, batch, QUIET_MS);
+      if (rounds >= ROUNDS_MAX) throw new DriverError('transient', STILL_WRITTEN);
     }
   }
 
@@ -342,9 +359,9 @@ async function requireSlot(source: Client, name: string, applied: bigint): Promi
     throw lost('The database was restored to a time before changes that the source does not send again. Import again.');
 }
 
-function tell(report: ImportReport, one: ImportReport['not_taken_over'][number]): void {
-  const isKnown = report.not_taken_over.some(({ kind, name }) => kind === one.kind && name === one.name);
-  if (!isKnown && report.not_taken_over.length < 500) report.not_taken_over.push(one);
+function refusalText(error: unknown): string {
+  if (isUnavailable(error)) return 'A connection was lost while it was finished. Finish again.';
+  return reasonOf(error);
 }
 
 function reasonOf(error: unknown): string {
@@ -353,11 +370,4 @@ function reasonOf(error: unknown): string {
   if (code === '25006') return FULL;
   if (isUnavailable(error)) return 'A connection was lost. The import goes on by itself.';
   return toSentence(cleanFailureText(failureAtSource(message ? error : new Error(String(code))).message));
-}
-
-/** A connection of replication does not end by itself while it streams. */
-async function endQuickly(client: Client): Promise<void> {
-  const stream = (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream;
-  await Promise.race([client.end().catch(() => undefined), sleep(1_000)]);
-  stream.destroy();
 }

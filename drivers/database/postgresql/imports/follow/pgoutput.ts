@@ -26,7 +26,7 @@ export type Change =
   | { kind: 'insert'; relation: number; row: Tuple }
   | { kind: 'update'; relation: number; old: Tuple | null; row: Tuple }
   | { kind: 'delete'; relation: number; old: Tuple }
-  | { kind: 'truncate'; relations: number[]; cascades: boolean; restartsIdentity: boolean }
+  | { kind: 'truncate'; relations: number[]; restartsIdentity: boolean }
   | { kind: 'other' };
 
 /** Microseconds between 1970 and 2000, where PostgreSQL begins to count. */
@@ -60,7 +60,7 @@ export function readChange(body: Buffer): Change {
       const count = reader.int();
       const options = reader.byte();
       const relations = Array.from({ length: count }, () => reader.int());
-      return { kind: 'truncate', relations, cascades: (options & 1) !== 0, restartsIdentity: (options & 2) !== 0 };
+      return { kind: 'truncate', relations, restartsIdentity: (options & 2) !== 0 };
     }
     default:
       return { kind: 'other' };

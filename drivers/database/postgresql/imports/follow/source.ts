@@ -1,5 +1,7 @@
 // The source of an import that follows it: sessions there, what it needs, and the publication and the slot that are
 // made there. A slot that is forgotten keeps the write-ahead log of the source until its disk is full.
+import type { Duplex } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, type ClientConfig, type DatabaseError } from 'pg';
 import { DriverError, type DriverContext } from '../../../../../core/driver';
 import { cleanFailureText } from '../../../../../core/log/failure_text';
@@ -12,7 +14,13 @@ const STATEMENT_MS = 60_000;
 const SLOT_MS = 15 * 60_000;
 const DROP_TRIES = 40;
 const NAMED_MAX = 5;
-const [INSUFFICIENT_PRIVILEGE, OBJECT_IN_USE, TOO_MANY] = ['42501', '55006', '53400'];
+const TABLES_MAX = 10_000;
+const OMISSIONS_MAX = 500;
+/** Of the answer to one statement that is not replication. */
+const ANSWER_BYTES_MAX = 8 * 2 ** 20;
+const REASON_CHARACTERS_MAX = 4_000;
+export const INSUFFICIENT_PRIVILEGE = '42501';
+const [OBJECT_IN_USE, TOO_MANY] = ['55006', '53400'];
 /** As the walreceiver of PostgreSQL sets them, so that text means the same on both sides. */
 const SETTINGS = [
   ...['datestyle=ISO', 'intervalstyle=postgres', 'extra_float_digits=3', 'timezone=UTC', 'bytea_output=hex'],
@@ -37,11 +45,12 @@ export async function connectToSource(server: SourceServer, kind: 'sql' | 'repli
   for (const ssl of attempts) {
     const client = new Client(configOf(server, kind, ssl));
     client.on('error', () => undefined); // the current query reports it
+    guard(client, kind === 'sql' ? ANSWER_BYTES_MAX : Infinity);
     try {
       await client.connect();
       return client;
     } catch (error) {
-      await client.end().catch(() => undefined);
+      await endQuickly(client);
       last = error as Error;
       if (!/does not support SSL/.test(last.message)) break;
     }
@@ -49,10 +58,55 @@ export async function connectToSource(server: SourceServer, kind: 'sql' | 'repli
   throw failureAtSource(last);
 }
 
+interface PgConnection {
+  stream: Duplex;
+  on(event: 'sslconnect' | 'readyForQuery', listener: () => void): void;
+}
+
+function connectionOf(client: Client): PgConnection {
+  return (client as unknown as { connection: PgConnection }).connection;
+}
+
+/** What a stranger's server sends ends its connection at most: unreadable messages, and answers of any size. */
+function guard(client: Client, bytesMax: number): void {
+  const connection = connectionOf(client);
+  let bytes = 0;
+  const wrap = (): void => {
+    const { stream } = connection;
+    const emit = stream.emit.bind(stream) as (event: string | symbol, ...args: unknown[]) => boolean;
+    stream.emit = (event: string | symbol, ...args: unknown[]) => {
+      if (event !== 'data') return emit(event, ...args);
+      try {
+        bytes += (args[0] as Buffer).length;
+        if (bytes > bytesMax) throw new DriverError('invalid', 'The source answers with more than it may have to say.');
+        return emit(event, ...args);
+      } catch (error) {
+        stream.destroy(error as Error);
+        return false;
+      }
+    };
+  };
+  wrap();
+  connection.on('sslconnect', wrap);
+  connection.on('readyForQuery', () => {
+    bytes = 0;
+  });
+}
+
+/** A server that is silent does not hold it up; neither does replication, which does not end by itself. */
+export async function endQuickly(client: Client): Promise<void> {
+  const { stream } = connectionOf(client);
+  await Promise.race([client.end().catch(() => undefined), sleep(1_000)]);
+  stream.destroy();
+}
+
 function configOf(server: SourceServer, kind: 'sql' | 'replication', ssl: ClientConfig['ssl']): ClientConfig {
   const timeout = kind === 'sql' ? [`statement_timeout=${STATEMENT_MS}`] : ['statement_timeout=0'];
   return {
-    ...{ host: server.address, port: server.port, user: server.user, password: server.password },
+    ...{ host: server.address, port: server.port, user: server.user },
+    // As a function it is used as it is: an empty one would be that of this process (PGPASSWORD, ~/.pgpass).
+    password: () => server.password,
+    ...(kind === 'sql' && { query_timeout: STATEMENT_MS + CONNECT_MS }),
     ...{ database: server.database, ssl: ssl ?? false, connectionTimeoutMillis: CONNECT_MS, keepAlive: true },
     ...{ application_name: SOURCE_SESSION, ...(kind === 'replication' && { replication: 'database' }) },
     options: [...SETTINGS, ...timeout].map((one) => `-c ${one}`).join(' '),
@@ -60,19 +114,28 @@ function configOf(server: SourceServer, kind: 'sql' | 'replication', ssl: Client
 }
 
 /** @throws DriverError transient where no session can be opened; what `work` throws */
-export async function atSource<T>(server: SourceServer, work: (client: Client) => Promise<T>): Promise<T> {
+export async function atSource<T>(
+  server: SourceServer,
+  work: (client: Client) => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
   const client = await connectToSource(server, 'sql');
+  const stop = (): void => void connectionOf(client).stream.destroy();
+  signal?.addEventListener('abort', stop, { once: true });
   try {
+    signal?.throwIfAborted();
     return await work(client);
   } finally {
-    await client.end().catch(() => undefined);
+    signal?.removeEventListener('abort', stop);
+    await endQuickly(client);
   }
 }
 
 export function failureAtSource(error: unknown): DriverError {
   if (error instanceof DriverError) return error;
-  const text = cleanFailureText((error as Error | undefined)?.message || String((error as DatabaseError)?.code ?? ''));
-  const message = `The source does not answer: ${toSentence(text)}`;
+  const { message: given, code, severity } = (error ?? {}) as Partial<DatabaseError>;
+  const text = cleanFailureText(given || (code ?? ''));
+  const message = `The source ${severity === undefined ? 'does not answer' : 'refuses'}: ${toSentence(text)}`;
   return Object.assign(new DriverError('transient', message), { cause: error });
 }
 
@@ -97,7 +160,7 @@ const TABLES = `select c.oid::text as oid, n.nspname as schema, c.relname as nam
   where c.relkind = 'r' and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
     and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid
       and d.deptype = 'e')
-  order by 2, 3`;
+  order by 2, 3 limit ${TABLES_MAX + 1}`;
 
 export interface Followed {
   tables: SourceTable[];
@@ -121,6 +184,8 @@ export async function inspectSource(client: Client, excluded: readonly string[])
   if (!may) missing.push('the user has no right to replicate: ALTER ROLE … REPLICATION');
   if (!make) missing.push('the user may not create a publication: GRANT CREATE ON DATABASE … TO …');
   const { rows } = await client.query<TableRow>(TABLES);
+  if (rows.length > TABLES_MAX)
+    throw new DriverError('invalid', 'The source has more than 10000 tables. Use the mode copy.');
   const followed: Followed = { tables: [], not_taken_over: await furtherOmissions(client) };
   const wanted = rows.filter((one) => !isExcluded(`${one.schema}.${one.name}`, excluded));
   const strange = wanted.filter(({ is_owned }) => !is_owned);
@@ -133,7 +198,8 @@ export async function inspectSource(client: Client, excluded: readonly string[])
       `${listOf(keyless)} have no primary key, so that changes of their rows cannot be found: add one, use ALTER ` +
         'TABLE … REPLICA IDENTITY FULL, or exclude them',
     );
-  if (missing.length) throw new DriverError('invalid', `The source cannot be followed: ${missing.join('; ')}.`);
+  const lacking = missing.join('; ').slice(0, REASON_CHARACTERS_MAX);
+  if (missing.length) throw new DriverError('invalid', `The source cannot be followed: ${lacking}.`);
   for (const { schema, name, persistence } of wanted)
     if (persistence === 'p') followed.tables.push({ schema, name });
     else
@@ -151,7 +217,7 @@ const FURTHER = `
     where exists (select from pg_largeobject_metadata)
   union all select 'changes', format('%I.%I', n.nspname, c.relname),
       'It is a materialized view: refresh it once the import is complete.'
-    from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'm'`;
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'm' limit ${OMISSIONS_MAX}`;
 
 async function furtherOmissions(client: Client): Promise<NotTakenOver[]> {
   return (await client.query<NotTakenOver>(FURTHER)).rows;
@@ -190,16 +256,15 @@ export async function createSlot(
   tables: readonly SourceTable[],
   ctx: DriverContext,
 ): Promise<Slot> {
-  await dropAtSource(server, name);
-  const list = tables.map((one) => `${sqlIdentifier(one.schema)}.${sqlIdentifier(one.name)}`).join(', ');
-  await atSource(server, (client) =>
-    client.query(`create publication ${sqlIdentifier(name)} for table only ${list.replaceAll(', ', ', only ')}`),
-  ).catch((error: unknown) => {
-    throw refusalOf(error, 'The publication could not be made at the source');
+  await dropAtSource(server, name, ctx.signal);
+  const list = tables.map((one) => `${sqlIdentifier(one.schema)}.${sqlIdentifier(one.name)}`).join(', only ');
+  const text = `create publication ${sqlIdentifier(name)} for table only ${list}`;
+  await atSource(server, (client) => client.query(text), ctx.signal).catch((error: unknown) => {
+    throw refusalAtSource(error, 'The publication could not be made at the source');
   });
   const client = await connectToSource(server, 'replication');
-  const late = setTimeout(() => void client.end().catch(() => undefined), SLOT_MS);
-  const stop = (): void => void client.end().catch(() => undefined);
+  const stop = (): void => void endQuickly(client);
+  const late = setTimeout(stop, SLOT_MS);
   ctx.signal.addEventListener('abort', stop, { once: true });
   try {
     const { rows } = await client.query<{ consistent_point: string; snapshot_name: string }>(
@@ -207,10 +272,10 @@ export async function createSlot(
     );
     return { client, start: rows[0]!.consistent_point, snapshot: rows[0]!.snapshot_name };
   } catch (error) {
-    await client.end().catch(() => undefined);
+    await endQuickly(client);
     await dropAtSource(server, name).catch(() => undefined);
     // It waits for all transactions that are open, and says nothing meanwhile.
-    throw refusalOf(
+    throw refusalAtSource(
       error,
       'The replication slot could not be made at the source. Transactions there that stay open for more than 15 ' +
         'minutes prevent it',
@@ -221,7 +286,8 @@ export async function createSlot(
   }
 }
 
-function refusalOf(error: unknown, what: string): DriverError {
+/** With what is to be granted there. */
+export function refusalAtSource(error: unknown, what: string): DriverError {
   if (error instanceof DriverError) return error;
   const { code, message } = error as DatabaseError;
   const hint =
@@ -235,8 +301,8 @@ function refusalOf(error: unknown, what: string): DriverError {
 }
 
 /** Removes the slot and the publication; both may be gone. @throws DriverError transient where the source is away */
-export async function dropAtSource(server: SourceServer, name: string): Promise<void> {
-  await atSource(server, async (client) => {
+export async function dropAtSource(server: SourceServer, name: string, signal?: AbortSignal): Promise<void> {
+  const drop = async (client: Client): Promise<void> => {
     for (let left = DROP_TRIES; ; left -= 1) {
       const { rows } = await client.query<{ active_pid: number | null }>(
         'select active_pid from pg_replication_slots where slot_name = $1 and database = current_database()',
@@ -250,11 +316,12 @@ export async function dropAtSource(server: SourceServer, name: string): Promise<
         break;
       } catch (error) {
         if ((error as DatabaseError).code !== OBJECT_IN_USE || left <= 0) throw error;
-        await new Promise((resolve) => setTimeout(resolve, 250));
+        await sleep(250);
       }
     }
     await client.query(`drop publication if exists ${sqlIdentifier(name)}`);
-  }).catch((error: unknown) => {
+  };
+  await atSource(server, drop, signal).catch((error: unknown) => {
     throw failureAtSource(error);
   });
 }
@@ -272,33 +339,6 @@ export async function findSlot(client: Client, name: string): Promise<SlotState 
     [name],
   );
   return rows[0] ?? null;
-}
-
-/** Sessions of others end, and new ones cannot write. @throws DriverError invalid where the user may not */
-export async function makeReadOnly(client: Client, database: string): Promise<void> {
-  try {
-    await client.query(`alter database ${sqlIdentifier(database)} set default_transaction_read_only = on`);
-  } catch (error) {
-    throw refusalOf(error, 'The source could not be made read-only. Stop what writes there, and finish without it');
-  }
-  // Those that begin later are read-only.
-  const { rows: times } = await client.query<{ now: string }>('select clock_timestamp()::text as now');
-  for (let left = DROP_TRIES; left > 0; left -= 1) {
-    const { rows } = await client.query<{ ended: boolean }>(
-      `select pg_terminate_backend(pid) as ended from pg_stat_activity where datname = current_database()
-        and pid <> pg_backend_pid() and backend_type = 'client backend' and application_name <> $1
-        and backend_start < $2`,
-      [SOURCE_SESSION, times[0]!.now],
-    );
-    if (!rows.length) return;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  throw new DriverError('transient', 'Sessions at the source do not end.');
-}
-
-/** Writes again. The user may not, where it is no owner: nothing was changed then. */
-export async function makeWritable(client: Client, database: string): Promise<void> {
-  await client.query(`alter database ${sqlIdentifier(database)} reset default_transaction_read_only`);
 }
 
 /** The end of the log, with everything that was committed before this call on the disk. */

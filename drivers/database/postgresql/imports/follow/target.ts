@@ -14,6 +14,10 @@ const ORIGIN_RIGHTS = [
 const SETTINGS = [
   ...['statement_timeout=0', 'idle_in_transaction_session_timeout=0', 'lock_timeout=30000', 'search_path=pg_catalog'],
   ...['client_min_messages=error', 'synchronous_commit=on', 'datestyle=ISO', 'intervalstyle=postgres'],
+  // Whole rows are compared as the source writes them.
+  ...['extra_float_digits=3', 'timezone=UTC', 'bytea_output=hex'],
+  // A policy would hide rows from changes without a word.
+  'row_security=off',
 ];
 
 /** Reserved: names of users do not begin like this. */

@@ -1,6 +1,6 @@
 // What is compared and carried over once both sides have the same rows: sequences, which no slot tells of, and counts.
 import type { Client } from 'pg';
-import type { ImportReport } from '../../../imports/import';
+import type { ImportReport, NotTakenOver } from '../../../imports/import';
 import { sqlIdentifier, sqlString } from '../../session';
 
 const COUNTS_MS = 15_000;
@@ -8,6 +8,12 @@ const SEQUENCES = `select n.nspname as schema, c.relname as name from pg_class c
     on n.oid = c.relnamespace
   where c.relkind = 'S' and n.nspname !~ '^pg_' and not exists (select from pg_depend d
     where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')`;
+
+/** Once of each, and no more than are listed. */
+export function tell(report: ImportReport, one: NotTakenOver): void {
+  const isKnown = report.not_taken_over.some(({ kind, name }) => kind === one.kind && name === one.name);
+  if (!isKnown && report.not_taken_over.length < 500) report.not_taken_over.push(one);
+}
 
 /** Those that are not here are said. */
 export async function setSequences(source: Client, target: Client, report: ImportReport): Promise<void> {
@@ -19,9 +25,9 @@ export async function setSequences(source: Client, target: Client, report: Impor
     );
     const [found] = at.rows;
     const known = await target.query<{ there: boolean }>('select to_regclass($1) is not null as there', [sequence]);
-    if (!known.rows[0]?.there)
-      report.not_taken_over.push({ kind: 'sequence', name: `${schema}.${name}`, reason: 'It is not here.' });
-    else if (found)
+    if (!known.rows[0]?.there) {
+      tell(report, { kind: 'sequence', name: `${schema}.${name}`, reason: 'It is not here.' });
+    } else if (found)
       await target.query(`select setval(${sqlString(sequence)}, $1, $2)`, [found.last_value, found.is_called]);
   }
 }
