@@ -28,11 +28,11 @@ beforeAll(async () => {
 
 afterAll(() => service.close());
 
-/** Every row of every table, but what a read changes too, and refusals, which are summed up each minute. */
+/** Every row of every table, but what a read changes too, and what is written each minute: refusals, reports. */
 async function contents(): Promise<Record<string, string>> {
   const tables = await service.sql<{ name: string }>(
     `select table_name as name from information_schema.tables
-      where table_schema = 'public' and table_type = 'BASE TABLE'`,
+      where table_schema = 'public' and table_type = 'BASE TABLE' and table_name <> 'installation_reports'`,
   );
   const found: Record<string, string> = {};
   for (const { name } of tables) {
