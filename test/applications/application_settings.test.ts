@@ -37,7 +37,7 @@ const defaults = {
     failure_threshold: 3,
     grace_period_seconds: 60,
   },
-  previews: { auto_create: false, expire_after_days: 7 },
+  previews: { auto_create: false, expire_after_days: 7, databases: [] },
   maintenance_mode: false,
   log_retention_days: 7,
 };
@@ -83,7 +83,7 @@ it('merges sections field by field, replaces lists, and keeps the rest', async (
     ...defaults,
     build: { ...defaults.build, buildpacks: ['three'], build_command: 'make' },
     http: { ...defaults.http, port: 3000, sticky_sessions: true },
-    previews: { auto_create: false, expire_after_days: null },
+    previews: { auto_create: false, expire_after_days: null, databases: [] },
     maintenance_mode: true,
   };
   expect(answer.body).toMatchObject(wanted);
@@ -129,7 +129,7 @@ it('takes every field and every bound', async () => {
       failure_threshold: 1,
       grace_period_seconds: 0,
     },
-    previews: { auto_create: true, expire_after_days: 1 },
+    previews: { auto_create: true, expire_after_days: 1, databases: [] },
     maintenance_mode: true,
     log_retention_days: 1,
   };
@@ -268,7 +268,7 @@ it('is the same on GraphQL', async () => {
       run { release_command shutdown_grace_seconds }
     http { port force_https request_timeout_seconds sticky_sessions }
       health_check { type path interval_seconds timeout_seconds failure_threshold grace_period_seconds }
-    previews { auto_create expire_after_days } maintenance_mode log_retention_days`;
+    previews { auto_create expire_after_days databases { database_id mode } } maintenance_mode log_retention_days`;
   const changed = await service.graphql(
     `mutation ($id: ID!) { updateApplicationSettings(id: $id,
       input: { previews: { expire_after_days: null }, http: { port: 5000 } }) { ${fields} } }`,

@@ -13,7 +13,10 @@ const about = { base_url: 'https://api.example.com', request_id: 'req_1', instan
 const table = Object.entries<ErrorEntry>(errors);
 
 /** Of operations beyond the specification. */
-const OF_EXTENSIONS = ['archive_invalid', 'destroy_not_allowed', 'approval_required', 'key_paused', 'not_revertible'];
+const OF_EXTENSIONS = [
+  ...['archive_invalid', 'destroy_not_allowed', 'approval_required', 'key_paused', 'not_revertible'],
+  ...['plan_outdated', 'stack_refused'],
+];
 
 test('the table has the codes of the contract, and those of extensions', () => {
   expect(table.map(([code]) => code)).toEqual(expect.arrayContaining(OF_EXTENSIONS));

@@ -26,18 +26,23 @@ export async function* tarEntries(file: string, bytesMax: number): AsyncGenerato
   const unzipped = createGunzip({ chunkSize: PIECE_BYTES });
   // Includes the pre-ustar format, which has no magic number; its checksum is still verified.
   const entries = extract({ allowUnknownFormat: true } as object);
-  // An error of a stream is raised by the entries.
+  // An error of a stream is raised by the entries; who begins to read one that has ended hears only that it has.
+  let failure: Error | null = null;
+  const causeOf = (error: unknown): unknown => explained(failure ?? error);
   input.on('error', (error) => unzipped.destroy(error));
-  unzipped.on('error', (error) => entries.destroy(error));
+  unzipped.on('error', (error) => {
+    failure ??= error;
+    entries.destroy(error);
+  });
   endBeyond(unzipped, bytesMax);
   input.pipe(unzipped).pipe(entries);
   try {
     for await (const entry of entries) {
-      yield rawEntryOf(entry);
+      yield rawEntryOf(entry, causeOf);
       entry.resume();
     }
   } catch (error) {
-    throw explained(error);
+    throw error instanceof SourceError ? error : causeOf(error);
   } finally {
     for (const stream of [input, unzipped]) stream.destroy();
     entries.destroy();
@@ -56,7 +61,7 @@ function endBeyond(unzipped: Gunzip, bytesMax: number): void {
 
 type Entry = Extract extends AsyncIterable<infer One> ? One : never;
 
-function rawEntryOf(entry: Entry): RawEntry {
+function rawEntryOf(entry: Entry, causeOf: (error: unknown) => unknown): RawEntry {
   const { name, type, size = 0, mode = 0, linkname, pax } = entry.header as Header & { pax?: Record<string, string> };
   const kind = KINDS[type as string];
   if (!kind)
@@ -68,15 +73,15 @@ function rawEntryOf(entry: Entry): RawEntry {
   return {
     ...{ name, kind, target: linkname ?? '', isExecutable: (mode & ANY_EXECUTE) !== 0 },
     size: kind === 'file' ? size : 0,
-    content: () => piecesOf(entry),
+    content: () => piecesOf(entry, causeOf),
   };
 }
 
-async function* piecesOf(entry: Entry): AsyncGenerator<Buffer> {
+async function* piecesOf(entry: Entry, causeOf: (error: unknown) => unknown): AsyncGenerator<Buffer> {
   try {
     for await (const piece of entry) yield piece as Buffer;
   } catch (error) {
-    throw explained(error);
+    throw causeOf(error);
   }
 }
 
