@@ -206,5 +206,6 @@ function failureOf(masked: OwnedMask, error: unknown): unknown {
 /** Values of rows stand in errors of conversions, of names that are made of values, and in those of functions. */
 function withoutValues(code: string, message: string): string {
   if (code.startsWith('22')) return message.replace(/"[^]*"/g, '"…"');
-  return code.startsWith('23') ? message : `PostgreSQL reports the error ${code}`;
+  // Constraints and missing rights are said with names of the schema.
+  return code.startsWith('23') || code === '42501' ? message : `PostgreSQL reports the error ${code}`;
 }
