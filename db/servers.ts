@@ -43,15 +43,15 @@ async function open(url: string, address: string, options: pg.ClientConfig): Pro
 /** A pool per server, of which one is used. */
 export function openPools(url: string, options: pg.PoolConfig): ConnectionSource & { end(): Promise<void> } {
   const asked = isFailedOver(url) && { onConnect: requireLeader };
-  const pools = new Map(
-    (serversOf(url) ?? [url]).map((address) => [
-      address,
-      openPool({ ...options, ...asked, connectionString: address }),
-    ]),
+  const pools = (serversOf(url) ?? [url]).map((address) =>
+    openPool({ ...options, ...asked, connectionString: address }),
   );
+  const [only, ...others] = pools;
+  // Each statement takes a connection: one server is not searched for.
+  if (only && !others.length) return only;
   return {
-    connect: () => onLeader(url, (address) => pools.get(address)!.connect()),
-    end: async () => void (await Promise.all([...pools.values()].map((pool) => pool.end()))),
+    connect: () => onFirstOf(url, pools, (pool) => pool.connect()),
+    end: async () => void (await Promise.all(pools.map((pool) => pool.end()))),
   };
 }
 
@@ -63,8 +63,16 @@ function openPool(options: pg.PoolConfig): pg.Pool {
   return pool;
 }
 
-async function onLeader<T>(url: string, connect: (address: string) => Promise<T>): Promise<T> {
-  const servers = serversOf(url) ?? [url];
+function onLeader<T>(url: string, connect: (address: string) => Promise<T>): Promise<T> {
+  return onFirstOf(url, serversOf(url) ?? [url], connect);
+}
+
+/** @param servers in the order of the URL. The last one that took writes is tried first */
+async function onFirstOf<Server, T>(
+  url: string,
+  servers: readonly Server[],
+  connect: (server: Server) => Promise<T>,
+): Promise<T> {
   const first = leaders.get(url) ?? 0;
   let failure: unknown;
   for (let tried = 0; tried < servers.length; tried += 1) {
