@@ -3,7 +3,7 @@
 import { recordEvent } from '../../models/projects/activity';
 import { Preview } from '../../models/previews/preview';
 import { prepareCopies, removeCopies } from '../../models/databases/preview_copy';
-import type { PreviewCopies } from '../../models/previews/preview/copies';
+import type { PreviewCopies } from '../../models/deployments/preview_databases';
 import { pollPreview } from '../../models/previews/preview/poll';
 import { releaseAllLeases } from '../../db/lease';
 import { stackOfPreview, type PreviewStack, type StackKey } from '../../models/applications/stack';

@@ -13,7 +13,7 @@ import type { Application } from '../applications/application';
 import { settingsOf } from '../applications/application_settings';
 import { endCharge } from '../base/metering';
 import { sealedColumns } from '../base/sealed_columns';
-import type { PreviewCopies } from '../previews/preview/copies';
+import type { PreviewCopies } from '../deployments/preview_databases';
 import { ManagedDatabase } from './database';
 import { removeDatabaseDependents } from './database/dependents';
 import { openPassword } from './database_user/password';

@@ -7,16 +7,17 @@ import { named } from '../../db/statement';
 const COPIES = named('select copies from previews where id = $1');
 const VARIABLES = named('select database_variables as sealed from previews where id = $1');
 
-interface Copies {
+/** `waiting`: they are made, or looked at again. `notes`: for the log of the deployment. */
+export interface PreviewCopies {
   state: 'waiting' | 'ready' | 'failed';
   reason?: string;
   notes?: { level: 'info' | 'warning'; text: string }[];
 }
 
 /** What became of them; null: the preview shares the databases of the application, or is none. */
-export async function copiesOfPreview(sql: Sql, previewId: string | null): Promise<Copies | null> {
+export async function copiesOfPreview(sql: Sql, previewId: string | null): Promise<PreviewCopies | null> {
   if (previewId === null) return null;
-  const [row] = await sql.query<{ copies: Copies | null }>(COPIES, [previewId]);
+  const [row] = await sql.query<{ copies: PreviewCopies | null }>(COPIES, [previewId]);
   return row?.copies ?? null;
 }
 

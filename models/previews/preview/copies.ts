@@ -2,13 +2,7 @@
 // deployments wait for them.
 import type { Application } from '../../applications/application';
 import { settingsOf } from '../../applications/application_settings';
-
-/** `waiting`: they are made, or looked at again. `notes`: for the log of the deployment. */
-export interface PreviewCopies {
-  state: 'waiting' | 'ready' | 'failed';
-  reason?: string;
-  notes?: { level: 'info' | 'warning'; text: string }[];
-}
+import type { PreviewCopies } from '../../deployments/preview_databases';
 
 /** Of a new preview, and of one that is deployed again: each looks at them anew. null: it shares all databases. */
 export function copiesOf(application: Pick<Application, 'id' | 'settings'>, fromFork: boolean): PreviewCopies | null {
