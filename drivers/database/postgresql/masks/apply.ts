@@ -20,6 +20,7 @@ import {
 } from '../../masks/mask';
 import { roles, type Cluster } from '../cluster';
 import { inSession, isUnavailable, sqlIdentifier, sqlString, type Session } from '../session';
+import { createMemberOfAll } from '../upgrades/loader';
 import { readCatalog, type OwnedTable } from './catalog';
 
 /** A table of the largest package. */
@@ -61,14 +62,8 @@ interface OwnedMask extends MaskedTable {
 /** The role of the rules. No trigger fires for it, which only a superuser can say; it cannot take that back. */
 async function createOwner(cluster: Cluster, database: string): Promise<void> {
   await inSession(cluster, {}, async (session) => {
-    await session.query(`create role ${loader} login`);
+    await createMemberOfAll(session);
     await session.query(`alter role ${loader} set session_replication_role = replica`);
-    const { rows } = await session.query<{ granting: string }>(
-      `select format('grant %I to %I', rolname, $1::text) as granting from pg_roles
-        where not rolsuper and not rolreplication and rolname !~ '^pg_' and rolname <> $1`,
-      [roles.loader],
-    );
-    for (const { granting } of rows) await session.query(granting);
     await session.query(`grant connect on database ${sqlIdentifier(database)} to ${loader}`);
   });
 }

@@ -15,13 +15,7 @@ const owner = sqlIdentifier(roles.owner);
 export async function createLoader(staging: Cluster, database: string): Promise<void> {
   const data = staging.serverDirectory.data;
   await inSession(staging, { data }, async (session) => {
-    await session.query(`create role ${loader} login`);
-    const { rows } = await session.query<{ granting: string }>(
-      `select format('grant %I to %I', rolname, $1::text) as granting from pg_roles
-        where not rolsuper and not rolreplication and rolname !~ '^pg_' and rolname <> $1`,
-      [roles.loader],
-    );
-    for (const { granting } of rows) await session.query(granting);
+    await createMemberOfAll(session);
     await session.query(`grant connect, create, temporary on database ${sqlIdentifier(database)} to ${loader}`);
   });
   await inSession(staging, { data, database }, async (session) => {
@@ -29,6 +23,17 @@ export async function createLoader(staging: Cluster, database: string): Promise<
     await session.query('grant create on schema public to public');
     await session.query(`alter default privileges for role ${loader} grant create on schemas to public`);
   });
+}
+
+/** Creates the role, with the rights of the tenant's roles together, and none of the platform's. */
+export async function createMemberOfAll(session: Session): Promise<void> {
+  await session.query(`create role ${loader} login`);
+  const { rows } = await session.query<{ granting: string }>(
+    `select format('grant %I to %I', rolname, $1::text) as granting from pg_roles
+      where not rolsuper and not rolreplication and rolname !~ '^pg_' and rolname <> $1`,
+    [roles.loader],
+  );
+  for (const { granting } of rows) await session.query(granting);
 }
 
 /** Takes back the right to create in each schema; the privileges of the dump come after this. */
