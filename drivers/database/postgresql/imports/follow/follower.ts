@@ -17,7 +17,7 @@ import { openTarget } from './target';
 import { countBoth, setSequences, tell } from './totals';
 
 const RETRY = { firstMs: 500, maxMs: 10_000 };
-const FORSAKEN_MS = 60_000;
+const ABANDONED_MS = 60_000;
 const BEAT_MS = 5_000;
 const CATALOG_MS = 60_000;
 const POLL_MS = 200;
@@ -100,7 +100,7 @@ export class Follower {
   }
 
   private mustEnd(): boolean {
-    return this.isStopped || Date.now() - this.lookedAt > FORSAKEN_MS;
+    return this.isStopped || Date.now() - this.lookedAt > ABANDONED_MS;
   }
 
   /** Until it is complete, or something fails. */
