@@ -4,7 +4,8 @@ import type { HostFacts } from '../core/catalog/host_facts';
 import type { DriverContext } from '../core/driver';
 import type { Tool } from './toolchain';
 
-export type PlanKind = 'custom' | 'procfile' | 'node' | 'static' | 'python' | 'go' | 'dockerfile' | 'image';
+type Language = 'node' | 'python' | 'go' | 'rust' | 'java' | 'php' | 'ruby';
+export type PlanKind = 'custom' | 'procfile' | 'static' | 'dockerfile' | 'image' | Language;
 
 /** Build settings of an application. */
 export interface BuildSettings {

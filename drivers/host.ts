@@ -7,6 +7,7 @@ import type {
   EngineFacts,
   EngineFound,
   HostFacts,
+  JavaFound,
   OciBuilderName,
   PostgresqlFound,
   ProgramFound,
@@ -23,6 +24,7 @@ interface HostOptions {
   directory?: string;
   searchPath?: string;
   postgresqlRoot?: string;
+  javaRoot?: string;
 }
 
 // Some 25 programs are started at once: a host at load 25 had no Python and no Redis while they got 2 s.
@@ -31,7 +33,9 @@ const trustedForMs = 60_000;
 const usualPlaces = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 const postgresqlTools = ['initdb', 'pg_ctl', 'postgres', 'pg_dump', 'pg_restore', 'pg_basebackup', 'psql'];
 
-const versionQuestions: Record<ProgramName, [program: string, ...args: string[]]> = {
+type Unasked = keyof typeof unasked;
+
+const versionQuestions: Record<Exclude<ProgramName, Unasked>, [program: string, ...args: string[]]> = {
   git: ['git', '--version'],
   node: ['node', '--version'],
   npm: ['npm', '--version'],
@@ -49,7 +53,24 @@ const versionQuestions: Record<ProgramName, [program: string, ...args: string[]]
   // That of util-linux: others cannot say how their command ended.
   script: ['script', '--version'],
   perl: ['perl', '-e', 'printf "%vd", $^V'],
+  cargo: ['cargo', '--version'],
+  php: ['php', '--version'],
+  ruby: ['ruby', '--version'],
 };
+
+/** Programs whose version nobody needs: some of them start a JVM to say it. By the beginning of their file names. */
+const unasked = {
+  cc: /^cc$/,
+  javac: /^javac$/,
+  maven: /^mvn$/,
+  gradle: /^gradle$/,
+  // Debian names it by its version.
+  php_fpm: /^php-fpm[\d.]*$/,
+  composer: /^composer$/,
+  nginx: /^nginx$/,
+  bundler: /^bundle$/,
+};
+const UNASKED = 'installed';
 
 // Not `--version`: a client without its engine, or without the rights to build, is of no use. Their `info` asks the
 // package manager of the host, too.
@@ -59,7 +80,7 @@ const builderQuestions: Record<OciBuilderName, string[]> = {
   docker: ['info', '--format', '{{.ServerVersion}}'],
 };
 
-type ProgramFacts = Pick<HostFacts, 'programs' | 'pythons' | 'oci_builders'>;
+type ProgramFacts = Pick<HostFacts, 'programs' | 'pythons' | 'javas' | 'oci_builders'>;
 
 /** The facts of this host. Installed programs come from a cache, see `remembered`. Never throws. */
 export async function hostFacts(options: HostOptions = {}): Promise<HostFacts> {
@@ -124,12 +145,14 @@ async function findEngines(options: HostOptions): Promise<EngineFacts> {
 
 async function findPrograms(options: HostOptions): Promise<ProgramFacts> {
   const places = placesOf(options);
-  const [programs, pythons, oci_builders] = await Promise.all([
+  const [asked, others, pythons, javas, oci_builders] = await Promise.all([
     foundPrograms(places),
+    foundUnasked(options.searchPath === undefined ? usualPlaces : places),
     foundPythons(places),
+    foundJavas(options.javaRoot ?? '/usr/lib/jvm'),
     workingBuilders(places),
   ]);
-  return { programs, pythons, oci_builders };
+  return { programs: { ...asked, ...others }, pythons, javas, oci_builders };
 }
 
 function placesOf({ searchPath }: HostOptions): string[] {
@@ -228,6 +251,37 @@ async function foundPrograms(places: string[]): Promise<HostFacts['programs']> {
     ),
   );
   return Object.fromEntries(found.filter(([, program]) => program !== null));
+}
+
+/** Where units reach them, too. */
+async function foundUnasked(places: string[]): Promise<HostFacts['programs']> {
+  const names = await Promise.all(
+    places.map(async (place) => ({ place, names: await readdir(place).catch(() => []) })),
+  );
+  const found: HostFacts['programs'] = {};
+  for (const [program, pattern] of Object.entries(unasked)) {
+    const files = names.flatMap((one) =>
+      one.names.filter((name) => pattern.test(name)).map((name) => [one.place, name]),
+    );
+    for (const file of files.map((parts) => path.join(...parts)))
+      if (found[program as Unasked] === undefined && (await isProgram(file)))
+        found[program as Unasked] = { version: UNASKED, path: file };
+  }
+  return found;
+}
+
+/** JDKs of Debian and of others that keep its folder. Their file `release` says the version (JEP 223). */
+async function foundJavas(root: string): Promise<JavaFound[]> {
+  const usual = await realpath('/usr/bin/javac').catch(() => '');
+  const found = new Map<string, JavaFound>();
+  for (const name of await readdir(root).catch(() => [])) {
+    const home = await realpath(path.join(root, name)).catch(() => '');
+    const release = await readFile(path.join(home, 'release'), 'utf8').catch(() => '');
+    const major = /^JAVA_VERSION="(?:1\.)?(\d+)/m.exec(release)?.[1];
+    if (major !== undefined && (await isProgram(path.join(home, 'bin/javac'))))
+      found.set(home, { major: Number(major), home, isDefault: usual.startsWith(home + path.sep) });
+  }
+  return [...found.values()].sort((a, b) => Number(b.isDefault) - Number(a.isDefault) || a.major - b.major);
 }
 
 async function foundPythons(places: string[]): Promise<HostFacts['pythons']> {

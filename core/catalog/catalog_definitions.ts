@@ -47,8 +47,12 @@ export const applicationTypeDefinitions = [
 
 export const languageDefinitions: { language: string; needs: Needs }[] = [
   { language: 'go', needs: { programs: ['go'] } },
+  { language: 'java', needs: { programs: ['javac'] } },
   { language: 'nodejs', needs: { programs: ['node', 'npm'] } },
+  { language: 'php', needs: { programs: ['php', 'php_fpm', 'nginx', 'composer'] } },
   { language: 'python', needs: { programs: ['python3'] } },
+  { language: 'ruby', needs: { programs: ['ruby', 'bundler', 'cc'] } },
+  { language: 'rust', needs: { programs: ['cargo', 'cc'] } },
   { language: 'static', needs: {} },
 ];
 

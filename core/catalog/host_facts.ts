@@ -55,7 +55,26 @@ export type ProgramName =
   | 'mariadb_dump'
   | 'ping'
   | 'script'
-  | 'perl';
+  | 'perl'
+  | 'cargo'
+  | 'cc'
+  | 'javac'
+  | 'maven'
+  | 'gradle'
+  | 'php'
+  | 'php_fpm'
+  | 'composer'
+  | 'nginx'
+  | 'ruby'
+  | 'bundler';
+
+/** A JDK. `major`: 17. `isDefault`: its programs are those in the PATH. */
+export interface JavaFound {
+  major: number;
+  home: string;
+  isDefault: boolean;
+}
+
 export type OciBuilderName = 'podman' | 'buildah' | 'docker';
 
 /** Facts about installed programs that the start needs. */
@@ -75,6 +94,8 @@ export interface HostFacts {
   programs: Partial<Record<ProgramName, ProgramFound>>;
   /** Python by series, as programs such as python3.12; python3 may be another one. */
   pythons?: Record<string, ProgramFound>;
+  /** The one in the PATH first. */
+  javas?: JavaFound[];
   oci_builders: OciBuilderName[];
   /** Programs of core/catalog/optional_programs.json that are not installed. */
   missing_programs: string[];

@@ -80,18 +80,18 @@ async function detect(directory: string, settings: BuildSettings, preferred: Pre
   throw new BuildError(
     recognised ??
       `The platform found nothing to build or start in ${place}. ` +
-        'Add a Procfile, a package.json with a start script, an index.html, a requirements.txt or a go.mod.',
+        'Add a Procfile, a package.json with a start script, an index.html, a requirements.txt, a go.mod or the like.',
   );
 }
 
 /** Programs take precedence: a site is served only if the files contain no program, whose source it would publish. */
 async function planSource(files: SourceFiles, settings: BuildSettings, host: BuildHost): Promise<BuildPlan | null> {
-  const parts = await detectUntilStart(files, host);
+  const hasDockerfile = await files.has(settings.dockerfile_path);
+  const parts = await detectUntilStart(files, host, hasDockerfile && canBuildImages(host.facts));
   if (parts.some(startsSomething)) return toBuildPlan(mergePlans(parts));
   const site = await findSiteDirectory(files);
   const unbuilt = await findUnbuilt(files, parts, site);
   const isMixed = unbuilt !== null || parts.some(({ kind }) => kind !== 'node');
-  const hasDockerfile = await files.has(settings.dockerfile_path);
   if (parts.some(({ hasBuildScript }) => hasBuildScript) && !(isMixed && hasDockerfile)) {
     const application = await findUnbuiltApplication(files, knownLanguages(parts));
     if (application !== null) throw unbuiltSourceError(application, true, canBuildImages(host.facts));

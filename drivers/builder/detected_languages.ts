@@ -1,13 +1,23 @@
 // The languages that the platform builds, and which of them a source uses.
 import type { PlanKind } from '../builder';
 import { detectGo } from './go/go';
+import { detectJava } from './java/java';
 import type { BuildHost, LanguagePlan } from './language_plan';
 import { detectNode, detectNodeFile } from './node/node';
+import { detectPhp } from './php/php';
 import { detectPython } from './python/python';
+import { detectRuby } from './ruby/ruby';
+import { detectRust } from './rust/rust';
 import type { SourceFiles } from './source_files';
 
-const languages = [detectNode, detectPython, detectGo];
-const NAMES: Partial<Record<PlanKind, string>> = { node: 'Node.js', python: 'Python', go: 'Go' };
+const downloaded = [detectNode, detectPython, detectGo];
+/** A Dockerfile comes before them, since a host need not have them. */
+const ofHost = [detectRust, detectJava, detectPhp, detectRuby];
+const languages = [...downloaded, ...ofHost];
+const NAMES: Partial<Record<PlanKind, string>> = {
+  ...{ node: 'Node.js', python: 'Python', go: 'Go' },
+  ...{ rust: 'Rust', java: 'Java', php: 'PHP', ruby: 'Ruby' },
+};
 
 /** All that the source uses, in the order of their plans. */
 export async function detectLanguages(files: SourceFiles, host: BuildHost): Promise<LanguagePlan[]> {
@@ -15,10 +25,13 @@ export async function detectLanguages(files: SourceFiles, host: BuildHost): Prom
   return found.filter((part) => part !== null);
 }
 
-/** Detected languages, up to the first one with a start command: earlier ones only contribute to the build. */
-export async function detectUntilStart(files: SourceFiles, host: BuildHost): Promise<LanguagePlan[]> {
+/**
+ * Detected languages, up to the first one with a start command: earlier ones only contribute to the build.
+ * @param hasImage a Dockerfile of the source can be built
+ */
+export async function detectUntilStart(files: SourceFiles, host: BuildHost, hasImage = false): Promise<LanguagePlan[]> {
   const parts: LanguagePlan[] = [];
-  for (const detect of [...languages, detectNodeFile]) {
+  for (const detect of [...(hasImage ? downloaded : languages), detectNodeFile]) {
     const part = await detect(files, host);
     if (part !== null) parts.push(part);
     if (part !== null && startsSomething(part)) break;

@@ -82,7 +82,7 @@ const applicationFiles: Record<string, string[]> = {
 };
 const JVM = /\b(?:java|mvnw?|gradlew?|sbt|lein|clojure|scala|kotlin)\b|(?:^|[\s/])(?:target|build\/libs)\//;
 /** Commands that need the language to be built. */
-const callers: Record<string, RegExp> = {
+export const CALLS = {
   PHP: /\bphp\d?\b|\bheroku-php-|\bvendor\/bin\/|\bcomposer\b|\bfrankenphp\b/,
   Ruby: /\b(?:bundle|ruby|rails|rake|rackup|puma|unicorn|thin|passenger|falcon)\b/,
   ...{ Java: JVM, Scala: JVM, Clojure: JVM },
@@ -96,9 +96,12 @@ const callers: Record<string, RegExp> = {
   Haskell: /\b(?:stack|cabal)\b/,
   Julia: /\bjulia\b/,
   Perl: /\b(?:perl|plackup|starman|hypnotoad)\b/,
-};
+} satisfies Record<string, RegExp>;
 /** What a language has built elsewhere and the source brings along. */
 const finished = /\.(?:jar|war|phar|dll)$/;
+
+/** Their manifests may be those of tools beside a program. */
+const fetched: ReadonlySet<string> = new Set(['Python', 'Go', 'TypeScript', 'Node.js']);
 
 const byManifest = inverted(manifestNames);
 const byManifestEnding = inverted(manifestEndings);
@@ -148,11 +151,10 @@ export async function findUnbuiltCommand(
   commands: string[],
   known: string[],
 ): Promise<UnbuiltSource | null> {
-  const words = commands.flatMap((command) => command.split(/[\s;&|()"'=]+/)).filter(Boolean);
-  for (const word of words) if (finished.test(word) && (await files.has(word))) return null;
+  if (await startsFinished(files, commands)) return null;
   for (const found of await findManifests(files, known)) {
     if (found.language === 'PHP' && (await files.has('vendor/autoload.php'))) continue;
-    if (commands.some((command) => callers[found.language]?.test(command))) return found;
+    if (commands.some((command) => (CALLS as Record<string, RegExp>)[found.language]?.test(command))) return found;
     // Nothing that is built here could leave a program in the folders of the source.
     if (known.length === 0 && (await startsMissingFile(files, commands))) return found;
   }
@@ -168,12 +170,12 @@ async function startsMissingFile(files: SourceFiles, commands: string[]): Promis
   return false;
 }
 
-/** Of languages that nothing here builds. */
+/** Of languages that nothing here builds, or that were not recognised as an application. */
 async function findManifests(files: SourceFiles, known: string[]): Promise<UnbuiltSource[]> {
   const found: UnbuiltSource[] = [];
   for (const file of await files.names('.')) {
     const language = manifestLanguage(file);
-    const isOther = language !== null && ways[language] === undefined && !known.includes(language);
+    const isOther = language !== null && !fetched.has(language) && !known.includes(language);
     if (isOther && (await files.has(file))) found.push({ file, language });
   }
   return found;
@@ -238,14 +240,26 @@ export function unbuiltSourceError(found: UnbuiltSource, hasSite: boolean, canBu
 
 /** For a Procfile that starts a program which nothing builds. */
 export function unbuiltCommandError(found: UnbuiltSource, hasDockerfile: boolean, canBuildImages: boolean): BuildError {
+  const { language } = found;
   const way = hasDockerfile
     ? 'Set build.builder to `dockerfile`, since a Procfile comes before a Dockerfile.'
     : `Add a Dockerfile that builds and starts the program, and set build.builder to \`dockerfile\`.`;
   const host = canBuildImages ? '' : ' The operator has to install buildah and bubblewrap for it.';
+  const why = ways[language] === undefined ? `this platform does not build ${language} by itself` : 'no program in it';
   return new BuildError(
-    `The source has ${shownFile(found)} (${found.language}), and this platform does not build ${found.language} by ` +
-      `itself, so what the Procfile starts would not be there. ${way}${host}`,
+    `The source has ${shownFile(found)} (${language}), and ${why}, so what the Procfile starts would not be there. ` +
+      `${way}${host}`,
   );
+}
+
+/** Whether a command starts a file that was built elsewhere and is part of the source. */
+export async function startsFinished(files: SourceFiles, commands: string[]): Promise<boolean> {
+  for (const word of wordsOf(commands)) if (finished.test(word) && (await files.has(word))) return true;
+  return false;
+}
+
+function wordsOf(commands: string[]): string[] {
+  return commands.flatMap((command) => command.split(/[\s;&|()"'=]+/)).filter(Boolean);
 }
 
 /** Sanitises an untrusted file name for messages. */
@@ -258,6 +272,10 @@ const ways: Record<string, (file: string) => string> = {
     const command = file.endsWith('.py') ? `python3 ${file}` : 'gunicorn app:app';
     return `Add a Procfile with a line like \`web: ${command}\` and a requirements.txt, or a Dockerfile.`;
   },
+  Java: () => 'Add its sources in src/main and a pom.xml or build.gradle that builds them, or a Dockerfile.',
+  PHP: () => 'Add an index.php in the root directory or in public/, a Procfile, or a Dockerfile.',
+  Ruby: () => 'Add a Gemfile and a config.ru, a Procfile, or a Dockerfile.',
+  Rust: () => 'Add a Cargo.toml with a program (src/main.rs), or a Dockerfile.',
   Go: () => 'Add a go.mod (`go mod init`) beside it, or a Dockerfile.',
   TypeScript: () => 'Add a package.json with a start script, or a Dockerfile.',
   'Node.js': () => 'Add a package.json with a build or start script, or a Dockerfile.',

@@ -19,7 +19,7 @@ const BUNDLERS = { cli: 'esbuild', dashboard: 'vite' };
 const ASSETS = [
   ['schema', /\.graphql$/],
   ['rest/console', /\.(?:html|css|js|svg)$/],
-  ['drivers/builder', /\.(?:c?js|py)$/],
+  ['drivers/builder', /\.(?:c?js|py|sh)$/],
   ['drivers/toolchain', /\.requirements$/],
   ['drivers/network', /\.js$/],
   ['drivers/hosted_server', /\.js$/],

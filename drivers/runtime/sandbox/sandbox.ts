@@ -58,6 +58,11 @@ const etc = [
   'java-11-openjdk',
   'java-17-openjdk',
   'java-21-openjdk',
+  'java-25-openjdk',
+  // Not all of it: its settings.xml may hold credentials of the owner.
+  'maven/m2.conf',
+  'maven/logging',
+  'php',
 ];
 
 /** The command line that runs `command` in the sandbox of this host. @throws DriverError invalid, unsupported */

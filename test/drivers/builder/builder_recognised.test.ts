@@ -154,15 +154,10 @@ test.each<[string, Record<string, string>, string]>([
 
 describe('languages that are not built', () => {
   test.each<[string, Files, string]>([
-    ['Ruby', { Gemfile: '', 'config.ru': '' }, 'bundle exec puma -C config/puma.rb'],
-    ['PHP', { 'composer.json': '{}' }, 'heroku-php-apache2 web/'],
-    ['Java', { 'pom.xml': '' }, 'java -jar target/shop-1.0.jar'],
-    ['Java', { 'build.gradle.kts': '' }, 'java -jar build/libs/shop.jar'],
     ['Scala', { 'build.sbt': '' }, 'target/universal/stage/bin/shop -Dhttp.port=${PORT}'],
     ['Clojure', { 'project.clj': '' }, 'java -jar target/shop.jar'],
     ['.NET', { 'Shop.slnx': '' }, 'cd Shop/bin/publish/; ./Shop --urls http://*:$PORT'],
     ['Elixir', { 'mix.exs': '' }, 'mix phx.server'],
-    ['Rust', { 'Cargo.toml': '' }, './target/release/shop'],
     ['C++', { 'CMakeLists.txt': '' }, 'build/server'],
   ])('%s with a Procfile is named', async (language, files, command) => {
     const source = { ...files, Procfile: `web: ${command}\n` };
@@ -173,12 +168,15 @@ describe('languages that are not built', () => {
     expect((await detect(source, { build_command: 'make' })).processes.web).toBe(command);
   });
 
+  test('a Procfile of a language of the host without a program of it is refused', async () => {
+    const source = { 'Cargo.toml': '', Procfile: 'web: ./target/release/shop\n' };
+    expect(await refused(source)).toMatch(/Cargo\.toml \(Rust\), and no program in it, so what the Procfile starts/);
+  });
+
   test('what the source has finished runs, and programs of languages that are built', async () => {
     const runs = async (files: Files, command: string): Promise<void> =>
       expect((await detect({ ...files, Procfile: `web: ${command}\n` })).processes.web).toBe(command);
     await runs({ 'pom.xml': '', 'shop.jar': '' }, 'java -jar shop.jar');
-    await runs({ 'composer.json': '{}', 'vendor/autoload.php': '' }, 'php -S 127.0.0.1:$PORT');
-    await runs({ 'index.php': '' }, 'php -S 127.0.0.1:$PORT');
     await runs({ Gemfile: '', 'package.json': {}, 'server.js': '' }, 'node server.js');
     await runs({ Gemfile: '', 'server.js': '' }, 'node server.js');
     await runs({ Gemfile: '', 'go.mod': 'module x', 'main.go': 'package main' }, 'bin/x');
@@ -186,11 +184,7 @@ describe('languages that are not built', () => {
   });
 
   test.each<[string, Files]>([
-    ['PHP', { 'composer.json': '{}', artisan: '', 'vite.config.js': '' }],
-    ['Ruby', { Gemfile: '', 'config.ru': '' }],
-    ['Java', { 'pom.xml': '', 'src/main/java/Shop.java': '' }],
     ['.NET', { 'Shop.csproj': '', 'Program.cs': '' }],
-    ['Rust', { 'Cargo.toml': '', 'src/main.rs': '' }],
     ['Elixir', { 'mix.exs': '' }],
   ])('an application of %s is named before the build script of its package.json runs', async (language, files) => {
     const source = { 'package.json': { scripts: { build: 'vite build' } }, ...files };

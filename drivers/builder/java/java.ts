@@ -1,0 +1,96 @@
+// Java and other languages of the JVM, by Maven or Gradle: their wrappers, or the programs of the host.
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { shellWord } from '../language_plan';
+import type { BuildHost, DetectLanguage, LanguagePlan } from '../language_plan';
+import { isCalled, requireLanguage } from '../host_language';
+import { LISTEN } from '../listen';
+import type { SourceFiles } from '../source_files';
+import { CALLS, startsFinished } from '../unbuilt_source';
+import { chooseJava } from './java_version';
+
+interface BuildTool {
+  /** The file that it reads. */
+  file: string;
+  text: string;
+  program: 'maven' | 'gradle';
+  wrapper: string;
+  /** Where it puts jars; patterns of the shell. */
+  output: string;
+}
+
+const SOURCES = ['src/main/java', 'src/main/kotlin', 'src/main/scala', 'src/main/groovy', 'src/main/webapp'];
+/** Maven and Gradle look for caches in the home directory of the account, which is not $HOME. */
+const commands: Record<BuildTool['program'], (program: string) => string> = {
+  maven: (program) => `${program} -B -ntp -DskipTests -Dmaven.repo.local="$HOME/.m2/repository" clean package`,
+  gradle: (program) => `${program} --no-daemon --gradle-user-home "$HOME/.gradle" clean assemble`,
+};
+
+export const detectJava: DetectLanguage = async (files, host) => {
+  const tool = await findBuildTool(files);
+  if (tool === null || !(await isApplication(files, tool, host))) return null;
+  const hasWrapper = await files.has(tool.wrapper);
+  requireLanguage(host, {
+    name: 'Java',
+    file: tool.file,
+    programs: { javac: 'default-jdk-headless', ...(!hasWrapper && { [tool.program]: tool.program }) },
+    isInterpreted: true,
+  });
+  const { java, reason } = await chooseJava(files, host);
+  const title = tool.program === 'maven' ? 'Maven' : 'Gradle';
+  const program = hasWrapper ? `sh ${tool.wrapper}` : host.facts.programs[tool.program]!.path;
+  const isStated = host.commands.web !== undefined;
+  const plan: LanguagePlan = {
+    kind: 'java',
+    summary: [`Java ${java.major}`, hasWrapper ? `${title} wrapper` : title],
+    reasons: reason === null ? [] : [reason],
+    tools: [],
+    steps: [
+      { name: title, command: commands[tool.program](program) },
+      // In the PATH of processes, since commands call `java`.
+      { name: 'Java', command: `mkdir -p .platform && ln -sfn ${shellWord(java.home)} .platform/java` },
+      ...(isStated ? [] : [{ name: 'Find the program', command: findCommand(tool) }]),
+    ],
+    site: [],
+    prune: null,
+    processes: { web: startCommand(tool) },
+    env: { JAVA_HOME: java.home },
+    programs: ['.platform/java/bin'],
+  };
+  return plan;
+};
+
+async function findBuildTool(files: SourceFiles): Promise<BuildTool | null> {
+  const pom = await files.read('pom.xml');
+  if (pom !== null) return { file: 'pom.xml', text: pom, program: 'maven', wrapper: 'mvnw', output: 'target' };
+  for (const file of ['build.gradle.kts', 'build.gradle', 'settings.gradle.kts', 'settings.gradle']) {
+    const text = await files.read(file);
+    if (text !== null) return { file, text, program: 'gradle', wrapper: 'gradlew', output: 'build/libs' };
+  }
+  return null;
+}
+
+/** Its sources are there, or it has modules, or a stated command needs what it builds, and was not built elsewhere. */
+async function isApplication(files: SourceFiles, { text, file }: BuildTool, host: BuildHost): Promise<boolean> {
+  if (await startsFinished(files, Object.values(host.commands))) return false;
+  for (const directory of SOURCES) if (await files.isDirectory(directory)) return true;
+  const hasModules = file === 'pom.xml' ? /<modules>/.test(text) : /\binclude\b/.test(text);
+  return hasModules || isCalled(host, CALLS.Java);
+}
+
+/** Of modules, those of the next level are searched, too. */
+function findCommand({ output }: BuildTool): string {
+  const places = [`${output}/quarkus-app/quarkus-run.jar`, ...['', '*/'].map((below) => `${below}${output}/*.[jw]ar`)];
+  const script = readFileSync(path.join(__dirname, 'find_jar.sh'), 'utf8').trimEnd();
+  return `set -- ${shellWord(places.join(' '))}\n${script}`;
+}
+
+/** The JVM takes a quarter of the memory for its heap by itself, which is meant for machines that it shares. */
+function startCommand({ text }: BuildTool): string {
+  const settings = [
+    ...(/spring-boot|springframework\.boot/.test(text) ? ['-Dserver.port=$PORT'] : []),
+    ...(/quarkus/.test(text) ? [`-Dquarkus.http.host=${LISTEN}`, '-Dquarkus.http.port=$PORT'] : []),
+    ...(/micronaut/.test(text) ? ['-Dmicronaut.server.port=$PORT'] : []),
+  ];
+  return ['java -XX:MaxRAMPercentage=70', ...settings, '$JAVA_OPTS -jar "$(cat .platform/jar)"'].join(' ');
+}
