@@ -51,7 +51,9 @@ async function deployAgain(id: string, name: string): Promise<void> {
   if (deployment.status !== 'active') throw new Error(`${deployment.status_reason}\n${lines.join('\n')}`);
   // What says nothing to the person who deploys.
   expect(lines.filter((line: string) => /store-dir|^Terminated|^Profile\b|\.platform\/profile/.test(line))).toEqual([]);
-  const summary = lines.find((line: string) => /^-----> (Procfile|Node|Python|Static)/.test(line))?.slice(7);
+  const summary = lines
+    .find((line: string) => /^-----> (Procfile|Node|Python|Static|Rust|Java|PHP|Ruby)/.test(line))
+    ?.slice(7);
   seen.push(`| ${name} | ${summary} | ${Math.round((performance.now() - started) / 1000)} s |`);
 }
 
@@ -169,5 +171,45 @@ const engines = spawnSync('curl', ['-sS', '--max-time', '10', 'https://binaries.
   await deployAgain(deployed.id, 'django-static');
   const [, style = ''] = /href="(\/static\/page\.[0-9a-f]{12}\.css)"/.exec((await deployed.visit()).body) ?? [];
   expect(await deployed.visit(style)).toMatchObject({ status: 200, body: 'h1 { color: green }\n' });
+  await remove(deployed);
+});
+
+/** Languages of the host are tried where it has all of their programs. */
+const needs = (names: string[], name: string, work: () => Promise<void>): void => {
+  const missing = names.filter((program) => spawnSync('sh', ['-c', `command -v ${program}`]).status !== 0);
+  (missing.length === 0 ? starter : test.skip)(missing.length ? `${name} (needs ${missing.join(', ')})` : name, work);
+};
+
+needs(['mvn', 'javac'], 'spring-boot', async () => {
+  const deployed = await deploy('spring-boot');
+  expect((await deployed.visit()).body).toMatch(/^Spring Boot on Java \d+$/);
+  await remove(deployed);
+});
+
+needs(['/usr/bin/cargo', 'cc'], 'axum', async () => {
+  const deployed = await deploy('axum');
+  expect((await deployed.visit()).body).toBe('Axum on Rust');
+  await remove(deployed);
+});
+
+needs(['php', 'composer', '/usr/sbin/nginx'], 'php-composer', async () => {
+  const deployed = await deploy('php-composer');
+  expect(JSON.parse((await deployed.visit('/a/b?c=1')).body)).toEqual({
+    ...{ text: 'Hello from PHP', path: '/a/b?c=1', https: null, address: '127.0.0.1' },
+    ...{ name: 'php-composer', proxy: null, body: '' },
+  });
+  expect(await deployed.visit('/page.css')).toMatchObject({ status: 200, body: 'h1 { color: green }\n' });
+  expect((await deployed.visit('/.env')).status).toBe(404);
+  expect((await deployed.visit('/missing.php')).status).toBe(404);
+  // What a new version begins while a request is under way, the old one finishes.
+  const slow = deployed.visit('/slow');
+  await deployAgain(deployed.id, 'php-composer');
+  expect((await slow).status).toBe(200);
+  await remove(deployed);
+});
+
+needs(['ruby', 'bundle', 'cc'], 'ruby-bundler', async () => {
+  const deployed = await deploy('ruby-bundler');
+  expect((await deployed.visit()).body).toBe('Hello from Ruby');
   await remove(deployed);
 });

@@ -16,7 +16,9 @@ esac
 cat > "$run/fpm.conf" <<END
 [global]
 daemonize = no
+error_log = $run/fpm.log
 log_limit = 65536
+pid = $run/fpm.pid
 log_level = warning
 [www]
 listen = $run/fpm.sock
@@ -26,6 +28,7 @@ pm.process_idle_timeout = 60s
 clear_env = no
 catch_workers_output = yes
 decorate_workers_output = no
+php_value[error_log] = /proc/self/fd/2
 END
 cat > "$run/nginx.conf" <<END
 daemon off;
@@ -94,11 +97,14 @@ http {
 }
 END
 "$nginx" -e stderr -c "$run/nginx.conf" & web=$!
+# Each ends with the other one. Requests that have begun are finished.
 {
-  "$fpm" -F -O -y "$run/fpm.conf"
+  "$fpm" -F -O -y "$run/fpm.conf" || echo "PHP-FPM ended with exit code $?." >&2
   kill -QUIT "$web" 2>/dev/null
-} & pool=$!
-# Requests that have begun are finished. PHP-FPM ends with the sandbox.
-trap 'kill -QUIT "$web"' TERM INT
+} &
+ended=0
+trap 'kill -QUIT "$web"; ended=1' TERM INT
 while kill -0 "$web" 2>/dev/null; do wait "$web"; done
-kill -0 "$pool" 2>/dev/null || exit 1
+kill -QUIT "$(cat "$run/fpm.pid")" 2>/dev/null
+rm -rf "$run"
+[ "$ended" = 1 ]

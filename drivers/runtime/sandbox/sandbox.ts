@@ -140,7 +140,7 @@ function systemArguments({ runDirectory }: Inside): string[] {
     ...['--ro-bind', '/usr', '/usr'],
     ...rootLinks(),
     ...['--perms', '0755', '--dir', '/etc'],
-    ...etcEntries().flatMap((name) => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
+    ...etcEntries().flatMap((name) => [...passable(`/etc/${name}`), '--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
     ...['--ro-bind', path.join(runDirectory, 'etc/passwd'), '/etc/passwd'],
     ...['--ro-bind', path.join(runDirectory, 'etc/group'), '/etc/group'],
     ...['--ro-bind-try', path.join(runDirectory, 'etc/hosts'), '/etc/hosts'],

@@ -1,0 +1,11 @@
+<?php
+
+namespace Greeting;
+
+class Text
+{
+    public static function of(string $name): string
+    {
+        return "Hello from $name";
+    }
+}
