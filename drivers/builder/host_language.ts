@@ -21,8 +21,8 @@ export function requireLanguage({ facts, isPortable }: BuildHost, language: Host
   const what = `The source is a program in ${name} (${file})`;
   if (isPortable && isInterpreted)
     throw new BuildError(
-      `${what}. On a cluster, releases with ${name} are built from a Dockerfile alone: add one that builds and starts ` +
-        'the program, and set build.builder to `dockerfile`.',
+      `${what}. On a cluster, releases with ${name} are built from a Dockerfile alone: add one that builds and ` +
+        'starts the program, and set build.builder to `dockerfile`.',
     );
   const missing = Object.entries(programs).filter(([program]) => facts.programs[program as ProgramName] === undefined);
   if (missing.length === 0) return;

@@ -1,8 +1,10 @@
-# Writes the path of the jar or war that starts by itself to .platform/jar. $1: its place, relative to the root directory.
+# Writes the path of the jar or war that starts by itself to .platform/jar.
+# $1: patterns of their places, relative to the root directory.
 starts() {
   folder=$(mktemp -d) || return 1
   file=$PWD/$1
-  (cd "$folder" && "$JAVA_HOME/bin/jar" xf "$file" META-INF/MANIFEST.MF) && grep -q '^Main-Class:' "$folder/META-INF/MANIFEST.MF"
+  (cd "$folder" && "$JAVA_HOME/bin/jar" xf "$file" META-INF/MANIFEST.MF) &&
+    grep -q '^Main-Class:' "$folder/META-INF/MANIFEST.MF"
   code=$?
   rm -rf "$folder"
   return $code

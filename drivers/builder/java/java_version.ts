@@ -48,9 +48,9 @@ export async function chooseJava(files: SourceFiles, { facts }: BuildHost): Prom
     };
   const there = installed.length === 0 ? 'none' : `Java ${installed.map(({ major }) => major).join(', ')}`;
   throw new BuildError(
-    `${stated?.file ?? 'The source'} asks for Java ${needed}, and this host has ${there}. The operator can install it ` +
-      `with \`apt-get install openjdk-${needed}-jdk-headless\`; a deployment a minute later finds it. Or add a ` +
-      'Dockerfile.',
+    `${stated?.file ?? 'The source'} asks for Java ${needed}, and this host has ${there}. The operator can ` +
+      `install it with \`apt-get install openjdk-${needed}-jdk-headless\`; a deployment a minute later finds it. Or ` +
+      'add a Dockerfile.',
   );
 }
 

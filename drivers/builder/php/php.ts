@@ -87,10 +87,10 @@ function serverStep({ facts: { programs } }: BuildHost, isHeroku: boolean): Step
 }
 
 async function notesOf(files: SourceFiles, host: BuildHost): Promise<string[]> {
-  if (!(await files.has('artisan')) || host.commands.release !== undefined) return [];
+  if (!(await files.has('artisan')) || host.commands.web !== undefined) return [];
   return [
-    'Laravel: set APP_KEY in the variables. `php artisan migrate --force` runs before each new version where it is the ' +
-      'release command (run.release_command in the settings).',
+    'Laravel: set APP_KEY in the variables. `php artisan migrate --force` runs before each new version where it is ' +
+      'the release command (run.release_command in the settings).',
   ];
 }
 

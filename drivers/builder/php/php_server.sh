@@ -65,7 +65,8 @@ http {
     index index.php index.html;
     location ~ /\.(?!well-known(?:/|\$)) { return 404; }
     location ~* ^/(?:vendor|node_modules)/.*\.php\$ { return 404; }
-    location ~* /(?:composer\.(?:json|lock|phar)|package(?:-lock)?\.json|Procfile)\$|\.(?:sql|log|ini|sh|phar)\$ { return 404; }
+    location ~* /(?:composer\.(?:json|lock)|package(?:-lock)?\.json|Procfile)\$ { return 404; }
+    location ~* \.(?:sql|log|ini|sh|phar)\$ { return 404; }
     location / { try_files \$uri \$uri/ /index.php\$is_args\$args; }
     location ~ \.php\$ {
       try_files \$uri =404;

@@ -95,10 +95,10 @@ function workerOf(gems: Set<string>, isRails: boolean): Record<string, string> {
 }
 
 function notesOf({ commands }: BuildHost): string[] {
-  if (commands.release !== undefined) return [];
+  if (commands.web !== undefined) return [];
   return [
-    'Rails: set SECRET_KEY_BASE or RAILS_MASTER_KEY in the variables. `bundle exec rails db:migrate` runs before each ' +
-      'new version where it is the release command (run.release_command in the settings).',
+    'Rails: set SECRET_KEY_BASE or RAILS_MASTER_KEY in the variables. `bundle exec rails db:migrate` runs before ' +
+      'each new version where it is the release command (run.release_command in the settings).',
   ];
 }
 
