@@ -3547,6 +3547,7 @@ export type StackPlanResolvers<ContextType = Context, ParentType extends Resolve
   monthly_price?: Resolver<ResolversTypes['StackPrice'], ParentType, ContextType>;
   confirm?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
   requires_approval?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  pauses_key?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   plan_token?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   expires_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 };

@@ -9642,10 +9642,18 @@ export type StackPlan = {
   missing_secrets: Array<StackSecret>;
   /** What the project costs in a month of 730 hours at the prices of the catalogs, before and after the changes. */
   monthly_price: StackPrice;
-  /** Names of databases, volumes and buckets that would be deleted. `applyStack` needs them in `confirm`. */
+  /**
+   * Names of databases, volumes and buckets that would be deleted: `applyStack` needs them in `confirm`. With their type,
+   * as `database:main`, where two have the same name.
+   */
   confirm: Array<Scalars['String']['output']>;
   /** Whether an owner of the project would have to approve the call of `applyStack` first. */
   requires_approval: Scalars['Boolean']['output'];
+  /**
+   * Whether the brake of the platform would pause the key of the caller, since it would delete too much within a minute.
+   * A person lets a paused key go on.
+   */
+  pauses_key: Scalars['Boolean']['output'];
   /**
    * What `applyStack` takes. Holds for this file, this caller and the present state of what the plan has read. `null` if
    * something is refused.
@@ -9747,7 +9755,10 @@ export type ApplyStackInput = {
   document: Scalars['String']['input'];
   /** `plan_token` of the plan. */
   plan_token: Scalars['String']['input'];
-  /** Names of the databases, volumes and buckets that are deleted with their data, as the plan lists them. */
+  /**
+   * Names of the databases, volumes and buckets that are deleted with their data, as the plan lists them, or with their
+   * type: `database:main`.
+   */
   confirm?: InputMaybe<Array<Scalars['String']['input']>>;
 };
 

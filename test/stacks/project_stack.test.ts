@@ -135,6 +135,23 @@ describe('a plan', () => {
     expect(body.refusals).toMatchObject([{ line: 4, path: 'databases.main.database_name', code: 'validation_failed' }]);
   });
 
+  test('upgrades a database to a newer version, and refuses an older one', async () => {
+    const stacks = await fresh();
+    await stacks.make('databases: { main: { engine: postgresql, engine_version: 16 } }');
+    await service.sql(`update databases set status = 'available' where project_id = $1`, [stacks.project]);
+    const file = 'databases: { main: { engine: postgresql, engine_version: 17 } }';
+    const plan = await stacks.plan(file);
+    expect([plan.body.refusals, plan.body.changes]).toMatchObject([
+      [],
+      [{ operation_id: 'upgradeDatabase', fields: [{ path: 'engine_version', from: '"16"', to: '"17"' }] }],
+    ]);
+    expect((await stacks.apply(file, plan)).status).toBe(202);
+    const { body } = await service.call('GET', `/v2/projects/${stacks.project}/databases`, stacks);
+    expect(body.data[0].status).toBe('upgrading');
+    const older = await stacks.plan('databases: { main: { engine: postgresql, engine_version: 15 } }');
+    expect(older.body.refusals).toMatchObject([{ operation_id: 'upgradeDatabase' }]);
+  });
+
   test('takes the values of an environment as a merge patch', async () => {
     const stacks = await fresh();
     const file = `
