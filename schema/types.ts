@@ -1845,7 +1845,7 @@ export type Mutation = {
   rollbackApplication: Deployment;
   /**
    * Deploys what another application runs, such as that of a staging environment. Nothing is built: the files are those of
-   * its active deployment, or of another one that it could be rolled back to. Environment variables, settings, sizes and
+   * its active deployment. Environment variables, settings, sizes and
    * commands are those of this application, and its release command runs. The other application may be in another project,
    * in which the caller has to be a developer, too.
    */
@@ -7116,11 +7116,6 @@ export type RollbackApplicationInput = {
 export type PromoteApplicationInput = {
   /** Id of the application whose version is deployed. */
   source_application_id: Scalars['ID']['input'];
-  /**
-   * Id of a deployment of that application: the active one, or one whose `rollback_possible` is true. Defaults to the
-   * active one.
-   */
-  deployment_id?: InputMaybe<Scalars['ID']['input']>;
 };
 
 /** A record of a zone. */

@@ -1,5 +1,6 @@
 // Who may deploy what another application runs, and what is refused. Nothing runs here.
 import { deployed } from '../support/deployments/deployed';
+import { describeHost } from '../support/databases/databases';
 import { startService, type Answer, type CallOptions, type TestService } from '../support/service';
 
 let service: TestService;
@@ -8,6 +9,7 @@ let target: string;
 let serial = 0;
 beforeAll(async () => {
   service = await startService();
+  await describeHost(service);
   source = await application();
   target = await application();
   await deployed(service, source);
@@ -22,11 +24,8 @@ async function application(options: CallOptions = {}): Promise<string> {
   return body.id;
 }
 
-const promote = (id: string, from: string, options: CallOptions & { deployment?: string } = {}): Promise<Answer> =>
-  service.call('POST', `/v2/applications/${id}/promote`, {
-    ...options,
-    body: { source_application_id: from, ...(options.deployment && { deployment_id: options.deployment }) },
-  });
+const promote = (id: string, from: string, options: CallOptions = {}): Promise<Answer> =>
+  service.call('POST', `/v2/applications/${id}/promote`, { ...options, body: { source_application_id: from } });
 
 test('a key with the scope deploy may, and one without it or of a viewer may not', async () => {
   expect((await promote(target, source, { key: await service.mintKey({ scopes: ['deploy'] }) })).status).toBe(201);
@@ -79,23 +78,29 @@ test('a viewer of the other project is told so', async () => {
   expect([refused.status, refused.body.code]).toEqual([403, 'role_not_permitted']);
 });
 
-test('is refused without a version, from itself, and from a deployment of another one or whose files are gone', async () => {
+test('is refused without a version, from itself, and where a database is of another engine', async () => {
   const empty = await application();
   expect((await promote(target, empty)).body).toMatchObject({
     code: 'promotion_not_possible',
     detail: expect.stringContaining('no active deployment'),
   });
   expect((await promote(source, source)).body.errors).toMatchObject([{ field: 'source_application_id' }]);
-  const { deployment } = await deployed(service, empty);
-  expect((await promote(target, source, { deployment })).body.code).toBe('reference_not_found');
-  const [{ id: old }] = await service.sql('select current_deployment_id as id from applications where id = $1', [
-    source,
-  ]);
-  await deployed(service, source);
-  const gone = `update deployments set status = 'superseded', artifact_kept = false where id = $1`;
-  await service.sql(gone, [old]);
-  expect((await promote(target, source, { deployment: old })).body.code).toBe('promotion_not_possible');
-  expect((await promote(target, source)).status).toBe(201);
+  await deployed(service, empty);
+  for (const [id, engine] of [
+    [empty, 'postgresql'],
+    [target, 'redis'],
+  ]) {
+    const { body } = await service.call('POST', '/v2/databases', { body: { name: `of-${engine}`, engine } });
+    await service.sql(`update databases set status = 'available' where id = $1`, [body.id]);
+    const attached = await service.call('POST', `/v2/databases/${body.id}/attachments`, {
+      body: { application_id: id, env_prefix: 'STORE' },
+    });
+    expect(attached.status).toBe(201);
+  }
+  expect((await promote(target, empty)).body).toMatchObject({
+    code: 'promotion_not_possible',
+    detail: expect.stringMatching(/STORE_URL leads to postgresql in app-\d+, and to redis in/),
+  });
 });
 
 test('two at once are two deployments, in both directions', async () => {

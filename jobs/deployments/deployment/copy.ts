@@ -65,7 +65,7 @@ async function copyFiles(
   return { ...plan, image: { ...plan.image, settings } };
 }
 
-/** Files of an image with several users belong to those of its application. null: to one user, whom the runtime sets. */
+/** Files of an image with several users belong to those of its application. null: to one user, set by the runtime. */
 async function ownersOf(
   row: DeploymentRow,
   { settings }: PulledImage,

@@ -51,7 +51,7 @@ async function reusedImage(
   return image;
 }
 
-/** Copies the image of the release that was promoted, where it is an image itself, or there are no files to make one. */
+/** Copies the image of the promoted release, where its source is an image, or there are no files to make one of. */
 async function promotedImage(
   row: DeploymentRow,
   plan: StoredPlan,
@@ -68,7 +68,7 @@ async function promotedImage(
     );
   if (!plan.image && !origin.starts_alike)
     throw new StepFailure(
-      `The commands of ${application_name} are others, and its files are on another machine. Deploy the source instead.`,
+      `The commands of ${application_name} are others, and its files are on another machine. Deploy the source.`,
     );
   const { registry } = requireHost(ctx);
   if (!registry) throw new EngineAway('The container registry of this installation is not running.');

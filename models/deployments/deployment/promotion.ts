@@ -17,7 +17,7 @@ const FIELD = 'source_application_id';
 export async function findPromotable(
   ctx: Context,
   target: Application,
-  { source_application_id, deployment_id }: PromoteApplicationInput,
+  { source_application_id }: PromoteApplicationInput,
   kind: typeof Deployment,
 ): Promise<{ promoted_from: PromotedFrom; deployment: Deployment }> {
   if (source_application_id === target.id)
@@ -27,15 +27,9 @@ export async function findPromotable(
   const project = await sourceProject(ctx, source_application_id);
   const there: Context = { ...ctx, project };
   const application = await Application.get(there, source_application_id).catch(() => notFound(FIELD));
-  const id = deployment_id ?? application.current_deployment_id;
-  if (id === null || id === undefined) throw refused(`${application.name} has no active deployment. Deploy it first.`);
-  const deployment = await kind
-    .get(there, id, { application_id: application.id })
-    .catch(() => notFound('deployment_id'));
-  if (deployment.status !== 'active' && !deployment.rollback_possible)
-    throw refused(
-      `The files of deployment ${deployment.number} of ${application.name} are no longer kept, or it was never active.`,
-    );
+  const { current_deployment_id: id } = application;
+  if (!id) throw refused(`${application.name} has no active deployment. Deploy it first.`);
+  const deployment = await kind.get(there, id, { application_id: application.id }).catch(() => notFound(FIELD));
   await requireFitting(ctx, application, target);
   const { number } = deployment;
   if (project.id !== target.project_id) await recordThere(ctx, project, application, deployment);
@@ -61,8 +55,7 @@ async function sourceProject(ctx: Context, applicationId: string): Promise<Proje
 }
 
 function notFound(field: string): never {
-  const detail = `${field}: you can reach no usable resource with this id.`;
-  throw problem('reference_not_found', detail, { field });
+  throw problem('reference_not_found', `${field}: you can reach no usable resource with this id.`, { field });
 }
 
 const refused = (detail: string): Error => problem('promotion_not_possible', detail);
