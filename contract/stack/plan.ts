@@ -2,7 +2,7 @@
 // rolls it back, and an apply commits it if the steps are those of the plan.
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../core/canonical_json';
-import type { Context } from '../../core/context';
+import type { Context, ProjectAccess } from '../../core/context';
 import type { DestroyingCall } from '../../core/destroying_call';
 import { problem, validationFailed } from '../../core/errors';
 import { limits } from '../../core/limits';
@@ -175,7 +175,8 @@ function startRun(
   { document, environment, prune }: Pick<PlanToken, 'document' | 'environment' | 'prune'>,
   isPlan: boolean,
 ): StackRun {
-  const entries = readStack(document, environment, fieldsOf(calls));
+  const project = ctx.project as ProjectAccess;
+  const entries = readStack(document, { environment, project }, fieldsOf(calls));
   const found = { changes: [], refusals: [], missing_secrets: [], names: new Map() };
   return { ctx, entries, prune, calls, reader, isPlan, probed: new Map(), ...found };
 }
