@@ -1,12 +1,12 @@
 // Starts units. Whatever is killed in the middle leaves either a staging directory, which the next call removes, or a
 // whole run directory, in which the next call starts a shim: of several shims the first one that writes `handle` is the
 // unit.
-import { chmod, chown, lstat, mkdir, rename, stat, writeFile } from 'node:fs/promises';
+import { chmod, chown, lstat, mkdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { replaceFile } from '../../core/files';
 import { isPassable } from '../../core/directory';
-import { CommandFailed, run } from '../../core/process/command';
+import { run } from '../../core/process/command';
 import { DriverError, unboundedContext } from '../../core/driver';
 import type { EnteredNetwork } from '../network';
 import { isDiskOpen } from '../volume/limited_disk';
