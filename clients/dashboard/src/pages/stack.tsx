@@ -1,4 +1,4 @@
-// The project as a file: what a file would change is planned, looked at, and applied; and what exists is written as one.
+// The project as a file: what it would change is planned, looked at and applied, and what exists is written as one.
 import { useRef, useState } from 'preact/hooks';
 import { request } from '../api/client';
 import { graphql, type ResultOf } from '../api/graphql';
