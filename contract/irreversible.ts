@@ -94,6 +94,7 @@ export const IRREVERSIBLE: Readonly<Record<string, RevertObstacle>> = {
     'logout',
     'planStack',
     'presignBucketObject',
+    'promoteApplication',
     'promoteDatabaseReplica',
     'proveDatabaseBackup',
     'redeployPreview',

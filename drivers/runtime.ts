@@ -173,6 +173,17 @@ export interface Listener {
 /** At the same port of the host. */
 export type PortToForward = Omit<ForwardedPort, 'network'>;
 
+export interface FilesCopy {
+  /** Names what an interrupted call has left. */
+  id: string;
+  from: string;
+  to: string;
+  /** Whose files they are. */
+  tenant: number;
+  /** Whose users own them, and whose will; null: all belong to one user, who is set when a unit starts. */
+  owners: { from: UserRange; to: UserRange } | null;
+}
+
 export interface RuntimeDriver {
   readonly name: string;
   /**
@@ -247,6 +258,11 @@ export interface RuntimeDriver {
    * @throws DriverError transient
    */
   userRange(directory: string, tenant: number): Promise<UserRange | null>;
+  /**
+   * Copies the files of a unit for another one; no link in them is followed. What is at `to` must not be there. @throws
+   * DriverError
+   */
+  copyFiles(copy: FilesCopy, ctx: DriverContext): Promise<void>;
   /** Ids of all units on this host, for the sweep of orphans and for the shipper of logs. */
   list(): Promise<string[]>;
   /** Calls back within about a second after any unit has exited. @returns a function that stops watching */

@@ -358,6 +358,7 @@ export type ResolversTypes = {
   CreateDatabaseUserInput: Schema.CreateDatabaseUserInput;
   Deployment: ResolverTypeWrapper<DeploymentModel>;
   DeploymentList: ResolverTypeWrapper<Omit<Schema.DeploymentList, 'data'> & { data: Array<ResolversTypes['Deployment']> }>;
+  PromotedDeployment: ResolverTypeWrapper<Schema.PromotedDeployment>;
   DeploymentStep: ResolverTypeWrapper<Schema.DeploymentStep>;
   DeploymentStepName: Schema.DeploymentStepName;
   DeploymentSource: ResolverTypeWrapper<Schema.DeploymentSource>;
@@ -365,6 +366,7 @@ export type ResolversTypes = {
   DeploymentTrigger: Schema.DeploymentTrigger;
   CreateDeploymentInput: Schema.CreateDeploymentInput;
   RollbackApplicationInput: Schema.RollbackApplicationInput;
+  PromoteApplicationInput: Schema.PromoteApplicationInput;
   DnsRecord: ResolverTypeWrapper<DnsRecordModel>;
   DnsRecordList: ResolverTypeWrapper<Omit<Schema.DnsRecordList, 'data'> & { data: Array<ResolversTypes['DnsRecord']> }>;
   DnsRecordSet: ResolverTypeWrapper<Omit<Schema.DnsRecordSet, 'records'> & { records: Array<ResolversTypes['DnsRecord']> }>;
@@ -857,10 +859,12 @@ export type ResolversParentTypes = {
   CreateDatabaseUserInput: Schema.CreateDatabaseUserInput;
   Deployment: DeploymentModel;
   DeploymentList: Omit<Schema.DeploymentList, 'data'> & { data: Array<ResolversParentTypes['Deployment']> };
+  PromotedDeployment: Schema.PromotedDeployment;
   DeploymentStep: Schema.DeploymentStep;
   DeploymentSource: Schema.DeploymentSource;
   CreateDeploymentInput: Schema.CreateDeploymentInput;
   RollbackApplicationInput: Schema.RollbackApplicationInput;
+  PromoteApplicationInput: Schema.PromoteApplicationInput;
   DnsRecord: DnsRecordModel;
   DnsRecordList: Omit<Schema.DnsRecordList, 'data'> & { data: Array<ResolversParentTypes['DnsRecord']> };
   DnsRecordSet: Omit<Schema.DnsRecordSet, 'records'> & { records: Array<ResolversParentTypes['DnsRecord']> };
@@ -1335,6 +1339,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   createDeployment?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<Schema.MutationCreateDeploymentArgs, 'id' | 'input'>>;
   cancelDeployment?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<Schema.MutationCancelDeploymentArgs, 'id' | 'deployment_id'>>;
   rollbackApplication?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<Schema.MutationRollbackApplicationArgs, 'id' | 'input'>>;
+  promoteApplication?: Resolver<ResolversTypes['Deployment'], ParentType, ContextType, RequireFields<Schema.MutationPromoteApplicationArgs, 'id' | 'input'>>;
   createDnsRecord?: Resolver<ResolversTypes['DnsRecord'], ParentType, ContextType, RequireFields<Schema.MutationCreateDnsRecordArgs, 'id' | 'input'>>;
   replaceDnsRecords?: Resolver<ResolversTypes['DnsRecordSet'], ParentType, ContextType, RequireFields<Schema.MutationReplaceDnsRecordsArgs, 'id' | 'input'>>;
   batchDnsRecords?: Resolver<ResolversTypes['DnsBatch'], ParentType, ContextType, RequireFields<Schema.MutationBatchDnsRecordsArgs, 'id' | 'input'>>;
@@ -2431,6 +2436,7 @@ export type DeploymentResolvers<ContextType = Context, ParentType extends Resolv
   clear_cache?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   trigger?: Resolver<ResolversTypes['DeploymentTrigger'], ParentType, ContextType>;
   source_deployment_id?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  promoted_from?: Resolver<Schema.Maybe<ResolversTypes['PromotedDeployment']>, ParentType, ContextType>;
   commit_message?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   commit_author?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   status?: Resolver<ResolversTypes['DeploymentStatus'], ParentType, ContextType>;
@@ -2448,6 +2454,14 @@ export type DeploymentResolvers<ContextType = Context, ParentType extends Resolv
 export type DeploymentListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DeploymentList'] = ResolversParentTypes['DeploymentList']> = {
   data?: Resolver<Array<ResolversTypes['Deployment']>, ParentType, ContextType>;
   next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type PromotedDeploymentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PromotedDeployment'] = ResolversParentTypes['PromotedDeployment']> = {
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  application_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  application_name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  deployment_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  number?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };
 
 export type DeploymentStepResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DeploymentStep'] = ResolversParentTypes['DeploymentStep']> = {
@@ -3547,6 +3561,7 @@ export type StackPlanResolvers<ContextType = Context, ParentType extends Resolve
   monthly_price?: Resolver<ResolversTypes['StackPrice'], ParentType, ContextType>;
   confirm?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
   requires_approval?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  pauses_key?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   plan_token?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   expires_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 };
@@ -3993,6 +4008,7 @@ export type Resolvers<ContextType = Context> = {
   DatabaseCredentialsEndpoint?: DatabaseCredentialsEndpointResolvers<ContextType>;
   Deployment?: DeploymentResolvers<ContextType>;
   DeploymentList?: DeploymentListResolvers<ContextType>;
+  PromotedDeployment?: PromotedDeploymentResolvers<ContextType>;
   DeploymentStep?: DeploymentStepResolvers<ContextType>;
   DeploymentSource?: DeploymentSourceResolvers<ContextType>;
   DnsRecord?: DnsRecordResolvers<ContextType>;

@@ -47,6 +47,12 @@ export function stackSchema(
     additionalProperties: false,
     properties: {
       ...sections,
+      project: { description: 'Name or id of the project. Elsewhere the file is refused.', type: 'string' },
+      variable_groups: {
+        description: 'Variables that applications share, by the name of the group.',
+        type: ['object', 'null'],
+        additionalProperties: { type: ['object', 'null'], additionalProperties: VARIABLE },
+      },
       environments: {
         description: 'Values that replace those above them for one environment: JSON merge patches (RFC 7396).',
         type: 'object',
@@ -81,10 +87,18 @@ function entryOf(builder: DocumentBuilder, kind: StackKind): object {
   const needed = required.filter((name) => known.has(name));
   return {
     ...{ type: needed.length ? 'object' : ['object', 'null'], description },
-    properties: Object.fromEntries([...own, ...below.map((one) => [one.section, sectionOf(builder, one)])]),
+    properties: Object.fromEntries([
+      ...own,
+      ...below.map((one) => [one.section, sectionOf(builder, one)]),
+      ...(below.length ? [['variable_groups', GROUP_NAMES]] : []),
+    ]),
     ...(needed.length && { required: needed }),
     additionalProperties: false,
   };
 }
 
+const GROUP_NAMES = {
+  ...{ type: ['array', 'null'], items: { type: 'string' } },
+  description: 'Names of `variable_groups`. Later ones win, and `variables` over all.',
+};
 const REFERENCE = { type: ['string', 'null'], description: 'Name of an application.' };

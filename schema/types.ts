@@ -1843,6 +1843,13 @@ export type Mutation = {
    * were active.
    */
   rollbackApplication: Deployment;
+  /**
+   * Deploys what another application runs, such as that of a staging environment. Nothing is built: the files are those of
+   * its active deployment. Environment variables, settings, sizes and
+   * commands are those of this application, and its release command runs. The other application may be in another project,
+   * in which the caller has to be a developer, too.
+   */
+  promoteApplication: Deployment;
   /** Creates a record. It is served within seconds. */
   createDnsRecord: DnsRecord;
   /**
@@ -3095,6 +3102,17 @@ export type MutationCancelDeploymentArgs = {
 export type MutationRollbackApplicationArgs = {
   id: Scalars['ID']['input'];
   input: RollbackApplicationInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationPromoteApplicationArgs = {
+  id: Scalars['ID']['input'];
+  input: PromoteApplicationInput;
 };
 
 
@@ -6947,6 +6965,8 @@ export type Deployment = {
   trigger: DeploymentTrigger;
   /** Id of the deployment that a rollback returns to. */
   source_deployment_id?: Maybe<Scalars['ID']['output']>;
+  /** The deployment of another application whose files it runs, or `null` if it was not promoted. */
+  promoted_from?: Maybe<PromotedDeployment>;
   /** First line of the commit message, once the source has been fetched. */
   commit_message?: Maybe<Scalars['String']['output']>;
   /** Author of the commit, once the source has been fetched. */
@@ -6983,6 +7003,16 @@ export type DeploymentList = {
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
+/** A deployment of another application, whose files were taken over. */
+export type PromotedDeployment = {
+  project_id: Scalars['ID']['output'];
+  application_id: Scalars['ID']['output'];
+  /** Name that the application had. */
+  application_name: Scalars['String']['output'];
+  deployment_id: Scalars['ID']['output'];
+  number: Scalars['Int']['output'];
+};
+
 /** A step of a deployment. The last one of a deployment that failed is the one that failed. */
 export type DeploymentStep = {
   name: DeploymentStepName;
@@ -7002,6 +7032,8 @@ export type DeploymentStepName =
   | 'build'
   /** The image that a Dockerfile has built is taken over. */
   | 'image'
+  /** The files of a promoted deployment are copied. */
+  | 'copy'
   /** The image of an image source is pulled. */
   | 'pull'
   /** The release is made of the files, the settings and the variables. */
@@ -7079,6 +7111,11 @@ export type CreateDeploymentInput = {
 export type RollbackApplicationInput = {
   /** Id of a deployment of the application whose `rollback_possible` is true. */
   deployment_id: Scalars['ID']['input'];
+};
+
+export type PromoteApplicationInput = {
+  /** Id of the application whose version is deployed. */
+  source_application_id: Scalars['ID']['input'];
 };
 
 /** A record of a zone. */
@@ -9642,10 +9679,18 @@ export type StackPlan = {
   missing_secrets: Array<StackSecret>;
   /** What the project costs in a month of 730 hours at the prices of the catalogs, before and after the changes. */
   monthly_price: StackPrice;
-  /** Names of databases, volumes and buckets that would be deleted. `applyStack` needs them in `confirm`. */
+  /**
+   * Names of databases, volumes and buckets that would be deleted: `applyStack` needs them in `confirm`. With their type,
+   * as `database:main`, where two have the same name.
+   */
   confirm: Array<Scalars['String']['output']>;
   /** Whether an owner of the project would have to approve the call of `applyStack` first. */
   requires_approval: Scalars['Boolean']['output'];
+  /**
+   * Whether the brake of the platform would pause the key of the caller, since it would delete too much within a minute.
+   * A person lets a paused key go on.
+   */
+  pauses_key: Scalars['Boolean']['output'];
   /**
    * What `applyStack` takes. Holds for this file, this caller and the present state of what the plan has read. `null` if
    * something is refused.
@@ -9747,7 +9792,10 @@ export type ApplyStackInput = {
   document: Scalars['String']['input'];
   /** `plan_token` of the plan. */
   plan_token: Scalars['String']['input'];
-  /** Names of the databases, volumes and buckets that are deleted with their data, as the plan lists them. */
+  /**
+   * Names of the databases, volumes and buckets that are deleted with their data, as the plan lists them, or with their
+   * type: `database:main`.
+   */
   confirm?: InputMaybe<Array<Scalars['String']['input']>>;
 };
 

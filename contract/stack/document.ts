@@ -11,6 +11,7 @@ import {
 import { validationFailed, type FieldError } from '../../core/errors';
 import type { RootField } from '../operations';
 import { ATTACHMENT_PARTS, STACK_KINDS, stackKind, type StackKind } from './kinds';
+import { GROUPS, expandGroups } from './variable_groups';
 import { mergeTrees, mistake, readYaml, type Tree } from './yaml_tree';
 
 /** One resource, as the file describes it. */
@@ -39,11 +40,15 @@ const ENVIRONMENTS_MAX = 20;
 const REFERENCE = /^\$\{database\.([^.${}]+)\.([a-z]+)\}$/;
 const SECTIONS = STACK_KINDS.filter(({ section }) => section !== '');
 
-/**
- * Reads a file. @param environment whose values replace those above it
- * @throws validation_failed with the line of each mistake
- */
-export function readStack(text: string, environment: string | null, fields: Fields): StackEntry[] {
+/** Where a file is read for. */
+export interface StackPlace {
+  /** Whose values replace those above it. */
+  environment: string | null;
+  project: { id: string; name: string };
+}
+
+/** Reads a file. @throws validation_failed with the line of each mistake */
+export function readStack(text: string, { environment, project }: StackPlace, fields: Fields): StackEntry[] {
   const read = readYaml(text);
   if ('mistakes' in read) throw validationFailed(read.mistakes);
   const { tree } = read;
@@ -57,11 +62,12 @@ export function readStack(text: string, environment: string | null, fields: Fiel
   };
   if (environments.size > ENVIRONMENTS_MAX)
     mistakes.push(mistake(tree.line, `has more than ${ENVIRONMENTS_MAX} environments`, 'environments'));
-  let entries = readSections(reading, top, null, '');
+  let entries = readSections(reading, withoutProject(withGroups(reading, top)), null, '');
   for (const [name, patch] of [...environments].slice(0, ENVIRONMENTS_MAX)) {
-    const merged = readSections(reading, mergeTrees(top, patch), null, '');
+    const merged = readSections(reading, withoutProject(withGroups(reading, mergeTrees(top, patch))), null, '');
     if (name === environment) entries = merged;
   }
+  requireProject(reading, top, environment === null ? null : (environments.get(environment) ?? null), project);
   if (environment !== null && !environments.has(environment))
     throw validationFailed([
       { field: 'environment', code: 'not_in_enum', detail: 'is not one of the `environments` of the file' },
@@ -69,6 +75,15 @@ export function readStack(text: string, environment: string | null, fields: Fiel
   if (entries.length > ENTRIES_MAX) mistakes.push(mistake(1, `has more than ${ENTRIES_MAX} resources`));
   if (mistakes.length) throw validationFailed(uniqueMistakes(mistakes));
   return entries;
+}
+
+/** The tree with the variables of groups at the applications that name them. Groups that nobody names are read, too. */
+function withGroups(reading: Reading, tree: Tree): Tree {
+  const kind = stackKind('environment_variable');
+  const groups = tree.is === 'map' ? (tree.entries.get(GROUPS) ?? null) : null;
+  for (const [name, content] of mapOf(reading, groups, GROUPS))
+    readSection(reading, kind, content, '', `${GROUPS}.${name}`);
+  return expandGroups(tree, (at, path, detail) => void refuse(reading, at, path, detail));
 }
 
 /** The fields of a section, with the types of their values. */
@@ -85,6 +100,28 @@ export function sectionInput({ create, updates, type }: StackKind, fields: Field
   const input = fields.get(create ?? updates[0]?.operation ?? '')?.body?.type;
   if (!input) throw new Error(`stack: ${type} has no input`);
   return input;
+}
+
+/**
+ * A file of another project, or of another environment, must not be applied by mistake. An environment is a project of
+ * its own: it has no part in the `project` above it, but is not that one either.
+ */
+function requireProject(reading: Reading, top: Tree, patch: Tree | null, { id, name }: StackPlace['project']): void {
+  const [above, own] = [top, patch].map((tree) => (tree?.is === 'map' ? tree.entries.get('project') : undefined));
+  const named = patch ? own : above;
+  if (named && named.is !== 'scalar') return void refuse(reading, named, 'project', 'must be the name of a project');
+  const isHere = (tree: Tree | undefined): boolean => tree?.is === 'scalar' && [id, name].includes(tree.source);
+  if (named && !isHere(named))
+    refuse(reading, named, 'project', `names the project ${sourceOf(named)}, and this is ${name}`);
+  if (patch && !named && above && isHere(above))
+    refuse(reading, above, 'project', `names ${name}, and an environment has a \`project\` of its own`);
+}
+
+const sourceOf = (tree: Tree): string => (tree.is === 'scalar' ? tree.source : '');
+
+function withoutProject(tree: Tree): Tree {
+  if (tree.is !== 'map') return tree;
+  return { ...tree, entries: new Map([...tree.entries].filter(([name]) => name !== 'project')) };
 }
 
 interface Reading {

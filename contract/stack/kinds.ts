@@ -43,7 +43,8 @@ export interface StackKind {
 export const STACK_KINDS: readonly StackKind[] = [
   {
     ...{ type: 'database', section: 'databases', isChild: false, key: 'name', holdsData: true },
-    ...{ create: 'createDatabase', updates: [{ operation: 'updateDatabase' }], delete: 'deleteDatabase' },
+    ...{ create: 'createDatabase', delete: 'deleteDatabase' },
+    updates: [{ operation: 'updateDatabase' }, { operation: 'upgradeDatabase' }],
     omitted: ['restore_from', 'copy_of', 'mask'],
   },
   {

@@ -2,7 +2,7 @@
 // rolls it back, and an apply commits it if the steps are those of the plan.
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../core/canonical_json';
-import type { Context } from '../../core/context';
+import type { Context, ProjectAccess } from '../../core/context';
 import type { DestroyingCall } from '../../core/destroying_call';
 import { problem, validationFailed } from '../../core/errors';
 import { limits } from '../../core/limits';
@@ -24,6 +24,8 @@ export interface StackModels extends StackReader {
   lock(ctx: Context): Promise<void>;
   /** Whether a destroying call of this caller needs an approval. */
   requiresApproval(ctx: Context): Promise<boolean>;
+  /** Whether so many destroying calls would pause the key of the caller. */
+  pausesKey(ctx: Context, calls: number): Promise<boolean>;
 }
 
 interface PlanInput {
@@ -82,13 +84,14 @@ async function plan(ctx: Context, models: StackModels, calls: NestedCalls, input
   const token: PlanToken = {
     ...{ ...given, document: digestOf(input.document), changes: digestOfChanges(changes), expires },
     world: Object.fromEntries(seenOf(run, planned.world)),
-    confirm: confirmedNames(changes),
+    confirm: confirmedPlaces(changes),
     destroys: changes.filter(({ danger }) => danger).map(describe),
   };
   return {
-    ...{ changes, refusals, missing_secrets, confirm: token.confirm },
+    ...{ changes, refusals, missing_secrets, confirm: token.confirm.map((place) => shortestName(token, place)) },
     monthly_price: { currency: models.currency, before: planned.before, after: planned.after },
     requires_approval: token.destroys.length > 0 && (await models.requiresApproval(ctx)),
+    pauses_key: token.destroys.length > 0 && (await models.pausesKey(ctx, token.destroys.length)),
     plan_token: refusals.length ? null : sealPlanToken(ctx, token),
     expires_at: new Date(expires).toISOString(),
   };
@@ -172,7 +175,8 @@ function startRun(
   { document, environment, prune }: Pick<PlanToken, 'document' | 'environment' | 'prune'>,
   isPlan: boolean,
 ): StackRun {
-  const entries = readStack(document, environment, fieldsOf(calls));
+  const project = ctx.project as ProjectAccess;
+  const entries = readStack(document, { environment, project }, fieldsOf(calls));
   const found = { changes: [], refusals: [], missing_secrets: [], names: new Map() };
   return { ctx, entries, prune, calls, reader, isPlan, probed: new Map(), ...found };
 }
@@ -220,14 +224,26 @@ function digestOfChanges(changes: readonly StackChange[]): string {
 
 const describe = ({ operation_id, name }: StackChange): string => `${operation_id} ${name}`;
 
-function confirmedNames(changes: readonly StackChange[]): string[] {
-  return [...new Set(changes.filter(({ danger }) => danger === 'destroys_data').map(({ name }) => name))];
+/** `database:main` */
+function confirmedPlaces(changes: readonly StackChange[]): string[] {
+  return changes.filter(({ danger }) => danger === 'destroys_data').map(({ type, name }) => `${type}:${name}`);
+}
+
+const nameOf = (place: string): string => place.slice(place.indexOf(':') + 1);
+
+/** The bare name, where it names one thing alone. */
+function shortestName({ confirm }: PlanToken, place: string): string {
+  const isShared = confirm.some((other) => other !== place && nameOf(other) === nameOf(place));
+  return isShared ? place : nameOf(place);
 }
 
 /** @throws validation_failed */
 function requireConfirmed(token: PlanToken, confirmed: readonly string[]): void {
-  const missing = token.confirm.filter((name) => !confirmed.includes(name));
+  const missing = token.confirm.filter(
+    (place) => !confirmed.includes(place) && !confirmed.includes(shortestName(token, place)),
+  );
   if (!missing.length) return;
-  const detail = `must name what is deleted with its data: ${missing.join(', ')}`;
+  const names = missing.map((place) => shortestName(token, place)).join(', ');
+  const detail = `must name what is deleted with its data: ${names}`;
   throw validationFailed([{ field: 'confirm', code: 'required', detail }]);
 }

@@ -12,7 +12,7 @@ export interface PlanToken {
   world: Record<string, string>;
   /** Digest of the changes. */
   changes: string;
-  /** Names of what is deleted with its data. */
+  /** What is deleted with its data: `database:main`. */
   confirm: string[];
   /** The calls that destroy. */
   destroys: string[];

@@ -149,6 +149,13 @@ export const resourceErrors = {
     remedy: 'Choose a deployment whose `rollback_possible` is true.',
     retryable: false,
   },
+  promotion_not_possible: {
+    status: 409,
+    title: 'Promotion not possible',
+    meaning: 'The version of the other application cannot run in this one, or its files have been removed.',
+    remedy: '`detail` says why, and what to do.',
+    retryable: false,
+  },
   backup_not_ready: {
     status: 409,
     title: 'Backup not ready',

@@ -4,7 +4,9 @@ import { chmod, mkdir, rename } from 'node:fs/promises';
 import { DriverError, asDriverErrors, checkpoint, untilAborted } from '../../core/driver';
 import type { DriverContext, Fingerprint } from '../../core/driver';
 import type { EnteredNetwork, NetworkDriver } from '../network';
+import { copyFilesForOther } from './copy_files';
 import type {
+  FilesCopy,
   Handle,
   Listener,
   LogChunk,
@@ -110,10 +112,17 @@ export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<Ru
         ? runtime.networks.isFreeForServer(port, network)
         : isFreeOnLoopback(port),
     userRange: (place, tenant) => asDriverErrors(() => findUserRange(runtime.host, place, tenant)),
+    copyFiles: (copy, ctx) => asDriverErrors(() => copyFiles(runtime, copy, ctx)),
     list: () => listUnits(directory),
     watch: (ended) => runtime.monitor.watch(ended),
     close: () => (runtime.networks?.close(), runtime.monitor.close()),
   };
+}
+
+async function copyFiles({ host, directory }: Runtime, copy: FilesCopy, ctx: DriverContext): Promise<void> {
+  checkpoint(ctx);
+  await removeStaging(directory, copy.id);
+  await copyFilesForOther(host, directory, copy, ctx);
 }
 
 async function listUnits(directory: string): Promise<string[]> {

@@ -1,18 +1,19 @@
 // Starts units. Whatever is killed in the middle leaves either a staging directory, which the next call removes, or a
 // whole run directory, in which the next call starts a shim: of several shims the first one that writes `handle` is the
 // unit.
-import { chmod, chown, lstat, mkdir, rename, stat, writeFile } from 'node:fs/promises';
+import { chmod, chown, lstat, mkdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { replaceFile } from '../../core/files';
 import { isPassable } from '../../core/directory';
-import { CommandFailed, run } from '../../core/process/command';
+import { run } from '../../core/process/command';
 import { DriverError, unboundedContext } from '../../core/driver';
 import type { EnteredNetwork } from '../network';
 import { isDiskOpen } from '../volume/limited_disk';
 import type { UserRange } from '../image/owners';
 import type { Handle, UnitSpec } from '../runtime';
 import { groupOf, makeGroup } from './cgroup';
+import { chownTree, copyTree, createRunFiles } from './copy_files';
 import type { RuntimeHost, User } from './host_probe';
 import { launchWithin, requireEntered, type Entered } from './sandbox/enter';
 import { launch, type Surroundings } from './sandbox/launch';
@@ -27,7 +28,7 @@ import {
   temporaryName,
   type Unit,
 } from './run_directory';
-import { accountFiles, dropTo, hostsFile, sandboxed, isWithin } from './sandbox/sandbox';
+import { isWithin } from './sandbox/sandbox';
 import { ownMounts } from './sandbox/mount_owners';
 import { findUserRange, userOfImage } from './sandbox/user_ranges';
 import { makeDiskFor, removeRunTree, requireRoomOnDisk } from './units/unit_disk';
@@ -180,19 +181,6 @@ function hasCopy({ kind, image, own_copy, within }: UnitSpec): boolean {
   return kind === 'service' || image !== undefined || own_copy === true;
 }
 
-// The tenant owns its /tmp; the directory around it stays the platform's.
-async function createRunFiles(draft: string, user: User | null, disk: string): Promise<void> {
-  await mkdir(path.join(disk, 'tmp'), { mode: 0o700 });
-  await mkdir(path.join(draft, 'etc'));
-  const { passwd, group } = accountFiles(user);
-  await writeFile(path.join(draft, 'etc/passwd'), passwd);
-  await writeFile(path.join(draft, 'etc/group'), group);
-  await writeFile(path.join(draft, 'etc/hosts'), hostsFile());
-  for (const directory of ['.', 'etc']) await chmod(path.join(draft, directory), 0o711);
-  for (const file of ['out', 'err']) await writeFile(path.join(draft, file), '', { mode: 0o600 });
-  if (user !== null) await chown(path.join(draft, 'tmp'), user.uid, user.gid);
-}
-
 /**
  * For an image with several users: all of them use its /tmp. The mode of the directory around it keeps other users of
  * the host out.
@@ -202,10 +190,7 @@ async function shareRunFiles(draft: string, disk: string): Promise<void> {
   await chmod(draft, 0o700);
 }
 
-// A program of the tenant may write to the source of the copy: the release command of a rollback, or, without a
-// sandbox, an instance. If it replaces a directory by a link meanwhile, cp must not read files that the tenant may not
-// read: so cp runs as the tenant's user, in a sandbox if there is one. An image with several users is never written to,
-// and only root may read and create files of all its users.
+// An image with several users is never written to, and only root may read and create files of all its users.
 async function copyFiles(
   host: RuntimeHost,
   draft: string,
@@ -217,23 +202,13 @@ async function copyFiles(
   const user = host.userOf(tenant);
   await mkdir(files, { mode: 0o700 });
   if (user !== null) await chown(files, user.uid, user.gid);
-  const [from, to] = host.bubblewrap ? [sourceInside, '/app'] : [directory, files];
-  const mounts = host.bubblewrap ? [{ source: directory, target: sourceInside }] : [];
-  const copy = (options: string[]) => {
-    const drop = user === null || range !== null ? [] : dropTo(host, user);
-    const command = [...drop, 'cp', ...options, '--', `${from}/.`, to];
-    const [program = '', ...args] = sandboxed(host, { runDirectory: draft, files, mounts, command });
-    return run(program, args, unboundedContext());
-  };
-  const modern = process.platform === 'linux';
-  await copy(modern ? ['-a', '--reflink=auto'] : ['-pPR']).catch((error: unknown) => {
-    if (disk !== draft) requireRoomOnDisk(error, limits);
-    if (!(error instanceof CommandFailed)) throw error;
-    requireReadable(error, from);
-    // busybox knows no --reflink.
-    if (modern && /reflink|option/.test(error.stderr)) return copy(['-a']);
-    throw error;
-  });
+  const as = range === null ? user : null;
+  await copyTree(host, { runDirectory: draft, from: directory, to: files, as }, unboundedContext()).catch(
+    (error: unknown) => {
+      if (disk !== draft) requireRoomOnDisk(error, limits);
+      throw error;
+    },
+  );
   await chmod(files, range === null ? 0o700 : 0o755);
   if (spec.image) await openTmp(path.join(files, 'tmp'));
 }
@@ -244,18 +219,6 @@ async function openTmp(tmp: string): Promise<void> {
   if (found?.isDirectory()) await chmod(tmp, 0o1777);
 }
 
-// Not retried: the same build would leave the same files.
-function requireReadable({ stderr }: CommandFailed, from: string): void {
-  if (!/Permission denied/i.test(stderr)) return;
-  const [, file = ''] = /'([^']+)'/.exec(stderr) ?? [];
-  const name = path.posix.relative(from, file);
-  throw new DriverError(
-    'invalid',
-    `The build left ${name && !name.startsWith('..') ? `\`${name}\`` : 'files'} without the permission to read. ` +
-      'Set the permissions in the build, for example with chmod -R u+rwX.',
-  );
-}
-
 /** The first program of the unit owns its input and output, so that /dev/stdin and /dev/stdout can be reopened. */
 async function makeFifos(draft: string, { input }: UnitSpec, user: User | null): Promise<void> {
   const place = (name: string) => path.join(draft, name);
@@ -263,15 +226,6 @@ async function makeFifos(draft: string, { input }: UnitSpec, user: User | null):
   const all = input ? [...own, place(INPUT_END_FILE)] : own;
   await run('mkfifo', ['-m', '600', '--', ...all], unboundedContext());
   if (user !== null) for (const file of own) await chown(file, user.uid, user.gid);
-}
-
-const sourceInside = '/source';
-
-// Only the first time: later the tenant could have placed a link in the tree.
-async function chownTree(tree: string, user: User | null): Promise<void> {
-  if (user === null || (await stat(tree)).uid === user.uid) return;
-  await chmod(tree, 0o700);
-  await run('chown', ['-Rh', `${user.uid}:${user.gid}`, '--', tree], unboundedContext());
 }
 
 async function waitForHandle(runDirectory: string, unitId: string, hasFailed: () => boolean): Promise<Handle | null> {

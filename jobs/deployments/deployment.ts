@@ -61,7 +61,8 @@ async function begin(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
   const copies = await copiesOfPreview(ctx.sql, row.preview_id);
   if (copies?.state === 'waiting') return settled({}, WAIT_MS);
   if (copies?.state === 'failed') return failedWith(copies.reason ?? 'A database of the preview could not be made.');
-  const to = row.trigger === 'rollback' || row.source.type === 'image' ? 'deploying' : 'building';
+  const isBuilt = row.trigger === 'rollback' || Boolean(row.promoted_from);
+  const to = isBuilt || row.source.type === 'image' ? 'deploying' : 'building';
   const turn = await beginDeployment(ctx.sql, row, to, ctx.config.buildConcurrency);
   if (turn !== 'begun') return settled({}, WAIT_MS);
   for (const { level, text } of copies?.notes ?? [])

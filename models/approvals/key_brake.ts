@@ -17,6 +17,9 @@ const COUNT = named(`update api_keys set destroyed_at = array(${RECENT}) || now(
     paused_at = case when (select count(*) from (${RECENT}) as recent) >= $2
       and coalesce(resumed_at < now() - make_interval(mins => $3), true) then now() end
   where id = $1 and paused_at is null returning paused_at`);
+const WOULD_PAUSE = named(`select (select count(*) from (${RECENT}) as recent) + $2 > $3
+    and coalesce(resumed_at < now() - make_interval(mins => $4), true) as pauses
+  from api_keys where id = $1`);
 const COLUMNS = 'k.id, k.kind, k.name, k.prefix, k.project_id, k.paused_at';
 const MINE = `(k.user_id = $1 or exists (select from members m where m.project_id = k.project_id and m.user_id = $1
   and m.role = 'owner'))`;
@@ -33,6 +36,13 @@ export async function countDestroyingCall(ctx: Context, key: Identity): Promise<
     return !row || row.paused_at !== null;
   });
   if (isPaused) throw problem('key_paused');
+}
+
+/** Whether so many destroying calls now would pause the key of the caller. */
+export async function wouldPauseKey({ sql, identity, config }: Context, calls: number): Promise<boolean> {
+  if (!identity || identity.kind === 'session') return false;
+  const values = [identity.id, calls, config.destroyingCallsPerMinute, limits.resumedKeyMinutes];
+  return (await sql.query<{ pauses: boolean }>(WOULD_PAUSE, values))[0]?.pauses ?? false;
 }
 
 async function notifyOfPause(ctx: Context, key: Identity, max: number): Promise<void> {

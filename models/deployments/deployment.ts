@@ -7,6 +7,7 @@ import type {
   DeploymentStep,
   DeploymentStepName,
   DeploymentTrigger,
+  PromoteApplicationInput,
   QueryListDeploymentsArgs,
   RollbackApplicationInput,
 } from '../../schema/types';
@@ -22,7 +23,8 @@ import {
   requireImages,
   type ProbedSource,
 } from './deployment/source_probe';
-import { queueDeployment, type NewDeployment } from './deployment/queue';
+import { findPromotable } from './deployment/promotion';
+import { queueDeployment, type NewDeployment, type PromotedFrom } from './deployment/queue';
 import { ownDeployments } from './deployment/of_application';
 import { page, type Page } from '../base/page';
 import { SourceUpload } from './source_upload';
@@ -62,6 +64,7 @@ export class Deployment extends Resource {
   declare clear_cache: boolean;
   declare trigger: DeploymentTrigger;
   declare source_deployment_id: string | null;
+  declare promoted_from: PromotedFrom | null;
   declare commit_message: string | null;
   declare commit_author: string | null;
   declare status: DeploymentStatus;
@@ -155,6 +158,18 @@ export class Deployment extends Resource {
       source_deployment_id: earlier.id,
       trigger: 'rollback',
     });
+  }
+
+  /**
+   * Queues the files of a deployment of another application, which may be in another project.
+   * @throws not_found, reference_not_found, role_not_permitted, validation_failed, promotion_not_possible
+   */
+  static async promote(ctx: Context, applicationId: string, input: PromoteApplicationInput): Promise<Deployment> {
+    const application = await Application.ofChild(ctx, applicationId);
+    const { promoted_from, deployment } = await findPromotable(ctx, application, input, Deployment);
+    const { source, branch, commit_sha, image, commit_message, commit_author } = deployment;
+    const of = { source, branch, commit_sha, image, commit_message, commit_author };
+    return queued(ctx, application, { ...of, promoted_from, trigger: 'manual' });
   }
 
   /**

@@ -32,7 +32,7 @@ const OTHERS_FIRST = named(`with building as (select p.account_id, count(*) as c
     join applications a on a.id = d.application_id and a.deleted_at is null
     left join building b on b.account_id = p.account_id
     where d.status = 'queued' and d.next_at is not null and d.deleted_at is null and d.attempts = 0
-      and d.trigger <> 'rollback' and d.source ->> 'type' <> 'image'
+      and d.trigger <> 'rollback' and d.source ->> 'type' <> 'image' and d.promoted_from is null
       and coalesce(b.count, 0) < (select count from building
         where account_id = (select account_id from projects where id = $1))
       and not exists (select from deployments e where e.application_id = d.application_id

@@ -13,6 +13,7 @@ import { attachedDatabases } from '../applications/attached_database';
 import { isFromFork } from './from_fork';
 import { variablesOfPreview } from './preview_databases';
 import { named } from '../../db/statement';
+import { commandsOf } from './release_image';
 import { sealedColumns } from '../base/sealed_columns';
 
 interface ReleaseOwner {
@@ -37,10 +38,6 @@ const FIND = named(`select a.id, a.project_id, a.settings, a.application_type, d
 const PROCESSES = named(
   'select type, command, application_type from processes where application_id = $1 order by type',
 );
-// The image of an earlier release of the same files serves where its programs start alike: variables, sizes and ports
-// are not in images.
-const COMMANDS = (processes: string): string =>
-  `(select jsonb_object_agg(key, value -> 'command') from jsonb_each(${processes}))`;
 const INSERT =
   named(`insert into releases (id, project_id, application_id, preview_id, deployment_id, settings, processes,
     variables, created_at, updated_at, databases, image)
@@ -50,7 +47,7 @@ const INSERT =
       and r.image is not null
       and r.settings -> 'root_directory' = $6::jsonb -> 'root_directory'
       and r.settings -> 'run' -> 'release_command' is not distinct from $6::jsonb -> 'run' -> 'release_command'
-      and ${COMMANDS('r.processes')} is not distinct from ${COMMANDS('$7::jsonb')}
+      and ${commandsOf('r.processes')} is not distinct from ${commandsOf('$7::jsonb')}
     order by r.id desc limit 1))`);
 
 /**

@@ -43,7 +43,9 @@ const USED = `exists (select 1 from deployments d where d.artifact_id = artifact
     and (d.artifact_kept or d.status in ('queued', 'building', 'deploying', 'active')))
   or exists (select 1 from instances i join deployments d on d.id = i.deployment_id where d.artifact_id = artifact.id)
   or exists (select 1 from runs u join deployments d on d.id = u.deployment_id where d.artifact_id = artifact.id
-    and u.status in ('queued', 'starting', 'running'))`;
+    and u.status in ('queued', 'starting', 'running'))
+  or exists (select 1 from deployments d join deployments p on p.promoted_from ->> 'deployment_id' = d.id
+    where d.artifact_id = artifact.id and p.plan is null and p.status in ('queued', 'deploying'))`;
 const UNUSED = named(`select id from unnest($1::text[]) as artifact (id) where not (${USED})`);
 
 /** Returns the ids of artifact directories that no deployment keeps or runs. */

@@ -22,6 +22,7 @@ export const resolvers: Resolvers = {
       return (await Deployment.forUpdate(ctx, deployment_id, { application_id: id })).cancel(ctx);
     },
     rollbackApplication: (_, { id, input }, ctx) => Deployment.rollBack(ctx, id, input),
+    promoteApplication: (_, { id, input }, ctx) => Deployment.promote(ctx, id, input),
   },
   Application: {
     pending_variables: ({ id }, _, ctx) => pendingVariables(ctx, id),

@@ -3,6 +3,7 @@ import { stackOperations, type StackModels } from '../../contract/stack/plan';
 import { prices } from '../../core/catalog/catalogs';
 import { problem } from '../../core/errors';
 import { requiresApproval } from '../../models/approvals/approval/desk';
+import { wouldPauseKey } from '../../models/approvals/key_brake';
 import { lockStack, monthlyPriceOf, stackRows } from '../../models/stacks/project_stack';
 import type { Resolvers } from '../types';
 
@@ -12,6 +13,7 @@ const models: StackModels = {
   monthlyPrice: monthlyPriceOf,
   lock: lockStack,
   requiresApproval,
+  pausesKey: wouldPauseKey,
 };
 
 /** Bound to the operations that they run by `nested` below. */

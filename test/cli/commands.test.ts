@@ -3,6 +3,7 @@
 import * as fs from 'node:fs';
 import path from 'node:path';
 import { buildCli, openHome, type Home, type Ran } from '../support/cli/svc';
+import { deployed } from '../support/deployments/deployed';
 import { startService, type TestService } from '../support/service';
 
 let service: TestService;
@@ -146,4 +147,20 @@ test('delete asks for the name, deletes the application and removes the link', a
 test('a problem is said once: fields without the sentence of the catalog, and no sentence twice', async () => {
   const { stderr } = await svc('volumes', 'create', 'U!');
   expect(stderr).toMatch(/^Error: One or more fields of the request are invalid\.\n {2}name: [^\n]+\n\(code /);
+});
+
+test('promote deploys what another application runs, also of another project', async () => {
+  const other = await service.newProject();
+  const made = await service.call('POST', '/v2/applications', { project: other.id, body: { name: 'elsewhere' } });
+  await deployed(service, made.body.id);
+  expect(await svc('promote', 'from-image')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('no active deployment'),
+  });
+  expect(await svc('promote', 'elsewhere')).toMatchObject({ code: 4, stderr: expect.stringContaining('from-image') });
+  expect(await svc('promote', 'elsewhere', '--from-project', other.id)).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining('Deploying what deployment 1 of elsewhere runs.'),
+  });
+  expect(await svc('promote', 'elsewhere', '--from-project', 'nowhere')).toMatchObject({ code: 4 });
 });

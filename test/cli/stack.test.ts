@@ -32,7 +32,7 @@ test('a file is planned, applied and exported', async () => {
       'create\tenvironment_variable\tshop/A\tvalue\n',
   );
   expect(await home.svc(['apply'])).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes') });
-  expect(await home.svc(['apply', '--yes'])).toMatchObject({
+  expect(await home.svc(['apply', '--yes', '--no-wait'])).toMatchObject({
     code: 0,
     stderr: expect.stringContaining('Made 3 changes.'),
   });
@@ -55,6 +55,25 @@ test('what has data is deleted only where it is named', async () => {
   const applied = await home.svc(['apply', '--prune', '--yes', '--confirm', 'uploads']);
   expect(applied).toMatchObject({ code: 0, stderr: expect.stringContaining('Made 2 changes.') });
   expect(await home.output(['volumes'])).not.toContain('uploads');
+});
+
+test('an apply waits for what it has made, and says why it could not be made', async () => {
+  write('volumes: { slow: { size_gb: 1 }, broken: { size_gb: 1 } }\n');
+  const late = await home.svc(['apply', '--yes', '--timeout', '1s']);
+  expect(late).toMatchObject({
+    code: 5,
+    stderr: expect.stringContaining('After 1 s the status is still provisioning'),
+  });
+  write('volumes: { slower: { size_gb: 1 }, cracked: { size_gb: 1 } }\n');
+  const applying = home.start(['apply', '--yes']);
+  await applying.until(/Made 2 changes/);
+  const set = 'update volumes set status = $2, status_reason = $3 where name = $1';
+  await service.sql(set, ['cracked', 'failed', 'The disk is full.']);
+  await service.sql(set, ['slower', 'available', null]);
+  expect(await applying.ended).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/slower is available[^]*The volume cracked could not be made: The disk is full\./),
+  });
 });
 
 test('a file that is refused ends with 1, and says the line', async () => {

@@ -29,6 +29,7 @@ const HARMLESS: Record<string, string> = {
   importDnsZone: 'only with `mode: replace`',
   batchDnsRecords: 'only with `delete`',
   createCdnPurge: 'the cache is filled again',
+  promoteApplication: 'the version before can be rolled back to',
   promoteDatabaseReplica: 'the database before stays',
   upgradeDatabase: 'the content stays',
   restoreVolumeBackup: 'only with `in_place`',

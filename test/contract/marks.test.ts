@@ -16,6 +16,7 @@ const types = Object.values(core.schema.getTypeMap()).filter(({ name }) => !name
 const SECRET = /password$|secret|token$|credential|connection_string|private_|(?:^|_)keys?$|^codes$|^value$/;
 /** Fields that are named alike, and why they are no secrets. */
 const NO_SECRETS: Record<string, string> = {
+  'StackPlan.pauses_key': 'whether it would be paused',
   'Activity.key_id': 'an id',
   'ApprovalArgument.value': 'masked where it looks like one',
   'BucketObject.key': 'the name of an object',

@@ -20,7 +20,7 @@ worldDashboard((opened) => {
 });
 
 /** Pages that ask nothing of the API, or that are there for people who have not signed in. */
-const WITHOUT_CALLS = ['/sign-in', '/welcome'];
+const WITHOUT_CALLS = ['/sign-in', '/welcome', '/projects/:id/file'];
 
 async function cookie(): Promise<string> {
   const login = 'mutation ($input: LoginInput!) { login(input: $input) { user { id } } }';

@@ -1131,6 +1131,7 @@ create table deployments (
   on_cluster boolean not null default false,
   steps jsonb not null default '[]'::jsonb,
   files_on text,
+  promoted_from jsonb,
   constraint deployments_application FOREIGN KEY (application_id) REFERENCES applications(id),
   constraint deployments_pkey PRIMARY KEY (id),
   constraint deployments_preview FOREIGN KEY (preview_id) REFERENCES previews(id),
@@ -1149,6 +1150,7 @@ CREATE INDEX deployments_of_artifact ON public.deployments USING btree (artifact
 CREATE INDEX deployments_of_preview ON public.deployments USING btree (preview_id) WHERE (preview_id IS NOT NULL);
 CREATE INDEX deployments_of_project ON public.deployments USING btree (project_id);
 CREATE INDEX deployments_of_upload ON public.deployments USING btree (((source ->> 'source_upload_id'::text))) WHERE ((source ->> 'source_upload_id'::text) IS NOT NULL);
+CREATE INDEX deployments_promoted_from ON public.deployments USING btree (((promoted_from ->> 'deployment_id'::text))) WHERE (promoted_from IS NOT NULL);
 
 create table dns_last_serials (
   name text collate "C" not null,

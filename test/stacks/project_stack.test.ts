@@ -135,6 +135,23 @@ describe('a plan', () => {
     expect(body.refusals).toMatchObject([{ line: 4, path: 'databases.main.database_name', code: 'validation_failed' }]);
   });
 
+  test('upgrades a database to a newer version, and refuses an older one', async () => {
+    const stacks = await fresh();
+    await stacks.make('databases: { main: { engine: postgresql, engine_version: 16 } }');
+    await service.sql(`update databases set status = 'available' where project_id = $1`, [stacks.project]);
+    const file = 'databases: { main: { engine: postgresql, engine_version: 17 } }';
+    const plan = await stacks.plan(file);
+    expect([plan.body.refusals, plan.body.changes]).toMatchObject([
+      [],
+      [{ operation_id: 'upgradeDatabase', fields: [{ path: 'engine_version', from: '"16"', to: '"17"' }] }],
+    ]);
+    expect((await stacks.apply(file, plan)).status).toBe(202);
+    const { body } = await service.call('GET', `/v2/projects/${stacks.project}/databases`, stacks);
+    expect(body.data[0].status).toBe('upgrading');
+    const older = await stacks.plan('databases: { main: { engine: postgresql, engine_version: 15 } }');
+    expect(older.body.refusals).toMatchObject([{ operation_id: 'upgradeDatabase' }]);
+  });
+
   test('takes the values of an environment as a merge patch', async () => {
     const stacks = await fresh();
     const file = `
@@ -153,6 +170,80 @@ environments:
     expect((await stacks.plan(file, { environment: 'none' })).status).toBe(422);
     const mistaken = await stacks.plan(file.replace('LOG_LEVEL: debug', 'LOG_LEVEL: { valeu: debug }'));
     expect([mistaken.status, mistaken.body.errors[0].detail]).toEqual([422, expect.stringContaining('line 6')]);
+  });
+});
+
+describe('groups of variables', () => {
+  const FILE = `
+variable_groups:
+  common: { LOG_LEVEL: info, REGION: eu, SENTRY: { secret: true }, DATABASE_URL: '\${database.main.url}' }
+  loud: { LOG_LEVEL: debug }
+databases: { main: { engine: postgresql } }
+applications:
+  shop: { variable_groups: [common], variables: { REGION: us } }
+  api: { variable_groups: [common, loud] }
+environments:
+  staging: { variable_groups: { common: { LOG_LEVEL: trace } } }
+`;
+  const valuesOf = async ({ project, key }: { project: string; key: string }): Promise<Record<string, string>> => {
+    const rows = await service.call('GET', `/v2/projects/${project}/applications`, { key, project });
+    const found: Record<string, string> = {};
+    for (const { id, name } of rows.body.data) {
+      const { body } = await service.call('GET', `/v2/applications/${id}/env?limit=100`, { key, project });
+      for (const one of body.data) found[`${name} ${one.key}`] = one.value;
+    }
+    return found;
+  };
+
+  test('are at each application that names them: later ones win, and own variables over all', async () => {
+    const stacks = await fresh();
+    const plan = await stacks.plan(FILE);
+    expect(plan.body.missing_secrets).toEqual([
+      { application: 'shop', key: 'SENTRY', line: 3 },
+      { application: 'api', key: 'SENTRY', line: 3 },
+    ]);
+    expect((await stacks.apply(FILE, plan)).status).toBe(202);
+    expect(await valuesOf(stacks)).toMatchObject({
+      ...{ 'shop LOG_LEVEL': 'info', 'shop REGION': 'us', 'api LOG_LEVEL': 'debug', 'api REGION': 'eu' },
+      ...{ 'shop DATABASE_URL': expect.stringMatching(/^postgres/), 'api DATABASE_URL': expect.any(String) },
+    });
+    expect((await stacks.plan(FILE)).body.changes).toEqual([]);
+    const changed = await stacks.plan(FILE.replace('REGION: eu', 'REGION: ap'));
+    expect(briefly(changed.body.changes)).toEqual(['update environment_variable api/REGION']);
+    const less = FILE.replace('REGION: eu, ', '');
+    await stacks.make(less, { prune: true });
+    expect(Object.keys(await valuesOf(stacks))).not.toContain('api REGION');
+  });
+
+  test('have other values in an environment', async () => {
+    const stacks = await fresh();
+    const plan = await stacks.plan(FILE, { environment: 'staging' });
+    expect((await stacks.apply(FILE, plan)).status).toBe(202);
+    expect(await valuesOf(stacks)).toMatchObject({ 'shop LOG_LEVEL': 'trace', 'api LOG_LEVEL': 'debug' });
+  });
+});
+
+describe('the project that a file names', () => {
+  test('is the one that it is for, by its name or id, and an environment has one of its own', async () => {
+    const [production, staging] = [await fresh(), await fresh()];
+    const nameOf = async ({ project, key }: { project: string; key: string }): Promise<string> =>
+      (await service.call('GET', `/v2/projects/${project}`, { key, project })).body.name;
+    const file = `project: ${production.project}
+volumes: { uploads: { size_gb: 1 } }
+environments: { staging: { project: ${staging.project} }, other: {} }
+`;
+    const answers = async (stacks: Stacks, environment?: string): Promise<[number, string | undefined]> => {
+      const { status, body } = await stacks.plan(file, environment === undefined ? {} : { environment });
+      return [status, body.errors?.[0].detail];
+    };
+    expect(await answers(production)).toEqual([200, undefined]);
+    expect(await answers(staging, 'staging')).toEqual([200, undefined]);
+    expect(await answers(staging)).toEqual([422, expect.stringContaining(`line 1: names the project`)]);
+    expect(await answers(production, 'staging')).toEqual([422, expect.stringContaining('line 3')]);
+    expect(await answers(production, 'other')).toEqual([422, expect.stringContaining('a `project` of its own')]);
+    expect(await answers(staging, 'other')).toEqual([200, undefined]);
+    const named = `project: ${JSON.stringify(await nameOf(production))}\nvolumes: { uploads: { size_gb: 1 } }\n`;
+    expect((await production.plan(named)).status).toBe(200);
   });
 });
 

@@ -72,6 +72,13 @@ const HOSTILE: [string, string, string][] = [
   ],
   ['a variable without a value', 'applications:\n  shop:\n    variables:\n      A:\n', 'line 4: needs a value'],
   ['a secret with a value', 'applications:\n  shop:\n    variables:\n      A: { secret: true, value: x }\n', 'line 4'],
+  ['a group that there is not', 'applications:\n  shop:\n    variable_groups: [common]\n', 'line 3: is none of'],
+  ['groups that are no list', 'variable_groups: { a: {} }\napplications: { shop: { variable_groups: a } }\n', 'line 2'],
+  ['a group that is no mapping', 'variable_groups: { a: [1] }\n', 'line 1: must be a mapping'],
+  ['a variable of a group without a value', 'variable_groups:\n  a:\n    B:\n', 'line 3: needs a value'],
+  ['a group with a name of JavaScript', 'applications: { shop: { variable_groups: [__proto__] } }\n', 'is none of'],
+  ['another project', 'project: somewhere-else\n', 'line 1: names the project somewhere-else'],
+  ['a project that is no name', 'project: [a]\n', 'line 1: must be the name'],
   ['an escape without an end', 'applications: { shop: { description: "\\u12" } }\n', 'line 1'],
 ];
 
@@ -92,6 +99,15 @@ test('depth, width and size are bounded, and do not take long', async () => {
   const large: Answer = await stacks.plan(`# ${'x'.repeat(600_000)}`);
   expect([large.status, large.body.errors?.[0]?.field]).toEqual([422, 'document']);
   expect((await stacks.plan('x'.repeat(10_000_000))).status).toBe(413);
+});
+
+test('groups that everybody names many times do not take long', async () => {
+  const keys = Array.from({ length: 5_000 }, (_, index) => `K${index}: ''`).join(', ');
+  const names = Array.from({ length: 400 }, () => 'a').join(', ');
+  const applications = Array.from({ length: 20 }, (_, index) => `  app-${index}: { variable_groups: [${names}] }`);
+  const begun = performance.now();
+  await refused(`variable_groups: { a: { ${keys} } }\napplications:\n${applications.join('\n')}\n`);
+  expect(performance.now() - begun).toBeLessThan(5_000);
 });
 
 test('many aliases are read in one pass', async () => {
@@ -144,19 +160,26 @@ test('the JSON Schema knows what the API knows, and an export is valid', async (
   addFormats(ajv);
   const validate = ajv.compile(body);
   await stacks.make(`
+variable_groups: { common: { G: shared } }
 volumes: { uploads: { size_gb: 1, application: schema-one, mount_path: /data } }
 applications:
   schema-one:
     source: { type: upload }
     settings: { maintenance_mode: true }
     processes: { web: { autoscaling: { min_instances: 1, max_instances: 2, metric: cpu, target: 70 } } }
+    variable_groups: [common]
     variables: { A: b, C: { value: d, available_at: build }, E: { secret: true } }
     schedules: { nightly: { cron: '@daily', command: npm run report } }
     domains: { schema.example.com: { dns: manual } }
 `);
   const written = parse((await stacks.export('?values=true')).body.document) as unknown;
   expect([validate(written), validate.errors]).toEqual([true, null]);
+  expect(
+    validate({ project: 'shop', variable_groups: { a: { B: 1 } }, applications: { shop: { variable_groups: ['a'] } } }),
+  ).toBe(true);
   for (const wrong of [
+    { variable_groups: { a: ['B'] } },
+    { applications: { shop: { variable_groups: 'a' } } },
     { servers: {} },
     { applications: { shop: { colour: 'red' } } },
     { volumes: { uploads: {} } },

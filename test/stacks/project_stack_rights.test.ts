@@ -51,6 +51,35 @@ describe('deletions', () => {
     expect((await stacks.plan('applications: { shop: {} }', { prune: true })).body.changes).toEqual([]);
   });
 
+  test('tell things of the same name by their types', async () => {
+    const stacks = await fresh();
+    await stacks.make('volumes: { main: { size_gb: 1 } }\ndatabases: { main: { engine: redis } }');
+    await service.sql(`update databases set status = 'available' where project_id = $1`, [stacks.project]);
+    const plan = await stacks.plan('{}', { prune: true });
+    expect([plan.body.confirm, plan.body.refusals]).toEqual([['database:main', 'volume:main'], []]);
+    for (const confirm of [['main'], ['main', 'volume:main'], ['volume:main', 'bucket:main']])
+      expect((await stacks.apply('{}', plan, { confirm })).body.errors).toMatchObject([{ field: 'confirm' }]);
+    expect((await stacks.apply('{}', plan, { confirm: ['database:main', 'volume:main'] })).status).toBe(202);
+    await stacks.make('volumes: { alone: { size_gb: 1 } }');
+    await stacks.make('{}', { prune: true, confirm: ['volume:alone'] });
+  });
+
+  test('that would pause the key are said before', async () => {
+    const stacks = await fresh();
+    const file = `applications: { shop: { variables: { A: '1', B: '2' } } }`;
+    await stacks.make(file);
+    const without = 'applications: { shop: {} }';
+    const fill = `update api_keys set destroyed_at = array_fill(now(), array[$2::int]) where id = $1`;
+    const me = await service.call('GET', '/v2/me', { key: stacks.key, project: null });
+    const pauses = async (): Promise<boolean> => (await stacks.plan(without, { prune: true })).body.pauses_key;
+    await service.sql(fill, [me.body.token.id, 998]);
+    expect(await pauses()).toBe(false);
+    await service.sql(fill, [me.body.token.id, 999]);
+    expect(await pauses()).toBe(true);
+    const plan = await stacks.plan(without, { prune: true });
+    expect((await stacks.apply(without, plan)).body.code).toBe('key_paused');
+  });
+
   test('of a volume that an application goes on without detach it', async () => {
     const stacks = await fresh();
     await stacks.make(

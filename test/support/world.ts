@@ -258,7 +258,14 @@ async function bodyOf(world: World, operation: Operation): Promise<Values | unde
     'application/json'
   ] as { example: Values };
   const own = await ownBody(world, body.type, structuredClone(content.example));
+  if (operation.id === 'promoteApplication') return { source_application_id: await deployedOther(world) };
   return operation.id === 'applyStack' ? { ...own, plan_token: await planToken(world, own.document) } : own;
+}
+
+async function deployedOther(world: World): Promise<string> {
+  const id = await world.fresh('application');
+  await deployed(world.service, id);
+  return id;
 }
 
 /** An apply takes what a plan of the same file has answered. */

@@ -8,7 +8,7 @@ import { attach, attachments, detach } from './commands/attach';
 import { bin } from './commands/bin';
 import { completion } from './commands/completion';
 import { db } from './commands/databases';
-import { deploy, rollback } from './commands/deploy';
+import { deploy, promote, rollback } from './commands/deploy';
 import { doctor } from './commands/doctor';
 import { domains } from './commands/domains';
 import { env } from './commands/env';
@@ -30,7 +30,7 @@ import { apiRoutes } from './operations/api';
 
 const ROUTES = {
   ...{ login, logout, whoami, link, init, doctor, apps, projects, members, delete: remove },
-  ...{ up, deploy, deployments, cancel, rollback, previews },
+  ...{ up, deploy, deployments, cancel, rollback, promote, previews },
   ...{ plan, apply, export: exportCommand },
   ...{ status, open, logs, metrics, ps, scale, restart, run, exec, ssh, schedules, env, domains },
   ...{ db, volumes, attach, detach, attachments, buckets, keys, protect, bin, undo, approve, completion },

@@ -51,7 +51,6 @@ const COMMANDS: Record<string, string> = {
   push: 'svc up',
   publish: 'svc up',
   redeploy: 'svc deploy',
-  promote: 'svc rollback NUMBER',
   releases: 'svc deployments',
   'releases rollback': 'svc rollback',
   builds: 'svc deployments',
@@ -59,6 +58,7 @@ const COMMANDS: Record<string, string> = {
   'container push': 'svc deploy --image IMAGE',
   image: 'svc deploy --image IMAGE',
   pipelines: 'svc previews',
+  'pipelines promote': 'svc promote FROM',
   reviewapps: 'svc previews',
   build: 'svc up',
   // Variables

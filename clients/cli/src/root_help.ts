@@ -18,6 +18,7 @@ const GROUPS: Record<string, Record<string, string>> = {
     deployments: 'List the deployments',
     cancel: 'Cancel a deployment or a run',
     rollback: 'Return to an earlier deployment',
+    promote: 'Deploy what another application runs',
     previews: 'Previews of branches and pull requests',
     plan: 'Show what a file would change in the project',
     apply: 'Make the project what a file says',

@@ -212,17 +212,22 @@ async function findProject(session: Session): Promise<string | undefined> {
   if (!named && link && serverOf(link.url) === server) return link.project_id;
   const stored = readCredentials().servers[server]?.project_id;
   if (!named && stored && !flags.token && !process.env.SVC_TOKEN) return stored;
+  if (named) return findProjectNamed(session, named);
   const projects = await session.list<Named>('/v2/me/projects', {}, { project: 'none' });
   const [only] = projects;
-  if (named) {
-    const found = projects.find(({ name }) => name === named);
-    if (found) return found.id;
-    throw new Failure(`There is no project "${named}" that you can reach.`, EXIT.notFound, [namesOf(projects)]);
-  }
   if (projects.length === 1 && only) return only.id;
   if (!projects.length)
     throw new Failure('You are in no project.', EXIT.notFound, ['Create one: svc projects create Shop']);
   throw usageFailure('Which project? Pass --project with its name or id, or link this folder.', namesOf(projects));
+}
+
+/** The id of a project that is named by its name or id. @throws Failure */
+export async function findProjectNamed(session: Pick<Session, 'list'>, named: string): Promise<string> {
+  if (/^prj_\w+$/.test(named)) return named;
+  const projects = await session.list<Named>('/v2/me/projects', {}, { project: 'none' });
+  const found = projects.find(({ name }) => name === named);
+  if (found) return found.id;
+  throw new Failure(`There is no project "${named}" that you can reach.`, EXIT.notFound, [namesOf(projects)]);
 }
 
 async function findApplication(session: Session): Promise<string> {

@@ -34,7 +34,11 @@ export async function waitWhile(
     for (let pauseMs = FIRST_POLL_MS; ; pauseMs = Math.min(POLL_MS_MAX, pauseMs * 1.5)) {
       const row = await session.request('GET', path);
       if (!isUnsettled(row)) return row;
-      progress.update(row.number === undefined ? String(row.status) : `Deployment ${row.number}: ${row.status}`);
+      progress.update(
+        row.number === undefined
+          ? [row.name, row.status].filter(Boolean).join(': ')
+          : `Deployment ${row.number}: ${row.status}`,
+      );
       if (timeout !== undefined && Date.now() + pauseMs > began + timeout * 1000)
         throw new Failure(`After ${timeout} s the status is still ${row.status}. The work goes on.`, EXIT.timeout);
       await sleep(pauseMs);

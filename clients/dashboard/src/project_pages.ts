@@ -48,6 +48,7 @@ export function projectGroups(id: string): PageGroup[] {
         { href: to('/members'), label: 'Members', icon: 'members' },
         { href: to('/keys'), label: 'Keys', icon: 'keys' },
         { href: to('/approvals'), label: 'Approvals', icon: 'well' },
+        { href: to('/file'), label: 'As a file', icon: 'docs' },
         { href: to('/bin'), label: 'Bin', icon: 'bin' },
         { href: to('/resources/git_integrations'), label: 'Git', icon: 'git' },
         { href: to('/resources'), label: 'All resources', icon: 'resources' },

@@ -5,6 +5,7 @@ import { DriverError, EngineAway } from '../../../core/driver';
 import type { PublishedImage, ReleaseImageDriver, ReleasePlace } from '../../../drivers/release_image';
 import { BUILT_IMAGE } from '../../../drivers/builder/dockerfile/dockerfile_script';
 import {
+  findPromoted,
   findReleaseToPublish,
   saveReleaseImage,
   storedImages,
@@ -15,7 +16,7 @@ import { ensurePlatformRegistry } from '../../../models/registries/registry/plat
 import { allAtOnce, type Leftovers } from '../../declarations';
 import { progressing, requireHost, type JobContext, type Outcome } from '../../job';
 import { imageAccess } from './image_access';
-import type { StepContext } from '../../workflow';
+import { StepFailure, type StepContext } from '../../workflow';
 import { hasFilesHere, hasPublishedImage } from './lost_files';
 import { requirePlanning } from './plan';
 import { artifactDirectory, cacheDirectory, withoutUser, type DeploymentRow, type StoredPlan } from './row';
@@ -32,7 +33,10 @@ export async function publishRelease(row: DeploymentRow, ctx: StepContext): Prom
   const { release_id: id, plan } = row;
   const release = id === null ? null : await findReleaseToPublish(ctx.sql, id);
   if (id === null || !release || !plan) throw new DriverError('transient', 'The application was deleted.');
-  const image = (await reusedImage(row, release, ctx)) ?? (await publishFiles(row, plan, { id, ...release }, ctx));
+  const image =
+    (await reusedImage(row, release, ctx)) ??
+    (await promotedImage(row, plan, id, ctx)) ??
+    (await publishFiles(row, plan, { id, ...release }, ctx));
   await ctx.appendLog(`Released as ${image}`);
   return progressing(0, { observed: { ...row.observed, published: id } });
 }
@@ -45,6 +49,42 @@ async function reusedImage(
 ): Promise<ReleaseToPublish['image']> {
   if (!(await hasPublishedImage(image, row, ctx)) || (await hasFilesHere(row, ctx))) return null;
   return image;
+}
+
+/** Copies the image of the promoted release, where its source is an image, or there are no files to make one of. */
+async function promotedImage(
+  row: DeploymentRow,
+  plan: StoredPlan,
+  releaseId: string,
+  ctx: StepContext,
+): Promise<ReleaseToPublish['image']> {
+  if (!row.promoted_from || (!plan.image && (await hasFilesHere(row, ctx)))) return null;
+  const { application_name, number } = row.promoted_from;
+  const origin = await findPromoted(ctx.sql, row.id);
+  if (!origin?.image)
+    throw new StepFailure(
+      `The release of deployment ${number} of ${application_name} has no image. Deploy ${application_name} again, ` +
+        'and promote that.',
+    );
+  if (!plan.image && !origin.starts_alike)
+    throw new StepFailure(
+      `The commands of ${application_name} are others, and its files are on another machine. Deploy the source.`,
+    );
+  const { registry } = requireHost(ctx);
+  if (!registry) throw new EngineAway('The container registry of this installation is not running.');
+  const { repository, digest } = parseReleaseImage(origin.image);
+  const access = { credentials: null, local: await registry.pullAccess(repository) };
+  const from = { reference: `${ctx.config.registryHost}/${origin.image}`, access };
+  const place = placeOf(row, releaseId, ctx);
+  const copied = await (await openImages(ctx)).copy({ ...place, from, digest }, ctx);
+  return `${copied.repository}@${copied.digest}`;
+}
+
+function placeOf({ application_id }: DeploymentRow, releaseId: string, ctx: StepContext): ReleasePlace {
+  return {
+    ...{ repository: application_id, tag: releaseId },
+    announce: ({ repository, digest }) => saveReleaseImage(ctx.sql, releaseId, `${repository}@${digest}`),
+  };
 }
 
 async function publishFiles(...[row, plan, release, ctx]: Parameters<typeof publish>): Promise<string> {
@@ -61,10 +101,7 @@ async function publish(
 ): Promise<PublishedImage> {
   const { builder, facts } = requireHost(ctx);
   const images = await openImages(ctx);
-  const place: ReleasePlace = {
-    ...{ repository: row.application_id, tag: release.id },
-    announce: ({ repository, digest }) => saveReleaseImage(ctx.sql, release.id, `${repository}@${digest}`),
-  };
+  const place = placeOf(row, release.id, ctx);
   if (plan.image) return copyOf(row, plan, place, images, ctx);
   const processes = Object.fromEntries(
     Object.entries(release.processes).map(([type, { command }]) => [type, command] as const),

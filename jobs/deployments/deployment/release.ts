@@ -1,7 +1,7 @@
 // The release of a deployment, and where its instances run.
 import { saveRelease } from '../../../models/deployments/deployment_work';
 import { createRelease } from '../../../models/deployments/release';
-import { findReleaseToPublish } from '../../../models/deployments/release_image';
+import { findPromoted, findReleaseToPublish } from '../../../models/deployments/release_image';
 import { LeaseLost, progressing, type JobContext, type Outcome } from '../../job';
 import { hasVolumeOfMachine } from '../../applications/instance/mounts';
 import { StepFailure, type StepContext } from '../../workflow';
@@ -25,6 +25,7 @@ export async function makeRelease(row: DeploymentRow, ctx: StepContext): Promise
 
 /** Of an earlier release whose programs start alike: on a cluster the files are not needed then. */
 async function hasImage(row: DeploymentRow, releaseId: string, ctx: JobContext): Promise<boolean> {
+  if (row.promoted_from && (await findPromoted(ctx.sql, row.id))?.image) return true;
   const release = await findReleaseToPublish(ctx.sql, releaseId);
   return hasPublishedImage(release?.image ?? null, row, ctx);
 }

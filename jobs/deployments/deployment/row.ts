@@ -5,6 +5,7 @@ import type { LogLevel, LogStep } from '../../../core/log/log_line';
 import type { BuildPlan } from '../../../drivers/builder';
 import { removeTree } from '../../../core/process/remove_tree';
 import type { DeployedSource } from '../../../models/applications/application/source';
+import type { PromotedFrom } from '../../../models/deployments/deployment/queue';
 import { appendLogLines } from '../../../models/applications/log_line';
 import { type JobContext, type LoopRow, requireHost } from '../../job';
 import type { DeploymentStatus } from '../../../schema/types';
@@ -22,6 +23,7 @@ export interface DeploymentRow extends LoopRow {
   clear_cache: boolean;
   trigger: string;
   source: DeployedSource;
+  promoted_from: PromotedFrom | null;
   plan: StoredPlan | null;
   artifact_id: string | null;
   artifact_kept: boolean;

@@ -4,6 +4,7 @@ import type { WorkflowStep } from '../../workflow';
 import { activateRelease } from './activate';
 import { ensureTools, runBuild } from './build';
 import { runReleaseCommand } from './command';
+import { copyPromoted } from './copy';
 import { fetchSource } from './fetch';
 import { takeBuiltImage } from './image';
 import { startInstances } from './instances';
@@ -17,7 +18,7 @@ import type { DeploymentRow } from './row';
 const ATTEMPTS_MAX = 8;
 
 export interface DeploymentStep extends WorkflowStep<DeploymentRow> {
-  /** The status in which it happens. A rollback and an image as the source begin with `deploying`. */
+  /** The status in which it happens. A rollback, a promotion and an image as the source begin with `deploying`. */
   readonly status: 'building' | 'deploying';
   /** It uses the files that steps before it have left on the machine. */
   readonly needsFiles?: true;
@@ -72,6 +73,15 @@ export const steps: readonly DeploymentStep[] = [
     needsFiles: true,
     isDone: (row) => isBuilt(row) || row.plan?.kind !== 'dockerfile' || row.plan.image !== undefined,
     run: takeBuiltImage,
+  },
+  {
+    // What another application runs: nothing is built.
+    name: 'copy',
+    task: 'copy the files of the promoted deployment',
+    status: 'deploying',
+    attemptsMax: ATTEMPTS_MAX,
+    isDone: (row) => !row.promoted_from || row.plan !== null,
+    run: copyPromoted,
   },
   {
     // An image as the source: nothing was built.

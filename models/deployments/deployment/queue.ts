@@ -5,7 +5,10 @@ import type { DeployedSource } from '../../applications/application/source';
 import type { Session } from '../../../db/control_database';
 import { changeRows } from '../../../db/loop_rows';
 import { named } from '../../../db/statement';
-import type { ActorType, DeploymentTrigger } from '../../../schema/types';
+import type { ActorType, DeploymentTrigger, PromotedDeployment } from '../../../schema/types';
+
+/** The deployment whose files are taken over. */
+export type PromotedFrom = Omit<PromotedDeployment, '__typename'>;
 
 export interface NewDeployment {
   application: { id: string; project_id: string };
@@ -27,6 +30,7 @@ export interface NewDeployment {
   source_deployment_id?: string | null;
   commit_message?: string | null;
   commit_author?: string | null;
+  promoted_from?: PromotedFrom | null;
   /** Of the deployment that was built, where there is one. */
   plan?: object | null;
 }
@@ -41,8 +45,8 @@ const INSERT =
   named(`insert into deployments (id, project_id, application_id, preview_id, number, branch, commit_sha, image,
     clear_cache, trigger,
     source_deployment_id, commit_message, commit_author, created_by, source, plan, artifact_id, created_at,
-      updated_at, files_on)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $18, $19) returning *`);
+      updated_at, files_on, promoted_from)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $18, $19, $20) returning *`);
 
 const CANCELED = `status = 'canceled', status_reason = $4, finished_at = now(),
   observed_generation = observed_generation + 1`;
@@ -107,5 +111,6 @@ function valuesOf(input: NewDeployment, number: number): unknown[] {
     input.artifact_id ?? id,
     timeOfId(id).toISOString(),
     input.files_on ?? null,
+    input.promoted_from ? JSON.stringify(input.promoted_from) : null,
   ];
 }

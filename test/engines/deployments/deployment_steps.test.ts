@@ -213,6 +213,7 @@ test.each([
   ['release', deploying],
   ['release', { ...deploying, observed: null }],
   ['pull', { status: 'deploying', source: { type: 'image' }, observed: null }],
+  ['copy', { status: 'deploying', source: { type: 'image' }, promoted_from: { number: 1 }, observed: null }],
   ['publish', released],
   ['command', { ...released, observed: { ...built, published: 'rel_1' } }],
   ['command', { ...released, observed: { ...built, published: 'rel_1', releasing: true } }],

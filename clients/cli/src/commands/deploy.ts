@@ -1,9 +1,9 @@
-// deploy and rollback.
-import { duration, maybe, sessionCommand, text, toggle, tuple } from '../command';
+// deploy, rollback and promote.
+import { duration, maybe, sessionCommand, text, toggle, tuple, word } from '../command';
 import { EXIT, Failure, usageFailure } from '../failure';
 import { notice } from '../output/notice';
 import { printOne, type Row } from '../output/print';
-import type { Session } from '../session';
+import { findProjectNamed, namesOf, type Session } from '../session';
 import { followDeployment } from '../settle';
 import { printDeployed } from './up';
 
@@ -94,6 +94,40 @@ export async function findDeployment(session: Session, application: string, give
   const found = all.find(({ number }) => String(number) === given.replace(/^[#v]/, ''));
   if (found) return String(found.id);
   throw new Failure(`There is no deployment ${given}.`, EXIT.notFound, ['List them: svc deployments']);
+}
+
+type PromoteFlags = WaitFlags & { readonly fromProject?: string | undefined };
+
+export const promote = sessionCommand<PromoteFlags, [string]>({
+  brief: 'Deploy what another application runs',
+  text:
+    'svc promote shop-staging --app shop: the files that run there are deployed here, without a build. Variables, ' +
+    'settings, sizes and commands are those of the application that gets them.',
+  flags: { fromProject: text('Project of the other application (default: the same)', 'name'), ...WAIT },
+  args: tuple(word('from', 'Name or id of the application whose version is deployed')),
+  async run(session, flags, given) {
+    const application = await session.application();
+    const source_application_id = await findSource(session, given, flags.fromProject);
+    const path = `/v2/applications/${application}/promote`;
+    const deployment = await session.request('POST', path, { body: { source_application_id } });
+    const { application_name: name, number } = deployment.promoted_from as Row;
+    notice(`Deploying what deployment ${number} of ${name} runs.`);
+    await finish(session, application, deployment, flags);
+  },
+});
+
+async function findSource(session: Session, given: string, project: string | undefined): Promise<string> {
+  if (/^app_\w{26}$/.test(given)) return given;
+  const path =
+    project === undefined
+      ? '/v2/applications'
+      : `/v2/projects/${await findProjectNamed(session, project)}/applications`;
+  const call = project === undefined ? {} : { project: 'none' as const };
+  const rows = await session.list<Row & { id: string; name: string }>(path, {}, call);
+  const found = rows.find(({ name }) => name === given);
+  if (found) return found.id;
+  const where = project === undefined ? 'in this project' : `in the project ${project}`;
+  throw new Failure(`There is no application "${given}" ${where}.`, EXIT.notFound, [namesOf(rows)]);
 }
 
 async function finish(

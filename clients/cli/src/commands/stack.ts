@@ -1,16 +1,19 @@
 // plan, apply, export: a project as one file.
 import * as fs from 'node:fs';
-import { maybe, sessionCommand, several, text, toggle, tuple } from '../command';
+import { duration, maybe, sessionCommand, several, text, toggle, tuple } from '../command';
 import { ownProject } from '../deletion';
 import { EXIT, Failure, usageFailure } from '../failure';
 import { notice } from '../output/notice';
 import { printJson, printOne, printRows, writeLine, type OutputFlags, type Row } from '../output/print';
 import { confirm, confirmByName, readStandardInput } from '../output/terminal';
 import type { Session } from '../session';
+import { waitWhile } from '../settle';
 
 interface Change extends Row {
   action: string;
+  type: string;
   name: string;
+  resource_id: string | null;
   fields: { path: string; from: string | null; to: string | null }[];
   danger: string | null;
 }
@@ -22,6 +25,7 @@ interface Plan extends Row {
   monthly_price: { currency: string; before: string; after: string };
   confirm: string[];
   requires_approval: boolean;
+  pauses_key?: boolean;
   plan_token: string | null;
 }
 
@@ -59,16 +63,24 @@ export const apply = sessionCommand<
     readonly environment?: string | undefined;
     readonly prune?: boolean | undefined;
     readonly confirm?: readonly string[] | undefined;
+    readonly noWait?: boolean | undefined;
+    readonly timeout?: number | undefined;
   },
   [string?]
 >({
   brief: 'Make the project what a file says',
   text:
-    'Shows the plan and asks first. All changes are made, or none. Databases, volumes and buckets are deleted only ' +
-    'with --prune, and where their names are entered or passed with --confirm.',
+    'Shows the plan and asks first. All changes are made, or none; then it waits for databases and volumes. ' +
+    'Databases, volumes and buckets are deleted only with --prune, and where their names are entered or passed with ' +
+    '--confirm (database:main where a volume has the same name).',
   target: 'project',
   asks: true,
-  flags: { ...FLAGS, confirm: several('Name of something with data that may be deleted', 'name') },
+  flags: {
+    ...FLAGS,
+    confirm: several('Name of something with data that may be deleted', 'name'),
+    noWait: toggle('Do not wait for databases and volumes'),
+    timeout: duration('Wait no longer than this'),
+  },
   args: ARGS,
   async run(session, flags, file) {
     const document = await readFile(file);
@@ -79,9 +91,12 @@ export const apply = sessionCommand<
     const confirmed = await confirmData(planned, flags.confirm ?? []);
     if (!planned.confirm.length) await confirm('Make these changes?', flags);
     const body = { document, plan_token: planned.plan_token, confirm: confirmed };
-    const applied = await session.request<Row>('POST', `${await stackPath(session)}/apply`, { body });
-    if (flags.json || flags.field !== undefined) return printOne(applied, flags);
+    const applied = await session.request<Row & Pick<Plan, 'changes'>>('POST', `${await stackPath(session)}/apply`, {
+      body,
+    });
     notice(`Made ${planned.changes.length} ${planned.changes.length === 1 ? 'change' : 'changes'}.`);
+    if (!flags.noWait) await waitForMade(session, applied.changes, flags);
+    if (flags.json || flags.field !== undefined) return printOne(applied, flags);
     notice('New variables and sizes take effect with the next deployment or restart.');
   },
 });
@@ -142,6 +157,8 @@ function showPlan(found: Plan, flags: OutputFlags): void {
     notice(`${key} of ${application} is not set. Set it with: svc env set ${key} --app ${application}`);
   for (const name of found.confirm) notice(`${name} is deleted with its data.`);
   if (found.requires_approval) notice('An owner of the project must approve this first.');
+  if (found.pauses_key)
+    notice('The key would be paused until a person lets it go on, since it would delete too much within a minute.');
   for (const { name, line, path, code, detail } of found.refusals)
     notice(`Refused: ${path || name}${line === null ? '' : ` (line ${line})`}: ${detail} [${code}]`);
 }
@@ -157,6 +174,34 @@ function fieldsText({ fields, danger }: Change): string {
 function requirePlanned({ plan_token, refusals }: Plan): void {
   if (plan_token !== null) return;
   throw new Failure(`${refusals.length === 1 ? 'A change' : `${refusals.length} changes`} would be refused.`);
+}
+
+/** Where to read what takes time to be there, and the statuses in which it is. */
+const SLOW = {
+  database: { path: '/v2/databases', ready: ['available', 'stopped'] },
+  volume: { path: '/v2/volumes', ready: ['available', 'in_use'] },
+};
+
+/** One at a time: the others go on meanwhile. @throws Failure with the reasons of those that could not be made */
+async function waitForMade(
+  session: Session,
+  changes: readonly Change[],
+  { timeout }: { timeout?: number | undefined },
+): Promise<void> {
+  const ends = timeout === undefined ? null : Date.now() + timeout * 1000;
+  const failures: string[] = [];
+  const made = new Map(changes.filter(({ action }) => action !== 'delete').map((one) => [one.resource_id, one]));
+  for (const { type, name, resource_id } of made.values()) {
+    const slow = Object.hasOwn(SLOW, type) ? SLOW[type as keyof typeof SLOW] : null;
+    if (!slow || resource_id === null) continue;
+    const isUnsettled = ({ status }: Row): boolean => ![...slow.ready, 'failed'].includes(String(status));
+    const left = ends === null ? undefined : Math.max(1, Math.ceil((ends - Date.now()) / 1000));
+    const row = await waitWhile(session, `${slow.path}/${resource_id}`, isUnsettled, { timeout: left });
+    const reason = row.status_reason === null ? '' : `: ${String(row.status_reason)}`;
+    if (row.status === 'failed') failures.push(`The ${type} ${name} could not be made${reason}`);
+    else notice(`The ${type} ${name} is ${String(row.status).replace('_', ' ')}${reason}`);
+  }
+  if (failures.length) throw new Failure(failures.join('\n'));
 }
 
 /** `--yes` is no name: what has data is entered, or passed by its own flag. */

@@ -47,6 +47,7 @@ export const pages: readonly (readonly [pattern: string, load: Load])[] = [
   ['/observers/:id', () => at(import('./observers/observer'), 'ObserverPage')],
   ['/projects/:id/members', () => at(import('./people/members'), 'Members')],
   ['/projects/:id/keys', () => at(import('./people/keys'), 'Keys')],
+  ['/projects/:id/file', () => at(import('./stack'), 'StackPage')],
   ['/projects/:id/bin', () => at(import('./bin'), 'Bin')],
   ['/projects/:id/approvals', () => at(import('./approvals/list'), 'Approvals')],
   ['/projects/:id/approvals/:approval_id', () => at(import('./approvals/approval'), 'ApprovalPage')],

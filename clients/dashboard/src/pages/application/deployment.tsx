@@ -148,6 +148,7 @@ const STEPS: Record<Deployment['steps'][number]['name'], string> = {
   equip: 'Install the tools of the build',
   build: 'Build',
   image: 'Take the image of the build',
+  copy: 'Copy the files of the promoted deployment',
   pull: 'Pull the image',
   release: 'Make the release',
   publish: 'Publish the image of the release',
