@@ -64,7 +64,7 @@ export function readStack(text: string, { environment, project }: StackPlace, fi
     mistakes.push(mistake(tree.line, `has more than ${ENVIRONMENTS_MAX} environments`, 'environments'));
   let entries = readSections(reading, withoutProject(withGroups(reading, top)), null, '');
   for (const [name, patch] of [...environments].slice(0, ENVIRONMENTS_MAX)) {
-    const merged = readSections(reading, withoutProject(withGroups(reading, mergeTrees(top, patch))), null, '');
+    const merged = readSections(reading, withoutProject(withGroups(reading, mergeEnvironment(top, patch))), null, '');
     if (name === environment) entries = merged;
   }
   requireProject(reading, top, environment === null ? null : (environments.get(environment) ?? null), project);
@@ -75,6 +75,11 @@ export function readStack(text: string, { environment, project }: StackPlace, fi
   if (entries.length > ENTRIES_MAX) mistakes.push(mistake(1, `has more than ${ENTRIES_MAX} resources`));
   if (mistakes.length) throw validationFailed(uniqueMistakes(mistakes));
   return entries;
+}
+
+/** One without a line of its own (`staging:`) is as the file above it, not an empty file that prunes everything. */
+function mergeEnvironment(top: Tree, patch: Tree): Tree {
+  return patch.is === 'scalar' && patch.value === null ? top : mergeTrees(top, patch);
 }
 
 /** The tree with the variables of groups at the applications that name them. Groups that nobody names are read, too. */
@@ -109,7 +114,8 @@ export function sectionInput({ create, updates, type }: StackKind, fields: Field
 function requireProject(reading: Reading, top: Tree, patch: Tree | null, { id, name }: StackPlace['project']): void {
   const [above, own] = [top, patch].map((tree) => (tree?.is === 'map' ? tree.entries.get('project') : undefined));
   const named = patch ? own : above;
-  if (named && named.is !== 'scalar') return void refuse(reading, named, 'project', 'must be the name of a project');
+  if (named && (named.is !== 'scalar' || named.value === null))
+    return void refuse(reading, named, 'project', 'must be the name of a project');
   const isHere = (tree: Tree | undefined): boolean => tree?.is === 'scalar' && [id, name].includes(tree.source);
   if (named && !isHere(named))
     refuse(reading, named, 'project', `names the project ${sourceOf(named)}, and this is ${name}`);

@@ -168,6 +168,10 @@ environments:
       'create environment_variable shop/LOG_LEVEL',
     ]);
     expect((await stacks.plan(file, { environment: 'none' })).status).toBe(422);
+    // `production:` and nothing below it says that nothing differs, not that nothing is there.
+    const bare = `${file}  production:\n`;
+    await stacks.make(file);
+    expect((await stacks.plan(bare, { environment: 'production', prune: true })).body.changes).toEqual([]);
     const mistaken = await stacks.plan(file.replace('LOG_LEVEL: debug', 'LOG_LEVEL: { valeu: debug }'));
     expect([mistaken.status, mistaken.body.errors[0].detail]).toEqual([422, expect.stringContaining('line 6')]);
   });

@@ -79,6 +79,7 @@ const HOSTILE: [string, string, string][] = [
   ['a group with a name of JavaScript', 'applications: { shop: { variable_groups: [__proto__] } }\n', 'is none of'],
   ['another project', 'project: somewhere-else\n', 'line 1: names the project somewhere-else'],
   ['a project that is no name', 'project: [a]\n', 'line 1: must be the name'],
+  ['a project without a name', 'project:\n', 'line 1: must be the name'],
   ['an escape without an end', 'applications: { shop: { description: "\\u12" } }\n', 'line 1'],
 ];
 
