@@ -15,6 +15,8 @@ export interface LanguagePlan {
   reasons?: string[];
   tools: Tool[];
   steps: Step[];
+  /** Its packages have files that builds of other languages read, so its steps come before theirs. */
+  isFirst?: true;
   /** Further steps that serve the files as a site, used if nothing else is started. */
   site: Step[];
   /** The source has its own build script, whose output is a site if nothing else is started. */

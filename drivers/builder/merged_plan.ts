@@ -25,7 +25,7 @@ export function mergePlans(parts: LanguagePlan[]): LanguagePlan {
       summary: [...before.summary, ...part.summary],
       tools: [...before.tools, ...part.tools],
       prune: part.prune ?? before.prune,
-      steps: [...before.steps, ...part.steps],
+      steps: part.isFirst ? [...part.steps, ...before.steps] : [...before.steps, ...part.steps],
       site: [...before.site, ...part.site],
       processes: { ...before.processes, ...part.processes },
       missing: [before.missing, part.missing].filter(Boolean).join(' ') || null,

@@ -15,11 +15,15 @@ interface BuildTool {
   text: string;
   program: 'maven' | 'gradle';
   wrapper: string;
-  /** Where it puts jars; patterns of the shell. */
+  /** Where it puts jars. */
   output: string;
+  /** Where Quarkus puts what it starts. */
+  quarkus: string;
 }
 
 const SOURCES = ['src/main/java', 'src/main/kotlin', 'src/main/scala', 'src/main/groovy', 'src/main/webapp'];
+const MAVEN = { wrapper: 'mvnw', output: 'target', quarkus: 'target/quarkus-app' };
+const GRADLE = { wrapper: 'gradlew', output: 'build/libs', quarkus: 'build/quarkus-app' };
 /** Maven and Gradle look for caches in the home directory of the account, which is not $HOME. */
 const commands: Record<BuildTool['program'], (program: string) => string> = {
   maven: (program) => `${program} -B -ntp -DskipTests -Dmaven.repo.local="$HOME/.m2/repository" clean package`,
@@ -62,10 +66,10 @@ export const detectJava: DetectLanguage = async (files, host) => {
 
 async function findBuildTool(files: SourceFiles): Promise<BuildTool | null> {
   const pom = await files.read('pom.xml');
-  if (pom !== null) return { file: 'pom.xml', text: pom, program: 'maven', wrapper: 'mvnw', output: 'target' };
+  if (pom !== null) return { file: 'pom.xml', text: pom, program: 'maven', ...MAVEN };
   for (const file of ['build.gradle.kts', 'build.gradle', 'settings.gradle.kts', 'settings.gradle']) {
     const text = await files.read(file);
-    if (text !== null) return { file, text, program: 'gradle', wrapper: 'gradlew', output: 'build/libs' };
+    if (text !== null) return { file, text, program: 'gradle', ...GRADLE };
   }
   return null;
 }
@@ -79,8 +83,8 @@ async function isApplication(files: SourceFiles, { text, file }: BuildTool, host
 }
 
 /** Of modules, those of the next level are searched, too. */
-function findCommand({ output }: BuildTool): string {
-  const places = [`${output}/quarkus-app/quarkus-run.jar`, ...['', '*/'].map((below) => `${below}${output}/*.[jw]ar`)];
+function findCommand({ output, quarkus }: BuildTool): string {
+  const places = [`${quarkus}/quarkus-run.jar`, `${output}/*.[jw]ar`].flatMap((place) => [place, `*/${place}`]);
   const script = readFileSync(path.join(__dirname, 'find_jar.sh'), 'utf8').trimEnd();
   return `set -- ${shellWord(places.join(' '))}\n${script}`;
 }

@@ -40,6 +40,8 @@ export const detectPhp: DetectLanguage = async (files, host) => {
       ...(installs ? [composerStep(await files.has('composer.lock'))] : []),
       ...(isServed ? [serverStep(host, isHeroku)] : []),
     ],
+    // A package.json of Symfony UX names packages in vendor/, and assets of Laravel import Ziggy from there.
+    isFirst: true,
     site: [],
     prune: null,
     processes: {

@@ -34,13 +34,17 @@ cat > "$run/nginx.conf" <<END
 daemon off;
 worker_processes 1;
 pid $run/nginx.pid;
-error_log stderr warn;
+error_log stderr error;
 events { worker_connections 4096; }
 http {
   access_log off;
   server_tokens off;
   sendfile on;
   client_max_body_size 0;
+  # Cookies of some frameworks do not fit in the 8 KB and 4 KB that nginx has for headers.
+  large_client_header_buffers 4 32k;
+  fastcgi_buffer_size 64k;
+  fastcgi_buffers 8 64k;
   client_body_temp_path $run/body;
   fastcgi_temp_path $run/fastcgi;
   proxy_temp_path $run/proxy;
@@ -56,6 +60,8 @@ http {
     audio/mpeg mp3; video/mp4 mp4; video/webm webm;
   }
   map \$http_x_forwarded_proto \$secure { https on; default ''; }
+  # Programs write this port into addresses, and visitors do not reach that of the unit.
+  map \$http_x_forwarded_proto \$visited_port { https 443; http 80; default \$server_port; }
   set_real_ip_from 0.0.0.0/0;
   set_real_ip_from ::/0;
   real_ip_header X-Forwarded-For;
@@ -65,8 +71,13 @@ http {
     index index.php index.html;
     location ~ /\.(?!well-known(?:/|\$)) { return 404; }
     location ~* ^/(?:vendor|node_modules)/.*\.php\$ { return 404; }
-    location ~* /(?:composer\.(?:json|lock)|package(?:-lock)?\.json|Procfile)\$ { return 404; }
-    location ~* \.(?:sql|log|ini|sh|phar)\$ { return 404; }
+    # Not sent as they are: an address like one of these may be a route of the program.
+    location ~* /(?:composer\.(?:json|lock)|auth\.json|package(?:-lock)?\.json|Procfile|[^/]*compose\.ya?ml)\$ {
+      try_files /. /index.php\$is_args\$args;
+    }
+    location ~* (?:~|\.php\.[a-z0-9]+|\.(?:php[3-8s]|phtml|phar|inc|bak|old|orig|save|swp|sql(?:\.gz)?|log|ini|sh))\$ {
+      try_files /. /index.php\$is_args\$args;
+    }
     location / { try_files \$uri \$uri/ /index.php\$is_args\$args; }
     location ~ \.php\$ {
       try_files \$uri =404;
@@ -86,7 +97,7 @@ http {
       fastcgi_param HTTPS \$secure if_not_empty;
       fastcgi_param SERVER_PROTOCOL \$server_protocol;
       fastcgi_param SERVER_NAME \$host;
-      fastcgi_param SERVER_PORT \$server_port;
+      fastcgi_param SERVER_PORT \$visited_port;
       fastcgi_param SERVER_ADDR \$server_addr;
       fastcgi_param REMOTE_ADDR \$remote_addr;
       fastcgi_param REMOTE_PORT \$remote_port;
@@ -94,6 +105,7 @@ http {
       fastcgi_param HTTP_PROXY '';
       fastcgi_param REDIRECT_STATUS 200;
     }
+    location ~* \.php\$ { return 404; }
   }
 }
 END

@@ -61,7 +61,10 @@ async function findStart(files: SourceFiles, gems: Set<string>, isRails: boolean
   return null;
 }
 
-/** Gems with parts in C take minutes to build, so those of the last build are there before it. */
+/**
+ * Gems with parts in C take minutes to build, so those of the last build are there before it. A build that is killed
+ * leaves no half of a copy, which Bundler would take for installed.
+ */
 function installStep(isVendored: boolean, isLocked: boolean): Step {
   return {
     name: 'bundle install',
@@ -71,7 +74,9 @@ function installStep(isVendored: boolean, isLocked: boolean): Step {
       ...(isLocked ? [] : ["echo 'There is no Gemfile.lock, so each build may install other versions.'"]),
       `bundle install${isVendored ? ' --local' : ''} || exit 1`,
       'bundle clean --force > /dev/null || exit 1',
-      'if [ -d vendor/bundle ]; then rm -rf "$kept" && cp -a vendor/bundle "$kept"; fi',
+      'if [ -d vendor/bundle ]; then',
+      '  rm -rf "$kept.new" && cp -a vendor/bundle "$kept.new" && rm -rf "$kept" && mv "$kept.new" "$kept"',
+      'fi',
     ].join('\n'),
   };
 }
