@@ -98,9 +98,10 @@ export async function copyFilesForOther(
     await mkdir(to, { mode: 0o700 });
     if (owners === null && user !== null) await chown(to, user.uid, user.gid);
     await copyTree(host, { runDirectory: staging, from, to, as: owners === null ? user : null }, ctx);
-    if (owners) await changeOwners(to, owners, ctx);
-    // Its own user comes with its first unit; until then, this one is kept out.
-    else if (user !== null) await chown(to, 0, 0);
+    if (owners) return await changeOwners(to, owners, ctx);
+    // Its own user comes with its first unit; until then, this one is kept out. cp has taken over the permissions.
+    await chmod(to, 0o700);
+    if (user !== null) await chown(to, 0, 0);
   } finally {
     await removeRunTree(staging);
   }

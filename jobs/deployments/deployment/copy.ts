@@ -20,7 +20,8 @@ export async function copyPromoted(row: DeploymentRow, ctx: StepContext): Promis
   const planning = await requirePlanning(row, ctx);
   if (row.attempts === 0) await ctx.appendLog(`-----> Taking over deployment ${number} of ${name}`);
   const plan = await takeFiles(row, origin, planning, ctx);
-  if (!plan) throw gone(name, number);
+  // An application that is deleted takes its files away during the copy, which may miss some then.
+  if (!plan || !(await findPromoted(ctx.sql, row.id))) throw gone(name, number);
   await addProcessTypes(ctx.sql, row, Object.keys(plan.processes));
   requireCommands(plan, planning);
   return progressing(0, { plan, ...filesHere(ctx) });

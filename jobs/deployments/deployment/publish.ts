@@ -34,21 +34,22 @@ export async function publishRelease(row: DeploymentRow, ctx: StepContext): Prom
   const release = id === null ? null : await findReleaseToPublish(ctx.sql, id);
   if (id === null || !release || !plan) throw new DriverError('transient', 'The application was deleted.');
   const image =
-    (await reusedImage(row, release, ctx)) ??
+    (await reusedImage(row, plan, release, ctx)) ??
     (await promotedImage(row, plan, id, ctx)) ??
     (await publishFiles(row, plan, { id, ...release }, ctx));
   await ctx.appendLog(`Released as ${image}`);
   return progressing(0, { observed: { ...row.observed, published: id } });
 }
 
-/** Of a rollback whose files are on another machine. */
+/** Of a rollback to an image, which may be kept nowhere else by now, or whose files are on another machine. */
 async function reusedImage(
   row: DeploymentRow,
+  plan: StoredPlan,
   { image }: ReleaseToPublish,
   ctx: StepContext,
 ): Promise<ReleaseToPublish['image']> {
-  if (!(await hasPublishedImage(image, row, ctx)) || (await hasFilesHere(row, ctx))) return null;
-  return image;
+  if (!(await hasPublishedImage(image, row, ctx))) return null;
+  return plan.image || !(await hasFilesHere(row, ctx)) ? image : null;
 }
 
 /** Copies the image of the promoted release, where its source is an image, or there are no files to make one of. */

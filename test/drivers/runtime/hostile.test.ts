@@ -1,7 +1,7 @@
 // Programs of tenants that mean harm: what they can make root do, and what they can keep from others.
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { appendFileSync, chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { truncateSync, writeFileSync } from 'node:fs';
+import { linkSync, lstatSync, readlinkSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import net, { type AddressInfo } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -117,6 +117,29 @@ describe.each(possible)('in %s', (_name, variant) => {
         expect(await trial.lines(id)).toEqual(['done']);
       await trial.runtime.destroy(id, ctx());
     }
+  });
+
+  test('a copy for another application is closed to everybody else, and links in it stay links', async () => {
+    const secret = secretDirectory();
+    const from = path.join(room, 'from');
+    const to = path.join(room, 'to');
+    mkdirSync(path.join(from, 'folder'), { recursive: true });
+    writeFileSync(path.join(from, 'tool'), 'tool');
+    linkSync(path.join(from, 'tool'), path.join(from, 'folder/same'));
+    symlinkSync(secret, path.join(from, 'folder/link'));
+    spawnSync('chmod', ['4777', path.join(from, 'tool')]);
+    spawnSync('chmod', ['777', from]);
+    await trial.runtime.copyFiles({ id: 'dep_taking.copy', from, to, tenant: 7, owners: null }, ctx());
+    const found = lstatSync(to);
+    expect([found.mode & 0o777, found.uid]).toEqual([0o700, process.getuid?.()]);
+    expect(readlinkSync(path.join(to, 'folder/link'))).toBe(secret);
+    const [tool, same] = ['tool', 'folder/same'].map((name) => lstatSync(path.join(to, name)));
+    expect(same?.ino).toBe(tool?.ino);
+    const own = await trial.run(trial.spec('ins_taking', 'cat tool; ls folder', { directory: to, tenant: 8 }));
+    expect([own.code, await trial.lines('ins_taking')]).toEqual([0, ['toollink', 'same']]);
+    expect(lstatSync(path.join(to, 'tool')).uid).toBe(isRoot ? 700_008 : process.getuid?.());
+    if (isRoot) expect(lstatSync(path.join(to, 'tool')).mode & 0o6000).toBe(0);
+    expect(readdirSync(path.join(room, 'from', 'folder')).sort()).toEqual(['link', 'same']);
   });
 
   (isRoot ? test : test.skip)('who knows where the files of another application lie cannot read them', async () => {
