@@ -45,9 +45,9 @@ const INSERT =
     where r.deployment_id in (select d.id from deployments d join deployments own on own.id = $5
         where d.application_id = $3 and coalesce(d.artifact_id, d.id) = coalesce(own.artifact_id, own.id))
       and r.image is not null
-      and r.settings -> 'root_directory' = $6::jsonb -> 'root_directory'
-      and r.settings -> 'run' -> 'release_command' is not distinct from $6::jsonb -> 'run' -> 'release_command'
-      and ${commandsOf('r.processes')} is not distinct from ${commandsOf('$7::jsonb')}
+      and ($6::jsonb ? 'image' or r.settings -> 'root_directory' = $6::jsonb -> 'root_directory'
+        and r.settings -> 'run' -> 'release_command' is not distinct from $6::jsonb -> 'run' -> 'release_command'
+        and ${commandsOf('r.processes')} is not distinct from ${commandsOf('$7::jsonb')})
     order by r.id desc limit 1))`);
 
 /**

@@ -3,8 +3,14 @@
 // image is read by the registry's own API; programs of others do it in test/engines/registries/release_images.test.ts.
 import { createHash } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
-import { busyboxLayer, pushImage } from '../support/builds/images';
-import { GIVEN_UP_SOON, startDeployService, type DeployService } from '../support/deployments/deploy';
+import { busyboxLayer, pushImage, SERVE, siteLayer } from '../support/builds/images';
+import {
+  configuredApplication,
+  GIVEN_UP_SOON,
+  startDeployService,
+  type DeployService,
+  type TestApplication,
+} from '../support/deployments/deploy';
 import { startProgram } from '../support/processes/program';
 import { freePort } from '../support/processes/free_port';
 import { startRegistryClient, type RegistryClient } from '../support/registries/registry_client';
@@ -35,6 +41,8 @@ beforeAll(async () => {
 }, 60_000);
 
 afterAll(() => service?.close(), 60_000);
+
+type Promoting = Omit<TestApplication, 'push'> & Pick<DeployService, 'call'>;
 
 /** Without a language: nothing has to be downloaded. */
 const site = (text: string) => ({
@@ -230,6 +238,45 @@ describe('releases as images', () => {
     const rows = await service.sql('select 1 from registry_tags where repository = $1', [application.id]);
     expect(rows).toEqual([]);
   });
+
+  it('are copied where an application takes over an image, and serve its rollbacks, with other commands too', async () => {
+    await pushImage(tenant, 'bases/web', 'live', {
+      layers: [await busyboxLayer(), await siteLayer({ 'index.html': 'promoted' })],
+      config: { Cmd: SERVE },
+      gzip: true,
+    });
+    const other = await service.newProject();
+    const made = async (name: string, source: object, project: string): Promise<Promoting> => {
+      const call: typeof service.call = (method, place, options) => service.call(method, place, { project, ...options });
+      const { body } = await call('POST', '/v2/applications', { body: { name, ...source } });
+      return { ...(await configuredApplication({ ...service, call }, body)), call };
+    };
+    const image = `localhost:${port}/bases/web:live`;
+    const staging = await made('of-image', { source: { type: 'image', image } }, service.project);
+    const first = await staging.deploy();
+    expect([first.status, first.status_reason]).toEqual(['active', null]);
+    const target = await made('takes-image', {}, other.id);
+    const ended = async (path: string, body: object): Promise<{ id: string }> => {
+      const one = await target.ended((await target.post(path, body)).id);
+      expect([one.status, one.status_reason]).toEqual(['active', null]);
+      return one;
+    };
+    const one = await ended('/promote', { source_application_id: staging.id });
+    const digestOf = async (application: Promoting, deployment: { id: string }): Promise<string | undefined> =>
+      (await imageOf(application, deployment)).split('@')[1];
+    const digest = await digestOf(staging, first);
+    expect(await digestOf(target, one)).toBe(digest);
+    await ended('/promote', { source_application_id: staging.id });
+    expect(await digestOf(target, await ended('/rollback', { deployment_id: one.id }))).toBe(digest);
+    const [web] = (await target.get('/processes?type=web')).data;
+    const command = 'busybox httpd -f -p "$PORT" -h /www';
+    const path = `/v2/applications/${target.id}/processes/${web.id}`;
+    expect((await target.call('PATCH', path, { body: { command } })).status).toBe(200);
+    expect(await digestOf(target, await ended('/rollback', { deployment_id: one.id }))).toBe(digest);
+    expect((await service.call('DELETE', `/v2/applications/${staging.id}`)).status).toBeLessThan(300);
+    expect(await digestOf(target, await ended('/rollback', { deployment_id: one.id }))).toBe(digest);
+    await target.call('DELETE', `/v2/applications/${target.id}`);
+  }, 120_000);
 
   it('fail a deployment with a sentence where there is no base image, and the version before serves', async () => {
     const other = await startDeployService({
