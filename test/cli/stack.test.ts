@@ -52,7 +52,8 @@ test('what has data is deleted only where it is named', async () => {
   const refused = await home.svc(['apply', '--prune', '--yes']);
   expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('uploads is deleted with its data.') });
   expect(await home.output(['volumes'])).toContain('uploads');
-  const applied = await home.svc(['apply', '--prune', '--yes', '--confirm', 'uploads']);
+  expect((await home.svc(['apply', '--prune', '--yes', '--confirm', 'database:uploads'])).code).toBe(2);
+  const applied = await home.svc(['apply', '--prune', '--yes', '--confirm', 'volume:uploads']);
   expect(applied).toMatchObject({ code: 0, stderr: expect.stringContaining('Made 2 changes.') });
   expect(await home.output(['volumes'])).not.toContain('uploads');
 });

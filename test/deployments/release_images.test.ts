@@ -247,7 +247,8 @@ describe('releases as images', () => {
     });
     const other = await service.newProject();
     const made = async (name: string, source: object, project: string): Promise<Promoting> => {
-      const call: typeof service.call = (method, place, options) => service.call(method, place, { project, ...options });
+      const call: typeof service.call = (method, place, options) =>
+        service.call(method, place, { project, ...options });
       const { body } = await call('POST', '/v2/applications', { body: { name, ...source } });
       return { ...(await configuredApplication({ ...service, call }, body)), call };
     };

@@ -25,10 +25,13 @@ const SOURCES = ['src/main/java', 'src/main/kotlin', 'src/main/scala', 'src/main
 const MAVEN = { wrapper: 'mvnw', output: 'target', quarkus: 'target/quarkus-app' };
 const GRADLE = { wrapper: 'gradlew', output: 'build/libs', quarkus: 'build/quarkus-app' };
 /** Maven and Gradle look for caches in the home directory of the account, which is not $HOME. */
-const commands: Record<BuildTool['program'], (program: string) => string> = {
+const commands: Record<BuildTool['program'], (program: string, tool: BuildTool) => string> = {
   maven: (program) => `${program} -B -ntp -DskipTests -Dmaven.repo.local="$HOME/.m2/repository" clean package`,
-  gradle: (program) => `${program} --no-daemon --gradle-user-home "$HOME/.gradle" clean assemble`,
+  gradle: (program, { text }) =>
+    `${program} --no-daemon --gradle-user-home "$HOME/.gradle" ${STAGE.test(text) ? 'stage' : 'clean assemble'}`,
 };
+/** The task that Heroku builds with, which leaves what a Procfile names (devcenter.heroku.com). */
+const STAGE = /\btask\s*\(?\s*["']?stage\b|\.(?:register|create)\w*(?:<\w+>)?\(\s*["']stage["']/;
 
 export const detectJava: DetectLanguage = async (files, host) => {
   const tool = await findBuildTool(files);
@@ -50,7 +53,7 @@ export const detectJava: DetectLanguage = async (files, host) => {
     reasons: reason === null ? [] : [reason],
     tools: [],
     steps: [
-      { name: title, command: commands[tool.program](program) },
+      { name: title, command: commands[tool.program](program, tool) },
       // In the PATH of processes, since commands call `java`.
       { name: 'Java', command: `mkdir -p .platform && ln -sfn ${shellWord(java.home)} .platform/java` },
       ...(isStated ? [] : [{ name: 'Find the program', command: findCommand(tool) }]),

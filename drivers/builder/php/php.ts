@@ -77,11 +77,15 @@ function serverStep({ facts: { programs } }: BuildHost, isHeroku: boolean): Step
     `fpm=${shellWord(programs.php_fpm!.path)}`,
     readFileSync(path.join(__dirname, 'php_server.sh'), 'utf8').trimEnd(),
   ].join('\n');
-  const names = HEROKU.map((name) => `.platform/bin/${name}`).join(' ');
+  // The package of Heroku that brings the second ones is one for development, and Heroku has them without it.
+  const names = ['.platform/bin', 'vendor/bin']
+    .flatMap((folder) => HEROKU.map((name) => `${folder}/${name}`))
+    .join(' ');
   return {
     name: 'PHP-FPM and nginx',
     command: [
       `mkdir -p .platform/bin && printf '%s\\n' ${shellWord(script)} > ${SERVER} || exit 1`,
+      ...(isHeroku ? [`mkdir -p vendor/bin && rm -f ${names}`] : []),
       ...(isHeroku ? [`for name in ${names}; do printf '#!/bin/sh\\n. "$PWD/${SERVER}"\\n' > $name; done`] : []),
       ...(isHeroku ? [`chmod +x ${names}`] : []),
     ].join('\n'),

@@ -1,5 +1,9 @@
 /** @user any */
 // Rust, Java, PHP and Ruby, which the host brings: what is built and started, and what is said where a program lacks.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import type { HostFacts } from '../../../core/catalog/host_facts';
 import { buildError, commands, detect, facts, setUpPlans, settings } from '../../support/deployments/plans';
 
@@ -105,6 +109,14 @@ describe('Java', () => {
     expect(commands(await plan({ ...sources, [file]: 'quarkus' })).at(-1)).toContain(`set -- '${places} `);
   });
 
+  it.each([
+    ["task stage(dependsOn: ['clean', 'installDist'])", 'stage'],
+    ['tasks.register("stage") { dependsOn("installDist") }', 'stage'],
+    ['// the stage of the build', 'clean assemble'],
+  ])('by Gradle, %s builds with %s', async (text, task) => {
+    expect(commands(await plan({ ...sources, 'build.gradle': text }))[0]).toMatch(new RegExp(` ${task}$`));
+  });
+
   const versions: [Record<string, string>, number][] = [
     [{ 'pom.xml': '<java.version>21</java.version>' }, 21],
     [{ 'pom.xml': '<maven.compiler.release>18</maven.compiler.release>' }, 21],
@@ -165,6 +177,23 @@ describe('PHP', () => {
     expect((await plan(files, lacking('composer'))).steps.map(({ name }) => name)).toEqual(['PHP-FPM and nginx']);
     const own = { ...files, Procfile: 'web: php -S 127.0.0.1:$PORT\n' };
     expect((await plan(own, lacking('composer', 'nginx', 'php_fpm'))).steps).toEqual([]);
+  });
+
+  it('starts what Procfiles for Heroku name, with and without vendor/bin', async () => {
+    const Procfile = 'web: vendor/bin/heroku-php-apache2 web/\n';
+    const { steps } = await plan({ 'composer.json': '{}', 'web/index.php': '', Procfile });
+    const folder = mkdtempSync(path.join(tmpdir(), 'platform-heroku-'));
+    try {
+      // Where Composer has put a link to its package.
+      mkdirSync(path.join(folder, 'vendor/bin'), { recursive: true });
+      symlinkSync('../package', path.join(folder, 'vendor/bin/heroku-php-apache2'));
+      execFileSync('sh', ['-c', steps.at(-1)!.command], { cwd: folder });
+      for (const place of ['vendor/bin', '.platform/bin'])
+        expect(readFileSync(path.join(folder, place, 'heroku-php-apache2'), 'utf8')).toContain('/php-server.sh"\n');
+      expect(readdirSync(path.join(folder, 'vendor'))).toEqual(['bin']);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   it('names what the host lacks', async () => {

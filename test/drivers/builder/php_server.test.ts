@@ -21,7 +21,17 @@ const FILES: Record<string, string> = {
   'photo.jpg': '<?php echo "run";',
   'vendor/tool/eval.php': '<?php echo "run";',
 };
-const HIDDEN = ['a.php~', 'a.php.bak', 'a.php.dist', 'a.inc', 'a.phtml', 'a.php5', 'a.phps', 'auth.json', 'dump.sql.gz'];
+const HIDDEN = [
+  'a.php~',
+  'a.php.bak',
+  'a.php.dist',
+  'a.inc',
+  'a.phtml',
+  'a.php5',
+  'a.phps',
+  'auth.json',
+  'dump.sql.gz',
+];
 
 let root: string;
 let port: number;

@@ -204,9 +204,15 @@ async function waitForMade(
   if (failures.length) throw new Failure(failures.join('\n'));
 }
 
-/** `--yes` is no name: what has data is entered, or passed by its own flag. */
-async function confirmData({ confirm: needed }: Plan, given: readonly string[]): Promise<string[]> {
+/**
+ * `--yes` is no name: what has data is entered, or passed by its own flag, with its type (`database:main`) or, where
+ * nothing else of the plan has the name, without it.
+ */
+async function confirmData({ confirm: needed, changes }: Plan, given: readonly string[]): Promise<string[]> {
+  const typed = changes.flatMap(({ danger, type, name }) => (danger === 'destroys_data' ? [`${type}:${name}`] : []));
+  const isGiven = (name: string): boolean =>
+    given.includes(name) || typed.some((one) => given.includes(one) && one.endsWith(`:${name}`));
   for (const name of needed)
-    if (!given.includes(name)) await confirmByName(`${name} is deleted with its data.`, name, { yes: false });
+    if (!isGiven(name)) await confirmByName(`${name} is deleted with its data.`, name, { yes: false });
   return [...needed];
 }
