@@ -52,6 +52,7 @@ export async function unneededImages(sql: Sql, images: readonly ReleaseImage[]):
 
 const PROMOTED =
   named(`select o.id, o.project_id, o.application_id, o.artifact_id, o.files_on, o.plan, a.tenant, r.image,
+    coalesce(r.settings -> 'run' ->> 'release_command', o.plan ->> 'release_command') as release_command,
     n.processes is null or (${commandsOf('r.processes')} is not distinct from ${commandsOf('n.processes')}
       and r.settings -> 'root_directory' = n.settings -> 'root_directory'
       and r.settings -> 'run' -> 'release_command' is not distinct from n.settings -> 'run' -> 'release_command')
@@ -71,6 +72,8 @@ export interface PromotedRow {
   plan: object;
   tenant: number;
   image: ReleaseImage | null;
+  /** What has run in its files, and may have written there. */
+  release_command: string | null;
   /** Whether the programs of the new release, if there is one, start as those of the image. */
   starts_alike: boolean;
 }

@@ -24,6 +24,14 @@ export async function copyPromoted(row: DeploymentRow, ctx: StepContext): Promis
   if (!plan || !(await findPromoted(ctx.sql, row.id))) throw gone(name, number);
   await addProcessTypes(ctx.sql, row, Object.keys(plan.processes));
   requireCommands(plan, planning);
+  const own = planning.settings.run.release_command ?? plan.release_command;
+  // That of an image runs in a copy.
+  if (origin.release_command && !plan.image && origin.release_command !== own)
+    await ctx.appendLog(
+      `The release command of ${name} is another one, and what it has written is among the files: see that no ` +
+        'configuration of its variables is, such as a cache.',
+      'warning',
+    );
   return progressing(0, { plan, ...filesHere(ctx) });
 }
 
