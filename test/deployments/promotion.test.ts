@@ -108,6 +108,22 @@ test('a version whose files are gone fails with what to do, and the one before s
   await service.sql('update deployments set artifact_id = $1 where id = $1', [id]);
 }, 90_000);
 
+test('nothing is copied or pulled onto a disk that is nearly full', async () => {
+  const staging = await service.application(site('v1'));
+  await staging.deploy();
+  await pushImage(registry, 'acme/full', 'live', { layers: [base], config: { Cmd: SERVE }, gzip: true });
+  const [target, image] = [await newTarget('full'), await imageApplication(imageName('full:live'))];
+  await service.sql(
+    `insert into installation_alarms (id, name, subject, level, title, detail) values ($1, 'disk', 'test', 95, $2, '')`,
+    ['alm_01h455vb4pex5vsknk084sn02q', 'The disk is full by 97 %'],
+  );
+  await service.sql('update alarm_evaluations set evaluated_at = now()', []);
+  const copied = await target.ended((await target.post('/promote', { source_application_id: staging.id })).id);
+  for (const { status, status_reason } of [copied, await image.deploy()])
+    expect([status, status_reason]).toEqual(['failed', expect.stringMatching(/97 %.*operator has freed room/)]);
+  await service.sql('delete from installation_alarms', []);
+}, 90_000);
+
 test('an image runs under the users of its new application, wherever its tag leads now', async () => {
   const push = async (text: string): Promise<string> =>
     pushImage(registry, 'acme/shop/web', 'live', {

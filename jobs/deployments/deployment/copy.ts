@@ -11,6 +11,7 @@ import { StepFailure, type StepContext } from '../../workflow';
 import { filesHere, hasFilesHere, hasPublishedImage } from './lost_files';
 import { requireCommands, requirePlanning } from './plan';
 import { imageRange } from './pull';
+import { requireRoom } from './room';
 import { artifactDirectory, removeDirectory, type DeploymentRow, type StoredPlan } from './row';
 
 export async function copyPromoted(row: DeploymentRow, ctx: StepContext): Promise<Outcome> {
@@ -53,7 +54,10 @@ async function takeFiles(
   const plan = origin.plan as StoredPlan;
   const other = { ...row, id: origin.id, application_id, artifact_id, files_on };
   await removeDirectory(artifactDirectory(row, ctx));
-  if (await hasFilesHere(other, ctx)) return copyFiles(row, origin, planning, ctx);
+  if (await hasFilesHere(other, ctx)) {
+    await requireRoom(ctx);
+    return copyFiles(row, origin, planning, ctx);
+  }
   const isOnCluster = ctx.config.workloads === 'kubernetes';
   return isOnCluster && (await hasPublishedImage(origin.image, other, ctx)) ? plan : null;
 }

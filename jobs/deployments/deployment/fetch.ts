@@ -5,12 +5,12 @@ import { limits as platformLimits } from '../../../core/limits';
 import { DriverError, asDriverErrors } from '../../../core/driver';
 import { SourceError, type Commit } from '../../../drivers/source';
 import { unpackUpload } from '../../../drivers/source/archive/process/processes';
-import { fullDisk } from '../../../models/observers/installation_alarm';
 import { isLocalChange } from '../../../models/deployments/source_upload/job_queries';
 import { progressing, requireHost, type Outcome, type Values } from '../../job';
 import { requireRemote } from '../../source_remote';
 import { StepFailure, type StepContext } from '../../workflow';
 import { filesHere } from './lost_files';
+import { requireRoom } from './room';
 import { artifactDirectory, cacheDirectory, removeDirectory, withoutUser, type DeploymentRow } from './row';
 import { removeTask } from './task';
 
@@ -19,8 +19,7 @@ const ATTEMPTS_MAX = 8;
 
 /** @throws StepFailure where the source cannot be fetched, or a disk of the machine is nearly full */
 export async function fetchSource(row: DeploymentRow, ctx: StepContext): Promise<Outcome> {
-  const full = await fullDisk(ctx.sql);
-  if (full !== null) throw new StepFailure(`${full}. Nothing is built until the operator has freed room.`);
+  await requireRoom(ctx);
   // Of an attempt that another machine went on with.
   await removeTask(row, 'build', ctx);
   await removeDirectory(artifactDirectory(row, ctx));
