@@ -10,29 +10,34 @@ starts() {
   return $code
 }
 found=
+first=
+count=0
 for jar in $1; do
   [ -f "$jar" ] || continue
   case $jar in
     */quarkus-run.jar)
-      found=" $jar"
+      first=$jar
+      count=1
       break
       ;;
     *-sources.jar | *-javadoc.jar | *-tests.jar | *-plain.jar | */original-*.jar) continue ;;
   esac
   if starts "$jar"; then
+    first=${first:-$jar}
+    count=$((count + 1))
     found="$found $jar"
   fi
 done
-case $found in
-  ' '*' '*)
-    first=${found# }
-    echo "Several jars start by themselves:$found. Add a Procfile with a line like \`web: java -jar ${first%% *}\`." >&2
-    exit 1
-    ;;
-  '')
+case $count in
+  0)
     echo "The build left no jar that starts by itself (with Main-Class in its manifest) in $1. Let the build make one, \
 for example with the plugin of Spring Boot, Shade or Shadow, or add a Procfile." >&2
     exit 1
     ;;
+  1) ;;
+  *)
+    echo "Several jars start by themselves:$found. Add a Procfile with a line like \`web: java -jar $first\`." >&2
+    exit 1
+    ;;
 esac
-mkdir -p .platform && printf '%s\n' "${found# }" > .platform/jar && echo "The program is ${found# }."
+mkdir -p .platform && printf '%s\n' "$first" > .platform/jar && echo "The program is $first."
