@@ -1,7 +1,7 @@
 /** @user any */
 // Rust, Java, PHP and Ruby, which the host brings: what is built and started, and what is said where a program lacks.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { HostFacts } from '../../../core/catalog/host_facts';
@@ -161,7 +161,7 @@ describe('PHP', () => {
     expect(await web(files as Record<string, string>)).toBe(`sh .platform/php-server.sh ${folder}`);
   });
 
-  it('has the processes of Laravel, and builds its assets first', async () => {
+  it('has the processes of Laravel, and its packages are there before its assets are built', async () => {
     const found = await plan({
       ...{ 'composer.json': '{}', 'composer.lock': '{}', artisan: '', 'public/index.php': '' },
       'package.json': { scripts: { build: 'vite build' } },
@@ -228,6 +228,26 @@ describe('Ruby', () => {
     expect(found.env).toMatchObject({ RAILS_ENV: 'production', BUNDLE_DEPLOYMENT: '1', BUNDLE_PATH: 'vendor/bundle' });
     expect(found.steps[0]!.command).toContain('bundle install --local');
     expect(found.notes).toEqual([expect.stringMatching(/SECRET_KEY_BASE.*db:migrate/)]);
+  });
+
+  it('keeps all gems of a build for the next one, or those of the build before', async () => {
+    const { steps } = await plan(rails);
+    const folder = mkdtempSync(path.join(tmpdir(), 'platform-gems-'));
+    const [source, programs, home] = ['source', 'programs', 'home'].map((name) => path.join(folder, name));
+    try {
+      for (const one of [source, programs, home]) mkdirSync(one!);
+      writeFileSync(path.join(programs!, 'bundle'), '#!/bin/sh\nmkdir -p vendor/bundle/new\n', { mode: 0o755 });
+      // What a build that was killed in the copy has left.
+      for (const one of ['vendor-bundle/old', 'vendor-bundle.new/half'])
+        mkdirSync(path.join(home!, one), { recursive: true });
+      const env = { PATH: `${programs}:${process.env.PATH}`, HOME: home };
+      execFileSync('sh', ['-c', steps[0]!.command], { cwd: source, env });
+      expect(readdirSync(path.join(source!, 'vendor/bundle')).sort()).toEqual(['new', 'old']);
+      expect(readdirSync(home!)).toEqual(['vendor-bundle']);
+      expect(readdirSync(path.join(home!, 'vendor-bundle')).sort()).toEqual(['new', 'old']);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   it('is no program where nothing of it starts', async () => {
