@@ -11,7 +11,7 @@ import { StepFailure, type StepContext } from '../../workflow';
 import { filesHere, hasFilesHere, hasPublishedImage } from './lost_files';
 import { requireCommands, requirePlanning } from './plan';
 import { imageRange } from './pull';
-import { requireRoom } from './room';
+import { requireDiskRoom } from './disk_room';
 import { artifactDirectory, removeDirectory, type DeploymentRow, type StoredPlan } from './row';
 
 export async function copyPromoted(row: DeploymentRow, ctx: StepContext): Promise<Outcome> {
@@ -55,7 +55,7 @@ async function takeFiles(
   const other = { ...row, id: origin.id, application_id, artifact_id, files_on };
   await removeDirectory(artifactDirectory(row, ctx));
   if (await hasFilesHere(other, ctx)) {
-    await requireRoom(ctx);
+    await requireDiskRoom(ctx);
     return copyFiles(row, origin, planning, ctx);
   }
   const isOnCluster = ctx.config.workloads === 'kubernetes';

@@ -10,7 +10,7 @@ import { progressing, requireHost, type Outcome, type Values } from '../../job';
 import { requireRemote } from '../../source_remote';
 import { StepFailure, type StepContext } from '../../workflow';
 import { filesHere } from './lost_files';
-import { requireRoom } from './room';
+import { requireDiskRoom } from './disk_room';
 import { artifactDirectory, cacheDirectory, removeDirectory, withoutUser, type DeploymentRow } from './row';
 import { removeTask } from './task';
 
@@ -19,7 +19,7 @@ const ATTEMPTS_MAX = 8;
 
 /** @throws StepFailure where the source cannot be fetched, or a disk of the machine is nearly full */
 export async function fetchSource(row: DeploymentRow, ctx: StepContext): Promise<Outcome> {
-  await requireRoom(ctx);
+  await requireDiskRoom(ctx);
   // Of an attempt that another machine went on with.
   await removeTask(row, 'build', ctx);
   await removeDirectory(artifactDirectory(row, ctx));

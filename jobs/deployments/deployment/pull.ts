@@ -14,11 +14,11 @@ import type { StepContext } from '../../workflow';
 import { imageAccess } from './image_access';
 import { filesHere } from './lost_files';
 import { requireCommands, requirePlanning } from './plan';
-import { requireRoom } from './room';
+import { requireDiskRoom } from './disk_room';
 import { artifactDirectory, cacheDirectory, removeDirectory, type DeploymentRow, type StoredPlan } from './row';
 
 export async function pullSource(row: DeploymentRow, ctx: StepContext): Promise<Outcome> {
-  await requireRoom(ctx);
+  await requireDiskRoom(ctx);
   const planning = await requirePlanning(row, ctx);
   const reference = row.image ?? row.source.image;
   if (reference === null) throw new Error(`the deployment ${row.id} has no image`);

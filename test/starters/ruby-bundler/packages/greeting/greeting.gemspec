@@ -3,5 +3,6 @@ Gem::Specification.new do |spec|
   spec.version = '1.0'
   spec.summary = 'A greeting'
   spec.authors = ['example.com']
-  spec.files = ['lib/greeting.rb']
+  spec.files = ['greeting.rb']
+  spec.require_paths = ['.']
 end
