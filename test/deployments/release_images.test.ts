@@ -239,7 +239,7 @@ describe('releases as images', () => {
     expect(rows).toEqual([]);
   });
 
-  it('are copied where an application takes over an image, and serve its rollbacks, with other commands too', async () => {
+  it('are copied where an application takes over an image, and serve its rollbacks', async () => {
     await pushImage(tenant, 'bases/web', 'live', {
       layers: [await busyboxLayer(), await siteLayer({ 'index.html': 'promoted' })],
       config: { Cmd: SERVE },
