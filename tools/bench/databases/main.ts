@@ -75,8 +75,10 @@ async function measure(stage: Stage, source: Source): Promise<void> {
   const busy: Round[] = [];
   const proof = await measured(stage.pid, () => prove(stage, database, backup.result, { application, rounds: busy }));
   printLine(`proof: ${proof.seconds.toFixed(1)} s, ${proof.megabytes} MB, ${proof.result}`);
-  const p99 = (rounds: Round[]): string =>
-    `${median(rounds.map((round) => round.p99)).toFixed(1)} ms (${Math.max(...rounds.map((one) => one.p99)).toFixed(1)})`;
+  const p99 = (rounds: Round[]): string => {
+    const times = rounds.map((round) => round.p99);
+    return `${median(times).toFixed(1)} ms (${Math.max(...times).toFixed(1)})`;
+  };
   printLine(`a neighbour's p99, median (worst) of rounds of 2 s: ${p99(quiet)} before, ${p99(busy)} while it ran`);
 }
 

@@ -40,7 +40,8 @@ export async function startSource(directory: string, port: number, gigabytes: nu
   const data = path.join(directory, 'data');
   run('initdb', '-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync');
   const settings = ['fsync=off', 'shared_buffers=128MB', 'max_wal_size=2GB', 'wal_level=logical'];
-  const options = `-k ${directory} -c listen_addresses=127.0.0.1 -p ${port} ${settings.map((one) => `-c ${one}`).join(' ')}`;
+  const set = settings.map((one) => `-c ${one}`).join(' ');
+  const options = `-k ${directory} -c listen_addresses=127.0.0.1 -p ${port} ${set}`;
   run('pg_ctl', '-D', data, '-w', '-l', path.join(directory, 'log'), '-o', options, 'start');
   const address = `postgresql://postgres:none@127.0.0.1:${port}/postgres`;
   await fill(address, gigabytes);
