@@ -123,14 +123,20 @@ export async function textOfServer(
   return outputOf(child, (stderr) => failureOfDump(stderr, series));
 }
 
-/** `pg_dump` reads from servers of its own version and older ones. */
+/** `pg_dump` reads from servers of its own version and older ones, but not the oldest. */
 function failureOfDump(stderr: string, series: string): string {
-  const version = /server version: (\d+)/.exec(stderr)?.[1];
+  const version = /server version: (\d+(\.\d+)?)/.exec(stderr)?.[1];
   if (version === undefined || !stderr.includes('version mismatch'))
     return reasonOf('The database could not be read.', stderr);
+  const major = Math.floor(Number(version));
+  if (major < Number(series))
+    return (
+      `The source is PostgreSQL ${version}, which pg_dump ${series} of the host does not read any more. Import a file ` +
+      'that a pg_dump of the source has made.'
+    );
   return (
-    `The source is PostgreSQL ${version}, and the newest pg_dump of the host is ${series}. The operator can install ` +
-    `the package postgresql-client-${version}; or import a file that pg_dump of version ${version} has made.`
+    `The source is PostgreSQL ${major}, and the newest pg_dump of the host is ${series}. The operator can install the ` +
+    `package postgresql-client-${major}; or import a file that pg_dump of version ${major} has made.`
   );
 }
 

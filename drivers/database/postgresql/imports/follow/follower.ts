@@ -366,6 +366,9 @@ async function requireSlot(source: Client, name: string, applied: bigint): Promi
     const reason = slot.invalidation_reason ?? 'max_slot_wal_keep_size';
     throw lost(`The source has removed log that was not read yet (${reason}). Import again.`);
   }
+  // It would leave out what is committed there until its log is as long again.
+  if (applied > lsnOf(await flushedPosition(source)))
+    throw lost('The source has lost changes that are here: it was restored, or its standby was behind. Import again.');
   if (slot.confirmed !== null && lsnOf(slot.confirmed) > applied)
     throw lost('The database was restored to a time before changes that the source does not send again. Import again.');
 }

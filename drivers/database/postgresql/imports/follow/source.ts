@@ -183,7 +183,7 @@ export async function createSlot(
   const version = await atSource(server, publish, ctx.signal).catch((error: unknown) => {
     throw refusalAtSource(error, 'The publication could not be made at the source');
   });
-  // Standbys that synchronize slots can take over the source while it is followed.
+  // Standbys that synchronize slots get it, too.
   const snapshot = version < POSTGRESQL_17 ? 'EXPORT_SNAPSHOT' : `(SNAPSHOT 'export', FAILOVER)`;
   const client = await connectToSource(server, 'replication');
   const stop = (): void => void endQuickly(client);
