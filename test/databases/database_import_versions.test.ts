@@ -1,5 +1,5 @@
 /** @tier heavy @quarter 3 @covers drivers/database/postgresql/imports */
-// Imports from servers that are newer than those of this machine: copied and followed, with what their versions brought.
+// Imports from servers that are newer than those of this machine: copied and followed, with what is new in them.
 import pg from 'pg';
 import { describePostgresqlWithTools, openHall, type Hall } from '../support/databases/database_hall';
 import { startFollowedSource, startWriter, type FollowedSource } from '../support/databases/followed_source';
@@ -41,7 +41,8 @@ const CHANGES = `
   update whole set c = 'changed' where a = 3; delete from whole where a = 4;
   update indexed set c = 'd' where a = 5; update indexed set b = 'new' where a = 6; delete from indexed where a = 7;
   insert into extra (tags, amount) values (array['"q"', null, 'ü'], 12.5); update extra set amount = 7 where id = 7;
-  insert into parts values (1, '2025-05-05'), (2, '2026-05-05'); update parts set at = '2027-01-01' where at = '2025-05-05'`;
+  insert into parts values (1, '2025-05-05'), (2, '2026-05-05');
+  update parts set at = '2027-01-01' where at = '2025-05-05'`;
 const TABLES = ['written', 'extra', 'large', 'whole', 'indexed', 'parts'];
 
 describePostgresqlWithTools(() => {

@@ -25,7 +25,11 @@ export function atStatement(statement: DumpStatement, cause: unknown): Error {
 }
 
 /** With the line of the dump. @throws DriverError transient where the import was canceled, or its time is over */
-export async function failureOf(error: unknown, whole: () => Promise<void>, ctx: DriverContext): Promise<unknown> {
+export async function importFailureOf(
+  error: unknown,
+  whole: () => Promise<void>,
+  ctx: DriverContext,
+): Promise<unknown> {
   requireGoing(ctx);
   const cause = error instanceof AtLine ? error.cause : error;
   // A dump that was cut off, because its program failed: the program says more.

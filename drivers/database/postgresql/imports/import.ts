@@ -23,7 +23,7 @@ import { inSession, sqlIdentifier } from '../session';
 import { copyIn } from './copy_in';
 import { createSlot, dropAtSource, inspectSource, type Slot } from './follow/source';
 import { atSource, endQuickly, failureAtSource } from './follow/source_session';
-import { atStatement, DUMPED_FROM, failureOf, headOf, REASON_CHARACTERS_MAX, withVersions } from './failure';
+import { atStatement, DUMPED_FROM, importFailureOf, headOf, REASON_CHARACTERS_MAX, withVersions } from './failure';
 import { rulingOf, tablespaceOf, type Ruling } from './rules';
 import { textOfFile, textOfServer } from './text';
 
@@ -114,7 +114,7 @@ async function load(
     await client.query('analyze').catch(() => undefined);
     return reporter.result();
   } catch (error) {
-    const failure = await failureOf(error, dump.whole, ctx);
+    const failure = await importFailureOf(error, dump.whole, ctx);
     throw withVersions(failure, sourceVersion, Number(cluster.spec.version));
   } finally {
     ctx.signal.removeEventListener('abort', stop);

@@ -131,12 +131,12 @@ function failureOfDump(stderr: string, series: string): string {
   const major = Math.floor(Number(version));
   if (major < Number(series))
     return (
-      `The source is PostgreSQL ${version}, which pg_dump ${series} of the host does not read any more. Import a file ` +
-      'that a pg_dump of the source has made.'
+      `The source is PostgreSQL ${version}, which pg_dump ${series} of the host does not read any more. Import a ` +
+      'file that a pg_dump of the source has made.'
     );
   return (
-    `The source is PostgreSQL ${major}, and the newest pg_dump of the host is ${series}. The operator can install the ` +
-    `package postgresql-client-${major}; or import a file that pg_dump of version ${major} has made.`
+    `The source is PostgreSQL ${major}, and the newest pg_dump of the host is ${series}. The operator can install ` +
+    `the package postgresql-client-${major}; or import a file that pg_dump of version ${major} has made.`
   );
 }
 

@@ -1,4 +1,5 @@
-// The source of an import that follows it: what it needs, and the publication and the slot that are made there. A slot that is forgotten keeps the write-ahead log of the source until its disk is full.
+// The source of an import that follows it: what it needs, and the publication and the slot that are made there. A slot
+// that is forgotten keeps the write-ahead log of the source until its disk is full.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client, DatabaseError } from 'pg';
 import { DriverError, type DriverContext } from '../../../../../core/driver';

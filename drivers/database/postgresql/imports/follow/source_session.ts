@@ -12,7 +12,7 @@ const STATEMENT_MS = 60_000;
 /** Of the answer to one statement that is not replication. */
 const ANSWER_BYTES_MAX = 8 * 2 ** 20;
 /** Of one change: several copies of it are in memory at once. */
-const MESSAGE_MB_MAX = 64;
+const MESSAGE_BYTES_MAX = 64 * 2 ** 20;
 /** As the walreceiver of PostgreSQL sets them, so that text means the same on both sides. */
 const SETTINGS = [
   ...['datestyle=ISO', 'intervalstyle=postgres', 'extra_float_digits=3', 'timezone=UTC', 'bytea_output=hex'],
@@ -110,10 +110,10 @@ class MessageSizes {
       this.headBytes = 0;
       // The length counts itself.
       const length = this.head.readUInt32BE(1);
-      if (length > MESSAGE_MB_MAX * 2 ** 20)
+      if (length > MESSAGE_BYTES_MAX)
         throw new DriverError(
           'invalid',
-          `A change at the source has more than ${MESSAGE_MB_MAX} MB. Rows of that size are not followed: exclude ` +
+          'A change at the source has more than 64 MB. Rows of that size are not followed: exclude ' +
             'their table, or use the mode copy.',
         );
       this.left = Math.max(0, length - 4);
@@ -170,6 +170,7 @@ export function failureAtSource(error: unknown): DriverError {
 /** Those that a user or a database there has set; before they exist, they cannot be named in the options. */
 export async function disableTimeouts(client: Client): Promise<void> {
   await client.query(
-    "select set_config(name, '0', false) from pg_settings where name in ('transaction_timeout', 'idle_session_timeout')",
+    `select set_config(name, '0', false) from pg_settings
+      where name in ('transaction_timeout', 'idle_session_timeout')`,
   );
 }
