@@ -1,5 +1,14 @@
 // What exists of a project, as a file of it can say (docs/decisions/0253).
-import { prices, monthlyPrice } from '../../core/catalog/catalogs';
+import {
+  applicationTypeRows,
+  databaseEngineRows,
+  databasePackageRows,
+  monthlyPrice,
+  prices,
+  type ApplicationTypeRow,
+  type DatabaseEngineRow,
+  type DatabasePackageRow,
+} from '../../core/catalog/catalogs';
 import type { Context } from '../../core/context';
 import { named } from '../../db/statement';
 import { columnsOf, tableOf } from '../../db/table';
@@ -69,6 +78,20 @@ export async function monthlyPriceOf(ctx: Context): Promise<string> {
     return sum + BigInt(units) * ten8(hourly ?? '0');
   }, 0n);
   return monthlyPrice(`${cents / SCALE}.${String(cents % SCALE).padStart(8, '0')}`);
+}
+
+/** What files of other platforms can become here. */
+export async function importCatalog(ctx: Context): Promise<{
+  applicationTypes: ApplicationTypeRow[];
+  engines: DatabaseEngineRow[];
+  packages: DatabasePackageRow[];
+}> {
+  const facts = await ctx.catalogs.facts();
+  return {
+    applicationTypes: applicationTypeRows(facts, ctx.config.regionId).filter(({ available }) => available),
+    engines: databaseEngineRows(facts),
+    packages: databasePackageRows(facts),
+  };
 }
 
 const SCALE = 100_000_000n;

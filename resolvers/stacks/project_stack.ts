@@ -1,9 +1,10 @@
 import type { NestedOperation } from '../../contract/nested';
 import { stackOperations, type StackModels } from '../../contract/stack/plan';
+import { importStack } from '../../contract/stack/import/import_stack';
 import { prices } from '../../core/catalog/catalogs';
 import { problem } from '../../core/errors';
 import { requiresApproval } from '../../models/approvals/approval/desk';
-import { lockStack, monthlyPriceOf, stackRows } from '../../models/stacks/project_stack';
+import { importCatalog, lockStack, monthlyPriceOf, stackRows } from '../../models/stacks/project_stack';
 import type { Resolvers } from '../types';
 
 const models: StackModels = {
@@ -24,6 +25,7 @@ export const resolvers: Resolvers = {
     exportStack: unbound,
   },
   Mutation: {
+    importStack: async (_, { input }, ctx) => importStack(input, await importCatalog(ctx)),
     planStack: unbound,
     applyStack: unbound,
   },
