@@ -3,7 +3,7 @@
 const ENGINES: readonly [RegExp, string][] = [
   [/(^|\/)(postgres|postgresql|postgis|timescaledb|timescaledb-ha|pgvector|pg_vector|postgres-ssl)$/, 'postgresql'],
   [/(^|\/)(mysql|mysql-server|mariadb|percona|percona-server)$/, 'mariadb'],
-  [/(^|\/)(redis|redis-stack|redis-stack-server|keydb|dragonfly)$/, 'redis'],
+  [/(^|\/)(redis|redis-stack|redis-stack-server|redismod|keydb|dragonfly)$/, 'redis'],
   [/(^|\/)(valkey)$/, 'valkey'],
 ];
 

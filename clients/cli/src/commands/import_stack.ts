@@ -15,7 +15,7 @@ interface Imported extends Row {
 }
 
 const FILE = 'platform.yaml';
-const KINDS = ['cloud_foundry', 'compose', 'digitalocean', 'fly', 'heroku', 'kamal', 'railway', 'render'];
+const KINDS = ['cloud_foundry', 'compose', 'digitalocean', 'fly', 'heroku', 'kamal', 'railway', 'render'] as const;
 /** Of each line the first that is there. */
 const NAMES = [
   ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml'],
@@ -34,7 +34,7 @@ const FOUND = {
 
 export const importStack = sessionCommand<
   {
-    readonly kind?: string | undefined;
+    readonly kind?: (typeof KINDS)[number] | undefined;
     readonly profile?: readonly string[] | undefined;
     readonly force?: boolean | undefined;
   },
