@@ -16,6 +16,7 @@ import { settingsOf } from '../applications/application_settings';
 import type { Application } from '../applications/application';
 import { kindNamed } from '../base/kinds';
 import type { Resource } from '../base/resource';
+import { hasOwnPorts } from '../reference/region';
 import type { EnvironmentVariable } from '../environment/environment_variable';
 
 /** A resource with the fields that operations of its kind take. */
@@ -85,12 +86,14 @@ export async function importCatalog(ctx: Context): Promise<{
   applicationTypes: ApplicationTypeRow[];
   engines: DatabaseEngineRow[];
   packages: DatabasePackageRow[];
+  hasOwnPorts: boolean;
 }> {
   const facts = await ctx.catalogs.facts();
   return {
     applicationTypes: applicationTypeRows(facts, ctx.config.regionId).filter(({ available }) => available),
     engines: databaseEngineRows(facts),
     packages: databasePackageRows(facts),
+    hasOwnPorts: (await hasOwnPorts(ctx)) !== false,
   };
 }
 

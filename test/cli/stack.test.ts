@@ -91,6 +91,6 @@ test('files of another platform are imported, from within their folder alone', a
   expect(await home.svc(['plan'])).toMatchObject({ code: 0, stdout: expect.stringContaining('create\tapplication') });
   expect(await home.svc(['import', 'old'])).toMatchObject({ code: 2, stderr: expect.stringContaining('--force') });
   expect(await home.svc(['import', 'old/compose.yaml', '--force'])).toMatchObject({ code: 0 });
-  expect(await home.svc(['import', 'old/more', '--force', '--kind', 'fly'])).toMatchObject({ code: 1 });
+  expect(await home.svc(['import', 'nowhere', '--force'])).toMatchObject({ code: 2 });
   fs.rmSync(outside, { recursive: true });
 });

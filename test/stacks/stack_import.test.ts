@@ -199,3 +199,33 @@ test('each key of a file is taken over or listed: none disappears', async () => 
     expect.arrayContaining(['services.web.healthcheck.odd (8)', 'services.web.healthcheck.test (8)', 'odd_top (9)']),
   );
 });
+
+// What others report of importers that they use.
+test('values that converters of Compose lose are taken over', async () => {
+  const { file, found } = await compose(
+    `services:
+  web:
+    image: registry.example.com/team/test:\${tag}
+    environment:
+      - SAME=\${SAME}
+      - NETWORK=\${NETWORK_INTERFACE:-}
+      - ADDRESS=\${EXTERNAL_IPv6:-::1}
+      - NESTED=\${NONE:-\${SAME}}
+    healthcheck: { interval: 2s, timeout: 5s, retries: 100, start_period: 6s }
+    restart: on-failure:5
+    depends_on: { db: { condition: service_healthy } }
+  db: { image: "postgres:16", healthcheck: { disable: true } }
+`,
+    { '.env': 'tag=test123\nSAME=test\nOTHER=1\n' },
+  );
+  expect(file.applications?.web).toMatchObject({
+    source: { image: 'registry.example.com/team/test:test123' },
+    settings: {
+      health_check: {
+        ...{ interval_seconds: 5, timeout_seconds: 4, failure_threshold: 10, grace_period_seconds: 6 },
+      },
+    },
+    variables: { SAME: 'test', NETWORK: '', ADDRESS: '::1', NESTED: 'test' },
+  });
+  expect(found.map(({ what }) => what)).toEqual(['services.web', 'services.db']);
+});

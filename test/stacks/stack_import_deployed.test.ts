@@ -15,7 +15,8 @@ const { describe: describeBuilds } = needs('buildah', 'busybox', 'bwrap');
 const BUSYBOX = 'FROM scratch AS tools\nCOPY busybox /bin/busybox\nENV PATH=/bin\n';
 const serve = (text: string): string =>
   `RUN ["/bin/busybox", "sh", "-c", "/bin/busybox mkdir /www; echo ${text} > /www/index.html"]\n`;
-const HTTPD = 'CMD ["/bin/busybox", "httpd", "-f", "-p", "8080", "-h", "/www"]\n';
+// Where instances share a network, the platform chooses the port.
+const HTTPD = 'CMD ["/bin/busybox", "sh", "-c", "exec /bin/busybox httpd -f -p ${PORT:-8080} -h /www"]\n';
 
 interface Project {
   files: Record<string, string>;
@@ -44,7 +45,7 @@ const PROJECTS: [string, Project][] = [
           'services:\n  front: { build: ./front, ports: ["8080"], depends_on: [back] }\n' +
           '  back:\n    build: { context: ./back, dockerfile: docker/Dockerfile, target: runtime }\n    expose: ["8080"]\n' +
           '    volumes: ["data:/data"]\n    environment: [GREETING=from the volume]\n' +
-          '    command: [/bin/busybox, sh, -c, "echo $$GREETING > /data/index.html; exec /bin/busybox httpd -f -p 8080 -h /data"]\n' +
+          '    command: [/bin/busybox, sh, -c, "echo $$GREETING > /data/index.html; exec /bin/busybox httpd -f -p $$PORT -h /data"]\n' +
           'volumes: { data: {} }\n',
         'front/Dockerfile': `${BUSYBOX}${serve('the front')}${HTTPD}`,
         'back/docker/Dockerfile': `${BUSYBOX}FROM tools AS runtime\nFROM tools AS broken\nRUN ["/bin/busybox", "false"]\n`,
@@ -57,10 +58,10 @@ const PROJECTS: [string, Project][] = [
     {
       files: {
         'compose.yaml':
-          'x-base: &base { build: ., restart: always }\nservices:\n  base: { <<: *base, profiles: [never] }\n' +
-          '  app: { extends: base, env_file: app.env, ports: ["8080:8080"] }\n',
+          'services: { app: { extends: { file: base.yaml, service: base }, env_file: app.env, ports: ["8080:8080"] } }\n',
+        'base.yaml': 'x-base: &base { build: ., restart: always }\nservices: { base: { <<: *base } }\n',
         'app.env': 'NAME="of the file"\n',
-        Dockerfile: `${BUSYBOX}CMD ["/bin/busybox", "sh", "-c", "/bin/busybox mkdir -p /tmp/www; echo $NAME > /tmp/www/index.html; exec /bin/busybox httpd -f -p 8080 -h /tmp/www"]\n`,
+        Dockerfile: `${BUSYBOX}CMD ["/bin/busybox", "sh", "-c", "/bin/busybox mkdir -p /tmp/www; echo $NAME > /tmp/www/index.html; exec /bin/busybox httpd -f -p $PORT -h /tmp/www"]\n`,
       },
       answers: { app: 'of the file' },
     },

@@ -16,7 +16,7 @@ const PROCESS = /^[a-z][a-z0-9_-]{0,29}$/;
 export function addApplication(run: ImportRun, original: string, place: Place): Application {
   const name = freeName(run, original, 'app', run.applications, place);
   const application: Application = {
-    ...{ name, original, fields: new Map(), settings: new Map(), processes: new Map() },
+    ...{ name, place, original, fields: new Map(), settings: new Map(), processes: new Map() },
     ...{ variables: new Map(), schedules: new Map(), domains: new Map() },
   };
   run.applications.set(name, application);
@@ -180,6 +180,15 @@ export function setPort(run: ImportRun, application: Application, node: Node | u
   if (port !== null && Number.isInteger(port) && port >= 1 && port <= 65_535)
     setSetting(application, 'http', 'port', port);
   else if (node) report(run, node, 'This is no port.', 'http.port');
+}
+
+/** On a host whose instances share a network, the platform chooses the ports. */
+export function dropPorts(run: ImportRun): void {
+  for (const { settings, place } of run.catalog.hasOwnPorts ? [] : run.applications.values()) {
+    const http = settings.get('http');
+    if (http?.delete('port'))
+      note(run, place, 'This host gives instances no networks of their own.', 'The program listens on PORT.');
+  }
 }
 
 /** Instances of a process type, within what its size allows. */

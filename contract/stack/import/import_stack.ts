@@ -1,5 +1,6 @@
 // Files of other platforms as `platform.yaml` (docs/decisions/0256): one file of this folder for each kind.
 import { validationFailed, type FieldErrorCode } from '../../../core/errors';
+import { dropPorts } from './application';
 import { importCloudFoundry, CLOUD_FOUNDRY_REASONS } from './cloud_foundry';
 import { importCompose, COMPOSE_REASONS } from './compose';
 import { importDigitalOcean, DIGITALOCEAN_REASONS } from './digitalocean';
@@ -64,6 +65,7 @@ export function importStack({ files, kind, profiles }: ImportInput, catalog: Imp
   const run = startImport(given, catalog, profiles ?? []);
   const { read, reasons } = IMPORTERS[found];
   read(run, path);
+  dropPorts(run);
   sweep(run, reasons);
   return {
     document: writeImported(run),

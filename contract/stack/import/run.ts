@@ -17,11 +17,14 @@ export interface Finding {
 export interface ImportCatalog {
   applicationTypes: readonly { id: string; memory_mb: number; vcpu: number; max_instances: number }[];
   engines: readonly { id: string; versions: readonly { version: string }[] }[];
+  /** Whether programs may listen on a port of their own choice. */
+  hasOwnPorts: boolean;
   packages: readonly { engines: readonly string[]; storage_gb: number; max_storage_gb: number; nodes: number }[];
 }
 
 export interface Application {
   name: string;
+  place: Place;
   /** As the file calls it. */
   original: string;
   fields: Map<string, unknown>;
