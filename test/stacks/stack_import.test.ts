@@ -142,7 +142,7 @@ test('variables of Compose have values, defaults, or are set elsewhere', async (
 `,
     { '.env': "B=\nE=x\nLITERAL='$A'\n" },
   );
-  const { source, variables } = file.applications?.web as Record<string, unknown>;
+  const { source, variables } = file.applications?.web ?? {};
   expect(source).toEqual({ type: 'image', image: 'registry.example.com/team/web:1.4' });
   expect(variables).toEqual({
     ...{ A: 'a', B: '', C: { secret: true }, D: '$${HOME} costs $5', E: 'set', F: { secret: true }, G: 'deep' },
