@@ -48,7 +48,7 @@ const PROJECTS: [string, Project][] = [
           '    command: [/bin/busybox, sh, -c, "echo $$GREETING > /data/index.html; exec /bin/busybox httpd -f -p $$PORT -h /data"]\n' +
           'volumes: { data: {} }\n',
         'front/Dockerfile': `${BUSYBOX}${serve('the front')}${HTTPD}`,
-        'back/docker/Dockerfile': `${BUSYBOX}FROM tools AS runtime\nFROM tools AS broken\nRUN ["/bin/busybox", "false"]\n`,
+        'back/docker/Dockerfile': `${BUSYBOX}FROM tools AS runtime\nENV STAGE=runtime\nFROM tools AS broken\nRUN ["/bin/busybox", "false"]\n`,
       },
       answers: { front: 'the front', back: 'from the volume' },
     },

@@ -3,7 +3,7 @@ import { enginesOwnDatabases } from '../../../core/catalog/catalog_definitions/d
 import { validationFailed } from '../../../core/errors';
 import { formats } from '../../../core/formats/formats';
 import { limits } from '../../../core/limits';
-import { numberOf, textOf, type Node, type Place } from './node';
+import { numberOf, nodeText, type Node, type Place } from './node';
 import { gigabytesOf, megabytesOf, slugOf } from './quantities';
 import { note, report, type Application, type ImportRun } from './run';
 
@@ -139,7 +139,7 @@ export function setSetting(application: Application, section: string, field: str
   fields.set(field, value);
 }
 
-export function processOf(application: Application, type: string): Map<string, unknown> {
+export function processFieldsOf(application: Application, type: string): Map<string, unknown> {
   const fields = application.processes.get(type) ?? new Map<string, unknown>();
   application.processes.set(type, fields);
   return fields;
@@ -164,14 +164,14 @@ export function setCommand(run: ImportRun, fields: Map<string, unknown>, command
 
 /** As `setCommand`, of a scalar. */
 export function takeCommand(run: ImportRun, fields: Map<string, unknown>, node: Node | undefined): void {
-  const command = textOf(node);
+  const command = nodeText(node);
   if (node && command !== null) setCommand(run, fields, command, node);
 }
 
 /** A program without requests: the process type `worker` runs, and `web` does not. */
 export function makeWorker(application: Application, instances = 1): Map<string, unknown> {
-  processOf(application, 'web').set('instances', 0);
-  return processOf(application, 'worker').set('instances', instances);
+  processFieldsOf(application, 'web').set('instances', 0);
+  return processFieldsOf(application, 'worker').set('instances', instances);
 }
 
 /** The port that the program listens on. */
@@ -210,7 +210,7 @@ export function setSize(
   application: Application,
   { memory, cpus, unit }: { memory?: Node | undefined; cpus?: Node | undefined; unit?: 'b' | 'm' | 'g' },
 ): void {
-  const text = textOf(memory);
+  const text = nodeText(memory);
   const megabytes = text === null ? null : megabytesOf(text, unit);
   if (memory && megabytes === null) report(run, memory, 'This is no size of memory.', 'application_type');
   setSizeOf(run, application, { megabytes, cpus: numberOf(cpus) }, memory ?? cpus);
@@ -238,7 +238,7 @@ export function setRepository(
   repository: Node | undefined,
   branch: Node | undefined,
 ): void {
-  const address = textOf(repository);
+  const address = nodeText(repository);
   const url = address === null ? null : formats.git_url(address)?.value;
   if (!url) {
     if (repository) report(run, repository, 'This is no address of a Git repository.', 'source.repository_url');
@@ -250,7 +250,7 @@ export function setRepository(
     ['type', 'git'],
     ['repository_url', url],
   ]);
-  const name = textOf(branch);
+  const name = nodeText(branch);
   if (name) source.set('branch', name);
   application.fields.set('source', source);
 }
@@ -288,14 +288,14 @@ export function setDockerfile(
   setSetting(application, 'build', 'builder', 'dockerfile');
   if (root && root !== '.') setSetting(application, 'build', 'root_directory', root);
   if (path && path !== 'Dockerfile') setSetting(application, 'build', 'dockerfile_path', path);
-  const stage = textOf(target);
+  const stage = nodeText(target);
   if (stage && /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/.test(stage))
     setSetting(application, 'build', 'dockerfile_target', stage);
 }
 
 /** A directory or a file of the source, as the settings have it; null and a report for others. */
 export function relativePath(run: ImportRun, node: Node | undefined): string | null {
-  const text = textOf(node);
+  const text = nodeText(node);
   if (!node || text === null || text === '') return null;
   const path = formats.relative_path(text.replace(/^\/+/, '') || '.')?.value ?? null;
   if (path === null) report(run, node, 'The path is not within the source.', 'build.root_directory');
@@ -317,7 +317,7 @@ export function addSchedule(
   application: Application,
   { name, cron, command }: { name: string; cron: Node | undefined; command: string | null },
 ): void {
-  const times = textOf(cron);
+  const times = nodeText(cron);
   if (!cron || times === null) return;
   const normal = formats.cron(times)?.value;
   if (!normal) return report(run, cron, 'These times cannot be said as a cron expression of five fields.', 'schedules');
@@ -333,15 +333,15 @@ export function addSchedule(
 }
 
 /** A disk of an application. */
-export function takeDisk(
+export function importDisk(
   run: ImportRun,
   application: Application,
   { name, path, size }: { name: Node | undefined; path: Node | undefined; size: Node | undefined },
   place: Place,
 ): void {
-  const at = textOf(path);
-  const text = textOf(size);
+  const at = nodeText(path);
+  const text = nodeText(size);
   if (at === null) return note(run, place, 'A volume needs a path.', 'mount_path');
-  const wish = { name: textOf(name) ?? `${application.name}-data`, application, path: at };
+  const wish = { name: nodeText(name) ?? `${application.name}-data`, application, path: at };
   addVolume(run, { ...wish, gigabytes: text === null ? null : gigabytesOf(text, 'g') }, place);
 }

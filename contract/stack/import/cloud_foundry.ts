@@ -5,7 +5,7 @@ import {
   addDomain,
   makeWorker,
   processName,
-  processOf,
+  processFieldsOf,
   relativePath,
   setImage,
   setInstances,
@@ -16,7 +16,7 @@ import {
 } from './application';
 import { setHealthNumbers, setHealthPath } from './health';
 import { engineOf } from './images';
-import { entriesOf, itemsOf, peek, scalarAt, take, textOf, type Node } from './node';
+import { nodeEntries, itemsOf, peek, scalarAt, take, nodeText, type Node } from './node';
 import { note, openFile, report, type Application, type ImportRun } from './run';
 import { setVariable } from './variables';
 import type { Reasons } from './sweep';
@@ -43,21 +43,21 @@ const SHARED = [
 ];
 
 function readApplication(run: ImportRun, node: Node, databases: Map<string, string>): void {
-  const application = addApplication(run, textOf(take(node, 'name')) ?? 'app', node);
+  const application = addApplication(run, nodeText(take(node, 'name')) ?? 'app', node);
   const image = take(node, 'docker', 'image');
-  if (image) setImage(run, application, textOf(image) ?? '', image);
+  if (image) setImage(run, application, nodeText(image) ?? '', image);
   else setRepository(run, application, undefined, undefined);
   readPath(run, application, take(node, 'path'));
   setSize(run, application, { memory: take(node, 'memory'), unit: 'm' });
   readEnvironment(run, application, take(node, 'env'));
   for (const service of itemsOf(take(node, 'services'))) readService(run, application, service, databases);
   for (const route of itemsOf(take(node, 'routes'))) readRoute(run, application, route);
-  const isWorker = textOf(take(node, 'no-route')) === 'true';
-  const main = isWorker ? makeWorker(application) : processOf(application, 'web');
+  const isWorker = nodeText(take(node, 'no-route')) === 'true';
+  const main = isWorker ? makeWorker(application) : processFieldsOf(application, 'web');
   readProcess(run, application, main, node);
   for (const one of itemsOf(take(node, 'processes'))) {
-    const type = textOf(take(one, 'type')) ?? 'web';
-    const fields = type === 'web' && !isWorker ? main : processOf(application, processName(run, type, one));
+    const type = nodeText(take(one, 'type')) ?? 'web';
+    const fields = type === 'web' && !isWorker ? main : processFieldsOf(application, processName(run, type, one));
     readProcess(run, application, fields, one);
     const memory = peek(one, 'memory');
     if (memory && type === 'web') setSize(run, application, { memory: take(one, 'memory'), unit: 'm' });
@@ -67,9 +67,9 @@ function readApplication(run: ImportRun, node: Node, databases: Map<string, stri
 
 function readProcess(run: ImportRun, application: Application, fields: Map<string, unknown>, node: Node): void {
   const command = take(node, 'command');
-  if (command && textOf(command) !== 'null') takeCommand(run, fields, command);
+  if (command && nodeText(command) !== 'null') takeCommand(run, fields, command);
   setInstances(run, fields, take(node, 'instances'));
-  const type = textOf(take(node, 'health-check-type'));
+  const type = nodeText(take(node, 'health-check-type'));
   if (type === 'http') setHealthPath(run, application, take(node, 'health-check-http-endpoint'));
   if (type === 'process' || type === 'none') setSetting(application, 'health_check', 'type', 'none');
   if (type === 'http' && !application.settings.get('health_check')?.has('path'))
@@ -82,7 +82,7 @@ function readProcess(run: ImportRun, application: Application, fields: Map<strin
 
 /** A directory is built; an archive such as a jar is made by a build before. */
 function readPath(run: ImportRun, application: Application, node: Node | undefined): void {
-  const text = textOf(node);
+  const text = nodeText(node);
   if (!node || text === null) return;
   if (/\.(jar|war|zip|ear)$/.test(text))
     return report(run, node, 'The platform builds the source, and takes no archive of it.', 'build.build_command');
@@ -91,8 +91,8 @@ function readPath(run: ImportRun, application: Application, node: Node | undefin
 }
 
 function readEnvironment(run: ImportRun, application: Application, env: Node | undefined): void {
-  for (const [key, node] of entriesOf(env)) {
-    const value = node.is === 'scalar' ? textOf(node) : null;
+  for (const [key, node] of nodeEntries(env)) {
+    const value = node.is === 'scalar' ? nodeText(node) : null;
     if (value === null && node.is !== 'scalar') {
       report(run, node, 'A variable is a text.', 'JSON in one text.');
       continue;
@@ -106,7 +106,7 @@ function readEnvironment(run: ImportRun, application: Application, env: Node | u
 /** A service by its name, which often says what it is. */
 function readService(run: ImportRun, application: Application, node: Node, databases: Map<string, string>): void {
   const given = node.is === 'map' ? take(node, 'name') : node;
-  const name = textOf(given) ?? '';
+  const name = nodeText(given) ?? '';
   const engine = engineOf(name) ?? engineOf(/(postgres|mysql|mariadb|redis|valkey)/i.exec(name)?.[1] ?? '-');
   if (!engine)
     return report(
@@ -130,7 +130,7 @@ function readService(run: ImportRun, application: Application, node: Node, datab
 
 function readRoute(run: ImportRun, application: Application, node: Node): void {
   const route = node.is === 'map' ? take(node, 'route') : node;
-  const text = textOf(route) ?? '';
+  const text = nodeText(route) ?? '';
   const [host = '', ...path] = text.replace(/^https?:\/\//, '').split('/');
   if (/\(\(/.test(text)) return report(run, node, 'The host name is in a file of variables.', 'domains');
   if (path.join('') !== '') note(run, node, 'Each application has host names of its own, not paths.', 'domains');

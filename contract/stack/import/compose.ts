@@ -1,6 +1,6 @@
 // compose.yaml: the services of a Compose file as applications and databases.
 import { readDotenv } from './dotenv';
-import { childrenOf, entriesOf, peek, take, textsOf, type Node } from './node';
+import { childNodesOf, nodeEntries, peek, take, textsOf, type Node } from './node';
 import { note, openText, pathFrom, report, type ImportRun } from './run';
 import { expand, interpolate } from './compose/interpolation';
 import { loadCompose } from './compose/load';
@@ -34,15 +34,15 @@ export function importCompose(run: ImportRun, path: string): void {
   for (const { name, node } of applications) readApplication(run, root, { name, node }, databases);
   for (const { name, node, known } of services)
     if (known && known.is !== 'database') reportServer(run, name, node, known);
-  for (const [, volume] of entriesOf(volumes)) for (const [, one] of entriesOf(volume)) reportOption(run, one);
+  for (const [, volume] of nodeEntries(volumes)) for (const [, one] of nodeEntries(volume)) reportOption(run, one);
   for (const section of ['networks', 'secrets', 'configs', 'models'] as const)
-    for (const [, one] of entriesOf(take(root, section))) report(run, one, ...SECTIONS[section]);
+    for (const [, one] of nodeEntries(take(root, section))) report(run, one, ...SECTIONS[section]);
 }
 
 /** Variables without a value; those of the environment are set elsewhere. */
 function noteUnset(run: ImportRun, node: Node): void {
   if (node.unset) note(run, node, `${node.unset.join(', ')} has no value here, so it is empty.`, 'A value in .env');
-  for (const one of childrenOf(node)) if (!/\.(environment|args)$/.test(one.path)) noteUnset(run, one);
+  for (const one of childNodesOf(node)) if (!/\.(environment|args)$/.test(one.path)) noteUnset(run, one);
 }
 
 const SECTIONS: Readonly<Record<'networks' | 'secrets' | 'configs' | 'models', readonly [string, string]>> = {
@@ -67,7 +67,7 @@ function environmentOf(run: ImportRun, path: string): Map<string, string> {
 
 function activeServices(run: ImportRun, root: Node): Service[] {
   const services: Service[] = [];
-  for (const [name, node] of entriesOf(take(root, 'services'))) {
+  for (const [name, node] of nodeEntries(take(root, 'services'))) {
     const profiles = textsOf(take(node, 'profiles')) ?? [];
     if (profiles.length && !profiles.some((profile) => run.profiles.has(profile))) {
       const [first] = profiles;

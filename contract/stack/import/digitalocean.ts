@@ -5,7 +5,7 @@ import {
   addDomain,
   addSchedule,
   makeWorker,
-  processOf,
+  processFieldsOf,
   relativePath,
   setDatabaseName,
   setDockerfile,
@@ -19,7 +19,7 @@ import {
 } from './application';
 import { setHealthNumbers, setHealthPath } from './health';
 import { engineOf } from './images';
-import { itemsOf, numberOf, peek, scalarAt, take, takeAll, textOf, type Node } from './node';
+import { itemsOf, numberOf, peek, scalarAt, take, takeAll, nodeText, type Node } from './node';
 import { note, openFile, report, type Application, type ImportRun } from './run';
 import { attach, setVariable, type Part } from './variables';
 import type { Reasons } from './sweep';
@@ -55,14 +55,14 @@ export function importDigitalOcean(run: ImportRun, path: string): void {
 }
 
 function readDatabase({ run, databases }: Spec, node: Node): void {
-  const name = textOf(take(node, 'name')) ?? 'db';
+  const name = nodeText(take(node, 'name')) ?? 'db';
   const given = take(node, 'engine');
-  const engine = engineOf(textOf(given) ?? 'PG');
+  const engine = engineOf(nodeText(given) ?? 'PG');
   if (!engine) return report(run, node, 'The platform has no databases of this engine.', 'A server elsewhere.');
-  const found = addDatabase(run, { original: name, engine, version: textOf(take(node, 'version')) }, node);
+  const found = addDatabase(run, { original: name, engine, version: nodeText(take(node, 'version')) }, node);
   if (found === null) return takeAll(node);
   databases.set(name, found);
-  const databaseName = textOf(take(node, 'db_name'));
+  const databaseName = nodeText(take(node, 'db_name'));
   if (databaseName !== null) setDatabaseName(run, found, databaseName, node);
   if (peek(node, 'cluster_name'))
     note(run, node, 'The database is a new one, not that of the cluster.', 'svc db import');
@@ -70,12 +70,12 @@ function readDatabase({ run, databases }: Spec, node: Node): void {
 
 function readComponent(spec: Spec, node: Node): Application {
   const { run } = spec;
-  const application = addApplication(run, textOf(take(node, 'name')) ?? 'app', node);
+  const application = addApplication(run, nodeText(take(node, 'name')) ?? 'app', node);
   readSource(run, application, node);
   const own = itemsOf(take(node, 'envs'));
-  const keys = own.map((one) => textOf(peek(one, 'key')));
+  const keys = own.map((one) => nodeText(peek(one, 'key')));
   for (const variable of spec.shared)
-    if (!keys.includes(textOf(peek(variable, 'key')))) readVariable(spec, application, variable);
+    if (!keys.includes(nodeText(peek(variable, 'key')))) readVariable(spec, application, variable);
   for (const variable of own) readVariable(spec, application, variable);
   const size = take(node, 'instance_size_slug');
   if (size) readSize(run, application, size);
@@ -91,7 +91,7 @@ function readSource(run: ImportRun, application: Application, node: Node): void 
     const hosted = take(node, host);
     const repository = take(hosted, 'repo');
     const domain = host === 'bitbucket' ? 'bitbucket.org' : `${host}.com`;
-    const address = repository && scalarAt(repository, `https://${domain}/${textOf(repository)}.git`);
+    const address = repository && scalarAt(repository, `https://${domain}/${nodeText(repository)}.git`);
     setRepository(run, application, address, take(hosted, 'branch'));
   } else setRepository(run, application, undefined, undefined);
   const folder = relativePath(run, take(node, 'source_dir'));
@@ -101,13 +101,13 @@ function readSource(run: ImportRun, application: Application, node: Node): void 
   const below = folder && folder !== '.' ? `${folder}/` : '';
   if (dockerfile)
     setDockerfile(run, application, { path: dockerfile.slice(dockerfile.startsWith(below) ? below.length : 0) });
-  const build = textOf(take(node, 'build_command'));
+  const build = nodeText(take(node, 'build_command'));
   if (build && !dockerfile) setSetting(application, 'build', 'build_command', build);
 }
 
 function readImage(run: ImportRun, application: Application, image: Node): void {
-  const type = textOf(take(image, 'registry_type'));
-  const [registry, repository, tag] = ['registry', 'repository', 'tag'].map((key) => textOf(take(image, key)));
+  const type = nodeText(take(image, 'registry_type'));
+  const [registry, repository, tag] = ['registry', 'repository', 'tag'].map((key) => nodeText(take(image, key)));
   const host = type === 'DOCR' ? 'registry.digitalocean.com' : type === 'GHCR' ? 'ghcr.io' : 'docker.io';
   const name = [host, registry ?? (host === 'docker.io' ? 'library' : null), repository].filter(Boolean).join('/');
   setImage(run, application, `${name}:${tag ?? 'latest'}`, image);
@@ -117,7 +117,7 @@ const MEGABYTES: Readonly<Record<string, number>> = { xxs: 512, xs: 1_024, s: 2_
 
 /** `apps-s-1vcpu-0.5gb`, `basic-xxs`, `professional-m`. */
 function readSize(run: ImportRun, application: Application, node: Node): void {
-  const text = textOf(node) ?? '';
+  const text = nodeText(node) ?? '';
   const [, cpus, gigabytes] = /(\d+)vcpu-([\d.]+)gb/.exec(text) ?? [];
   const megabytes = gigabytes ? Number(gigabytes) * 1_024 : MEGABYTES[text.split('-').at(-1) ?? ''];
   if (megabytes === undefined) return report(run, node, 'There is no such size here.', 'application_type');
@@ -128,7 +128,7 @@ function readSize(run: ImportRun, application: Application, node: Node): void {
 function readService(spec: Spec, node: Node): Application {
   const { run } = spec;
   const application = readComponent(spec, node);
-  const web = processOf(application, 'web');
+  const web = processFieldsOf(application, 'web');
   takeCommand(run, web, take(node, 'run_command'));
   const scaling = take(node, 'autoscaling');
   if (scaling) readScaling(web, scaling);
@@ -162,7 +162,7 @@ function readScaling(web: Map<string, unknown>, scaling: Node): void {
 function readRoutes(run: ImportRun, node: Node): void {
   for (const route of itemsOf(take(node, 'routes'))) {
     const path = take(route, 'path');
-    if (path && textOf(path) !== '/')
+    if (path && nodeText(path) !== '/')
       report(run, path, 'Each application has host names of its own, not paths.', 'domains');
   }
 }
@@ -187,19 +187,19 @@ function readWorker(spec: Spec, node: Node): void {
 
 function readJob(spec: Spec, node: Node, first: Application | undefined): void {
   const { run } = spec;
-  const kind = textOf(take(node, 'kind')) ?? 'UNSPECIFIED';
+  const kind = nodeText(take(node, 'kind')) ?? 'UNSPECIFIED';
   const cron = take(node, 'schedule', 'cron');
   if (kind === 'PRE_DEPLOY' && first && !first.settings.get('run')?.has('release_command')) {
-    const command = textOf(peek(node, 'run_command'));
+    const command = nodeText(peek(node, 'run_command'));
     if (command) setSetting(first, 'run', 'release_command', command);
     takeAll(node);
     return note(run, node, `The job is the release command of ${first.name}, with its files.`, 'run.release_command');
   }
   if (!cron) return report(run, node, 'Jobs run before a release or at certain times.', 'svc run');
   const application = readComponent(spec, node);
-  processOf(application, 'web').set('instances', 0);
-  const zone = textOf(take(node, 'schedule', 'time_zone'));
-  addSchedule(run, application, { name: application.name, cron, command: textOf(take(node, 'run_command')) });
+  processFieldsOf(application, 'web').set('instances', 0);
+  const zone = nodeText(take(node, 'schedule', 'time_zone'));
+  addSchedule(run, application, { name: application.name, cron, command: nodeText(take(node, 'run_command')) });
   if (zone && zone !== 'UTC') note(run, node, 'The times are those of UTC.', 'schedules.….time_zone');
 }
 
@@ -207,9 +207,9 @@ function readDomain({ run }: Spec, node: Node, first: Application | undefined): 
   const name = node.is === 'map' ? take(node, 'domain') : node;
   take(node, 'type');
   if (!first || !name) return report(run, node, 'No application answers for this host name.', 'domains');
-  const wildcard = textOf(take(node, 'wildcard')) === 'true';
-  addDomain(run, first, textOf(name) ?? '', name);
-  if (wildcard) addDomain(run, first, `*.${textOf(name)}`, name);
+  const wildcard = nodeText(take(node, 'wildcard')) === 'true';
+  addDomain(run, first, nodeText(name) ?? '', name);
+  if (wildcard) addDomain(run, first, `*.${nodeText(name)}`, name);
 }
 
 const PARTS: Readonly<Record<string, Part>> = {
@@ -219,11 +219,11 @@ const PARTS: Readonly<Record<string, Part>> = {
 
 function readVariable(spec: Spec, application: Application, node: Node): void {
   const { run, databases } = spec;
-  const key = textOf(take(node, 'key'));
+  const key = nodeText(take(node, 'key'));
   if (key === null) return report(run, node, 'A variable needs a key.');
-  const value = textOf(take(node, 'value'));
-  const scope = textOf(take(node, 'scope'));
-  const isSecret = textOf(take(node, 'type'))?.toUpperCase() === 'SECRET';
+  const value = nodeText(take(node, 'value'));
+  const scope = nodeText(take(node, 'scope'));
+  const isSecret = nodeText(take(node, 'type'))?.toUpperCase() === 'SECRET';
   const [, name, part] = /^\$\{([\w-]+)\.(\w+)\}$/.exec(value ?? '') ?? [];
   const [database, known] = [databases.get(name ?? ''), PARTS[part ?? '']];
   if (database && known) return attach(run, application, { key, part: known, database }, node);

@@ -2,7 +2,7 @@
 import {
   addApplication,
   processName,
-  processOf,
+  processFieldsOf,
   relativePath,
   setDockerfile,
   setImage,
@@ -11,11 +11,11 @@ import {
   setSetting,
   setSize,
   takeCommand,
-  takeDisk,
+  importDisk,
 } from './application';
 import { setHealthNumbers, setHealthPath } from './health';
-import { entriesOf, flagOf, itemsOf, numberOf, peek, scalarAt, take, textOf, textsOf, type Node } from './node';
-import { secondsOf } from './quantities';
+import { nodeEntries, flagOf, itemsOf, numberOf, peek, scalarAt, take, nodeText, textsOf, type Node } from './node';
+import { durationSeconds } from './quantities';
 import { note, openFile, report, type Application, type ImportRun } from './run';
 import { setVariable } from './variables';
 import type { Reasons } from './sweep';
@@ -25,26 +25,26 @@ export function importFly(run: ImportRun, path: string): void {
   if (!root) return;
   run.roots.push(root);
   const name = take(root, 'app');
-  const application = addApplication(run, textOf(name) ?? 'app', name ?? root);
+  const application = addApplication(run, nodeText(name) ?? 'app', name ?? root);
   readBuild(run, application, root);
-  for (const [key, node] of entriesOf(take(root, 'env')))
-    setVariable(run, application, { key, value: textOf(node), node });
-  const release = textOf(take(root, 'deploy', 'release_command'));
+  for (const [key, node] of nodeEntries(take(root, 'env')))
+    setVariable(run, application, { key, value: nodeText(node), node });
+  const release = nodeText(take(root, 'deploy', 'release_command'));
   if (release) setSetting(application, 'run', 'release_command', release);
   readProcesses(run, application, root);
   readVms(run, application, root);
   const hasHttp = readHttp(run, application, take(root, 'http_service'));
   for (const service of listOf(take(root, 'services'))) readService(run, application, service, hasHttp);
-  for (const [, check] of entriesOf(take(root, 'checks'))) readCheck(run, application, check);
+  for (const [, check] of nodeEntries(take(root, 'checks'))) readCheck(run, application, check);
   for (const mount of listOf(take(root, 'mounts')))
-    takeDisk(
+    importDisk(
       run,
       application,
       { name: take(mount, 'source'), path: take(mount, 'destination'), size: take(mount, 'initial_size') },
       mount,
     );
   const grace = take(root, 'kill_timeout');
-  const seconds = secondsOf(textOf(grace) ?? '');
+  const seconds = durationSeconds(nodeText(grace) ?? '');
   if (grace && seconds !== null) setSetting(application, 'run', 'shutdown_grace_seconds', Math.min(300, seconds));
 }
 
@@ -54,27 +54,27 @@ const listOf = (node: Node | undefined): Node[] => (node?.is === 'list' ? itemsO
 function readBuild(run: ImportRun, application: Application, root: Node): void {
   const build = take(root, 'build');
   const image = take(build, 'image');
-  if (image) setImage(run, application, textOf(image) ?? '', image);
+  if (image) setImage(run, application, nodeText(image) ?? '', image);
   else setRepository(run, application, undefined, undefined);
   const dockerfile = relativePath(run, take(build, 'dockerfile'));
   const target = take(build, 'build-target');
   const isBuildpack = peek(build, 'builder') !== undefined || peek(build, 'buildpacks') !== undefined;
   if (!image && (dockerfile || target || !isBuildpack)) setDockerfile(run, application, { path: dockerfile, target });
-  for (const [key, node] of entriesOf(take(build, 'args')))
+  for (const [key, node] of nodeEntries(take(build, 'args')))
     if (!application.variables.has(key))
-      setVariable(run, application, { key, value: textOf(node), node, available_at: 'build' });
+      setVariable(run, application, { key, value: nodeText(node), node, available_at: 'build' });
 }
 
 /** `app` is the process of requests, if no other is named by the services. */
 function readProcesses(run: ImportRun, application: Application, root: Node): void {
-  const given = entriesOf(take(root, 'processes'));
+  const given = nodeEntries(take(root, 'processes'));
   const services = [peek(root, 'http_service'), ...listOf(peek(root, 'services'))];
   const named = services.flatMap((service) => textsOf(peek(service, 'processes')) ?? []);
   const web = given.find(([type]) => named.includes(type)) ?? given.find(([type]) => ['web', 'app'].includes(type));
   for (const [type, node] of given) {
     const isWeb = type === (web ?? given[0])?.[0];
-    const fields = processOf(application, isWeb ? 'web' : processName(run, type, node));
-    if (textOf(node)?.trim()) takeCommand(run, fields, node);
+    const fields = processFieldsOf(application, isWeb ? 'web' : processName(run, type, node));
+    if (nodeText(node)?.trim()) takeCommand(run, fields, node);
     if (!isWeb) fields.set('instances', 1);
   }
 }
@@ -89,11 +89,11 @@ function readVms(run: ImportRun, application: Application, root: Node): void {
   for (const one of others)
     report(run, one, 'Sizes of other process types are set at them.', 'processes.….application_type');
   const size = take(vm, 'size');
-  const preset = PRESETS[textOf(size) ?? ''];
+  const preset = PRESETS[nodeText(size) ?? ''];
   if (size && !preset) report(run, size, 'There is no such size here.', 'application_type');
   const memory = take(vm, 'memory') ?? take(vm, 'memory_mb') ?? (size && preset ? scalarAt(size, preset) : undefined);
   // Processors are shared there: only those of a machine of its own count.
-  const kind = textOf(take(vm, 'cpu_kind'));
+  const kind = nodeText(take(vm, 'cpu_kind'));
   const cpus = take(vm, 'cpus');
   setSize(run, application, { memory, cpus: kind === 'performance' ? cpus : undefined, unit: 'm' });
   take(vm, 'processes');
@@ -113,7 +113,7 @@ function readHttp(run: ImportRun, application: Application, service: Node | unde
 function readService(run: ImportRun, application: Application, service: Node, hasHttp: boolean): void {
   const ports = listOf(take(service, 'ports'));
   const handlers = ports.flatMap((port) => textsOf(take(port, 'handlers')) ?? []);
-  const protocol = textOf(take(service, 'protocol'));
+  const protocol = nodeText(take(service, 'protocol'));
   if (hasHttp || protocol === 'udp' || (handlers.length > 0 && !handlers.includes('http') && !handlers.includes('tls')))
     return report(run, service, 'Visitors reach one port of an application, by HTTP.', 'http.port');
   setPort(run, application, take(service, 'internal_port'));
@@ -131,7 +131,7 @@ function readService(run: ImportRun, application: Application, service: Node, ha
 function readMachines(application: Application, service: Node): void {
   const least = numberOf(take(service, 'min_machines_running'));
   const stop = peek(service, 'auto_stop_machines');
-  if (least !== null && least > 1) processOf(application, 'web').set('instances', Math.min(5, least));
+  if (least !== null && least > 1) processFieldsOf(application, 'web').set('instances', Math.min(5, least));
   if (stop?.is === 'scalar' && ['off', 'false'].includes(stop.source)) take(service, 'auto_stop_machines');
 }
 
@@ -139,9 +139,9 @@ function readCheck(run: ImportRun, application: Application, check: Node): void 
   if (application.settings.has('health_check'))
     return report(run, check, 'An application has one health check.', 'settings.health_check');
   const path = take(check, 'path');
-  const type = textOf(take(check, 'type'));
+  const type = nodeText(take(check, 'type'));
   const method = take(check, 'method');
-  if (method && textOf(method)?.toLowerCase() !== 'get') report(run, method, 'A health check is a GET request.');
+  if (method && nodeText(method)?.toLowerCase() !== 'get') report(run, method, 'A health check is a GET request.');
   take(check, 'protocol');
   take(check, 'port');
   if (path && type !== 'tcp') setHealthPath(run, application, path);

@@ -1,6 +1,6 @@
 // How others check that a program is healthy.
-import { textOf, type Node } from './node';
-import { secondsOf } from './quantities';
+import { nodeText, type Node } from './node';
+import { durationSeconds } from './quantities';
 import { report, type Application, type ImportRun } from './run';
 import { setSetting } from './application';
 
@@ -17,7 +17,7 @@ const PATH = /^\/[^\s#]{0,254}$/;
 
 /** A check by HTTP; `tcp` where the path is not one. */
 export function setHealthPath(run: ImportRun, application: Application, node: Node | undefined): void {
-  const text = textOf(node);
+  const text = nodeText(node);
   if (!node || text === null) return;
   const path = text.startsWith('/') ? text : `/${text}`;
   if (!PATH.test(path)) return report(run, node, 'This is no path.', 'health_check.path');
@@ -47,9 +47,9 @@ function read(
   unit: 's' | 'ms',
   [least, most]: readonly [number, number],
 ): number | null {
-  const text = textOf(node);
+  const text = nodeText(node);
   if (!node || text === null) return null;
-  const seconds = secondsOf(text, unit);
+  const seconds = durationSeconds(text, unit);
   if (seconds !== null) return Math.min(most, Math.max(least, seconds));
   report(run, node, 'This is no duration.', 'health_check');
   return null;

@@ -3,14 +3,14 @@ import {
   addApplication,
   addDatabase,
   processName,
-  processOf,
+  processFieldsOf,
   setDockerfile,
   setImage,
   setInstances,
   setRepository,
   setSetting,
 } from './application';
-import { entriesOf, itemsOf, peek, scalarAt, take, takeAll, textOf, textsOf, type Node } from './node';
+import { nodeEntries, itemsOf, peek, scalarAt, take, takeAll, nodeText, textsOf, type Node } from './node';
 import { note, openFile, openText, pathFrom, report, type Application, type ImportRun } from './run';
 import { setVariable } from './variables';
 import type { Reasons } from './sweep';
@@ -28,7 +28,7 @@ export function importHeroku(run: ImportRun, path: string): void {
   const place = root ?? yaml ?? { file: procfile, line: 1, path: '' };
   const application = addApplication(
     run,
-    textOf(take(root, 'name')) ?? 'app',
+    nodeText(take(root, 'name')) ?? 'app',
     root?.is === 'map' ? (peek(root, 'name') ?? place) : place,
   );
   if (application.name === 'app')
@@ -46,14 +46,14 @@ const isHeroku = (root: Node): boolean =>
   root.is === 'map' && !root.entries.has('expo') && !root.entries.has('pages') && !root.entries.has('displayName');
 
 function readApp(run: ImportRun, application: Application, root: Node): void {
-  const description = textOf(take(root, 'description'));
+  const description = nodeText(take(root, 'description'));
   if (description) application.fields.set('description', description.replace(/\s+/g, ' ').slice(0, 500));
   const image = take(root, 'image');
-  if (image && textOf(image)?.startsWith('heroku/')) report(run, image, 'The platform has its own image of builds.');
-  else if (image) setImage(run, application, textOf(image) ?? '', image);
-  for (const [type, one] of entriesOf(take(root, 'formation'))) readFormation(run, application, type, one);
+  if (image && nodeText(image)?.startsWith('heroku/')) report(run, image, 'The platform has its own image of builds.');
+  else if (image) setImage(run, application, nodeText(image) ?? '', image);
+  for (const [type, one] of nodeEntries(take(root, 'formation'))) readFormation(run, application, type, one);
   for (const addon of itemsOf(take(root, 'addons'))) readAddon(run, application, addon);
-  for (const [key, node] of entriesOf(take(root, 'env'))) readVariable(run, application, key, node);
+  for (const [key, node] of nodeEntries(take(root, 'env'))) readVariable(run, application, key, node);
   const script = take(root, 'scripts', 'postdeploy');
   if (script)
     report(
@@ -66,7 +66,7 @@ function readApp(run: ImportRun, application: Application, root: Node): void {
 
 function readFormation(run: ImportRun, application: Application, type: string, node: Node): void {
   if (type === 'release') return report(run, node, 'The release command has no instances.');
-  const fields = processOf(application, processName(run, type, node));
+  const fields = processFieldsOf(application, processName(run, type, node));
   const size = take(node, 'size');
   if (size) readSize(run, fields, size);
   setInstances(run, fields, take(node, 'quantity'));
@@ -78,7 +78,7 @@ const DYNOS: Readonly<Record<string, number>> = {
 };
 
 function readSize(run: ImportRun, fields: Map<string, unknown>, node: Node): void {
-  const megabytes = DYNOS[(textOf(node) ?? '').toLowerCase()];
+  const megabytes = DYNOS[(nodeText(node) ?? '').toLowerCase()];
   const types = [...run.catalog.applicationTypes].sort((a, b) => a.memory_mb - b.memory_mb);
   const found = types.find(({ memory_mb }) => megabytes !== undefined && memory_mb >= megabytes);
   if (found) fields.set('application_type', found.id);
@@ -93,12 +93,12 @@ const ADDONS: readonly [RegExp, string, string][] = [
 
 function readAddon(run: ImportRun, application: Application, node: Node): void {
   const plan = node.is === 'map' ? take(node, 'plan') : node;
-  const name = textOf(plan) ?? '';
+  const name = nodeText(plan) ?? '';
   const known = ADDONS.find(([pattern]) => pattern.test(name));
   if (!known) return report(run, node, 'There is nothing like this add-on in platform.yaml.', nearestOf(name));
   const [, engine, plain] = known;
-  const alias = textOf(take(node, 'as'));
-  const version = textOf(take(node, 'options', 'version'));
+  const alias = nodeText(take(node, 'as'));
+  const version = nodeText(take(node, 'options', 'version'));
   const original = alias?.toLowerCase() ?? (engine === 'redis' ? 'cache' : 'main');
   const database = addDatabase(run, { original, engine, version }, node);
   if (database === null) return;
@@ -119,10 +119,10 @@ function nearestOf(addon: string): string | null {
 /** A value, or a mapping that says how to get one. */
 function readVariable(run: ImportRun, application: Application, key: string, node: Node): void {
   if (application.variables.has(key)) return takeAll(node);
-  if (node.is !== 'map') return setVariable(run, application, { key, value: textOf(node), node });
-  const generator = textOf(take(node, 'generator'));
-  const value = textOf(take(node, 'value'));
-  const isOptional = textOf(take(node, 'required')) === 'false';
+  if (node.is !== 'map') return setVariable(run, application, { key, value: nodeText(node), node });
+  const generator = nodeText(take(node, 'generator'));
+  const value = nodeText(take(node, 'value'));
+  const isOptional = nodeText(take(node, 'required')) === 'false';
   takeAll(node);
   if (generator) note(run, node, 'The platform generates no values.', `svc env set ${key}="$(openssl rand -hex 32)"`);
   if (value === null && isOptional && !generator)
@@ -132,30 +132,30 @@ function readVariable(run: ImportRun, application: Application, key: string, nod
 
 function readManifest(run: ImportRun, application: Application, root: Node): void {
   for (const addon of itemsOf(take(root, 'setup', 'addons'))) readAddon(run, application, addon);
-  for (const [key, node] of entriesOf(take(root, 'setup', 'config')))
-    setVariable(run, application, { key, value: textOf(node), node });
-  const [web, ...others] = entriesOf(take(root, 'build', 'docker'));
+  for (const [key, node] of nodeEntries(take(root, 'setup', 'config')))
+    setVariable(run, application, { key, value: nodeText(node), node });
+  const [web, ...others] = nodeEntries(take(root, 'build', 'docker'));
   if (web) setBuild(run, application, web[1]);
   for (const [type, node] of others)
-    if (textOf(node) !== textOf(web?.[1]))
+    if (nodeText(node) !== nodeText(web?.[1]))
       report(
         run,
         node,
         `One Dockerfile builds all process types, so that of ${type} is not used.`,
         'An application of its own.',
       );
-  for (const [key, node] of entriesOf(take(root, 'build', 'config')))
-    setVariable(run, application, { key, value: textOf(node), node, available_at: 'build' });
-  for (const [type, node] of entriesOf(take(root, 'run'))) readCommand(run, application, type, node);
+  for (const [key, node] of nodeEntries(take(root, 'build', 'config')))
+    setVariable(run, application, { key, value: nodeText(node), node, available_at: 'build' });
+  for (const [type, node] of nodeEntries(take(root, 'run'))) readCommand(run, application, type, node);
   const release = take(root, 'release');
   const command = take(release, 'command');
-  const lines = command?.is === 'list' ? textsOf(command)?.join(' && ') : textOf(command);
+  const lines = command?.is === 'list' ? textsOf(command)?.join(' && ') : nodeText(command);
   take(release, 'image');
   if (lines) setSetting(application, 'run', 'release_command', lines);
 }
 
 function setBuild(run: ImportRun, application: Application, node: Node): void {
-  const path = textOf(node) ?? '';
+  const path = nodeText(node) ?? '';
   const found = pathFrom('heroku.yml', path);
   if (found === null) return report(run, node, 'The path is not within the folder.', 'build.dockerfile_path');
   const folder = found.split('/').slice(0, -1).join('/');
@@ -164,9 +164,9 @@ function setBuild(run: ImportRun, application: Application, node: Node): void {
 
 function readCommand(run: ImportRun, application: Application, type: string, node: Node): void {
   const given = node.is === 'map' ? take(node, 'command') : node;
-  const command = given?.is === 'list' ? textsOf(given)?.join(' && ') : textOf(given);
+  const command = given?.is === 'list' ? textsOf(given)?.join(' && ') : nodeText(given);
   if (node.is === 'map') take(node, 'image');
-  const fields = processOf(application, processName(run, type, node));
+  const fields = processFieldsOf(application, processName(run, type, node));
   if (command) fields.set('command', command);
 }
 
@@ -177,7 +177,8 @@ function readProcfile(run: ImportRun, application: Application, text: string, pa
     const place = { file: path, line: index + 1, path: `line ${index + 1}` };
     const [, type = '', command = ''] = /^([A-Za-z0-9_-]+):\s*(.+)$/.exec(line) ?? [];
     if (!command) note(run, place, 'This is no line of a Procfile.', 'type: command');
-    else if (type !== 'release' && type !== 'web') processOf(application, processName(run, type, scalarAt(place, '')));
+    else if (type !== 'release' && type !== 'web')
+      processFieldsOf(application, processName(run, type, scalarAt(place, '')));
   }
   for (const [type, fields] of application.processes)
     if (type !== 'web' && !fields.has('instances')) fields.set('instances', 0);

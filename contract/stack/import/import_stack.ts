@@ -11,7 +11,7 @@ import { importRailway, RAILWAY_REASONS } from './railway';
 import type { ImportFile } from './read_file';
 import { importRender, RENDER_REASONS } from './render';
 import { pathFrom, startImport, type Finding, type ImportCatalog, type ImportRun } from './run';
-import { sweep, type Reasons } from './sweep';
+import { reportUntaken, type Reasons } from './sweep';
 import { writeImported } from './write_stack';
 
 export type ImportKind =
@@ -66,7 +66,7 @@ export function importStack({ files, kind, profiles }: ImportInput, catalog: Imp
   const { read, reasons } = IMPORTERS[found];
   read(run, path);
   dropPorts(run);
-  sweep(run, reasons);
+  reportUntaken(run, reasons);
   return {
     document: writeImported(run),
     kind: found,

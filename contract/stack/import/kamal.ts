@@ -5,7 +5,7 @@ import {
   addDomain,
   addVolume,
   processName,
-  processOf,
+  processFieldsOf,
   relativePath,
   setDockerfile,
   setPort,
@@ -15,10 +15,10 @@ import {
 } from './application';
 import { setHealthNumbers, setHealthPath } from './health';
 import { knownImage } from './images';
-import { entriesOf, flagOf, itemsOf, numberOf, peek, take, takeAll, textOf, type Node } from './node';
-import { secondsOf } from './quantities';
+import { nodeEntries, flagOf, itemsOf, numberOf, peek, take, takeAll, nodeText, type Node } from './node';
+import { durationSeconds } from './quantities';
 import { note, openFile, report, type Application, type ImportRun } from './run';
-import { setVariable, setVariables, type Given, type Reachable } from './variables';
+import { setVariable, importVariables, type Given, type Reachable } from './variables';
 import type { Reasons } from './sweep';
 
 export function importKamal(run: ImportRun, path: string): void {
@@ -26,20 +26,20 @@ export function importKamal(run: ImportRun, path: string): void {
   if (!root) return;
   run.roots.push(root);
   const name = take(root, 'service');
-  const application = addApplication(run, textOf(name) ?? 'app', name ?? root);
+  const application = addApplication(run, nodeText(name) ?? 'app', name ?? root);
   setRepository(run, application, undefined, undefined);
   readBuilder(run, application, take(root, 'builder'));
-  const databases = entriesOf(take(root, 'accessories')).flatMap(([key, node]) =>
+  const databases = nodeEntries(take(root, 'accessories')).flatMap(([key, node]) =>
     readAccessory(run, application, key, node),
   );
-  setVariables(run, application, variablesOf(run, take(root, 'env')), databases);
+  importVariables(run, application, variablesOf(run, take(root, 'env')), databases);
   readServers(run, application, take(root, 'servers'));
   readProxy(run, application, take(root, 'proxy'));
   setHealthPath(run, application, take(root, 'healthcheck', 'path'));
   setPort(run, application, take(root, 'healthcheck', 'port'));
   for (const volume of itemsOf(take(root, 'volumes'))) readVolume(run, application, volume);
   const drain = take(root, 'drain_timeout');
-  const seconds = secondsOf(textOf(drain) ?? '');
+  const seconds = durationSeconds(nodeText(drain) ?? '');
   if (drain && seconds !== null) setSetting(application, 'run', 'shutdown_grace_seconds', Math.min(300, seconds));
   setHealthNumbers(run, application, { grace: take(root, 'deploy_timeout') });
 }
@@ -47,7 +47,7 @@ export function importKamal(run: ImportRun, path: string): void {
 function readBuilder(run: ImportRun, application: Application, builder: Node | undefined): void {
   const [context, path] = [relativePath(run, take(builder, 'context')), relativePath(run, take(builder, 'dockerfile'))];
   setDockerfile(run, application, { path, root: context, target: take(builder, 'target') });
-  for (const [key, node] of entriesOf(take(builder, 'args')))
+  for (const [key, node] of nodeEntries(take(builder, 'args')))
     setVariable(run, application, { key, value: valueOf(run, node), node, available_at: 'build' });
   for (const secret of itemsOf(take(builder, 'secrets')))
     report(run, secret, 'A build has no files of secrets.', 'A variable that an ARG names.');
@@ -55,7 +55,7 @@ function readBuilder(run: ImportRun, application: Application, builder: Node | u
 
 /** Ruby in the file is not run. */
 function valueOf(run: ImportRun, node: Node): string | null {
-  const text = textOf(node);
+  const text = nodeText(node);
   if (text === null || !text.includes('<%')) return text;
   note(run, node, 'Ruby in the file is not run.', 'svc env set');
   return null;
@@ -67,7 +67,7 @@ function variablesOf(run: ImportRun, env: Node | undefined): Given[] {
   const clear = take(env, 'clear');
   const secret = take(env, 'secret');
   for (const node of itemsOf(secret)) {
-    const key = (textOf(node) ?? '').split(':')[0] as string;
+    const key = (nodeText(node) ?? '').split(':')[0] as string;
     found.push({ key, value: null, node });
   }
   const tags = peek(env, 'tags');
@@ -79,9 +79,9 @@ function variablesOf(run: ImportRun, env: Node | undefined): Given[] {
 
 function readServers(run: ImportRun, application: Application, servers: Node | undefined): void {
   if (!servers) return;
-  if (servers.is === 'list') return setHosts(run, processOf(application, 'web'), servers);
-  for (const [role, node] of entriesOf(servers)) {
-    const fields = processOf(application, role === 'web' ? 'web' : processName(run, role, node));
+  if (servers.is === 'list') return setHosts(run, processFieldsOf(application, 'web'), servers);
+  for (const [role, node] of nodeEntries(servers)) {
+    const fields = processFieldsOf(application, role === 'web' ? 'web' : processName(run, role, node));
     if (node.is === 'list') {
       setHosts(run, fields, node);
       continue;
@@ -124,7 +124,7 @@ function readProxy(run: ImportRun, application: Application, proxy: Node | undef
 
 function readAccessory(run: ImportRun, application: Application, key: string, node: Node): Reachable[] {
   const image = take(node, 'image');
-  const known = knownImage(textOf(image) ?? '');
+  const known = knownImage(nodeText(image) ?? '');
   if (known?.is !== 'database') {
     report(
       run,

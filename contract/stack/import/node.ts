@@ -41,16 +41,16 @@ export const isNull = (node: Node): boolean => node.is === 'scalar' && node.valu
 /** The node with all that is below it. */
 export function takeAll(node: Node): void {
   node.isTaken = true;
-  for (const one of childrenOf(node)) takeAll(one);
+  for (const one of childNodesOf(node)) takeAll(one);
 }
 
-export function childrenOf(node: Node): Node[] {
+export function childNodesOf(node: Node): Node[] {
   if (node.is === 'map') return [...node.entries.values()];
   return node.is === 'list' ? node.items : [];
 }
 
 /** The text of a scalar, as it is written. Null for anything else. */
-export function textOf(node: Node | undefined): string | null {
+export function nodeText(node: Node | undefined): string | null {
   if (!node || node.is !== 'scalar' || node.value === null) return null;
   node.isTaken = true;
   return typeof node.value === 'string' ? node.value : node.source;
@@ -58,23 +58,23 @@ export function textOf(node: Node | undefined): string | null {
 
 /** A number, also of a text such as `"3"`. */
 export function numberOf(node: Node | undefined): number | null {
-  const text = textOf(node);
+  const text = nodeText(node);
   return text !== null && /^-?\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : null;
 }
 
 /** true or false, also of the texts. */
 export function flagOf(node: Node | undefined): boolean | null {
-  const text = textOf(node)?.toLowerCase();
+  const text = nodeText(node)?.toLowerCase();
   return text === 'true' || text === 'false' ? text === 'true' : null;
 }
 
 /** The texts of a list, or the one text. Null where something else is in it. */
 export function textsOf(node: Node | undefined): string[] | null {
   if (!node) return null;
-  const one = textOf(node);
+  const one = nodeText(node);
   if (one !== null) return [one];
   if (node.is !== 'list') return null;
-  const texts = node.items.map(textOf);
+  const texts = node.items.map(nodeText);
   return texts.some((text) => text === null) ? null : (texts as string[]);
 }
 
@@ -86,7 +86,7 @@ export function itemsOf(node: Node | undefined): Node[] {
 }
 
 /** Keys and values of a mapping. Each value counts as taken. */
-export function entriesOf(node: Node | undefined): [string, Node][] {
+export function nodeEntries(node: Node | undefined): [string, Node][] {
   if (node?.is !== 'map') return [];
   for (const one of node.entries.values()) one.isTaken = true;
   return [...node.entries];

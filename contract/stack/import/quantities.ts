@@ -24,7 +24,7 @@ const SECONDS: Readonly<Record<string, number>> = {
 };
 
 /** Seconds of `1m30s`, `500ms`, or of a number in `unit`; rounded up. Null for anything else. */
-export function secondsOf(text: string, unit: 's' | 'ms' = 's'): number | null {
+export function durationSeconds(text: string, unit: 's' | 'ms' = 's'): number | null {
   const trimmed = text.trim();
   if (/^\d+(\.\d+)?$/.test(trimmed)) return Math.ceil(Number(trimmed) * (SECONDS[unit] as number));
   if (!/^(\d+(\.\d+)?(ns|us|µs|ms|s|m|h|d))+$/.test(trimmed)) return null;

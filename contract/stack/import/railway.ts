@@ -2,7 +2,7 @@
 import {
   addApplication,
   addSchedule,
-  processOf,
+  processFieldsOf,
   relativePath,
   setDockerfile,
   setInstances,
@@ -11,7 +11,7 @@ import {
   takeCommand,
 } from './application';
 import { setHealthNumbers, setHealthPath } from './health';
-import { entriesOf, numberOf, take, textOf, textsOf, type Node } from './node';
+import { nodeEntries, numberOf, take, nodeText, textsOf, type Node } from './node';
 import { note, openFile, report, type Application, type ImportRun } from './run';
 import type { Reasons } from './sweep';
 
@@ -25,16 +25,16 @@ export function importRailway(run: ImportRun, path: string): void {
   take(root, '$schema');
   readBuild(run, application, take(root, 'build'));
   readDeploy(run, application, take(root, 'deploy'));
-  for (const [, one] of entriesOf(take(root, 'environments')))
+  for (const [, one] of nodeEntries(take(root, 'environments')))
     report(run, one, 'A project here is one environment.', 'environments of platform.yaml');
 }
 
 function readBuild(run: ImportRun, application: Application, build: Node | undefined): void {
   const builder = take(build, 'builder');
-  const name = (textOf(builder) ?? '').toUpperCase();
+  const name = (nodeText(builder) ?? '').toUpperCase();
   const dockerfile = relativePath(run, take(build, 'dockerfilePath'));
   if (name === 'DOCKERFILE' || (dockerfile && !name)) setDockerfile(run, application, { path: dockerfile });
-  const command = textOf(take(build, 'buildCommand'));
+  const command = nodeText(take(build, 'buildCommand'));
   if (command && name !== 'DOCKERFILE') setSetting(application, 'build', 'build_command', command);
   const [plan] = [take(build, 'nixpacksPlan')];
   if (plan) report(run, plan, 'The language is recognised in the source.', 'build.build_command');
@@ -44,9 +44,9 @@ function readDeploy(run: ImportRun, application: Application, deploy: Node | und
   const start = take(deploy, 'startCommand');
   const cron = take(deploy, 'cronSchedule');
   if (cron) {
-    processOf(application, 'web').set('instances', 0);
-    addSchedule(run, application, { name: 'cron', cron, command: textOf(start) });
-  } else takeCommand(run, processOf(application, 'web'), start);
+    processFieldsOf(application, 'web').set('instances', 0);
+    addSchedule(run, application, { name: 'cron', cron, command: nodeText(start) });
+  } else takeCommand(run, processFieldsOf(application, 'web'), start);
   const release = take(deploy, 'preDeployCommand') ?? take(deploy, 'releaseCommand');
   const lines = textsOf(release)?.join(' && ');
   if (lines) setSetting(application, 'run', 'release_command', lines);
@@ -54,9 +54,9 @@ function readDeploy(run: ImportRun, application: Application, deploy: Node | und
   const timeout = take(deploy, 'healthcheckTimeout');
   // The time until a new deployment answers.
   if (timeout) setHealthNumbers(run, application, { grace: timeout });
-  if (!cron) setInstances(run, processOf(application, 'web'), take(deploy, 'numReplicas'));
+  if (!cron) setInstances(run, processFieldsOf(application, 'web'), take(deploy, 'numReplicas'));
   const restart = take(deploy, 'restartPolicyType');
-  const never = textOf(restart)?.toUpperCase() === 'NEVER';
+  const never = nodeText(restart)?.toUpperCase() === 'NEVER';
   if (restart && never) note(run, restart, 'Instances are always restarted.', 'svc run, or a schedule');
   const drain = numberOf(take(deploy, 'drainingSeconds'));
   if (drain !== null) setSetting(application, 'run', 'shutdown_grace_seconds', Math.min(300, Math.max(0, drain)));

@@ -5,7 +5,7 @@ import {
   addDomain,
   addSchedule,
   makeWorker,
-  processOf,
+  processFieldsOf,
   relativePath,
   setDatabaseName,
   setDockerfile,
@@ -15,10 +15,10 @@ import {
   setSetting,
   setStorage,
   takeCommand,
-  takeDisk,
+  importDisk,
 } from './application';
 import { setHealthPath } from './health';
-import { flagOf, itemsOf, numberOf, peek, take, takeAll, textOf, textsOf, type Node } from './node';
+import { flagOf, itemsOf, numberOf, peek, take, takeAll, nodeText, textsOf, type Node } from './node';
 import { commandOf } from './quantities';
 import { note, openFile, report, type Application, type ImportRun } from './run';
 import { attach, setCommandOf, setVariable, type Part } from './variables';
@@ -60,7 +60,7 @@ function readParts(blueprint: Blueprint, part: Node): void {
   for (const database of itemsOf(take(part, 'databases'))) readDatabase(blueprint, database);
   for (const service of itemsOf(take(part, 'services'))) if (isKeyValue(service)) readKeyValue(blueprint, service);
   for (const group of itemsOf(take(part, 'envVarGroups')))
-    blueprint.groups.set(textOf(take(group, 'name')) ?? '', itemsOf(take(group, 'envVars')));
+    blueprint.groups.set(nodeText(take(group, 'name')) ?? '', itemsOf(take(group, 'envVars')));
 }
 
 const typeOf = (service: Node): string => {
@@ -71,12 +71,12 @@ const typeOf = (service: Node): string => {
 const isKeyValue = (service: Node): boolean => ['redis', 'keyvalue'].includes(typeOf(service));
 
 function readDatabase({ run, databases }: Blueprint, node: Node): void {
-  const name = textOf(take(node, 'name')) ?? 'database';
-  const version = textOf(take(node, 'postgresMajorVersion'));
+  const name = nodeText(take(node, 'name')) ?? 'database';
+  const version = nodeText(take(node, 'postgresMajorVersion'));
   const found = addDatabase(run, { original: name, engine: 'postgresql', version }, node);
   if (found === null) return takeAll(node);
   databases.set(name, found);
-  const databaseName = textOf(take(node, 'databaseName'));
+  const databaseName = nodeText(take(node, 'databaseName'));
   if (databaseName !== null) setDatabaseName(run, found, databaseName, node);
   const size = take(node, 'diskSizeGB');
   setStorage(run, found, numberOf(size), size ?? node);
@@ -84,7 +84,7 @@ function readDatabase({ run, databases }: Blueprint, node: Node): void {
 
 function readKeyValue({ run, databases }: Blueprint, node: Node): void {
   take(node, 'type');
-  const name = textOf(take(node, 'name')) ?? 'cache';
+  const name = nodeText(take(node, 'name')) ?? 'cache';
   const found = addDatabase(run, { original: name, engine: 'redis', version: null }, node);
   if (found === null) return takeAll(node);
   databases.set(name, found);
@@ -92,38 +92,38 @@ function readKeyValue({ run, databases }: Blueprint, node: Node): void {
 
 function readService(blueprint: Blueprint, node: Node): void {
   const { run } = blueprint;
-  const type = textOf(take(node, 'type')) ?? 'web';
-  const application = addApplication(run, textOf(take(node, 'name')) ?? type, node);
+  const type = nodeText(take(node, 'type')) ?? 'web';
+  const application = addApplication(run, nodeText(take(node, 'name')) ?? type, node);
   readSource(run, application, node);
   const command = take(node, 'startCommand') ?? take(node, 'dockerCommand');
   if (type === 'cron') {
-    processOf(application, 'web').set('instances', 0);
-    const line = command?.is === 'list' ? commandOf(textsOf(command) ?? []) : textOf(command);
+    processFieldsOf(application, 'web').set('instances', 0);
+    const line = command?.is === 'list' ? commandOf(textsOf(command) ?? []) : nodeText(command);
     addSchedule(run, application, { name: application.name, cron: take(node, 'schedule'), command: line });
   } else {
-    const fields = type === 'worker' ? makeWorker(application) : processOf(application, 'web');
+    const fields = type === 'worker' ? makeWorker(application) : processFieldsOf(application, 'web');
     takeCommand(run, fields, command);
     readScale(run, fields, node);
   }
   if (type === 'pserv')
     note(run, node, 'Every application has a public host name.', 'Let the program ask for a secret.');
   const release = take(node, 'preDeployCommand') ?? take(node, 'initialDeployHook');
-  const line = textOf(release);
+  const line = nodeText(release);
   if (line) setSetting(application, 'run', 'release_command', line);
   setHealthPath(run, application, take(node, 'healthCheckPath'));
   const grace = numberOf(take(node, 'maxShutdownDelaySeconds'));
   if (grace !== null) setSetting(application, 'run', 'shutdown_grace_seconds', Math.min(300, grace));
   const disk = take(node, 'disk');
   if (disk)
-    takeDisk(
+    importDisk(
       run,
       application,
       { name: take(disk, 'name'), path: take(disk, 'mountPath'), size: take(disk, 'sizeGB') },
       disk,
     );
-  for (const domain of itemsOf(take(node, 'domains'))) addDomain(run, application, textOf(domain) ?? '', domain);
+  for (const domain of itemsOf(take(node, 'domains'))) addDomain(run, application, nodeText(domain) ?? '', domain);
   const domain = take(node, 'domain');
-  if (domain) addDomain(run, application, textOf(domain) ?? '', domain);
+  if (domain) addDomain(run, application, nodeText(domain) ?? '', domain);
   readPreviews(application, node);
   for (const variable of itemsOf(take(node, 'envVars'))) readVariable(blueprint, application, variable);
 }
@@ -131,11 +131,11 @@ function readService(blueprint: Blueprint, node: Node): void {
 function readSource(run: ImportRun, application: Application, node: Node): void {
   const image = take(node, 'image');
   const url = take(image, 'url') ?? (image?.is === 'scalar' ? image : undefined);
-  const runtime = textOf(take(node, 'runtime') ?? take(node, 'env')) ?? '';
-  if (url) setImage(run, application, textOf(url) ?? '', url);
+  const runtime = nodeText(take(node, 'runtime') ?? take(node, 'env')) ?? '';
+  if (url) setImage(run, application, nodeText(url) ?? '', url);
   else setRepository(run, application, take(node, 'repo'), take(node, 'branch'));
   const root = relativePath(run, take(node, 'rootDir'));
-  const build = textOf(take(node, 'buildCommand'));
+  const build = nodeText(take(node, 'buildCommand'));
   if (runtime === 'docker') {
     const context = relativePath(run, take(node, 'dockerContext')) ?? root;
     setDockerfile(run, application, { path: relativePath(run, take(node, 'dockerfilePath')), root: context });
@@ -165,7 +165,7 @@ function readScale(run: ImportRun, fields: Map<string, unknown>, node: Node): vo
 }
 
 function readPreviews(application: Application, node: Node): void {
-  const generation = textOf(take(node, 'previews', 'generation'));
+  const generation = nodeText(take(node, 'previews', 'generation'));
   const enabled = flagOf(take(node, 'pullRequestPreviewsEnabled'));
   // Previews of each pull request need a Git integration, which the file does not name.
   if (generation === 'off' || enabled === false) setSetting(application, 'previews', 'auto_create', false);
@@ -177,18 +177,18 @@ const PARTS: Readonly<Record<string, Part>> = {
 
 function readVariable(blueprint: Blueprint, application: Application, node: Node): void {
   const { run, databases, groups } = blueprint;
-  const group = textOf(take(node, 'fromGroup'));
+  const group = nodeText(take(node, 'fromGroup'));
   if (group !== null) {
     const found = groups.get(group);
     if (!found) return report(run, node, `There is no group ${group} in the file.`, 'svc env push');
     for (const one of found) readVariable(blueprint, application, one);
     return;
   }
-  const key = textOf(take(node, 'key'));
+  const key = nodeText(take(node, 'key'));
   if (key === null) return report(run, node, 'A variable needs a key.');
   const source = take(node, 'fromDatabase') ?? take(node, 'fromService');
-  const property = textOf(take(source, 'property')) ?? '';
-  const database = databases.get(textOf(take(source, 'name')) ?? '');
+  const property = nodeText(take(source, 'property')) ?? '';
+  const database = databases.get(nodeText(take(source, 'name')) ?? '');
   take(source, 'type');
   const part = PARTS[property];
   if (database && part) return attach(run, application, { key, part, database }, node);
@@ -200,7 +200,7 @@ function readVariable(blueprint: Blueprint, application: Application, node: Node
   const generated = flagOf(take(node, 'generateValue'));
   if (generated) note(run, node, 'The platform generates no values.', `${setCommandOf(key)}="$(openssl rand -hex 32)"`);
   take(node, 'sync');
-  setVariable(run, application, { key, value: generated ? null : textOf(take(node, 'value')), node });
+  setVariable(run, application, { key, value: generated ? null : nodeText(take(node, 'value')), node });
 }
 
 const PLAN = ['Plans of Render have no size that is said in the file.', 'application_type, database_package'] as const;

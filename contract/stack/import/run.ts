@@ -1,6 +1,6 @@
 // One pass over files of others: what was read, what is written, and what was not taken over.
 import { validationFailed } from '../../../core/errors';
-import { childrenOf, takeAll, textOf, type Node, type Place } from './node';
+import { childNodesOf, takeAll, nodeText, type Node, type Place } from './node';
 import { readNodes, type ImportFile } from './read_file';
 
 /** Something of a file that `platform.yaml` does not have. */
@@ -97,7 +97,7 @@ export function countNodes(run: ImportRun, node: Node): void {
   const waiting = [node];
   for (let next = waiting.pop(); next; next = waiting.pop()) {
     run.nodes += 1;
-    waiting.push(...childrenOf(next));
+    waiting.push(...childNodesOf(next));
   }
   if (run.nodes <= NODES_MAX) return;
   const detail = `${node.file}, line ${node.line}: makes more than ${NODES_MAX} values of the files`;
@@ -132,7 +132,7 @@ export function pathFrom(file: string, named: string): string | null {
 
 /** The path that a scalar names; null and a report outside of the folder. */
 export function pathIn(run: ImportRun, node: Node): string | null {
-  const text = textOf(node);
+  const text = nodeText(node);
   const path = text === null ? null : pathFrom(node.file, text);
   if (path === null) report(run, node, 'The path is not within the folder.', 'Copy what is needed into the folder.');
   return path;

@@ -1,5 +1,5 @@
 // What no reader has taken: each key of the source is either taken over or listed.
-import { childrenOf, isNull, type Node } from './node';
+import { childNodesOf, isNull, type Node } from './node';
 import { report, type ImportRun } from './run';
 
 /** Why keys are not taken over: by their names, anywhere in the file. */
@@ -7,14 +7,14 @@ export type Reasons = Readonly<Record<string, readonly [reason: string, nearest?
 
 const UNKNOWN = 'platform.yaml has nothing for this key.';
 
-export function sweep(run: ImportRun, reasons: Reasons): void {
+export function reportUntaken(run: ImportRun, reasons: Reasons): void {
   for (const root of run.roots) sweepBelow(run, root, reasons);
   run.findings.sort((a, b) => (a.path === b.path ? a.line - b.line : a.path < b.path ? -1 : 1));
 }
 
 function sweepBelow(run: ImportRun, node: Node, reasons: Reasons): void {
   if (node.is !== 'map') {
-    for (const one of childrenOf(node)) sweepOne(run, one, '', reasons);
+    for (const one of childNodesOf(node)) sweepOne(run, one, '', reasons);
     return;
   }
   for (const [name, one] of node.entries) sweepOne(run, one, name, reasons);
@@ -28,6 +28,6 @@ function sweepOne(run: ImportRun, node: Node, name: string, reasons: Reasons): v
   report(run, node, reason, nearest ?? null);
 }
 
-const hasAnchor = (node: Node): boolean => node.isAnchor === true || childrenOf(node).some(hasAnchor);
+const hasAnchor = (node: Node): boolean => node.isAnchor === true || childNodesOf(node).some(hasAnchor);
 
-const isEmpty = (node: Node): boolean => isNull(node) || (node.is !== 'scalar' && childrenOf(node).length === 0);
+const isEmpty = (node: Node): boolean => isNull(node) || (node.is !== 'scalar' && childNodesOf(node).length === 0);

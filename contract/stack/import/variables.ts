@@ -108,7 +108,7 @@ export interface Reachable {
 }
 
 /** Sets variables; those that point to a database become references. */
-export function setVariables(
+export function importVariables(
   run: ImportRun,
   application: Application,
   variables: readonly Given[],

@@ -1,7 +1,7 @@
 // A service whose image is a database that the platform has.
-import { hostsOf, variablesOf } from './values';
+import { hostNamesOf, serviceVariables } from './values';
 import { addDatabase, setDatabaseName } from '../application';
-import { itemsOf, take, takeAll, textOf, type Node } from '../node';
+import { itemsOf, take, takeAll, nodeText, type Node } from '../node';
 import { note, report, type ImportRun } from '../run';
 import type { KnownImage } from '../images';
 import type { Reachable } from '../variables';
@@ -29,7 +29,7 @@ export function readDatabase(run: ImportRun, name: string, service: Node, known:
     note(run, take(service, 'image') ?? service, 'MariaDB takes the place of MySQL.', 'svc db import');
   else if (!/(^|\/)(postgres|mariadb|redis|valkey)$/.test(known.name))
     note(run, take(service, 'image') ?? service, `The database is a plain ${engine}.`, 'svc db extensions');
-  const variables = variablesOf(run, service);
+  const variables = serviceVariables(run, service);
   const valueOf = (keys: readonly string[]): string | undefined =>
     variables.find(({ key, value }) => keys.includes(key) && value !== null)?.value ?? undefined;
   for (const { key, node } of variables)
@@ -44,13 +44,13 @@ export function readDatabase(run: ImportRun, name: string, service: Node, known:
   }
   for (const volume of itemsOf(take(service, 'volumes'))) readVolume(run, volume);
   const credentials = { user: valueOf(USER), password: valueOf(PASSWORD), name: databaseName };
-  return [{ database, hosts: hostsOf(name, service), credentials }];
+  return [{ database, hosts: hostNamesOf(name, service), credentials }];
 }
 
 /** Its data are on a disk of the platform; scripts that fill it are not. */
 function readVolume(run: ImportRun, volume: Node): void {
-  const source = volume.is === 'map' ? textOf(take(volume, 'source')) : textOf(volume);
-  const target = volume.is === 'map' ? (textOf(take(volume, 'target')) ?? '') : (source ?? '');
+  const source = volume.is === 'map' ? nodeText(take(volume, 'source')) : nodeText(volume);
+  const target = volume.is === 'map' ? (nodeText(take(volume, 'target')) ?? '') : (source ?? '');
   takeAll(volume);
   if (target.includes('docker-entrypoint-initdb.d'))
     return report(run, volume, 'A new database is empty.', 'svc db import, or a release_command');

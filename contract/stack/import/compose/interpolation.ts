@@ -1,5 +1,5 @@
 // `${NAME}` in a Compose file, as its specification says.
-import { childrenOf, type Node } from '../node';
+import { childNodesOf, type Node } from '../node';
 import { note, type ImportRun } from '../run';
 
 export interface Expanded {
@@ -82,7 +82,7 @@ function valueOf(name: string, lookup: Lookup, unset: string[]): string {
 
 /** Replaces the variables of all texts below a node. */
 export function interpolate(run: ImportRun, node: Node, lookup: Lookup): void {
-  for (const one of childrenOf(node)) interpolate(run, one, lookup);
+  for (const one of childNodesOf(node)) interpolate(run, one, lookup);
   if (node.is !== 'scalar' || typeof node.value !== 'string' || !node.value.includes('$')) return;
   const expanded = expand(node.value, lookup);
   if (!expanded) {

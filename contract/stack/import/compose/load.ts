@@ -1,5 +1,5 @@
 // A Compose file with what it includes and extends, as one tree.
-import { childrenOf, entriesOf, itemsOf, peek, takeAll, textOf, textsOf, type Node } from '../node';
+import { childNodesOf, nodeEntries, itemsOf, peek, takeAll, nodeText, textsOf, type Node } from '../node';
 import { refuseFile, type ImportFile } from '../read_file';
 import { countNodes, note, openFile, pathIn, report, type ImportRun } from '../run';
 
@@ -26,7 +26,7 @@ function readWithIncludes(run: ImportRun, path: string, above: readonly string[]
   root.entries.delete('include');
   if (!include) return root;
   for (const item of include.is === 'list' ? itemsOf(include) : [include]) {
-    for (const [name, one] of entriesOf(item))
+    for (const [name, one] of nodeEntries(item))
       if (name !== 'path') report(run, one, 'Included files are read as they are.', 'Put the values into the file.');
     const paths = item.is === 'map' ? item.entries.get('path') : item;
     for (const named of paths?.is === 'list' ? itemsOf(paths) : paths ? [paths] : [])
@@ -70,7 +70,7 @@ function extendService(run: ImportRun, root: Node, name: string, above: readonly
 }
 
 function baseOf(run: ImportRun, root: Node, given: Node, above: readonly string[]): Node | undefined {
-  const name = textOf(given.is === 'map' ? given.entries.get('service') : given);
+  const name = nodeText(given.is === 'map' ? given.entries.get('service') : given);
   const file = given.is === 'map' ? given.entries.get('file') : undefined;
   if (name === null) return undefined;
   if (!file) return extendService(run, root, name, above);
@@ -110,7 +110,7 @@ function mergeNodes(base: Node, over: Node, name: string): Node {
 export function pairsOf(node: Node): MapNode {
   if (node.is === 'map') return node;
   const entries = new Map<string, Node>();
-  for (const item of childrenOf(node)) {
+  for (const item of childNodesOf(node)) {
     const text = textsOf(item)?.[0] ?? '';
     item.isTaken = false;
     const [, key = text, value] = /^([^=]*)=([^]*)$/.exec(text) ?? [];

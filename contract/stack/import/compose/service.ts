@@ -3,7 +3,7 @@ import {
   addApplication,
   addVolume,
   makeWorker,
-  processOf,
+  processFieldsOf,
   setCommand,
   setDockerfile,
   setImage,
@@ -12,10 +12,10 @@ import {
   setSetting,
   setSizeOf,
 } from '../application';
-import { variablesOf } from './values';
+import { serviceVariables } from './values';
 import { pathOfCommand, setHealthNumbers, setHealthPath } from '../health';
 import {
-  entriesOf,
+  nodeEntries,
   flagOf,
   itemsOf,
   numberOf,
@@ -23,14 +23,14 @@ import {
   scalarAt,
   take,
   takeAll,
-  textOf,
+  nodeText,
   textsOf,
   type Node,
 } from '../node';
-import { commandOf, gigabytesOf, megabytesOf, secondsOf } from '../quantities';
+import { commandOf, gigabytesOf, megabytesOf, durationSeconds } from '../quantities';
 import { note, pathFrom, report, type Application, type ImportRun } from '../run';
 import { pairsOf } from './load';
-import { setVariable, setVariables, type Reachable } from '../variables';
+import { setVariable, importVariables, type Reachable } from '../variables';
 
 export function readApplication(
   run: ImportRun,
@@ -39,7 +39,7 @@ export function readApplication(
   databases: readonly Reachable[],
 ): void {
   const application = addApplication(run, name, service);
-  setVariables(run, application, variablesOf(run, service).map(withoutFile), databases);
+  importVariables(run, application, serviceVariables(run, service).map(withoutFile), databases);
   readSource(run, application, service);
   readSize(run, application, service);
   const isWeb = readPorts(run, application, service);
@@ -61,27 +61,28 @@ function readSource(run: ImportRun, application: Application, service: Node): vo
   const build = take(service, 'build');
   const image = take(service, 'image');
   if (!build) {
-    const reference = textOf(image);
+    const reference = nodeText(image);
     if (reference) setImage(run, application, reference, image as Node);
     else note(run, service, 'The service has neither an image nor a build.', 'source');
     return;
   }
-  if (image && textOf(image) !== null) note(run, image, 'The image is built here.', 'settings.build.image pushes it.');
+  if (image && nodeText(image) !== null)
+    note(run, image, 'The image is built here.', 'settings.build.image pushes it.');
   const context = build.is === 'map' ? take(build, 'context') : build;
-  const named = textOf(context) ?? '.';
+  const named = nodeText(context) ?? '.';
   const repository = /^(https?:\/\/|git@|ssh:\/\/|git:\/\/|github\.com\/)/.test(named);
   if (context && repository) {
     const [address = '', fragment = ''] = named.split('#');
     const [branch = '', folder = ''] = fragment.split(':');
     setRepository(run, application, scalarAt(context, address), branch ? scalarAt(context, branch) : undefined);
-    setDockerfile(run, application, { path: textOf(take(build, 'dockerfile')), root: folder });
+    setDockerfile(run, application, { path: nodeText(take(build, 'dockerfile')), root: folder });
     return;
   }
   application.fields.set('source', new Map([['type', 'upload']]));
   const directory = pathFrom((context ?? build).file, named);
   if (directory === null) report(run, context ?? build, 'The path is not within the folder.', 'build.root_directory');
   const dockerfile = take(build, 'dockerfile');
-  const path = textOf(dockerfile);
+  const path = nodeText(dockerfile);
   const inside = path === null ? null : pathFrom('Dockerfile', path);
   if (dockerfile && inside === null)
     report(run, dockerfile, 'The Dockerfile is not within the directory that is built.', 'build.dockerfile_path');
@@ -96,7 +97,7 @@ function readSource(run: ImportRun, application: Application, service: Node): vo
 /** A build has the variables that an ARG names. */
 function readArgument(run: ImportRun, application: Application, key: string, node: Node): void {
   if (application.variables.has(key)) return;
-  const value = node.unset ? null : textOf(node);
+  const value = node.unset ? null : nodeText(node);
   setVariable(run, application, { key, value, node, ...(value !== null && { available_at: 'build' }) });
 }
 
@@ -106,11 +107,11 @@ function readSize(run: ImportRun, application: Application, service: Node): void
   const reservations = take(deploy, 'resources', 'reservations');
   const memory = take(limits, 'memory') ?? take(service, 'mem_limit') ?? take(reservations, 'memory');
   const cpus = take(limits, 'cpus') ?? take(service, 'cpus') ?? take(reservations, 'cpus');
-  const text = textOf(memory);
+  const text = nodeText(memory);
   const megabytes = text === null ? null : megabytesOf(text);
   if (memory && megabytes === null) report(run, memory, 'This is no size of memory.', 'application_type');
   setSizeOf(run, application, { megabytes, cpus: numberOf(cpus) }, memory ?? cpus);
-  const web = processOf(application, 'web');
+  const web = processFieldsOf(application, 'web');
   if (application.fields.has('application_type'))
     web.set('application_type', application.fields.get('application_type'));
   setInstances(run, web, take(deploy, 'replicas') ?? take(service, 'scale'));
@@ -162,8 +163,8 @@ function portOf(run: ImportRun, node: Node): Port[] {
   if (node.is === 'map') {
     for (const key of ['host_ip', 'mode', 'name', 'app_protocol']) take(node, key);
     const target = take(node, 'target');
-    const protocol = textOf(take(node, 'protocol'));
-    const published = textOf(take(node, 'published'));
+    const protocol = nodeText(take(node, 'protocol'));
+    const published = nodeText(take(node, 'published'));
     takeAll(node);
     const number = numberOf(target);
     if (target && number !== null)
@@ -171,7 +172,7 @@ function portOf(run: ImportRun, node: Node): Port[] {
     report(run, node, 'This is no port.', 'http.port');
     return [];
   }
-  const text = textOf(node) ?? '';
+  const text = nodeText(node) ?? '';
   const [, published = null, port, protocol] = /^(?:(.*):)?(\d{1,5})(?:-\d{1,5})?(?:\/(tcp|udp))?$/.exec(text) ?? [];
   if (port && Number(port) >= 1 && Number(port) <= 65_535) {
     const host = published === null ? null : (published.split(':').at(-1) as string);
@@ -208,7 +209,7 @@ function readCommand(run: ImportRun, application: Application, service: Node, is
   const given = command ?? entrypoint;
   if (command && !entrypoint)
     note(run, command, 'A command here replaces the ENTRYPOINT of the image, too.', 'The command with its entrypoint.');
-  const web = processOf(application, 'web');
+  const web = processFieldsOf(application, 'web');
   if (!isWeb && !line)
     note(
       run,
@@ -229,7 +230,7 @@ function readCommand(run: ImportRun, application: Application, service: Node, is
 function lineOf(node: Node | undefined): string {
   if (!node) return '';
   if (node.is === 'list') return commandOf(textsOf(node) ?? []);
-  return (textOf(node) ?? '')
+  return (nodeText(node) ?? '')
     .split('\n')
     .map((line) => line.trim())
     .join(' ')
@@ -241,10 +242,10 @@ const HOST_PATHS = /^(\/|\/proc|\/sys|\/dev|\/etc|\/root|\/boot|\/var\/lib\/dock
 /** `data:/var/lib/data`, `./src:/app`, `/app/node_modules`, or a mapping. */
 function readVolume(run: ImportRun, root: Node, application: Application, volume: Node): void {
   const isLong = volume.is === 'map';
-  const parts = isLong ? [] : (textOf(volume) ?? '').split(':');
-  const source = isLong ? textOf(take(volume, 'source')) : parts.length > 1 ? (parts[0] as string) : null;
-  const target = isLong ? textOf(take(volume, 'target')) : (parts[parts.length > 1 ? 1 : 0] as string);
-  const type = isLong ? textOf(take(volume, 'type')) : null;
+  const parts = isLong ? [] : (nodeText(volume) ?? '').split(':');
+  const source = isLong ? nodeText(take(volume, 'source')) : parts.length > 1 ? (parts[0] as string) : null;
+  const target = isLong ? nodeText(take(volume, 'target')) : (parts[parts.length > 1 ? 1 : 0] as string);
+  const type = isLong ? nodeText(take(volume, 'type')) : null;
   takeAll(volume);
   if (!target) return report(run, volume, 'This is no volume.', 'volumes');
   if (/docker\.sock|containerd\.sock|podman\.sock/.test(`${source} ${target}`))
@@ -261,13 +262,13 @@ function readVolume(run: ImportRun, root: Node, application: Application, volume
     );
   }
   const declared = peek(peek(root, 'volumes'), source);
-  const size = textOf(peek(peek(declared, 'driver_opts'), 'size'));
+  const size = nodeText(peek(peek(declared, 'driver_opts'), 'size'));
   addVolume(run, { name: source, gigabytes: size ? gigabytesOf(size) : null, application, path: target }, volume);
 }
 
 function readStop(run: ImportRun, application: Application, service: Node): void {
   const grace = take(service, 'stop_grace_period');
-  const seconds = secondsOf(textOf(grace) ?? '');
+  const seconds = durationSeconds(nodeText(grace) ?? '');
   if (grace && seconds !== null) setSetting(application, 'run', 'shutdown_grace_seconds', Math.min(300, seconds));
   else if (grace) report(run, grace, 'This is no duration.', 'run.shutdown_grace_seconds');
 }
@@ -277,13 +278,13 @@ function readRestart(run: ImportRun, service: Node): void {
   const text = restart?.is === 'scalar' ? String(restart.value) : '';
   if (restart && /^(always|unless-stopped|on-failure(:\d+)?|any)$/.test(text)) take(service, 'restart');
   const isPlain = take(service, 'deploy', 'restart_policy', 'condition');
-  if (isPlain && textOf(isPlain) === 'none') report(run, isPlain, 'Instances are always restarted.', 'svc run');
+  if (isPlain && nodeText(isPlain) === 'none') report(run, isPlain, 'Instances are always restarted.', 'svc run');
 }
 
 /** Databases are there before applications. */
 function readDependencies(run: ImportRun, service: Node, databases: readonly Reachable[]): void {
   const given = peek(service, 'depends_on');
-  const names = given?.is === 'map' ? entriesOf(given).map(([name]) => name) : (textsOf(given) ?? []);
+  const names = given?.is === 'map' ? nodeEntries(given).map(([name]) => name) : (textsOf(given) ?? []);
   if (given && names.length && names.every((name) => databases.some(({ hosts }) => hosts.includes(name))))
     takeAll(given);
   else if (given)

@@ -1,29 +1,30 @@
 // Names and variables of a service.
 import { readDotenv } from '../dotenv';
-import { entriesOf, itemsOf, peek, take, takeAll, textOf, textsOf, type Node } from '../node';
+import { nodeEntries, itemsOf, peek, take, takeAll, nodeText, textsOf, type Node } from '../node';
 import { note, openText, pathFrom, report, type ImportRun } from '../run';
 import { pairsOf } from './load';
 
 /** Host names by which others reach a service. */
-export function hostsOf(name: string, node: Node): string[] {
+export function hostNamesOf(name: string, node: Node): string[] {
   const hosts = [name];
   for (const key of ['container_name', 'hostname']) {
-    const text = textOf(take(node, key));
+    const text = nodeText(take(node, key));
     if (text !== null) hosts.push(text);
   }
-  for (const [, network] of entriesOf(peek(node, 'networks'))) hosts.push(...(textsOf(peek(network, 'aliases')) ?? []));
+  for (const [, network] of nodeEntries(peek(node, 'networks')))
+    hosts.push(...(textsOf(peek(network, 'aliases')) ?? []));
   return hosts;
 }
 
 /** The variables of a service: those of its files, then its own. */
-export function variablesOf(run: ImportRun, service: Node): { key: string; value: string | null; node: Node }[] {
+export function serviceVariables(run: ImportRun, service: Node): { key: string; value: string | null; node: Node }[] {
   const found = new Map<string, { key: string; value: string | null; node: Node }>();
   const files = take(service, 'env_file');
   for (const item of files?.is === 'list' ? itemsOf(files) : files ? [files] : [])
     for (const one of fileVariables(run, item)) found.set(one.key, one);
   const own = take(service, 'environment');
   for (const [key, node] of own ? pairsOf(own).entries : []) {
-    const value = node.unset || node.is !== 'scalar' || node.value === null ? null : textOf(node);
+    const value = node.unset || node.is !== 'scalar' || node.value === null ? null : nodeText(node);
     found.set(key, { key, value, node });
     if (node.unset) noteUnset(run, node);
   }
@@ -37,8 +38,8 @@ function noteUnset(run: ImportRun, node: Node): void {
 
 function fileVariables(run: ImportRun, item: Node): { key: string; value: string | null; node: Node }[] {
   const named = item.is === 'map' ? take(item, 'path') : item;
-  const isRequired = textOf(take(item, 'required')) !== 'false';
-  const text = textOf(named);
+  const isRequired = nodeText(take(item, 'required')) !== 'false';
+  const text = nodeText(named);
   if (!named || text === null) return [];
   if (item.is === 'map') take(item, 'format');
   const path = pathFrom(named.file, text);
