@@ -26,7 +26,8 @@ test('services become applications, well-known images databases, and what points
       STRIPE_KEY: sk_live_0123456789
     volumes: [uploads:/data]
     deploy: { replicas: 2, resources: { limits: { cpus: "0.5", memory: 700M } } }
-    healthcheck: { test: [CMD, curl, -f, "http://localhost:3000/healthz"], interval: 30s, timeout: 5s, start_period: 1m30s }
+    healthcheck:
+      { test: [CMD, curl, -f, "http://localhost:3000/healthz"], interval: 30s, timeout: 5s, start_period: 1m30s }
     stop_grace_period: 45s
     restart: unless-stopped
   db:

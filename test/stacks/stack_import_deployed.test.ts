@@ -30,7 +30,8 @@ const PROJECTS: [string, Project][] = [
     {
       files: {
         'compose.yaml':
-          'services:\n  site:\n    build: { context: ., args: { COLOUR: "${COLOUR:-green}" } }\n    ports: ["80:8080"]\n' +
+          'services:\n  site:\n    build: { context: ., args: { COLOUR: "${COLOUR:-green}" } }\n' +
+          '    ports: ["80:8080"]\n' +
           '    healthcheck: { test: "wget -q http://localhost:8080/", interval: 5s, timeout: 2s }\n',
         Dockerfile: `${BUSYBOX}ARG COLOUR\n${serve('colour $COLOUR')}${HTTPD}`,
       },
@@ -43,12 +44,16 @@ const PROJECTS: [string, Project][] = [
       files: {
         'docker-compose.yml':
           'services:\n  front: { build: ./front, ports: ["8080"], depends_on: [back] }\n' +
-          '  back:\n    build: { context: ./back, dockerfile: docker/Dockerfile, target: runtime }\n    expose: ["8080"]\n' +
+          '  back:\n    build: { context: ./back, dockerfile: docker/Dockerfile, target: runtime }\n' +
+          '    expose: ["8080"]\n' +
           '    volumes: ["data:/data"]\n    environment: [GREETING=from the volume]\n' +
-          '    command: [/bin/busybox, sh, -c, "echo $$GREETING > /data/index.html; exec /bin/busybox httpd -f -p $$PORT -h /data"]\n' +
+          '    command: [/bin/busybox, sh, -c, "echo $$GREETING > /data/index.html; ' +
+          'exec /bin/busybox httpd -f -p $$PORT -h /data"]\n' +
           'volumes: { data: {} }\n',
         'front/Dockerfile': `${BUSYBOX}${serve('the front')}${HTTPD}`,
-        'back/docker/Dockerfile': `${BUSYBOX}FROM tools AS runtime\nENV STAGE=runtime\nFROM tools AS broken\nRUN ["/bin/busybox", "false"]\n`,
+        'back/docker/Dockerfile':
+          `${BUSYBOX}FROM tools AS runtime\nENV STAGE=runtime\n` +
+          'FROM tools AS broken\nRUN ["/bin/busybox", "false"]\n',
       },
       answers: { front: 'the front', back: 'from the volume' },
     },
@@ -58,10 +63,12 @@ const PROJECTS: [string, Project][] = [
     {
       files: {
         'compose.yaml':
-          'services: { app: { extends: { file: base.yaml, service: base }, env_file: app.env, ports: ["8080:8080"] } }\n',
+          'services:\n  app: { extends: { file: base.yaml, service: base }, env_file: app.env, ports: [8080] }\n',
         'base.yaml': 'x-base: &base { build: ., restart: always }\nservices: { base: { <<: *base } }\n',
         'app.env': 'NAME="of the file"\n',
-        Dockerfile: `${BUSYBOX}CMD ["/bin/busybox", "sh", "-c", "/bin/busybox mkdir -p /tmp/www; echo $NAME > /tmp/www/index.html; exec /bin/busybox httpd -f -p $PORT -h /tmp/www"]\n`,
+        Dockerfile:
+          `${BUSYBOX}CMD ["/bin/busybox", "sh", "-c", "/bin/busybox mkdir -p /tmp/www; ` +
+          'echo $NAME > /tmp/www/index.html; exec /bin/busybox httpd -f -p $PORT -h /tmp/www"]\n',
       },
       answers: { app: 'of the file' },
     },

@@ -42,7 +42,7 @@ services:
       - fromGroup: shared
   - { type: worker, name: jobs, runtime: docker, dockerfilePath: ./jobs/Dockerfile, dockerCommand: node jobs.js }
   - { type: cron, name: report, runtime: node, schedule: "0 3 * * *", startCommand: node report.js }
-  - { type: web, name: site, runtime: static, buildCommand: npm run build, staticPublishPath: ./dist, routes: [{ type: rewrite }] }
+  - { type: web, name: site, runtime: static, staticPublishPath: ./dist, routes: [{ type: rewrite }] }
 `,
   });
   expect(file.databases).toMatchObject({ 'main-db': { database_name: 'shop', storage_gb: 5 }, cache: {} });
@@ -267,7 +267,7 @@ env:
   secret: [RAILS_MASTER_KEY]
 volumes: ["shop_storage:/rails/storage"]
 accessories:
-  db: { image: "postgres:16", host: 192.0.2.4, env: { secret: [POSTGRES_PASSWORD] }, directories: ["data:/var/lib/postgresql/data"] }
+  db: { image: "postgres:16", host: 192.0.2.4, env: { secret: [POSTGRES_PASSWORD] }, directories: ["data:/data"] }
   search: { image: "elasticsearch:8", host: 192.0.2.5 }
 `,
   });

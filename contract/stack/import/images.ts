@@ -8,8 +8,15 @@ const ENGINES: readonly [RegExp, string][] = [
 ];
 
 const BUCKETS = /(^|\/)(minio|rustfs|garage|seaweedfs)$/;
-const SERVERS =
-  /(^|\/)(mongo|mongodb|mongodb-community-server|rabbitmq|memcached|kafka|cp-kafka|zookeeper|cp-zookeeper|nats|cassandra|neo4j|influxdb|elasticsearch|opensearch|etcd|couchdb|clickhouse|clickhouse-server|mssql|server|sqlserver|redpanda|mosquitto|emqx|qdrant|weaviate|milvus|chroma|meilisearch|typesense|arangodb|rethinkdb|cockroach|scylla|beanstalkd|activemq|pulsar|cp-schema-registry|vault|consul|openldap)$/;
+/** Last parts of names of images. */
+const SERVERS = new Set(
+  [
+    'mongo mongodb mongodb-community-server rabbitmq memcached kafka cp-kafka zookeeper cp-zookeeper nats',
+    'cassandra neo4j influxdb elasticsearch opensearch etcd couchdb clickhouse clickhouse-server mssql',
+    'sqlserver redpanda mosquitto emqx qdrant weaviate milvus chroma meilisearch typesense arangodb rethinkdb',
+    'cockroach scylla beanstalkd activemq pulsar cp-schema-registry vault consul openldap',
+  ].flatMap((names) => names.split(' ')),
+);
 
 const REFERENCE_MAX = 512;
 
@@ -30,7 +37,7 @@ export function knownImage(reference: string): KnownImage | null {
   const engine = ENGINES.find(([pattern]) => pattern.test(lower))?.[1];
   if (engine) return { is: 'database', engine, version: versionOf(engine, name, tag), name };
   if (BUCKETS.test(lower)) return { is: 'object_storage', engine: '', version: null, name };
-  const isServer = SERVERS.test(lower) && (!lower.endsWith('/server') || lower.includes('mssql'));
+  const isServer = SERVERS.has(lower.split('/').at(-1) ?? '') || lower.includes('mssql');
   return isServer ? { is: 'server', engine: '', version: null, name } : null;
 }
 

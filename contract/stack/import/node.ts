@@ -1,5 +1,5 @@
-// Values of files that others wrote: each knows its file, its line and its path, and whether a reader has taken it. What
-// nobody has taken is reported (sweep.ts).
+// Values of files that others wrote: each knows its file, its line and its path, and whether a reader has taken it.
+// What nobody has taken is reported (sweep.ts).
 
 export interface Place {
   file: string;

@@ -54,8 +54,8 @@ function setPortVariable(run: ImportRun, application: Application, { value, node
 }
 
 /**
- * A variable with a part of a database. A database is attached to an application once, so its variables have one prefix,
- * and they end with the names of the parts; others are noted.
+ * A variable with a part of a database. A database is attached to an application once, so its variables have one
+ * prefix, and they end with the names of the parts; others are noted.
  */
 export function attach(
   run: ImportRun,
