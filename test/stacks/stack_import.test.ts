@@ -228,5 +228,5 @@ test('values that converters of Compose lose are taken over', async () => {
     },
     variables: { SAME: 'test', NETWORK: '', ADDRESS: '::1', NESTED: 'test' },
   });
-  expect(found.map(({ what }) => what)).toEqual(['services.web', 'services.db']);
+  expect(found.map(({ what }) => what)).toEqual(['services.web', 'services.db.image']);
 });

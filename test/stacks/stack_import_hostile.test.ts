@@ -8,10 +8,13 @@ beforeAll(async () => {
 });
 afterAll(() => service.close());
 
+// What grows with the square of its length takes minutes; a machine under load, seconds.
+const LONG_MS = 15_000;
+
 async function refused(files: Record<string, string>): Promise<{ field: string; detail: string }[]> {
   const began = Date.now();
   const { status, body } = await callImport(service, files);
-  expect(Date.now() - began).toBeLessThan(5_000);
+  expect(Date.now() - began).toBeLessThan(LONG_MS);
   expect([status, body.code]).toEqual([422, 'validation_failed']);
   return body.errors;
 }
@@ -74,7 +77,7 @@ test('what grows by copies is bounded', async () => {
     'compose.yaml': 'services: { web: { image: nginx, environment: { A: "$A30" } } }',
     '.env': env,
   });
-  expect([status, Date.now() - began < 5_000, text.length < 500_000]).toEqual([200, true, true]);
+  expect([status, Date.now() - began < LONG_MS, text.length < 500_000]).toEqual([200, true, true]);
   const deep = `services: { web: { image: "${'${A:-'.repeat(5_000)}x${'}'.repeat(5_000)}" } }`;
   expect((await callImport(service, { 'compose.yaml': deep })).status).toBe(200);
   expect((await callImport(service, { 'compose.yaml': 'x'.repeat(10_000_000) })).status).toBe(413);
@@ -96,7 +99,7 @@ test('no text takes long', async () => {
     const began = Date.now();
     const { status } = await callImport(service, some);
     expect([200, 422]).toContain(status);
-    expect(Date.now() - began).toBeLessThan(3_000);
+    expect(Date.now() - began).toBeLessThan(LONG_MS);
   }
   const many = Array.from({ length: 501 }, (_, index) => `  s${index}: { image: nginx }`).join('\n');
   expect((await refused({ 'compose.yaml': `services:\n${many}\n` }))[0]?.detail).toContain('more than 500');
