@@ -52,7 +52,7 @@ const PROJECTS: [string, Project][] = [
           'volumes: { data: {} }\n',
         'front/Dockerfile': `${BUSYBOX}${serve('the front')}${HTTPD}`,
         'back/docker/Dockerfile':
-          `${BUSYBOX}FROM tools AS runtime\nENV STAGE=runtime\n` +
+          `${BUSYBOX}FROM tools AS runtime\nRUN ["/bin/busybox", "ln", "-s", "/bin/busybox", "/bin/sh"]\n` +
           'FROM tools AS broken\nRUN ["/bin/busybox", "false"]\n',
       },
       answers: { front: 'the front', back: 'from the volume' },

@@ -208,7 +208,12 @@ function readCommand(run: ImportRun, application: Application, service: Node, is
   const line = [entrypoint, command].map(lineOf).filter(Boolean).join(' ');
   const given = command ?? entrypoint;
   if (command && !entrypoint)
-    note(run, command, 'A command here replaces the ENTRYPOINT of the image, too.', 'The command with its entrypoint.');
+    note(
+      run,
+      command,
+      'A command replaces the ENTRYPOINT, too, and the shell of the image runs it.',
+      'The command with its entrypoint.',
+    );
   const web = processFieldsOf(application, 'web');
   if (!isWeb && !line)
     note(
