@@ -86,3 +86,30 @@ test('a file that is refused ends with 1, and says the line', async () => {
   write(Buffer.from([0x61, 0xff]));
   expect(await home.svc(['plan'])).toMatchObject({ code: 2, stderr: expect.stringContaining('not UTF-8') });
 });
+
+test('files of another platform are imported, from within their folder alone', async () => {
+  fs.rmSync(path.join(home.folder, 'platform.yaml'), { force: true });
+  const outside = fs.mkdtempSync(path.join(home.folder, '..', 'outside-'));
+  fs.writeFileSync(path.join(outside, 'stolen.env'), 'STOLEN=yes\n');
+  fs.mkdirSync(path.join(home.folder, 'old', 'more'), { recursive: true });
+  fs.symlinkSync(path.join(outside, 'stolen.env'), path.join(home.folder, 'old', 'link.env'));
+  write(
+    'include: [more/compose.yaml]\nservices:\n  web:\n    image: nginx\n    privileged: true\n' +
+      '    env_file: [link.env, more/own.env]\n    environment: { LEVEL: "${LEVEL}" }\n',
+    'old/compose.yaml',
+  );
+  write('services: { jobs: { build: . } }\n', 'old/more/compose.yaml');
+  write('OWN=1\n', 'old/more/own.env');
+  write('LEVEL=debug\n', 'old/.env');
+  const imported = await home.svc(['import', 'old']);
+  expect(imported).toMatchObject({ code: 0, stderr: expect.stringContaining('link.env leads out of the folder') });
+  expect(imported.stdout).toContain('compose.yaml:5\tservices.web.privileged\tNo application has rights on the host.');
+  const written = fs.readFileSync(path.join(home.folder, 'platform.yaml'), 'utf8');
+  expect(written).toMatch(/jobs:[^]*OWN: "1"[^]*LEVEL: debug|OWN: "1"[^]*LEVEL: debug[^]*jobs:/);
+  expect(written).not.toContain('STOLEN');
+  expect(await home.svc(['plan'])).toMatchObject({ code: 0, stdout: expect.stringContaining('create\tapplication') });
+  expect(await home.svc(['import', 'old'])).toMatchObject({ code: 2, stderr: expect.stringContaining('--force') });
+  expect(await home.svc(['import', 'old/compose.yaml', '--force'])).toMatchObject({ code: 0 });
+  expect(await home.svc(['import', 'nowhere', '--force'])).toMatchObject({ code: 2 });
+  fs.rmSync(outside, { recursive: true });
+});
