@@ -1,5 +1,5 @@
-// What an installation of several machines serves beside applications, as loads: a CDN zone, pulls from the registry, and
-// databases in pods of each engine, one of them with automatic failover.
+// What an installation of several machines serves beside applications, as loads: a CDN zone, pulls from the registry,
+// and databases in pods of each engine, one of them with automatic failover.
 import { execFileSync } from 'node:child_process';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
