@@ -111,7 +111,8 @@ const theTest = (cluster: () => TestCluster): void => {
       return Number(await installed.run('get', 'pod', name, '-o', path));
     };
     expect(await restarts()).toBe(0);
-    const hang = 'for one in /proc/[0-9]*; do [ "$(cat $one/comm)" = node ] && kill -STOP "${one#/proc/}"; done';
+    const isNode = '[ "$(readlink $one/exe)" = /opt/platform/bin/node ]';
+    const hang = `for one in /proc/[0-9]*; do ${isNode} && kill -STOP "\${one#/proc/}"; done`;
     await installed.run('exec', name, '--', 'sh', '-c', `${hang}; touch -d '-5 minutes' alive`);
     await waitFor('a restart', async () => (await restarts()) === 1, WITHIN_MS);
     await installed.run('wait', 'pod', name, '--for=condition=Ready', '--timeout=120s');
