@@ -2,7 +2,8 @@
 // A project as a file by the command line. Nothing runs: what is made are rows.
 import * as fs from 'node:fs';
 import path from 'node:path';
-import { buildCli, openHome, type Home } from '../support/cli/svc';
+import { buildCli, onTerminal, openHome, type Home } from '../support/cli/svc';
+import { needs } from '../support/runner/programs';
 import { startService, type TestService } from '../support/service';
 
 let service: TestService;
@@ -112,4 +113,25 @@ test('files of another platform are imported, from within their folder alone', a
   expect(await home.svc(['import', 'old/compose.yaml', '--force'])).toMatchObject({ code: 0 });
   expect(await home.svc(['import', 'nowhere', '--force'])).toMatchObject({ code: 2 });
   fs.rmSync(outside, { recursive: true });
+});
+
+const { test: terminalTest } = needs('script');
+terminalTest('on a terminal secrets that are missing are asked for, unseen (needs script)', async () => {
+  write('applications: { desk: { variables: { KEY: { secret: true }, OTHER: { secret: true } } } }\n');
+  const running = onTerminal(home, ['apply']);
+  await running.until(/Make these changes\? \[y\/N\] /);
+  running.child.stdin?.write('y\n');
+  await running.until(/KEY of desk \(Enter leaves it out\): /);
+  running.child.stdin?.write('hunter2\n');
+  await running.until(/OTHER of desk \(Enter leaves it out\): /);
+  running.child.stdin?.write('\n');
+  const { code, stdout } = await running.ended;
+  expect([code, stdout.includes('hunter2'), stdout.includes('Set KEY of desk.')]).toEqual([0, false, true]);
+  expect(await home.output(['env', 'ls', '--values', '-a', 'desk'])).toMatch(/KEY\s+hunter2/);
+  write('applications: { desk: { variables: { OTHER: { secret: true } } } }\n');
+  const again = onTerminal(home, ['apply']);
+  await again.until(/OTHER of desk/);
+  await again.until(/leaves it out\): /);
+  again.child.stdin?.write('later\n');
+  expect(await again.ended).toMatchObject({ code: 0, stdout: expect.stringContaining('Set OTHER of desk.') });
 });
