@@ -1,6 +1,7 @@
 # A release as an image, for a PostgreSQL elsewhere. Of the directory that `npm run release` fills:
 #   docker build --tag platform --file Dockerfile dist/release
 #   docker run -e DATABASE_URL=... -v platform:/var/lib/platform-api -p 8080:8080 -p 8000:8000 platform
+# Backups of databases in pods need clients: --build-arg PACKAGES='postgresql-client mariadb-client'.
 ARG BASE=debian:bookworm-slim
 FROM ${BASE} AS unpacked
 ADD platform-*-linux-*.tar.gz /opt/
@@ -11,14 +12,15 @@ RUN mv /opt/platform-* /opt/platform \
 FROM ${BASE}
 # What builds and runs applications: their sources, and what they are written in beside Node. tini ends with what it
 # started, and takes what instances leave behind.
+ARG PACKAGES=''
 RUN apt-get update \
   && apt-get install -y --no-install-recommends \
-    bubblewrap ca-certificates git openssh-client python3 python3-venv tini \
+    bubblewrap ca-certificates git openssh-client python3 python3-venv tini ${PACKAGES} \
   && rm -rf /var/lib/apt/lists/*
 RUN useradd --system --user-group --uid 10001 --home-dir /var/lib/platform-api --shell /usr/sbin/nologin platform \
   && install -d -o platform -g platform /var/lib/platform-api
 COPY --from=unpacked /opt/platform /opt/platform
-RUN ln -s /opt/platform/bin/platform /opt/platform/bin/svc /usr/local/bin/
+ENV PATH=/opt/platform/bin:$PATH
 ENV HOST=0.0.0.0 INGRESS_LISTEN=0.0.0.0 PLATFORM_DATA_DIR=/var/lib/platform-api
 USER 10001:10001
 WORKDIR /var/lib/platform-api

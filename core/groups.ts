@@ -49,7 +49,12 @@ export const groups = [
     operations: 3,
     description: 'Model catalog and usage per project. Inference itself is a separate API.',
   },
-  { name: 'Stacks', operations: 0, description: 'A project as one file: plan, apply and export.', extension: true },
+  {
+    name: 'Stacks',
+    operations: 0,
+    description: 'A project as one file: plan, apply, export and import.',
+    extension: true,
+  },
   { name: 'Bin', operations: 0, description: 'Deleted resources that can be restored.', extension: true },
   { name: 'Reference', operations: 8, description: 'Read-only catalogs: regions, packages, engines and presets.' },
 ] as const satisfies readonly Group[];

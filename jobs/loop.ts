@@ -21,6 +21,8 @@ export interface Loop {
   stop(): Promise<void>;
   /** Seconds since the longest waiting row became due; 0 when none waits. */
   lagSeconds(): Promise<number>;
+  /** ms since it last looked for work, or tried to; 0 once it stops. */
+  silentMs(): number;
 }
 
 export interface LoopOptions extends StepLimits {
@@ -68,6 +70,7 @@ interface State {
   /** Aborted by stop(). */
   stopping: AbortController;
   polledAt: number;
+  turnedAt: number;
 }
 
 /** Starts working in the background. A database that is away is waited for. */
@@ -91,7 +94,11 @@ export function startLoop(parts: LoopParts, options: Partial<LoopOptions> = {}):
     await beat.stop();
   };
   let closed: Promise<void> | undefined;
-  return { stop: () => (closed ??= close()), lagSeconds: () => lagSeconds(parts.database, [...state.jobs.keys()]) };
+  return {
+    stop: () => (closed ??= close()),
+    lagSeconds: () => lagSeconds(parts.database, [...state.jobs.keys()]),
+    silentMs: () => (state.stopping.signal.aborted ? 0 : performance.now() - state.turnedAt),
+  };
 }
 
 async function noAnswerAfter(ms: number): Promise<never> {
@@ -114,6 +121,7 @@ function open(parts: LoopParts, options: LoopOptions): State {
     wakeSignal: openWakeSignal(),
     stopping: new AbortController(),
     polledAt: -Infinity,
+    turnedAt: performance.now(),
   };
 }
 
@@ -122,6 +130,7 @@ async function run(state: State): Promise<void> {
   let prepared = false;
   let failures = 0;
   while (!signal.aborted) {
+    state.turnedAt = performance.now();
     try {
       if (!prepared) await prepare(state);
       prepared = true;
@@ -152,6 +161,7 @@ async function pollDueTables(state: State): Promise<void> {
 async function claimWork(state: State): Promise<void> {
   const { hot, parked, running, options, stopping } = state;
   while (running.size <= options.concurrency && !stopping.signal.aborted && options.mayClaim()) {
+    state.turnedAt = performance.now();
     const [table] = hot;
     if (table === undefined) return;
     const isFull = running.size === options.concurrency;

@@ -603,6 +603,11 @@ export type ResolversTypes = {
   StackSecret: ResolverTypeWrapper<Schema.StackSecret>;
   StackPrice: ResolverTypeWrapper<Schema.StackPrice>;
   AppliedStack: ResolverTypeWrapper<Schema.AppliedStack>;
+  ImportedStack: ResolverTypeWrapper<Schema.ImportedStack>;
+  StackImportFinding: ResolverTypeWrapper<Schema.StackImportFinding>;
+  StackImportKind: Schema.StackImportKind;
+  ImportStackInput: Schema.ImportStackInput;
+  StackImportFileInput: Schema.StackImportFileInput;
   PlanStackInput: Schema.PlanStackInput;
   ApplyStackInput: Schema.ApplyStackInput;
   Registry: ResolverTypeWrapper<RegistryModel>;
@@ -1045,6 +1050,10 @@ export type ResolversParentTypes = {
   StackSecret: Schema.StackSecret;
   StackPrice: Schema.StackPrice;
   AppliedStack: Schema.AppliedStack;
+  ImportedStack: Schema.ImportedStack;
+  StackImportFinding: Schema.StackImportFinding;
+  ImportStackInput: Schema.ImportStackInput;
+  StackImportFileInput: Schema.StackImportFileInput;
   PlanStackInput: Schema.PlanStackInput;
   ApplyStackInput: Schema.ApplyStackInput;
   Registry: RegistryModel;
@@ -1407,6 +1416,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   createProject?: Resolver<ResolversTypes['Project'], ParentType, ContextType, RequireFields<Schema.MutationCreateProjectArgs, 'input'>>;
   updateProject?: Resolver<ResolversTypes['Project'], ParentType, ContextType, RequireFields<Schema.MutationUpdateProjectArgs, 'id' | 'input'>>;
   deleteProject?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteProjectArgs, 'id'>>;
+  importStack?: Resolver<ResolversTypes['ImportedStack'], ParentType, ContextType, RequireFields<Schema.MutationImportStackArgs, 'input'>>;
   planStack?: Resolver<ResolversTypes['StackPlan'], ParentType, ContextType, RequireFields<Schema.MutationPlanStackArgs, 'id' | 'input'>>;
   applyStack?: Resolver<ResolversTypes['AppliedStack'], ParentType, ContextType, RequireFields<Schema.MutationApplyStackArgs, 'id' | 'input'>>;
   createRegistry?: Resolver<ResolversTypes['Registry'], ParentType, ContextType, RequireFields<Schema.MutationCreateRegistryArgs, 'input'>>;
@@ -3609,6 +3619,21 @@ export type AppliedStackResolvers<ContextType = Context, ParentType extends Reso
   changes?: Resolver<Array<ResolversTypes['StackChange']>, ParentType, ContextType>;
 };
 
+export type ImportedStackResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ImportedStack'] = ResolversParentTypes['ImportedStack']> = {
+  document?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  kind?: Resolver<ResolversTypes['StackImportKind'], ParentType, ContextType>;
+  not_taken_over?: Resolver<Array<ResolversTypes['StackImportFinding']>, ParentType, ContextType>;
+  missing_files?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type StackImportFindingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['StackImportFinding'] = ResolversParentTypes['StackImportFinding']> = {
+  path?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  line?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  what?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  reason?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  nearest?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type RegistryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Registry'] = ResolversParentTypes['Registry']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -4148,6 +4173,8 @@ export type Resolvers<ContextType = Context> = {
   StackSecret?: StackSecretResolvers<ContextType>;
   StackPrice?: StackPriceResolvers<ContextType>;
   AppliedStack?: AppliedStackResolvers<ContextType>;
+  ImportedStack?: ImportedStackResolvers<ContextType>;
+  StackImportFinding?: StackImportFindingResolvers<ContextType>;
   Registry?: RegistryResolvers<ContextType>;
   RegistryList?: RegistryListResolvers<ContextType>;
   RegistryImage?: RegistryImageResolvers<ContextType>;

@@ -2104,6 +2104,12 @@ export type Mutation = {
   /** Deletes an empty project. Its project keys stop working. Its owners can restore it for a time. */
   deleteProject: Scalars['Boolean']['output'];
   /**
+   * Writes the file of a project from files of another platform: of Compose, Render, Heroku, Fly, Railway, DigitalOcean,
+   * Cloud Foundry or Kamal. Changes and stores nothing. Each key of the files is in the document or in `not_taken_over`.
+   * Values that look like secrets are left out. A file that cannot be read is refused with its line.
+   */
+  importStack: ImportedStack;
+  /**
    * Compares a file with what exists in a project, and changes nothing. All changes are made in a transaction that is
    * rolled back, with the rights of the caller, so the plan says what `applyStack` would do, and what would be refused.
    * What the file does not say stays as it is. With `prune`, what exists and is not in the file is deleted.
@@ -3832,6 +3838,16 @@ export type MutationUpdateProjectArgs = {
  */
 export type MutationDeleteProjectArgs = {
   id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationImportStackArgs = {
+  input: ImportStackInput;
 };
 
 
@@ -9776,6 +9792,64 @@ export type StackPrice = {
 export type AppliedStack = {
   /** The changes that were made, with the ids of the resources. */
   changes: Array<StackChange>;
+};
+
+/** The file of a project, as files of another platform say it. */
+export type ImportedStack = {
+  /** The file, in YAML, for `planStack`. */
+  document: Scalars['String']['output'];
+  kind: StackImportKind;
+  /** What the document does not have, and what it says otherwise, in the order of the files and their lines. */
+  not_taken_over: Array<StackImportFinding>;
+  /** Files that the files name and that were not sent. With them, more is taken over. */
+  missing_files: Array<Scalars['String']['output']>;
+};
+
+/** Something of a file that is not in the document, or not in the same way. */
+export type StackImportFinding = {
+  /** The file. */
+  path: Scalars['String']['output'];
+  line: Scalars['Int']['output'];
+  /** Path in the file. */
+  what: Scalars['String']['output'];
+  reason: Scalars['String']['output'];
+  /** What does nearly the same here, or `null`. */
+  nearest?: Maybe<Scalars['String']['output']>;
+};
+
+/** What files are of. */
+export type StackImportKind =
+  /** manifest.yml of Cloud Foundry. */
+  | 'cloud_foundry'
+  /** compose.yaml or docker-compose.yml, with files that it includes or extends, and files of variables. */
+  | 'compose'
+  /** .do/app.yaml of DigitalOcean. */
+  | 'digitalocean'
+  /** fly.toml. */
+  | 'fly'
+  /** app.json, heroku.yml and Procfile. */
+  | 'heroku'
+  /** config/deploy.yml of Kamal. */
+  | 'kamal'
+  /** railway.json or railway.toml. */
+  | 'railway'
+  /** render.yaml. */
+  | 'render';
+
+export type ImportStackInput = {
+  /** The files, 1000000 bytes of them at most. */
+  files: Array<StackImportFileInput>;
+  /** What they are of. By default, their names say it. */
+  kind?: InputMaybe<StackImportKind>;
+  /** Profiles of Compose whose services are taken over, too. */
+  profiles?: InputMaybe<Array<Scalars['String']['input']>>;
+};
+
+export type StackImportFileInput = {
+  /** Path, relative to the folder from which is imported. */
+  path: Scalars['String']['input'];
+  /** The text. */
+  content: Scalars['String']['input'];
 };
 
 export type PlanStackInput = {

@@ -54,11 +54,12 @@ export async function startIngress(platform: Platform): Promise<Ingress> {
     // Before the routes: a host name without a route is unknown once these are read.
     const zones = await startCdnFeed({ config, secrets, database, databaseUrl, cdn, lease, ingressPort, log });
     opened.push(() => zones.close());
+    // With its routes it is ready, for load balancers too.
+    await Promise.race([known, sleep(KNOWN_MS, undefined, { ref: false })]);
     const pods = withPodsOnly(ingress);
     const feed = await startRouteFeed({ database, databaseUrl, ingress: pods, onCluster: true, log });
     opened.push(() => feed.close());
     opened.push(startProcessReport(platform, 'ingress'));
-    await Promise.race([known, sleep(KNOWN_MS, undefined, { ref: false })]);
     return { ports: ingress.ports, close };
   } catch (error) {
     await close();

@@ -45,6 +45,8 @@ export interface Worker {
   /** What its host gives units: facts of the runtime; none where another process runs the applications. */
   runtimeFacts(): Promise<Record<string, unknown>>;
   checks(): CheckCounts;
+  /** ms since the loop that is silent for longest has looked for work, or tried to. */
+  silentMs(): number;
   /** Lets running steps finish for a while, releases its leases, and stops. Applications keep running. */
   stop(): Promise<void>;
 }
@@ -60,8 +62,9 @@ export async function startWorker(platform: Platform, { whenTaken }: WorkerOptio
   // Both try what the host can do by running programs, and wait for these most of the time.
   const opening = openDrivers(platform.config, ofCluster?.driver);
   opening.catch(() => {}); // its error is reported once the host is closed again
-  const registry = await openSharedRegistry(platform);
   const mail = await openSharedMailServers(platform);
+  // Last: whoever connects to it takes the worker for ready.
+  const registry = await openSharedRegistry(platform);
   const closeShared = async (): Promise<void> => {
     await mail?.close();
     await registry?.close();
@@ -83,6 +86,7 @@ export async function startWorker(platform: Platform, { whenTaken }: WorkerOptio
     runtimeFacts: async () =>
       (await watch.host()?.drivers.runtime.fingerprint(driverContext(FACTS_WITHIN_MS)))?.facts ?? {},
     checks: () => observers.counts(),
+    silentMs: () => Math.max(loop.silentMs(), watch.silentMs()),
     async stop() {
       await Promise.all([observers.stop(), loop.stop(), watch.stop(), stopReleaseNotice()]);
       await closeShared();
@@ -99,6 +103,7 @@ function isNameserverHealthy(host: Host | null): Promise<boolean> | null {
 
 interface HostWatch {
   host(): Host | null;
+  silentMs(): number;
   stop(): Promise<void>;
 }
 
@@ -137,6 +142,7 @@ async function watchHost(
   const following = follow();
   return {
     host: () => running?.host ?? null,
+    silentMs: () => running?.silentMs() ?? 0,
     async stop() {
       stopping.abort();
       await following;
@@ -170,6 +176,7 @@ interface RunningHost {
   host: Host;
   /** Resolves when another process runs the applications. */
   lost: Promise<void>;
+  silentMs(): number;
   stop(): Promise<void>;
 }
 
@@ -193,7 +200,7 @@ async function startHost(platform: Platform, parts: OpenedForHost): Promise<Runn
       await host.close();
       await claim.release();
     };
-    return { host, lost: claim.lost, stop };
+    return { host, lost: claim.lost, silentMs: () => loop.silentMs(), stop };
   } catch (error) {
     await claim.release();
     throw error;

@@ -64,7 +64,7 @@ function operationOf(field, isMutation) {
 
 function placeOf(parts, isOfProject) {
   if (isOfProject) return ['project', ...parts.slice(2)];
-  return ['activity', 'bin'].includes(parts[0]) ? ['project', ...parts] : parts;
+  return ['activity', 'bin', 'stack'].includes(parts[0]) ? ['project', ...parts] : parts;
 }
 
 /** The argument that names the project; null where an id of a resource says it, or no project is meant. */

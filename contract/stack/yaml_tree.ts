@@ -1,5 +1,6 @@
-// Reads YAML that strangers write into a tree that knows its lines: no tags, no merge keys, no key twice; anchors only
-// as far as their copies are bounded. A file is never an object with keys of strangers.
+// Reads YAML that strangers write into a tree that knows its lines: no key twice, and no tags and merge keys but in the
+// dialects that have them; anchors only as far as their copies are bounded. A file is never an object with keys of
+// strangers.
 import { createRequire } from 'node:module';
 import type * as OfYaml from 'yaml';
 import type { FieldError } from '../../core/errors';
@@ -8,11 +9,22 @@ import { memoize } from '../../core/memoize';
 /** 70 modules, 20 ms, which a start need not wait for. */
 const yaml = memoize(() => createRequire(__filename)('yaml') as typeof OfYaml);
 
-export type Tree =
-  | { is: 'map'; line: number; entries: Map<string, Tree> }
-  | { is: 'list'; line: number; items: Tree[] }
+export type Tree = { line: number; anchor?: string; tag?: string } & (
+  | { is: 'map'; entries: Map<string, Tree> }
+  | { is: 'list'; items: Tree[] }
   /** `source` as it is written, without quotes. */
-  | { is: 'scalar'; line: number; value: string | number | boolean | null; source: string };
+  | { is: 'scalar'; value: string | number | boolean | null; source: string }
+);
+
+/** What files of others have beyond ours. */
+export interface Dialect {
+  /** `<<: *defaults` adds the keys of another mapping. */
+  mergeKeys: boolean;
+  /** Tags that its nodes may have. */
+  tags: readonly string[];
+}
+
+const OWN: Dialect = { mergeKeys: false, tags: [] };
 
 /** Of the lexer: some hundred milliseconds. */
 const WORDS_MAX = 60_000;
@@ -22,12 +34,12 @@ const DEPTH_MAX = 32;
 const ERRORS_MAX = 20;
 
 /** @returns the tree, or the mistakes of the text, each with its line */
-export function readYaml(text: string): { tree: Tree } | { mistakes: FieldError[] } {
+export function readYaml(text: string, dialect = OWN): { tree: Tree } | { mistakes: FieldError[] } {
   const { stackTraceLimit } = Error;
   // The library makes an error for each mistake, of which there may be thousands.
   Error.stackTraceLimit = 0;
   try {
-    return parseBounded(text);
+    return parseBounded(text, dialect);
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
   }
@@ -35,7 +47,7 @@ export function readYaml(text: string): { tree: Tree } | { mistakes: FieldError[
 
 // In the steps of the library, since its whole takes minutes for some texts, and recurses into what is nested until the
 // process ends ("RegExpCompiler Allocation failed" at the end of the stack, which nothing catches).
-function parseBounded(text: string): { tree: Tree } | { mistakes: FieldError[] } {
+function parseBounded(text: string, dialect: Dialect): { tree: Tree } | { mistakes: FieldError[] } {
   const lines = new (yaml().LineCounter)();
   const lineAt = (offset: number): number => lines.linePos(offset).line || 1;
   const tokens = tokensOf(text, lines);
@@ -44,11 +56,12 @@ function parseBounded(text: string): { tree: Tree } | { mistakes: FieldError[] }
   const composer = new (yaml().Composer)({ ...OPTIONS, lineCounter: lines });
   const [document, second] = [...composer.compose(tokens, true, text.length)] as OfYaml.Document.Parsed[];
   if (second) return { mistakes: [mistake(lineAt(second.range[0]), 'begins a second document')] };
-  const found = [...(document?.errors ?? []), ...(document?.warnings ?? [])].slice(0, ERRORS_MAX);
+  const warnings = (document?.warnings ?? []).filter(({ code }) => code !== 'TAG_RESOLVE_FAILED');
+  const found = [...(document?.errors ?? []), ...warnings].slice(0, ERRORS_MAX);
   if (found.length)
     return { mistakes: found.map((one) => mistake(lineAt(one.pos[0]), one.message.split('\n')[0] ?? '')) };
   if (!document?.contents) return { tree: { is: 'map', line: 1, entries: new Map() } };
-  const reading: Reading = { anchors: new Map(), lines, mistakes: [], nodes: 0 };
+  const reading: Reading = { anchors: new Map(), dialect, lines, mistakes: [], nodes: 0 };
   const tree = treeOf(reading, document.contents, '', 0);
   return tree && !reading.mistakes.length ? { tree } : { mistakes: reading.mistakes };
 }
@@ -100,6 +113,7 @@ export function mistake(line: number, detail: string, path = ''): FieldError {
 interface Reading {
   /** As far as they have been read: an alias means the last one of its name. The library looks for each in all. */
   anchors: Map<string, unknown>;
+  dialect: Dialect;
   lines: OfYaml.LineCounter;
   mistakes: FieldError[];
   nodes: number;
@@ -115,19 +129,22 @@ function treeOf(reading: Reading, given: unknown, path: string, depth: number): 
   const { anchor } = (node ?? {}) as { anchor?: string };
   if (anchor) reading.anchors.set(anchor, node);
   const tag = (node as { tag?: string } | null | undefined)?.tag;
-  if (tag && !CORE_TAG.test(tag)) return refuse(reading, given, path, 'has a tag, and tags are not supported');
+  if (tag && !CORE_TAG.test(tag) && !reading.dialect.tags.includes(tag))
+    return refuse(reading, given, path, 'has a tag, and tags are not supported');
   const line = lineOf(reading, given);
-  if (isMap(node)) return mapOf(reading, node, path, depth);
-  if (isSeq(node)) return listOf(reading, node, path, depth);
+  const marks = { ...(anchor && { anchor }), ...(tag && { tag }) };
+  const content = isMap(node) ? mapOf(reading, node, path, depth) : isSeq(node) && listOf(reading, node, path, depth);
+  if (content !== false) return content && { ...content, ...marks };
   if (!isScalar(node)) return refuse(reading, given, path, 'is not a value');
   const { value, source } = node;
   if (value === null || ['string', 'boolean', 'number'].includes(typeof value))
-    return { is: 'scalar', line, value: value as string, source: source ?? String(value) };
+    return { is: 'scalar', line, value: value as string, source: source ?? String(value), ...marks };
   return refuse(reading, given, path, 'is not a text, a number, true or false');
 }
 
 function mapOf(reading: Reading, node: OfYaml.YAMLMap, path: string, depth: number): Tree | null {
   const entries = new Map<string, Tree>();
+  const merged: Tree[] = [];
   for (const { key, value } of node.items) {
     const name = yaml().isScalar(key) ? (key.source ?? String(key.value)) : null;
     if (name === null) return refuse(reading, key, path, 'has a key that is not a word');
@@ -136,7 +153,12 @@ function mapOf(reading: Reading, node: OfYaml.YAMLMap, path: string, depth: numb
     const line = lineOf(reading, key);
     const tree = value === null ? nullAt(line) : treeOf(reading, value, place, depth + 1);
     if (!tree) return null;
-    entries.set(name, { ...tree, line });
+    if (name === '<<' && reading.dialect.mergeKeys) merged.push(...(tree.is === 'list' ? tree.items : [tree]));
+    else entries.set(name, { ...tree, line });
+  }
+  for (const one of merged) {
+    if (one.is !== 'map') return refuse(reading, node, path, 'merges what is not a mapping');
+    for (const [name, tree] of one.entries) if (!entries.has(name)) entries.set(name, tree);
   }
   return { is: 'map', line: lineOf(reading, node), entries };
 }

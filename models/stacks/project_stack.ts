@@ -1,5 +1,14 @@
 // What exists of a project, as a file of it can say (docs/decisions/0253).
-import { prices, monthlyPrice } from '../../core/catalog/catalogs';
+import {
+  applicationTypeRows,
+  databaseEngineRows,
+  databasePackageRows,
+  monthlyPrice,
+  prices,
+  type ApplicationTypeRow,
+  type DatabaseEngineRow,
+  type DatabasePackageRow,
+} from '../../core/catalog/catalogs';
 import type { Context } from '../../core/context';
 import { named } from '../../db/statement';
 import { columnsOf, tableOf } from '../../db/table';
@@ -7,6 +16,7 @@ import { settingsOf } from '../applications/application_settings';
 import type { Application } from '../applications/application';
 import { kindNamed } from '../base/kinds';
 import type { Resource } from '../base/resource';
+import { hasOwnPorts } from '../reference/region';
 import type { EnvironmentVariable } from '../environment/environment_variable';
 
 /** A resource with the fields that operations of its kind take. */
@@ -69,6 +79,22 @@ export async function monthlyPriceOf(ctx: Context): Promise<string> {
     return sum + BigInt(units) * ten8(hourly ?? '0');
   }, 0n);
   return monthlyPrice(`${cents / SCALE}.${String(cents % SCALE).padStart(8, '0')}`);
+}
+
+/** What files of other platforms can become here. */
+export async function importCatalog(ctx: Context): Promise<{
+  applicationTypes: ApplicationTypeRow[];
+  engines: DatabaseEngineRow[];
+  packages: DatabasePackageRow[];
+  hasOwnPorts: boolean;
+}> {
+  const facts = await ctx.catalogs.facts();
+  return {
+    applicationTypes: applicationTypeRows(facts, ctx.config.regionId).filter(({ available }) => available),
+    engines: databaseEngineRows(facts),
+    packages: databasePackageRows(facts),
+    hasOwnPorts: (await hasOwnPorts(ctx)) !== false,
+  };
 }
 
 const SCALE = 100_000_000n;

@@ -1,10 +1,11 @@
 import type { NestedOperation } from '../../contract/nested';
 import { stackOperations, type StackModels } from '../../contract/stack/plan';
+import { importStack } from '../../contract/stack/import/import_stack';
 import { prices } from '../../core/catalog/catalogs';
 import { problem } from '../../core/errors';
 import { requiresApproval } from '../../models/approvals/approval/desk';
 import { wouldPauseKey } from '../../models/approvals/key_brake';
-import { lockStack, monthlyPriceOf, stackRows } from '../../models/stacks/project_stack';
+import { importCatalog, lockStack, monthlyPriceOf, stackRows } from '../../models/stacks/project_stack';
 import type { Resolvers } from '../types';
 
 const models: StackModels = {
@@ -26,6 +27,7 @@ export const resolvers: Resolvers = {
     exportStack: unbound,
   },
   Mutation: {
+    importStack: async (_, { input }, ctx) => importStack(input, await importCatalog(ctx)),
     planStack: unbound,
     applyStack: unbound,
   },

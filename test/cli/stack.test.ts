@@ -2,7 +2,8 @@
 // A project as a file by the command line. Nothing runs: what is made are rows.
 import * as fs from 'node:fs';
 import path from 'node:path';
-import { buildCli, openHome, type Home } from '../support/cli/svc';
+import { buildCli, onTerminal, openHome, type Home } from '../support/cli/svc';
+import { needs } from '../support/runner/programs';
 import { startService, type TestService } from '../support/service';
 
 let service: TestService;
@@ -86,4 +87,52 @@ test('a file that is refused ends with 1, and says the line', async () => {
   expect(JSON.parse((await home.svc(['plan', '--json'])).stdout)).toMatchObject({ plan_token: null });
   write(Buffer.from([0x61, 0xff]));
   expect(await home.svc(['plan'])).toMatchObject({ code: 2, stderr: expect.stringContaining('not UTF-8') });
+});
+
+test('files of another platform are imported, from within their folder alone', async () => {
+  fs.rmSync(path.join(home.folder, 'platform.yaml'), { force: true });
+  const outside = fs.mkdtempSync(path.join(home.folder, '..', 'outside-'));
+  fs.writeFileSync(path.join(outside, 'stolen.env'), 'STOLEN=yes\n');
+  fs.mkdirSync(path.join(home.folder, 'old', 'more'), { recursive: true });
+  fs.symlinkSync(path.join(outside, 'stolen.env'), path.join(home.folder, 'old', 'link.env'));
+  write(
+    'include: [more/compose.yaml]\nservices:\n  web:\n    image: nginx\n    privileged: true\n' +
+      '    env_file: [link.env, more/own.env]\n    environment: { LEVEL: "${LEVEL}" }\n',
+    'old/compose.yaml',
+  );
+  write('services: { jobs: { build: . } }\n', 'old/more/compose.yaml');
+  write('OWN=1\n', 'old/more/own.env');
+  write('LEVEL=debug\n', 'old/.env');
+  const imported = await home.svc(['import', 'old']);
+  expect(imported).toMatchObject({ code: 0, stderr: expect.stringContaining('link.env leads out of the folder') });
+  expect(imported.stdout).toContain('compose.yaml:5\tservices.web.privileged\tNo application has rights on the host.');
+  const written = fs.readFileSync(path.join(home.folder, 'platform.yaml'), 'utf8');
+  expect(written).toMatch(/jobs:[^]*OWN: "1"[^]*LEVEL: debug|OWN: "1"[^]*LEVEL: debug[^]*jobs:/);
+  expect(written).not.toContain('STOLEN');
+  expect(await home.svc(['plan'])).toMatchObject({ code: 0, stdout: expect.stringContaining('create\tapplication') });
+  expect(await home.svc(['import', 'old'])).toMatchObject({ code: 2, stderr: expect.stringContaining('--force') });
+  expect(await home.svc(['import', 'old/compose.yaml', '--force'])).toMatchObject({ code: 0 });
+  expect(await home.svc(['import', 'nowhere', '--force'])).toMatchObject({ code: 2 });
+  fs.rmSync(outside, { recursive: true });
+});
+
+const { test: terminalTest } = needs('script');
+terminalTest('on a terminal secrets that are missing are asked for, unseen (needs script)', async () => {
+  write('applications: { desk: { variables: { KEY: { secret: true }, OTHER: { secret: true } } } }\n');
+  const running = onTerminal(home, ['apply']);
+  await running.until(/Make these changes\? \[y\/N\] /);
+  running.child.stdin?.write('y\n');
+  await running.until(/KEY of desk \(Enter leaves it out\): /);
+  running.child.stdin?.write('hunter2\n');
+  await running.until(/OTHER of desk \(Enter leaves it out\): /);
+  running.child.stdin?.write('\n');
+  const { code, stdout } = await running.ended;
+  expect([code, stdout.includes('hunter2'), stdout.includes('Set KEY of desk.')]).toEqual([0, false, true]);
+  expect(await home.output(['env', 'ls', '--values', '-a', 'desk'])).toMatch(/KEY\s+hunter2/);
+  write('applications: { desk: { variables: { OTHER: { secret: true } } } }\n');
+  const again = onTerminal(home, ['apply']);
+  await again.until(/OTHER of desk/);
+  await again.until(/leaves it out\): /);
+  again.child.stdin?.write('later\n');
+  expect(await again.ended).toMatchObject({ code: 0, stdout: expect.stringContaining('Set OTHER of desk.') });
 });

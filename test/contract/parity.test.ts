@@ -115,7 +115,7 @@ test.each(mutations.map((operation): [string, Operation] => [operation.id, opera
       Object.entries((await world.body(operation)) ?? {}).map(([name, value]) => [
         name,
         typeof value === 'string' &&
-        !/status|type|provider|available_at|builder|^access$|^target$|^concurrency$|^missed$/.test(name)
+        !/status|type|provider|available_at|builder|^access$|^target$|^concurrency$|^missed$|^kind$/.test(name)
           ? '\0'
           : value,
       ]),

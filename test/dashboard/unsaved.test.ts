@@ -248,6 +248,8 @@ test('whoever draws a form by itself has no fields that are saved', () => {
     'pages/activity.tsx',
     'pages/application/log_filters.tsx',
     'pages/generic/filters.tsx',
+    'pages/installation/activity.tsx',
+    'pages/installation/search.tsx',
     // It asks for a plan; the plan is done by a dialog.
     'pages/installation/setup.tsx',
   ];

@@ -350,6 +350,7 @@ describePostgresqlWithTools(() => {
       for (const [kind, reason] of [
         ['malformed', /The source does not answer/],
         ['endless', /more than it may have to say/],
+        ['oversized', /more than 64 MB/],
         ['silent', /canceled/],
       ] as const) {
         const hostile = await startHostileSource(kind);

@@ -1,13 +1,17 @@
 /** @tier heavy @quarter 4 @covers jobs/deployments server/start_worker.ts server/start_dns.ts engines/ingress */
-// Three machines with all roles on each: the power of one after the other is cut under everything at once.
+// Three machines with all roles on each: the power of one after the other is cut under everything at once, then that
+// of two.
 import { Resolver } from 'node:dns/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { kubectl } from '../cluster/kubectl';
 import type { TestCluster } from '../cluster/cluster';
 import { describeOnTestCluster } from '../cluster/on_cluster';
+import { buildOperator } from '../cluster/operator';
+import { removeDisks } from '../support/kubernetes/database_image';
 import type { TestApplication } from '../support/deployments/deploy';
-import { longestGap, startMachineLoads, type MachineLoads } from '../support/kubernetes/machine_loads';
-import { DNS_PORT, MACHINES, startThreeMachines, type ThreeMachines } from '../support/kubernetes/three_machines';
+import { openFurtherLoads, prepareEngines, type FurtherLoads } from '../support/kubernetes/further_loads';
+import { longestGap, startMachineLoads, type Done, type MachineLoads } from '../support/kubernetes/machine_loads';
+import { MACHINES, startThreeMachines, type ThreeMachines } from '../support/kubernetes/three_machines';
 import { waitFor } from '../support/wait_for';
 
 const WITHIN_MS = 240_000;
@@ -15,8 +19,11 @@ const WITHIN_MS = 240_000;
 const AWAY_MS = 60_000;
 const FILES = { Procfile: 'web: busybox httpd -f -p "$PORT" -h site\n', 'site/index.html': 'version 0' };
 
+const BUILD_MS = 30 * 60_000;
+const storageClass = `machines-${process.pid}`;
+
 interface Line {
-  machine: number;
+  machines: string;
   hadHost: boolean;
   takenOverS: number;
   requests: number;
@@ -31,16 +38,20 @@ interface Line {
   deployments: number;
   deploymentsFailed: number;
   slowestDeploymentS: number;
+  /** Of CDN, pulls and databases: how many succeeded and failed, and the longest time without a success. */
+  further: Record<string, string>;
 }
 
 const theTest = (cluster: () => TestCluster): void => {
   let machines: ThreeMachines;
   let application: TestApplication;
   let loads: MachineLoads & { zone: string };
+  let further: FurtherLoads;
   let version = 0;
 
   beforeAll(async () => {
-    machines = await startThreeMachines(cluster());
+    await buildOperator();
+    machines = await startThreeMachines(cluster(), await prepareEngines(cluster(), storageClass));
     application = await machines.application(FILES);
     const { status, status_reason } = await application.ended((await application.ask()).id, WITHIN_MS);
     expect([status, status_reason]).toEqual(['active', null]);
@@ -49,10 +60,14 @@ const theTest = (cluster: () => TestCluster): void => {
     await waitFor('three instances', async () => (await running()) === 3, WITHIN_MS);
     const body = { name: 'every-minute', cron: '* * * * *', command: 'echo fired' };
     expect((await machines.call('POST', `/v2/applications/${application.id}/schedules`, { body })).status).toBe(201);
-  }, 400_000);
+    further = await openFurtherLoads(cluster(), machines);
+    await further.settled();
+  }, BUILD_MS);
   afterAll(async () => {
     await loads?.stop();
+    further?.close();
     await machines?.close();
+    await removeDisks(cluster(), storageClass);
   }, 240_000);
 
   const running = async (): Promise<number> =>
@@ -61,16 +76,19 @@ const theTest = (cluster: () => TestCluster): void => {
     ).length;
 
   test('nobody loses what may be repeated, and all that was acknowledged is there', async () => {
-    loads = await startMachineLoads(machines, application, () => {
-      machines.git.commit(application.name, { 'site/index.html': `version ${(version += 1)}` });
-    });
+    const push = (): void =>
+      void machines.git.commit(application.name, { 'site/index.html': `version ${(version += 1)}` });
+    loads = await startMachineLoads(machines, application, push, further.loads);
     await sleep(10_000);
     const lines: Line[] = [];
     const first = await machines.holder();
-    for (const machine of [first, ...MACHINES.filter((one) => one !== first)]) lines.push(await lose(machine));
+    for (const machine of [first, ...MACHINES.filter((one) => one !== first)]) lines.push(await lose([machine]));
+    const holder = await machines.holder();
+    lines.push(await lose([holder, (holder % MACHINES.length) + 1]));
     await loads.stop();
-    for (const line of lines) process.stdout.write(`${JSON.stringify(line)}\n`);
-    const failures = [...loads.visits, ...loads.writes, ...loads.mails].flatMap(({ reason }) => reason ?? []);
+    const failures = [...loads.visits, ...loads.writes, ...loads.mails].flatMap(({ value, reason }) =>
+      value === null ? (reason ?? []) : [],
+    );
     process.stdout.write(
       failures
         .slice(0, 20)
@@ -84,35 +102,43 @@ const theTest = (cluster: () => TestCluster): void => {
         mailsRefused,
         deploymentsFailed,
       ]),
-    ).toEqual(MACHINES.map(() => [0, 0, 0, 0]));
+    ).toEqual(lines.map(() => [0, 0, 0, 0]));
+    for (const { name, rows } of further.databases) {
+      const there = await rows();
+      expect([name, succeeded(loads.further[name]).filter((number) => !there.has(number))]).toEqual([name, []]);
+    }
     await allNamesAreServed(loads.writes.flatMap(({ value }) => value ?? []));
     await eachMinuteFiredOnce();
     const arrived = (): Set<string> => new Set(machines.receiver.mails.map(({ to }) => to));
     const missing = (): string[] => loads.mails.flatMap(({ value }) => (value && !arrived().has(value) ? [value] : []));
     await waitFor('all mail that was accepted', () => Promise.resolve(missing().length === 0), WITHIN_MS);
-  }, 1_500_000);
+  }, 2_400_000);
 
-  async function lose(machine: number): Promise<Line> {
-    const hadHost = (await machines.holder()) === machine;
+  async function lose(lost: readonly number[]): Promise<Line> {
+    const hadHost = lost.includes(await machines.holder());
+    const begun = Object.fromEntries(Object.entries(loads.further).map(([name, all]) => [name, all.length]));
     const counted = { visits: 0, writes: 0, mails: 0, deployments: 0 };
     for (const name of ['visits', 'writes', 'mails', 'deployments'] as const) counted[name] = loads[name].length;
     const at = performance.now();
-    await machines.kill(machine);
+    // From the side of the tests, databases are reached by a machine that stays.
+    further.ways.leadBy(MACHINES.find((one) => !lost.includes(one)) ?? 1);
+    await Promise.all(lost.map((machine) => machines.kill(machine)));
     const taken = await waitFor(
       'another host',
-      async () => ![0, machine].includes(await machines.holder()) && performance.now(),
+      async () => ![0, ...lost].includes(await machines.holder()) && performance.now(),
       WITHIN_MS,
     );
     await sleep(AWAY_MS - (performance.now() - at));
-    await machines.start(machine);
-    await waitFor('a ready node', () => isReady(machine), WITHIN_MS);
+    for (const machine of lost) await machines.start(machine);
+    for (const machine of lost) await waitFor('a ready node', () => isReady(machine), WITHIN_MS);
+    await further.settled();
     await sleep(5_000);
     const [visits, writes] = [loads.visits.slice(counted.visits), loads.writes.slice(counted.writes)];
     const deployments = loads.deployments.slice(counted.deployments);
     const mails = loads.mails.slice(counted.mails);
     const seconds = (ms: number): number => Math.round(ms / 100) / 10;
-    return {
-      ...{ machine, hadHost, takenOverS: seconds(taken - at), requests: visits.length },
+    const line = {
+      ...{ machines: lost.join(' and '), hadHost, takenOverS: seconds(taken - at), requests: visits.length },
       repeated: visits.filter(({ repeated, value }) => repeated > 0 && value !== null).length,
       lost: visits.filter(({ value }) => value === null).length,
       apiGapS: seconds(Math.max(longestGap(loads.writes, at), longestGap(loads.reads, at))),
@@ -122,7 +148,17 @@ const theTest = (cluster: () => TestCluster): void => {
       deployments: deployments.length,
       deploymentsFailed: deployments.filter(({ value }) => value === 'failed').length,
       slowestDeploymentS: seconds(Math.max(0, ...deployments.map(({ ms }) => ms))),
+      further: Object.fromEntries(
+        Object.entries(loads.further).map(([name, all]) => {
+          const those = all.slice(begun[name]);
+          const failed = those.length - succeeded(those).length;
+          const gap = seconds(longestGap(all, at));
+          return [name, `${succeeded(those).length} done, ${failed} failed, gap ${gap} s`];
+        }),
+      ),
     };
+    process.stdout.write(`${JSON.stringify(line)}\n`);
+    return line;
   }
 
   async function isReady(machine: number): Promise<boolean> {
@@ -132,9 +168,9 @@ const theTest = (cluster: () => TestCluster): void => {
   }
 
   async function allNamesAreServed(names: string[]): Promise<void> {
-    for (const address of machines.addresses) {
+    for (const address of machines.endpoints.dns) {
       const resolver = new Resolver({ timeout: 2_000, tries: 3 });
-      resolver.setServers([`${address}:${DNS_PORT}`]);
+      resolver.setServers([address]);
       const missing = async (): Promise<string[]> => {
         const asked = names.map((name) =>
           resolver.resolveTxt(`${name}.ledger.example.com`).then(
@@ -159,5 +195,7 @@ const theTest = (cluster: () => TestCluster): void => {
     process.stdout.write(`${rows.map(({ outcome }) => outcome).join(' ')}\n`);
   }
 };
+
+const succeeded = (all: readonly Done[] = []): string[] => all.flatMap(({ value }) => value ?? []);
 
 describeOnTestCluster('three machines', theTest, MACHINES.length);

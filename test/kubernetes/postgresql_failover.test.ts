@@ -27,7 +27,7 @@ const BUILD_MS = 30 * 60_000;
 /** Of a machine that is cut off: the cluster notices it after 20 s here, 40 s by default. */
 const TAKEN_OVER_MS = 180_000;
 /** Before something is lost. */
-const ROWS = 50;
+const ROWS = 500;
 const ENDING_MS = 5_000;
 const API_AWAY_MS = 60_000;
 

@@ -1,61 +1,40 @@
 /** @tier heavy @quarter 1 @covers Dockerfile tools/release */
 // The image that Dockerfile makes of a release: built by buildah, started as a user without rights, with a PostgreSQL
 // elsewhere.
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { promisify } from 'node:util';
 import { createEmptyDatabase } from '../support/databases/database';
 import { freePort } from '../support/processes/free_port';
 import { until } from '../support/processes/start_cases';
-import { debianRoot, obstacleToDebian } from '../support/releases/debian';
-import { archiveName, releaseOfToday } from '../support/releases/release';
-import { hasProgram } from '../support/runner/has_program';
+import {
+  IMAGE_PROGRAMS,
+  PLATFORM_IMAGE,
+  buildPlatformImage,
+  obstacleToImage,
+  openImageBuild,
+  type ImageBuild,
+} from '../support/releases/platform_image';
 import { named, needs } from '../support/runner/programs';
-import { ROOT } from '../support/runner/repository';
 
 jest.setTimeout(900_000);
-const run = promisify(execFile);
-const PROGRAMS = ['buildah', 'debootstrap', 'flock', 'git'];
-const obstacle = process.getuid?.() !== 0 ? 'root' : PROGRAMS.every(hasProgram) ? obstacleToDebian('bookworm') : null;
-const it = obstacle === null ? needs(...PROGRAMS).test : (named(test.skip, ` (needs: ${obstacle})`) as jest.It);
+const obstacle = obstacleToImage();
+const it = obstacle === null ? needs(...IMAGE_PROGRAMS).test : (named(test.skip, ` (needs: ${obstacle})`) as jest.It);
 
 let home: string;
-beforeAll(() => (home = mkdtempSync(path.join(tmpdir(), 'image-'))));
+let build: ImageBuild;
+beforeAll(() => {
+  home = mkdtempSync(path.join(tmpdir(), 'image-'));
+  build = openImageBuild(home);
+});
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-async function buildah(...words: string[]): Promise<string> {
-  const storage = ['--root', `${home}/storage`, '--runroot', `${home}/run`, '--storage-driver', 'vfs'];
-  return (await run('buildah', [...storage, ...words], { maxBuffer: 2 ** 26 })).stdout.trim();
-}
-
-async function buildImage(): Promise<void> {
-  const base = await buildah('from', 'scratch');
-  await buildah('add', '--quiet', base, await debianRoot('bookworm'), '/');
-  await buildah('commit', '--quiet', '--rm', base, 'localhost/debian');
-  const context = path.join(home, 'context');
-  mkdirSync(context);
-  const archive = `${archiveName()}.tar.gz`;
-  copyFileSync(path.join(await releaseOfToday(), archive), path.join(context, archive));
-  const words = ['--build-arg', 'BASE=localhost/debian', '--file', path.join(ROOT, 'Dockerfile')];
-  await buildah(
-    'build',
-    '--isolation',
-    'chroot',
-    '--format',
-    'docker',
-    ...words,
-    '--tag',
-    'localhost/platform',
-    context,
-  );
-}
-
 it('is built of the release, starts as a user without rights, is well, and ends by SIGTERM', async () => {
-  await buildImage();
-  const container = await buildah('from', 'localhost/platform');
+  const { buildah, storage } = build;
+  await buildPlatformImage(build, home);
+  const container = await buildah('from', PLATFORM_IMAGE);
   const { Docker } = JSON.parse(await buildah('inspect', container)) as {
     Docker: { config: { Entrypoint: string[]; Cmd: string[]; User: string; Healthcheck: { Test: string[] } } };
   };
@@ -66,7 +45,6 @@ it('is built of the release, starts as a user without rights, is well, and ends 
   const settings = [`PORT=${port}`, `INGRESS_PORT=${await freePort()}`, ...others.map((name) => `${name}=0`)];
   const start = (more: string[]) => {
     const env = [...settings, ...more].flatMap((setting) => ['--env', setting]);
-    const storage = ['--root', `${home}/storage`, '--runroot', `${home}/run`, '--storage-driver', 'vfs'];
     const words = [...storage, 'run', '--isolation', 'chroot', ...env, container, ...Entrypoint, ...Cmd];
     const child = spawn('buildah', words, { stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';

@@ -16,6 +16,8 @@ export interface Stage {
   /** Of the ingress. */
   port: number;
   adminPort: number;
+  /** Of the first process of the service. */
+  pid: number;
   /** Last lines of the service's log that are warnings or errors. */
   complaints(): string[];
   /** Ends the service as an operator does. The directory stays. */
@@ -73,7 +75,8 @@ export async function openStage(settings: Record<string, string> = {}, before?: 
     const headers = { Authorization: `Bearer ${key}`, 'X-Svc-Project': project_id };
     const api = apiClient(address, key, project_id);
     const complaints = (): string[] => complaintsOf(log);
-    return { api, address, headers, directory, port, adminPort, complaints, stop, kill, close };
+    const pid = child.pid!;
+    return { api, address, headers, directory, port, adminPort, pid, complaints, stop, kill, close };
   } catch (error) {
     await close();
     throw error;

@@ -12,6 +12,7 @@ import { deploy, promote, rollback } from './commands/deploy';
 import { doctor } from './commands/doctor';
 import { domains } from './commands/domains';
 import { env } from './commands/env';
+import { importStack } from './commands/import_stack';
 import { init, link } from './commands/link';
 import { login, logout, whoami } from './commands/login';
 import { logs } from './commands/logs';
@@ -31,7 +32,7 @@ import { apiRoutes } from './operations/api';
 const ROUTES = {
   ...{ login, logout, whoami, link, init, doctor, apps, projects, members, delete: remove },
   ...{ up, deploy, deployments, cancel, rollback, promote, previews },
-  ...{ plan, apply, export: exportCommand },
+  ...{ plan, apply, export: exportCommand, import: importStack },
   ...{ status, open, logs, metrics, ps, scale, restart, run, exec, ssh, schedules, env, domains },
   ...{ db, volumes, attach, detach, attachments, buckets, keys, protect, bin, undo, approve, completion },
 };

@@ -23,6 +23,7 @@ const GROUPS: Record<string, Record<string, string>> = {
     plan: 'Show what a file would change in the project',
     apply: 'Make the project what a file says',
     export: 'Write the project as a file',
+    import: 'Write platform.yaml from files of another platform',
   },
   Run: {
     status: 'Show the application and its deployments',

@@ -5,6 +5,12 @@ import type { ProgramName } from '../host_facts';
 const relational = ['postgresql', 'mariadb'];
 const keyValue = ['redis', 'valkey'];
 
+/** Databases that an engine has for itself. */
+export const enginesOwnDatabases = [
+  ...['postgres', 'template0', 'template1'],
+  ...['mysql', 'sys', 'information_schema', 'performance_schema'],
+];
+
 export const databasePackageDefinitions = [
   {
     id: 'dev-1vcpu-256mb',

@@ -54,7 +54,7 @@ export const detectPhp: DetectLanguage = async (files, host) => {
     missing: folder === null ? missingFolder() : null,
     env: {},
     programs: ['vendor/bin', ...(isHeroku ? ['.platform/bin'] : [])],
-    notes: await notesOf(files, host),
+    reasons: await adviceFor(files, host),
   };
   return plan;
 };
@@ -92,7 +92,7 @@ function serverStep({ facts: { programs } }: BuildHost, isHeroku: boolean): Step
   };
 }
 
-async function notesOf(files: SourceFiles, host: BuildHost): Promise<string[]> {
+async function adviceFor(files: SourceFiles, host: BuildHost): Promise<string[]> {
   if (!(await files.has('artisan')) || host.commands.web !== undefined) return [];
   return [
     'Laravel: set APP_KEY in the variables. `php artisan migrate --force` runs before each new version where it is ' +

@@ -40,7 +40,7 @@ export const detectRuby: DetectLanguage = async (files, host) => {
       ...(isRails && { RAILS_ENV: 'production', RAILS_LOG_TO_STDOUT: '1', RAILS_SERVE_STATIC_FILES: '1' }),
     },
     programs: [],
-    notes: isRails ? notesOf(host) : [],
+    reasons: isRails ? adviceFor(host) : [],
   };
   return plan;
 };
@@ -99,7 +99,7 @@ function workerOf(gems: Set<string>, isRails: boolean): Record<string, string> {
   return isRails && gems.has('good_job') ? { worker: 'bundle exec good_job start' } : {};
 }
 
-function notesOf({ commands }: BuildHost): string[] {
+function adviceFor({ commands }: BuildHost): string[] {
   if (commands.web !== undefined) return [];
   return [
     'Rails: set SECRET_KEY_BASE or RAILS_MASTER_KEY in the variables. `bundle exec rails db:migrate` runs before ' +

@@ -1,11 +1,24 @@
 // PostgreSQL programs of this host, and how they are executed. They end with the control plane: their unfinished output
 // has a temporary name, and is made again.
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
-import { access, constants, cp, mkdir, mkdtemp, readFile, rename, rm, symlink } from 'node:fs/promises';
+import {
+  access,
+  constants,
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  symlink,
+} from 'node:fs/promises';
 import path from 'node:path';
 import { isPassable } from '../../../core/directory';
 import type { PostgresqlFound } from '../../../core/catalog/host_facts';
 import { CommandFailed, run } from '../../../core/process/command';
+import { versionOutput } from '../../../core/process/version_output';
 import { failureTextOf } from '../../../core/log/failure_text';
 import { DriverError } from '../../../core/driver';
 import type { DriverContext } from '../../../core/driver';
@@ -45,6 +58,36 @@ export function requireTools(programs: Programs, tools: string[]): void {
     `PostgreSQL ${programs.series} of this host lacks ${missing.join(' and ')}. Install the packages ` +
       `postgresql-${programs.series} and postgresql-client-${programs.series}.`,
   );
+}
+
+const PACKAGES = '/usr/lib/postgresql';
+const VERSION_MS = 10_000;
+
+/**
+ * The newest of a tool on this host, also of a package of clients without a server: `pg_dump` has to be as new as what
+ * it reads, `pg_restore` as what has written.
+ * @throws DriverError unsupported
+ */
+export async function newestTool(
+  { engine, programs }: { engine: PostgresqlContext; programs: Programs },
+  tool: string,
+): Promise<{ program: string; series: string }> {
+  const packaged = (await readdir(PACKAGES).catch(() => [])).map((series) => path.join(PACKAGES, series, 'bin'));
+  const servers = engine.found.filter(({ tools }) => tools.includes(tool)).map((one) => path.dirname(one.path));
+  const directories = new Set([...servers, ...packaged, ...(process.env.PATH ?? '').split(path.delimiter)]);
+  const found = await Promise.all([...directories].map((directory) => toolIn(directory, tool)));
+  const newest = found.flatMap((one) => one ?? []).sort((a, b) => Number(b.series) - Number(a.series))[0];
+  if (newest === undefined) requireTools({ ...programs, tools: [] }, [tool]);
+  return newest!;
+}
+
+async function toolIn(directory: string, tool: string): Promise<{ program: string; series: string } | null> {
+  if (!path.isAbsolute(directory)) return null;
+  const program = await realpath(path.join(directory, tool)).catch(() => null);
+  // Debian's /usr/bin has a script, which chooses among the packages.
+  if (program === null || path.basename(program) !== tool) return null;
+  const series = /\) (\d+)/.exec((await versionOutput(program, ['--version'], VERSION_MS)) ?? '')?.[1];
+  return series === undefined ? null : { program, series };
 }
 
 /** As that of units that give way. */

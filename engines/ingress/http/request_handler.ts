@@ -1,5 +1,6 @@
 // Handles incoming requests: rejects malformed and unroutable ones, and proxies the others to an instance.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isIP } from 'node:net';
 import { bodyOf } from './request_body';
 import { countIn, isOverShare } from '../client_share';
 import { hasCertificate } from '../tls_contexts';
@@ -17,6 +18,7 @@ interface RequestAddress {
 }
 
 const CHALLENGE_PATH = '/.well-known/acme-challenge/';
+const READY_PATH = '/readyz';
 const TOKEN = /^[A-Za-z0-9_-]{1,256}$/;
 const HTTPS_DEFAULT = 443;
 
@@ -44,7 +46,21 @@ function routeRequest(ingress: IngressState, inbound: NodeRequest, address: Requ
   if (routeToEdge(ingress, inbound, address)) return;
   if (ingress.parts.isServedElsewhere?.(normalizeHost(address.authority)))
     return rejectRequest(inbound, fixedPage('misdirected'));
-  rejectRequest(inbound, fixedPage(ingress.table.complete ? 'unknown_host' : 'starting'));
+  if (!ingress.table.complete) return rejectRequest(inbound, fixedPage('starting'));
+  if (isProbe(inbound, address)) return sendReady(inbound);
+  rejectRequest(inbound, fixedPage('unknown_host'));
+}
+
+/** Load balancers and Kubernetes ask a machine or a pod by its address, which is no name of an application. */
+function isProbe({ request }: NodeRequest, { authority, target }: RequestAddress): boolean {
+  const isByAddress = isIP(normalizeHost(authority).replace(/^\[(.*)\]$/, '$1')) !== 0;
+  return target === READY_PATH && request.method === 'GET' && isByAddress;
+}
+
+function sendReady({ response }: NodeRequest): void {
+  const body = '{"status":"ok"}';
+  response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': body.length });
+  response.end(body);
 }
 
 /** Serves a request whose host name is routed to an application. */

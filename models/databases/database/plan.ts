@@ -1,5 +1,6 @@
 // The row that a create request describes.
 import { isKeyValue, runsOnCluster, type DatabasePackageRow } from '../../../core/catalog/catalogs';
+import { enginesOwnDatabases } from '../../../core/catalog/catalog_definitions/databases';
 import type { Context } from '../../../core/context';
 import { problem, validationFailed } from '../../../core/errors';
 import type {
@@ -59,17 +60,6 @@ interface Shape {
 const USERNAME = 'app';
 const DATABASE_NAME = 'app';
 const WINDOW: MaintenanceWindow = { weekday: 'sunday', hour_utc: 4 };
-/** Databases that an engine has for itself. */
-const OWN_DATABASES = [
-  'postgres',
-  'template0',
-  'template1',
-  'mysql',
-  'sys',
-  'information_schema',
-  'performance_schema',
-];
-
 /**
  * @throws validation_failed, reference_not_found, engine_version_unsupported, engine_feature_unsupported,
  *   storage_must_increase, backup_not_ready, point_in_time_unavailable
@@ -212,7 +202,7 @@ function databaseName(engine: string, name: string | null | undefined): string |
 }
 
 function freeName(name: string): string {
-  if (OWN_DATABASES.includes(name) || name.startsWith('pg_'))
+  if (enginesOwnDatabases.includes(name) || name.startsWith('pg_'))
     throw validationFailed([
       { field: 'database_name', code: 'invalid_format', detail: 'is a name that the engine reserves' },
     ]);

@@ -169,7 +169,7 @@ describe('PHP', () => {
     expect(Object.keys(found.processes)).toEqual(['web', 'worker', 'scheduler']);
     expect(found.steps.slice(0, 2).map(({ name }) => name)).toEqual(['composer install', 'PHP-FPM and nginx']);
     expect(commands(found)).toContainEqual(expect.stringMatching(/npm run build|build/));
-    expect(found.notes).toEqual([expect.stringMatching(/APP_KEY/)]);
+    expect(found.reasons).toContainEqual(expect.stringMatching(/APP_KEY/));
   });
 
   it('needs no Composer where the packages are there, and no server where a Procfile starts one', async () => {
@@ -227,7 +227,7 @@ describe('Ruby', () => {
     expect(found.processes).toMatchObject({ worker: 'bundle exec sidekiq' });
     expect(found.env).toMatchObject({ RAILS_ENV: 'production', BUNDLE_DEPLOYMENT: '1', BUNDLE_PATH: 'vendor/bundle' });
     expect(found.steps[0]!.command).toContain('bundle install --local');
-    expect(found.notes).toEqual([expect.stringMatching(/SECRET_KEY_BASE.*db:migrate/)]);
+    expect(found.reasons).toEqual([expect.stringMatching(/SECRET_KEY_BASE.*db:migrate/)]);
   });
 
   it('keeps all gems of a build for the next one, or those of the build before', async () => {

@@ -1,4 +1,5 @@
 // What the ingress answers itself.
+import { openIngress } from '../../../engines/ingress/http/http';
 import { ask, closeAll, openFront, routeOf, startApp, startRawApp, until } from '../../support/ingress/ingress';
 
 afterEach(closeAll);
@@ -61,6 +62,23 @@ describe('pages', () => {
     expect((await ask(front, { method: 'POST', body: Buffer.alloc(3 << 20) })).status).toBe(404);
     expect(front.lines).toEqual([]);
     expect(front.ingress.takeTraffic()).toEqual([]);
+  });
+
+  test('a load balancer that asks by the address learns when there are routes', async () => {
+    const parts = { certificate: async () => null, challenge: async () => null, line: () => undefined };
+    const ingress = await openIngress({ host: '127.0.0.1', port: 0, tlsPort: null, parts });
+    const front = { port: ingress.ports.http };
+    const probe = async (host: string, path = '/readyz'): Promise<number> => (await ask(front, { host, path })).status;
+    expect([await probe('192.0.2.1:8000'), await probe('app.example.com')]).toEqual([503, 503]);
+    ingress.replaceRoutes([routeOf([await ok()])]);
+    ingress.confirmRoutes(0);
+    expect([await probe('192.0.2.1:8000'), await probe('[2001:db8::1]'), await probe('192.0.2.1', '/')]).toEqual([
+      200, 200, 404,
+    ]);
+    const named = await ask(front, { path: '/readyz' });
+    expect([named.status, named.body]).toEqual([200, 'ok']);
+    expect(await probe('other.example.com')).toBe(404);
+    await ingress.close(0);
   });
 
   test.each([

@@ -25,10 +25,11 @@ const WITHIN_MS = 120_000;
 const SERVE = 'busybox httpd -f -p "$PORT" -h .';
 
 type Application = Omit<TestApplication, 'push'>;
-type Kind = 'commit' | 'dockerfile' | 'image';
+type Kind = 'commit' | 'dockerfile' | 'image' | 'promotion';
 
 /** What is deployed to get to the step. */
-const kindFor = (step: string): Kind => (step === 'image' ? 'dockerfile' : step === 'pull' ? 'image' : 'commit');
+const KINDS: Partial<Record<string, Kind>> = { image: 'dockerfile', pull: 'image', copy: 'promotion' };
+const kindFor = (step: string): Kind => KINDS[step] ?? 'commit';
 
 describeHere('the steps of a deployment', () => {
   const orders = openStepOrders();
@@ -65,6 +66,11 @@ describeHere('the steps of a deployment', () => {
       const lines = [`FROM localhost:${port}/bases/busybox:1`, 'RUN mkdir /www && echo dockerfile > /www/index.html'];
       lines.push('CMD ["/bin/busybox", "sh", "-c", "exec busybox httpd -f -p $PORT -h /www"]');
       return plant.application({ Dockerfile: lines.join('\n') }, { build: { builder: 'dockerfile' } });
+    }
+    if (kind === 'promotion') {
+      const origin = await applicationFor('fetch');
+      const target = await applicationOf('commit');
+      return { ...target, ask: () => target.post('/promote', { source_application_id: origin.id }) };
     }
     const source = { type: 'image', image: `localhost:${port}/bases/site:1` };
     const { body } = await plant.call('POST', '/v2/applications', { body: { name: `image-${Date.now()}`, source } });

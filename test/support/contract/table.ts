@@ -59,7 +59,7 @@ function parse(line: string): PublishedOperation {
 const NOWHERE = new Set([
   ...['listProjects', 'createProject', 'listDeletedProjects', 'restoreDeletedProject'],
   ...['listVolumeSizeLimits', 'listAiModels', 'getAiModel'],
-  ...['listPausedKeys', 'resumeKey'],
+  ...['listPausedKeys', 'resumeKey', 'importStack'],
 ]);
 
 /** Which project an operation acts on: none, that of its path, or that of the header. */

@@ -32,9 +32,13 @@ function binaries(): string {
   throw new Error('no PostgreSQL is installed');
 }
 
-export async function startFollowedSource(settings: string[] = ['wal_level=logical']): Promise<FollowedSource> {
+/** @param bin directory of the programs of the server, those of this machine by default */
+export async function startFollowedSource(
+  settings: string[] = ['wal_level=logical'],
+  bin: string = binaries(),
+): Promise<FollowedSource> {
   const port = await freePort();
-  const server = startStockServer(binaries(), { port, settings });
+  const server = startStockServer(bin, { port, settings });
   const addressOf = (user: string) => `postgresql://${user}:none@127.0.0.1:${port}/shop`;
   const once = async (connectionString: string, sql: string) => {
     const client = new pg.Client({ connectionString });

@@ -24,8 +24,16 @@ const WELCOME = Buffer.concat([message('R', Buffer.alloc(4)), message('Z', Buffe
 const MALFORMED = message('D', Buffer.from([0, 5]));
 const ROWS = Buffer.concat(Array.from({ length: 10_000 }, () => message('D', Buffer.alloc(2))));
 
-/** `malformed`: an answer that ends too early; `endless`: rows without end; `silent`: nothing. */
-export async function startHostileSource(kind: 'malformed' | 'endless' | 'silent'): Promise<HostileSource> {
+/** It says that it has a gigabyte. */
+const OVERSIZED = Buffer.from([...Buffer.from('D'), 0x40, 0, 0, 0, 0, 1]);
+
+/**
+ * `malformed`: an answer that ends too early; `endless`: rows without end; `oversized`: a row of a gigabyte; `silent`:
+ * nothing.
+ */
+export async function startHostileSource(
+  kind: 'malformed' | 'endless' | 'oversized' | 'silent',
+): Promise<HostileSource> {
   const passwords: string[] = [];
   const sockets = new Set<Socket>();
   let questions = 0;
@@ -45,6 +53,7 @@ export async function startHostileSource(kind: 'malformed' | 'endless' | 'silent
         } else if (data[0] === 'Q'.charCodeAt(0)) {
           questions += 1;
           if (kind === 'malformed') socket.write(MALFORMED);
+          else if (kind === 'oversized') socket.write(OVERSIZED);
           else if (kind === 'endless') pour(socket);
         }
       });

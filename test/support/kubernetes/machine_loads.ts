@@ -1,14 +1,13 @@
 // Everything at once against an installation of several machines, with a ledger of what was acknowledged. A client
-// knows the addresses of all machines, and repeats at the next one what the first did not answer.
+// knows all addresses, and repeats at the next one what the first did not answer.
 import { Resolver } from 'node:dns/promises';
 import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createTransport } from 'nodemailer';
-import type { TestApplication } from '../deployments/deploy';
-import { API_PORT, DNS_PORT, INGRESS_PORT, SMTP_PORT, type ThreeMachines } from './three_machines';
+import type { TestApplication, Workplace } from '../deployments/deploy';
 
 /* oxlint-disable typescript/no-explicit-any -- bodies of answers */
-interface Done {
+export interface Done {
   /** ms of `performance.now()` at its end. */
   at: number;
   ms: number;
@@ -16,11 +15,42 @@ interface Done {
   repeated: number;
   /** null: no address has answered as it should. */
   value: string | null;
-  /** What each of the addresses has answered, where none did as it should. */
+  /** What was answered before, or instead. */
   reason?: string;
 }
 
+/** Each is a host and a port; those of a role are equals. */
+interface Endpoints {
+  api: readonly string[];
+  ingress: readonly string[];
+  dns: readonly string[];
+  smtp: readonly string[];
+}
+
+/** What is loaded. */
+export interface LoadedInstallation extends Workplace {
+  endpoints: Endpoints;
+  access: { key: string; project_id: string };
+  sql<Row>(text: string, values?: unknown[]): Promise<Row[]>;
+}
+
+/** Asks one address after the other, beginning with another one each time, and all of them again for a while. */
+type AskAny = (
+  addresses: readonly string[],
+  ask: (address: string) => Promise<string>,
+  againForMs?: number,
+) => Promise<Omit<Done, 'at'>>;
+
+/** A load of a test beside those of all. */
+export interface FurtherLoad {
+  name: string;
+  pauseMs: number;
+  next(atAny: AskAny): Promise<Omit<Done, 'at'>>;
+}
+
 export interface MachineLoads {
+  /** By their names. */
+  readonly further: Readonly<Record<string, Done[]>>;
   /**
    * Requests to the application, API reads, API writes, DNS queries, mail and deployments, each in the order of their
    * ends.
@@ -53,9 +83,10 @@ export function longestGap(all: readonly Done[], from: number): number {
 }
 
 export async function startMachineLoads(
-  machines: ThreeMachines,
+  machines: LoadedInstallation,
   application: TestApplication,
   push: () => void,
+  further: readonly FurtherLoad[] = [],
 ): Promise<MachineLoads & { zone: string }> {
   const zone = await machines.call('POST', '/v2/dns_zones', { body: { name: ZONE } });
   if (zone.status !== 201) throw new Error(zone.text);
@@ -64,11 +95,11 @@ export async function startMachineLoads(
     string,
     Done[]
   >;
+  const furtherLedger: Record<string, Done[]> = {};
   let isStopped = false;
 
-  /** Asks one address after the other, beginning with another one each time, and all of them again for a while. */
-  async function atAny(ask: (address: string) => Promise<string>, againForMs = 0): Promise<Omit<Done, 'at'>> {
-    const [from, addresses] = [performance.now(), machines.addresses];
+  const atAny: AskAny = async (addresses, ask, againForMs = 0) => {
+    const from = performance.now();
     const first = Math.floor(Math.random() * addresses.length);
     let reason = '';
     for (let tried = 0; tried < addresses.length || performance.now() - from < againForMs; tried += 1) {
@@ -77,18 +108,18 @@ export async function startMachineLoads(
         reason = `${reason}${address}: ${error.message}; `;
         return null;
       });
-      if (value !== null) return { ms: performance.now() - from, repeated: tried, value };
+      if (value !== null) return { ms: performance.now() - from, repeated: tried, value, ...(reason && { reason }) };
     }
     return { ms: performance.now() - from, repeated: addresses.length, value: null, reason };
-  }
+  };
   async function lane(name: string, pauseMs: number, next: () => Promise<Omit<Done, 'at'>>): Promise<void> {
     for (; !isStopped; await sleep(pauseMs)) {
       const done = await next();
-      ledger[name]?.push({ at: performance.now(), ...done });
+      (ledger[name] ?? (furtherLedger[name] ??= [])).push({ at: performance.now(), ...done });
     }
   }
   const api = async (address: string, method: string, place: string, body?: object, once?: string): Promise<any> => {
-    const response = await fetch(`http://${address}:${API_PORT}${place}`, {
+    const response = await fetch(`http://${address}${place}`, {
       method,
       headers: {
         ...{ Authorization: `Bearer ${machines.access.key}`, 'X-Svc-Project': machines.access.project_id },
@@ -103,27 +134,29 @@ export async function startMachineLoads(
     return answer;
   };
 
+  const { endpoints } = machines;
   let serial = 0;
   const lanes = [
     ...Array.from({ length: LANES }, () =>
-      lane('visits', 20, () => atAny((address) => visit(address, application.host))),
+      lane('visits', 20, () => atAny(endpoints.ingress, (address) => visit(address, application.host))),
     ),
     lane('reads', 50, () =>
-      atAny(async (address) => (await api(address, 'GET', `/v2/applications/${application.id}`)).id),
+      atAny(endpoints.api, async (address) => (await api(address, 'GET', `/v2/applications/${application.id}`)).id),
     ),
     lane('writes', 200, () => {
       const name = `r${(serial += 1)}`;
       const record = { type: 'TXT', name, value: name };
       return atAny(
+        endpoints.api,
         async (address) =>
           String((await api(address, 'POST', `/v2/dns_zones/${zone.body.id}/records`, record, `ledger-${name}`)).name),
         AGAIN_MS,
       );
     }),
-    lane('queries', 50, () => atAny(soaOf)),
+    lane('queries', 50, () => atAny(endpoints.dns, soaOf)),
     lane('mails', 300, () => {
       const to = `reader${(serial += 1)}@receiver.example`;
-      return atAny((address) => sendMail(address, relay, to), AGAIN_MS);
+      return atAny(endpoints.smtp, (address) => sendMail(address, relay, to), AGAIN_MS);
     }),
     lane('deployments', 500, async () => {
       push();
@@ -132,18 +165,22 @@ export async function startMachineLoads(
       let id: string | null = null;
       const once = `deployment-${(serial += 1)}`;
       while (id === null)
-        id = (await atAny(async (address) => String((await api(address, 'POST', place, {}, once)).id))).value;
+        id = (await atAny(endpoints.api, async (address) => String((await api(address, 'POST', place, {}, once)).id)))
+          .value;
       for (;;) {
-        const asked = atAny(async (address) => String((await api(address, 'GET', `${place}/${id}`)).status));
+        const look = async (address: string) => String((await api(address, 'GET', `${place}/${id}`)).status);
+        const asked = atAny(endpoints.api, look);
         const { value } = await asked;
         if (value !== null && /active|superseded|failed|canceled/.test(value))
           return { ms: performance.now() - from, repeated: 0, value };
         await sleep(200);
       }
     }),
+    ...further.map(({ name, pauseMs, next }) => lane(name, pauseMs, () => next(atAny))),
   ];
   return {
     ...(ledger as unknown as MachineLoads),
+    further: furtherLedger,
     zone: zone.body.id,
     async stop() {
       isStopped = true;
@@ -152,9 +189,10 @@ export async function startMachineLoads(
   };
 }
 
-function visit(address: string, host: string): Promise<string> {
+export function visit(address: string, host: string, place = '/'): Promise<string> {
   return new Promise((resolve, reject) => {
-    const options = { host: address, port: INGRESS_PORT, headers: { host }, agent: false, timeout: 2 * ANSWER_MS };
+    const [name, port] = address.split(':');
+    const options = { host: name, port, path: place, headers: { host }, agent: false, timeout: 2 * ANSWER_MS };
     const request = http.get(options, (response) => {
       let body = '';
       response.on('data', (bytes: Buffer) => (body += bytes.toString()));
@@ -175,11 +213,11 @@ function visit(address: string, host: string): Promise<string> {
 
 async function soaOf(address: string): Promise<string> {
   const resolver = new Resolver({ timeout: CONNECT_MS, tries: 1 });
-  resolver.setServers([`${address}:${DNS_PORT}`]);
+  resolver.setServers([address]);
   return String((await resolver.resolveSoa(ZONE)).serial);
 }
 
-async function makeRelayZone(machines: ThreeMachines): Promise<{ smtp_username: string; smtp_password: string }> {
+async function makeRelayZone(machines: LoadedInstallation): Promise<{ smtp_username: string; smtp_password: string }> {
   const domain = await machines.call('POST', '/v2/email_domains', { body: { name: SENDER } });
   if (domain.status !== 201) throw new Error(domain.text);
   // Its job, which finds no records of the domain, may not write over it.
@@ -195,7 +233,7 @@ async function makeRelayZone(machines: ThreeMachines): Promise<{ smtp_username: 
 /** Every third message is one that is not kept in its row. @returns its recipient */
 async function sendMail(address: string, relay: { smtp_username: string; smtp_password: string }, to: string) {
   const transport = createTransport({
-    ...{ host: address, port: SMTP_PORT, tls: { rejectUnauthorized: false } },
+    ...{ host: address.split(':')[0], port: Number(address.split(':')[1]), tls: { rejectUnauthorized: false } },
     ...{ connectionTimeout: CONNECT_MS, greetingTimeout: ANSWER_MS, socketTimeout: ANSWER_MS },
     auth: { user: relay.smtp_username, pass: relay.smtp_password },
   });

@@ -20,7 +20,8 @@ async function work() {
   const database = openControlDatabase(databaseUrl, { poolSize: 4 });
   const secrets = secretBox(loadKeyRing({ setting: config.secretKey, dataDir: config.dataDir }));
   const log = { info() {}, warn() {}, error: (...given) => console.error(...given) };
-  const platform = step.platform ? await openPlatform(config) : { config, secrets, database, log };
+  const identities = { onForget: () => () => {} };
+  const platform = step.platform ? await openPlatform(config) : { config, secrets, database, log, identities };
   const agent = await openObjectStorageAgent(platform);
   killing.start();
   if (step.lifecycle) {

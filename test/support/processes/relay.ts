@@ -48,5 +48,5 @@ const CONNECT_MS = 500;
 function connected(target: string): Socket {
   if (target.startsWith('/')) return connect(target);
   const { hostname, port } = new URL(target);
-  return connect(Number(port), hostname);
+  return connect(Number(port || 80), hostname);
 }

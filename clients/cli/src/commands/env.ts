@@ -200,11 +200,12 @@ const MUTATION = `mutation ($id: ID!, $input: SetEnvironmentVariablesInput!) {
 const AT_ONCE_MAX = 500;
 
 /** By GraphQL, which has the operation for several at once. */
-async function setVariables(
+/** All of them or none. @throws ProblemFailure, and Failure where they are too many for one request */
+export async function setVariables(
   session: Session,
   id: string,
   given: Variables,
-  available_at: Availability | undefined,
+  available_at?: Availability,
 ): Promise<void> {
   if (given.size > AT_ONCE_MAX) throw usageFailure(`At most ${AT_ONCE_MAX} variables can be set at once.`);
   const variables = [...given].map(([key, value]) => ({ key, value, ...(available_at && { available_at }) }));

@@ -5,9 +5,10 @@ import { ownProject } from '../deletion';
 import { EXIT, Failure, usageFailure } from '../failure';
 import { notice } from '../output/notice';
 import { printJson, printOne, printRows, writeLine, type OutputFlags, type Row } from '../output/print';
-import { confirm, confirmByName, readStandardInput } from '../output/terminal';
+import { askSecret, canAsk, confirm, confirmByName, readStandardInput } from '../output/terminal';
 import type { Session } from '../session';
 import { waitWhile } from '../settle';
+import { setVariables } from './env';
 
 interface Change extends Row {
   action: string;
@@ -87,14 +88,19 @@ export const apply = sessionCommand<
     const planned = await planOf(session, document, flags);
     if (!flags.json && flags.field === undefined) showPlan(planned, {});
     requirePlanned(planned);
-    if (!planned.changes.length) return flags.json ? printJson({ changes: [] }) : undefined;
+    if (!planned.changes.length) {
+      await setSecrets(session, await askSecrets(planned, flags));
+      return flags.json ? printJson({ changes: [] }) : undefined;
+    }
     const confirmed = await confirmData(planned, flags.confirm ?? []);
     if (!planned.confirm.length) await confirm('Make these changes?', flags);
+    const secrets = await askSecrets(planned, flags);
     const body = { document, plan_token: planned.plan_token, confirm: confirmed };
     const applied = await session.request<Row & Pick<Plan, 'changes'>>('POST', `${await stackPath(session)}/apply`, {
       body,
     });
     notice(`Made ${planned.changes.length} ${planned.changes.length === 1 ? 'change' : 'changes'}.`);
+    await setSecrets(session, secrets);
     if (!flags.noWait) await waitForMade(session, applied.changes, flags);
     if (flags.json || flags.field !== undefined) return printOne(applied, flags);
     notice('New variables and sizes take effect with the next deployment or restart.');
@@ -202,6 +208,30 @@ async function waitForMade(
     else notice(`The ${type} ${name} is ${String(row.status).replace('_', ' ')}${reason}`);
   }
   if (failures.length) throw new Failure(failures.join('\n'));
+}
+
+type Secret = Plan['missing_secrets'][number] & { value: string };
+
+/** Values that the file leaves to a person. What nobody is there to say, or says, stays as it is. */
+async function askSecrets({ missing_secrets }: Plan, { yes }: { yes?: boolean | undefined }): Promise<Secret[]> {
+  if (yes || !canAsk()) return [];
+  const given: Secret[] = [];
+  for (const secret of missing_secrets) {
+    const value = await askSecret(`${secret.key} of ${secret.application} (Enter leaves it out): `);
+    if (value !== '') given.push({ ...secret, value });
+  }
+  return given;
+}
+
+/** After an apply, since it makes their applications. */
+async function setSecrets(session: Session, secrets: readonly Secret[]): Promise<void> {
+  if (!secrets.length) return;
+  for (const { id, name } of await session.list('/v2/applications')) {
+    const own = secrets.filter(({ application }) => application === name);
+    if (!own.length) continue;
+    await setVariables(session, String(id), new Map(own.map(({ key, value }) => [key, value])));
+    notice(`Set ${own.map(({ key }) => key).join(', ')} of ${String(name)}.`);
+  }
 }
 
 /**

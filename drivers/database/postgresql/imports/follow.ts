@@ -1,9 +1,10 @@
-// Imports that follow their source (docs/decisions/0252): looked at by the job, and ended.
+// Imports that follow their source (docs/decisions/0252): observed by the job, and ended.
 import type { FollowEnd, FollowObserved, FollowWork } from '../../imports/import';
 import type { Cluster, PostgresqlContext } from '../cluster';
 import { Follower } from './follow/follower';
 import { makeWritable } from './follow/read_only';
-import { atSource, dropAtSource, failureAtSource } from './follow/source';
+import { dropAtSource } from './follow/source';
+import { atSource, failureAtSource } from './follow/source_session';
 import { closeTarget } from './follow/target';
 
 /** @throws DriverError invalid where the import cannot go on */
@@ -16,7 +17,7 @@ export async function followSource(cluster: Cluster, work: FollowWork): Promise<
     followers.set(work.id, follower);
   }
   try {
-    return follower.look(work);
+    return follower.observe(work);
   } catch (error) {
     followers.delete(work.id);
     throw error;

@@ -19,16 +19,16 @@ import {
 import { SqlReader, type DumpStatement } from '../../imports/sql_reader';
 import { socketDirectory, type Cluster } from '../cluster';
 import { changeExtensions, EXTENSION_SETTINGS } from '../extensions';
-import { inSession, isUnavailable, sqlIdentifier } from '../session';
+import { inSession, sqlIdentifier } from '../session';
 import { copyIn } from './copy_in';
-import { atSource, createSlot, dropAtSource, endQuickly, failureAtSource, inspectSource } from './follow/source';
-import type { Slot } from './follow/source';
+import { createSlot, dropAtSource, inspectSource, type Slot } from './follow/source';
+import { atSource, endQuickly, failureAtSource } from './follow/source_session';
+import { atStatement, DUMPED_FROM, importFailureOf, headOf, REASON_CHARACTERS_MAX, withVersions } from './failure';
 import { rulingOf, tablespaceOf, type Ruling } from './rules';
 import { textOfFile, textOfServer } from './text';
 
 const EXTENSION_MS = 5 * 60_000;
-const REASON_CHARACTERS_MAX = 240;
-const [UNDEFINED_OBJECT, INSUFFICIENT_PRIVILEGE, READ_ONLY] = ['42704', '42501', '25006'];
+const [UNDEFINED_OBJECT, INSUFFICIENT_PRIVILEGE] = ['42704', '42501'];
 const SAVEPOINT = 'platform_import';
 /** Ours, and not those that the owner has set for applications. */
 const SETTINGS = [
@@ -87,7 +87,10 @@ async function load(
     'file' in source
       ? await textOfFile(cluster, source.file, ctx)
       : await textOfServer(cluster, source.server, slot?.snapshot ?? null, ctx);
-  const reader = new SqlReader(dump.text, 'postgresql');
+  let sourceVersion: number | null = null;
+  const reader = new SqlReader(dump.text, 'postgresql', (comment) => {
+    sourceVersion ??= Number(DUMPED_FROM.exec(comment)?.[1] ?? NaN) || null;
+  });
   const reporter = new Reporter(work, () => reader.bytes);
   if (slot) reporter.follow = { slot: slotNameOf(work.id), start: slot.start };
   for (const { kind, name, reason } of slot?.omitted ?? []) reporter.notTaken(kind, name, reason);
@@ -111,7 +114,8 @@ async function load(
     await client.query('analyze').catch(() => undefined);
     return reporter.result();
   } catch (error) {
-    throw await failureOf(error, dump.whole, ctx);
+    const failure = await importFailureOf(error, dump.whole, ctx);
+    throw withVersions(failure, sourceVersion, Number(cluster.spec.version));
   } finally {
     ctx.signal.removeEventListener('abort', stop);
     await client.end().catch(() => undefined);
@@ -189,7 +193,7 @@ class Loader {
       try {
         await this.follow(ruling, next);
       } catch (error) {
-        throw at(next, error);
+        throw atStatement(next, error);
       }
       await reporter.tick();
     }
@@ -329,61 +333,4 @@ function decoderOf(encoding: string): { name: string; decode(text: string): stri
   } catch {
     throw new DriverError('invalid', `The encoding ${encoding} is not known. Make the dump with --encoding=UTF8.`);
   }
-}
-
-class AtLine extends Error {
-  constructor(
-    readonly statement: DumpStatement,
-    override readonly cause: unknown,
-  ) {
-    super('a statement failed');
-  }
-}
-
-function at(statement: DumpStatement, cause: unknown): Error {
-  return new AtLine(statement, cause);
-}
-
-async function failureOf(error: unknown, whole: () => Promise<void>, ctx: DriverContext): Promise<unknown> {
-  requireGoing(ctx);
-  const cause = error instanceof AtLine ? error.cause : error;
-  // A dump that was cut off, because its program failed: the program says more.
-  if (cause instanceof DriverError && /incomplete/.test(cause.message)) await whole();
-  if (!(error instanceof AtLine)) return connectionFailure(cause);
-  const { statement } = error;
-  if (cause instanceof DriverError)
-    return new DriverError(cause.reason, `Line ${statement.line}: ${cause.message} ${NOTHING}`);
-  if (isUnavailable(cause)) return connectionFailure(cause);
-  const { code, message, where } = cause as DatabaseError & { where?: string };
-  if (code === undefined) return cause;
-  // `COPY places, line 7, column id: "x"`, without the value, which is of a row.
-  const row = Number(/^COPY .*?, line (\d+)/.exec(where ?? '')?.[1] ?? 0);
-  const reason = toSentence(cleanFailureText(withoutValues(message), REASON_CHARACTERS_MAX));
-  const full = code === READ_ONLY ? ' The storage of the database is full, or writing is off.' : '';
-  return Object.assign(
-    new DriverError(
-      'invalid',
-      `Line ${statement.line + row}, at ${headOf(statement.text)}: ${reason}${full} ${NOTHING}`,
-    ),
-    { cause },
-  );
-}
-
-/** Values are of rows. Names, and what is no SQL, stay. */
-function withoutValues(message: string): string {
-  return message.replace(/(: )"[^]*"$/, '$1"…"').replace(/\bvalue "[^"]*"/g, 'value "…"');
-}
-
-const NOTHING = 'Nothing was imported.';
-
-function connectionFailure(error: unknown): unknown {
-  if (!isUnavailable(error)) return error;
-  const message = `The server of the database ended the connection of the import. ${NOTHING}`;
-  return Object.assign(new DriverError('invalid', message), { cause: error });
-}
-
-/** What a statement is about, without values. */
-function headOf(text: string): string {
-  const head = /^[^('=]*/.exec(text.replaceAll(/--[^\n]*\n/g, ' ').trim())?.[0] ?? '';
-  return `\`${cleanFailureText(head, 80)}\``;
 }

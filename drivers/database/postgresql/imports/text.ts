@@ -12,7 +12,7 @@ import { keptOutput, type SourceServer } from '../../imports/import';
 import { ownerOf } from '../../../hosted_server/server_directory';
 import type { Owner } from '../../../hosted_server/server_directory';
 import type { Cluster } from '../cluster';
-import { programsOf, requireTools, spawnTool } from '../programs';
+import { newestTool, spawnTool } from '../programs';
 
 export interface DumpText {
   text: AsyncIterable<Buffer>;
@@ -20,7 +20,7 @@ export interface DumpText {
   whole(): Promise<void>;
 }
 
-const UNREADABLE = 'The archive could not be read.';
+const unreadable = (stderr: string): string => reasonOf('The archive could not be read.', stderr);
 const STDERR_CHARACTERS_MAX = 4_000;
 /** Of the directory format (`pg_dump -Fd`), and of the tar format beside it. */
 const DIRECTORY_FILES = /^(toc\.dat|\d+\.dat(\.gz|\.lz4|\.zst)?|blobs?(_\d+)*\.(toc|dat)(\.gz|\.lz4|\.zst)?)$/;
@@ -35,7 +35,7 @@ export async function textOfFile(cluster: Cluster, file: string, ctx: DriverCont
 
 /** Archives of all formats and versions that the newest `pg_restore` of this host knows. */
 async function restored(cluster: Cluster, file: string, found: SourceFile, ctx: DriverContext): Promise<DumpText> {
-  const program = await newestTool(cluster, 'pg_restore');
+  const { program } = await newestTool(cluster, 'pg_restore');
   const as = await ownerOf(cluster.serverDirectory);
   const directory = `${file}.unpacked`;
   await rm(directory, { recursive: true, force: true });
@@ -45,7 +45,7 @@ async function restored(cluster: Cluster, file: string, found: SourceFile, ctx: 
     await (await unpacked(found, tar)).close();
     if (!(await hasScript(tar, ctx))) {
       const files = await unpackDirectory(tar, path.join(directory, 'files'), as, ctx);
-      return outputOf(spawnTool(program, ['-f', '-', files], { as }, ctx), UNREADABLE);
+      return outputOf(spawnTool(program, ['-f', '-', files], { as }, ctx), unreadable);
     }
     return fromHandle(program, await open(tar, 'r'), as, ctx);
   }
@@ -59,7 +59,7 @@ async function restored(cluster: Cluster, file: string, found: SourceFile, ctx: 
 function fromHandle(program: string, handle: FileHandle, as: Owner, ctx: DriverContext): DumpText {
   const child = spawnTool(program, ['-f', '-'], { as, input: handle.fd }, ctx);
   child.once('close', () => void handle.close().catch(() => undefined));
-  return outputOf(child, UNREADABLE);
+  return outputOf(child, unreadable);
 }
 
 /** The tar format of `pg_dump -Ft` has one; the directory format has none. */
@@ -111,7 +111,7 @@ export async function textOfServer(
   snapshot: string | null,
   ctx: DriverContext,
 ): Promise<DumpText> {
-  const program = await newestTool(cluster, 'pg_dump');
+  const { program, series } = await newestTool(cluster, 'pg_dump');
   const env = {
     ...{ PGHOST: server.host, PGHOSTADDR: server.address, PGPORT: String(server.port) },
     ...{ PGUSER: server.user, PGPASSWORD: server.password, PGDATABASE: server.database },
@@ -120,18 +120,32 @@ export async function textOfServer(
   };
   const args = ['-w', '--no-sync', '--lock-wait-timeout=300s', ...(snapshot ? [`--snapshot=${snapshot}`] : [])];
   const child = spawnTool(program, args, { as: await ownerOf(cluster.serverDirectory), env }, ctx);
-  return outputOf(child, 'The database could not be read.');
+  return outputOf(child, (stderr) => failureOfDump(stderr, series));
 }
 
-async function newestTool(cluster: Cluster, tool: string): Promise<string> {
-  const { found } = cluster.engine;
-  const having = found.filter(({ tools }) => tools.includes(tool));
-  const series = having.map((one) => Number(one.series)).sort((a, b) => b - a)[0];
-  if (series === undefined) requireTools(cluster.programs, [tool]);
-  return path.join((await programsOf(cluster.engine, String(series))).bin, tool);
+/** `pg_dump` reads from servers of its own version and older ones, but not the oldest. */
+function failureOfDump(stderr: string, series: string): string {
+  const version = /server version: (\d+(\.\d+)?)/.exec(stderr)?.[1];
+  if (version === undefined || !stderr.includes('version mismatch'))
+    return reasonOf('The database could not be read.', stderr);
+  const major = Math.floor(Number(version));
+  if (major < Number(series))
+    return (
+      `The source is PostgreSQL ${version}, which pg_dump ${series} of the host does not read any more. Import a ` +
+      'file that a pg_dump of the source has made.'
+    );
+  return (
+    `The source is PostgreSQL ${major}, and the newest pg_dump of the host is ${series}. The operator can install ` +
+    `the package postgresql-client-${major}; or import a file that pg_dump of version ${major} has made.`
+  );
 }
 
-function outputOf(child: ChildProcess, failure: string): DumpText {
+function reasonOf(failure: string, stderr: string): string {
+  const reason = failureTextOf(stderr);
+  return reason ? `${failure} ${reason}` : failure;
+}
+
+function outputOf(child: ChildProcess, failure: (stderr: string) => string): DumpText {
   let stderr = '';
   child.stderr!.setEncoding('utf8').on('data', (text: string) => {
     stderr = (stderr + text).slice(-STDERR_CHARACTERS_MAX);
@@ -147,8 +161,7 @@ function outputOf(child: ChildProcess, failure: string): DumpText {
         });
       });
       if (code === 0) return;
-      const reason = failureTextOf(stderr);
-      throw new DriverError('invalid', reason ? `${failure} ${reason}` : failure);
+      throw new DriverError('invalid', failure(stderr));
     },
   };
 }

@@ -9,10 +9,14 @@ import type { Change, Relation, Tuple } from './pgoutput';
 
 const PARAMETERS_MAX = 20_000;
 const ROWS_MAX = 500;
+/** Of the values of rows that wait. */
+const CHARACTERS_MAX = 4 * 2 ** 20;
 
 interface TargetColumn {
   type: string;
   isAlways: boolean;
+  /** Computed here, whatever the source sends. */
+  isGenerated: boolean;
 }
 
 interface TargetTable {
@@ -27,7 +31,7 @@ interface TargetTable {
 export class Applier {
   private readonly relations = new Map<number, Relation>();
   private readonly tables = new Map<number, TargetTable>();
-  private pending: { table: TargetTable; columns: string[]; rows: Tuple[] } | null = null;
+  private pending: { table: TargetTable; columns: string[]; rows: Tuple[]; characters: number } | null = null;
   /** Tables with rows that were changed at the source and are not here. */
   readonly absent = new Set<string>();
 
@@ -77,13 +81,20 @@ export class Applier {
 
   private async insert(id: number, row: Tuple): Promise<void> {
     const table = await this.tableOf(id);
-    const columns = table.relation.columns.map(({ name }) => name);
+    const all = table.relation.columns.map(({ name }) => name);
+    const isWritten = all.map((name) => table.columns.get(name)?.isGenerated !== true);
+    const columns = all.filter((_, at) => isWritten[at]);
     const { pending } = this;
     const isFull =
-      pending !== null && (pending.rows.length >= ROWS_MAX || pending.rows.length * columns.length >= PARAMETERS_MAX);
+      pending !== null &&
+      (pending.rows.length >= ROWS_MAX ||
+        pending.rows.length * columns.length >= PARAMETERS_MAX ||
+        pending.characters >= CHARACTERS_MAX);
     if (pending && (pending.table !== table || isFull)) await this.flush();
-    this.pending ??= { table, columns, rows: [] };
-    this.pending.rows.push(row);
+    this.pending ??= { table, columns, rows: [], characters: 0 };
+    const values = row.filter((_, at) => isWritten[at]);
+    this.pending.rows.push(values);
+    this.pending.characters += values.reduce((sum, value) => sum + (value?.length ?? 0), 0);
   }
 
   private async update(table: TargetTable, old: Tuple | null, row: Tuple): Promise<void> {
@@ -91,7 +102,8 @@ export class Applier {
     const changed = table.relation.columns.flatMap(({ name, isKey }, at) => {
       const value = row[at];
       const isSame = isKey && (old === null || old[at] === value);
-      if (value === undefined || (isSame && table.columns.get(name)?.isAlways)) return [];
+      const { isAlways, isGenerated } = table.columns.get(name) ?? { isAlways: false, isGenerated: false };
+      if (value === undefined || isGenerated || (isSame && isAlways)) return [];
       values.push(value);
       return [`${sqlIdentifier(name)} = $${values.length}::${typeOf(table, name)}`];
     });
@@ -122,15 +134,16 @@ export class Applier {
     const relation = this.relations.get(id);
     if (!relation) throw new DriverError('transient', 'The source names a table that it has not described.');
     const name = `${sqlIdentifier(relation.schema)}.${sqlIdentifier(relation.name)}`;
-    const { rows } = await this.client.query<{ name: string; type: string; always: boolean; is_key: boolean }>(
-      `select a.attname as name, format_type(a.atttypid, -1) as type, a.attidentity = 'a' as always,
+    const { rows } = await this.client.query<{ name: string; is_key: boolean } & TargetColumn>(
+      `select a.attname as name, format_type(a.atttypid, -1) as type, a.attidentity = 'a' as "isAlways",
+          a.attgenerated <> '' as "isGenerated",
           coalesce(a.attnum = any(i.indkey::int2[]), false) as is_key
         from pg_attribute a left join pg_index i on i.indrelid = a.attrelid and i.indisprimary
         where a.attrelid = to_regclass($1) and a.attnum > 0 and not a.attisdropped`,
       [name],
     );
     if (!rows.length) throw differs(`${relation.schema}.${relation.name}`, 'The database has no such table.');
-    const columns = new Map(rows.map((one) => [one.name, { type: one.type, isAlways: one.always }]));
+    const columns = new Map(rows.map((one) => [one.name, one]));
     const key = rows.filter((one) => one.is_key).map((one) => one.name);
     const table = { relation, name, columns, key };
     this.tables.set(id, table);

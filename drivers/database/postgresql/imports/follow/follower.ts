@@ -1,6 +1,7 @@
-// Follows a source in the background, for days: one follower per import in this process. The job looks at it now and
-// then; one that nobody looks at any more belongs to another process by now, and ends.
+// Follows a source in the background, for days: one follower per import in this process. The job observes it now and
+// then; one that nobody observes any more belongs to another process by now, and ends.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import type { Client } from 'pg';
 import { DriverError } from '../../../../../core/driver';
 import { cleanFailureText } from '../../../../../core/log/failure_text';
@@ -11,14 +12,15 @@ import { isUnavailable } from '../../session';
 import { Applier } from './apply';
 import { formatLsn, lsnOf, readChange } from './pgoutput';
 import { makeReadOnly, makeWritable } from './read_only';
-import { connectToSource, endQuickly, failureAtSource, findSlot, flushedPosition, newTables } from './source';
+import { findSlot, flushedPosition, newTables } from './source';
+import { connectToSource, disableTimeouts, endQuickly, failureAtSource } from './source_session';
 import { ChangeStream, type StreamMessage } from './stream';
 import { openTarget } from './target';
-import { countBoth, setSequences, tell } from './totals';
+import { addNotTakenOver, countBoth, readSequences, requireNoPrepared, setSequences } from './totals';
 
 const RETRY = { firstMs: 500, maxMs: 10_000 };
 const ABANDONED_MS = 60_000;
-const BEAT_MS = 5_000;
+const ACKNOWLEDGE_MS = 5_000;
 const CATALOG_MS = 60_000;
 const POLL_MS = 200;
 /** One commit here for so many changes of the source, or so long. */
@@ -28,7 +30,7 @@ const IDLE_MS = 10_000;
 const FINISH_MS = 45_000;
 const ROUNDS_MAX = 8;
 const QUIET_MS = 1_000;
-const SOUND_MS = 2_000;
+const RECOVERED_AFTER_MS = 2_000;
 const FULL = 'The storage of the database is full, or writing is off.';
 
 /** @throws DriverError invalid, which ends the import */
@@ -36,7 +38,7 @@ const lost = (reason: string): DriverError => new DriverError('invalid', reason)
 
 export class Follower {
   private work: FollowWork;
-  private lookedAt = Date.now();
+  private observedAt = Date.now();
   private isStopped = false;
   private failure: DriverError | null = null;
   private reason: string | null = null;
@@ -45,7 +47,7 @@ export class Follower {
   private behind = { bytes: 0, since: null as number | null };
   private done = false;
   /** The source was made read-only for a request that was refused. */
-  private mustTakeBack = false;
+  private mustMakeWritable = false;
   private refusal: { at: string; reason: string } | null = null;
   private readonly ended: Promise<void>;
 
@@ -57,9 +59,9 @@ export class Follower {
     this.ended = this.run();
   }
 
-  /** What the job sees. @throws DriverError invalid where it cannot go on */
-  look(work: FollowWork): FollowObserved {
-    this.lookedAt = Date.now();
+  /** @throws DriverError invalid where it cannot go on */
+  observe(work: FollowWork): FollowObserved {
+    this.observedAt = Date.now();
     this.work = { ...work, report: this.work.report };
     if (this.failure) throw this.failure;
     const { since } = this.behind;
@@ -100,7 +102,7 @@ export class Follower {
   }
 
   private mustEnd(): boolean {
-    return this.isStopped || Date.now() - this.lookedAt > ABANDONED_MS;
+    return this.isStopped || Date.now() - this.observedAt > ABANDONED_MS;
   }
 
   /** Until it is complete, or something fails. */
@@ -112,7 +114,8 @@ export class Follower {
     try {
       const source = await connectToSource(server, 'sql');
       clients.push(source);
-      if (this.mustTakeBack) await this.takeBack(source, server);
+      await disableTimeouts(source);
+      if (this.mustMakeWritable) await this.makeSourceWritable(source, server);
       const target = await openTarget(this.cluster, { id, origin: slot, start });
       clients.push(target.client);
       this.applied = lsnOf(target.applied);
@@ -121,7 +124,7 @@ export class Follower {
       clients.push(replication);
       const stream = new ChangeStream(replication, slot, this.applied);
       stream.start();
-      void this.acknowledgeNowAndThen(stream, over.signal);
+      void this.acknowledgeRegularly(stream, over.signal);
       await this.follow({ server, source, target: target.client, stream });
     } finally {
       over.abort();
@@ -130,9 +133,9 @@ export class Follower {
   }
 
   /** Also while a statement here takes long: the source ends a connection that says nothing (wal_sender_timeout). */
-  private async acknowledgeNowAndThen(stream: ChangeStream, over: AbortSignal): Promise<void> {
+  private async acknowledgeRegularly(stream: ChangeStream, over: AbortSignal): Promise<void> {
     while (!over.aborted) {
-      await sleep(BEAT_MS, undefined, { signal: over }).catch(() => undefined);
+      await sleep(ACKNOWLEDGE_MS, undefined, { signal: over }).catch(() => undefined);
       if (!over.aborted) stream.acknowledge(this.applied, 'wanted');
     }
   }
@@ -140,11 +143,11 @@ export class Follower {
   private async follow(at: Session): Promise<void> {
     const batch = new Batch(at.target, this.applied, (lsn) => {
       this.applied = lsn;
-      this.tellAbsent(batch);
+      this.reportAbsentRows(batch);
       at.stream.acknowledge(lsn, 'unwanted');
     });
     const begun = Date.now();
-    let lookedAt = 0;
+    let catalogReadAt = 0;
     while (!this.mustEnd()) {
       const message = await at.stream.next(POLL_MS);
       if (message) await batch.take(message);
@@ -152,10 +155,10 @@ export class Follower {
       else await batch.commitWhenDue();
       this.measure(at.stream, batch);
       // A change that cannot be applied comes at once.
-      if (batch.isAtRest && at.stream.isEmpty && Date.now() - begun > SOUND_MS) this.reason = null;
-      if (Date.now() - lookedAt > CATALOG_MS) {
-        lookedAt = Date.now();
-        await this.tellNewTables(at);
+      if (batch.isAtRest && at.stream.isEmpty && Date.now() - begun > RECOVERED_AFTER_MS) this.reason = null;
+      if (Date.now() - catalogReadAt > CATALOG_MS) {
+        catalogReadAt = Date.now();
+        await this.reportNewTables(at);
       }
       const { finish } = this.work;
       if (finish && this.refusal?.at !== finish.at) return this.finish(at, batch, finish);
@@ -167,13 +170,14 @@ export class Follower {
     this.behind = { bytes: Number(bytes), since: stream.isEmpty && !batch.isOpen ? null : batch.lastCommitAt };
   }
 
-  private async tellNewTables({ source }: Session): Promise<void> {
-    for (const one of await newTables(source, this.work.slot, this.work.excluded)) tell(this.work.report, one);
+  private async reportNewTables({ source }: Session): Promise<void> {
+    for (const one of await newTables(source, this.work.slot, this.work.excluded))
+      addNotTakenOver(this.work.report, one);
   }
 
-  private tellAbsent({ applier }: Batch): void {
+  private reportAbsentRows({ applier }: Batch): void {
     for (const name of applier.absent)
-      tell(this.work.report, {
+      addNotTakenOver(this.work.report, {
         ...{ kind: 'rows', name },
         reason: 'Rows that were changed at the source are not here: they were changed here, too.',
       });
@@ -186,30 +190,35 @@ export class Follower {
   private async finish(at: Session, batch: Batch, request: FinishRequest): Promise<void> {
     this.phase = 'finishing';
     try {
-      this.mustTakeBack = request.read_only;
+      this.mustMakeWritable = request.read_only;
       if (request.read_only) await makeReadOnly(at.source, at.server.database);
+      await requireNoPrepared(at.source);
       await this.reachQuiet(at, batch);
       const { changes } = batch;
-      await this.tellNewTables(at);
-      await setSequences(at.source, at.target, this.work.report);
+      await this.reportNewTables(at);
+      const sequences = await readSequences(at.source);
+      await setSequences(sequences, at.target, this.work.report);
       await countBoth(at.source, at.target, this.work.report);
       await this.reach(at, batch, Date.now() + FINISH_MS);
-      if (batch.changes !== changes) throw new DriverError('transient', STILL_WRITTEN);
-      [this.mustTakeBack, this.done] = [false, true];
+      // The value of a sequence is in no transaction: those that fail advance it, too.
+      const hasAdvanced = !isDeepStrictEqual(await readSequences(at.source), sequences);
+      if (batch.changes !== changes || hasAdvanced) throw new DriverError('transient', STILL_WRITTEN);
+      await requireNoPrepared(at.source);
+      [this.mustMakeWritable, this.done] = [false, true];
     } catch (error) {
       // The next process finishes it.
       if (this.mustEnd()) throw error;
       this.phase = 'following';
       this.refusal = { at: request.at, reason: refusalText(error) };
-      if (this.mustTakeBack) await this.takeBack(at.source, at.server).catch(() => undefined);
+      if (this.mustMakeWritable) await this.makeSourceWritable(at.source, at.server).catch(() => undefined);
       throw Object.assign(new DriverError('transient', this.refusal.reason), { cause: error });
     }
   }
 
   /** Else the next session tries again. */
-  private async takeBack(source: Client, { database }: SourceServer): Promise<void> {
+  private async makeSourceWritable(source: Client, { database }: SourceServer): Promise<void> {
     await makeWritable(source, database);
-    this.mustTakeBack = false;
+    this.mustMakeWritable = false;
   }
 
   private async reachQuiet(at: Session, batch: Batch): Promise<void> {
@@ -353,8 +362,13 @@ class Batch {
 async function requireSlot(source: Client, name: string, applied: bigint): Promise<void> {
   const slot = await findSlot(source, name);
   if (!slot) throw lost(`The replication slot ${name} is not at the source any more. Import again.`);
-  if (slot.wal_status === 'lost')
-    throw lost('The source has removed log that was not read yet (max_slot_wal_keep_size). Import again.');
+  if (slot.wal_status === 'lost') {
+    const reason = slot.invalidation_reason ?? 'max_slot_wal_keep_size';
+    throw lost(`The source has removed log that was not read yet (${reason}). Import again.`);
+  }
+  // It would leave out what is committed there until its log is as long again.
+  if (applied > lsnOf(await flushedPosition(source)))
+    throw lost('The source has lost changes that are here: it was restored, or its standby was behind. Import again.');
   if (slot.confirmed !== null && lsnOf(slot.confirmed) > applied)
     throw lost('The database was restored to a time before changes that the source does not send again. Import again.');
 }

@@ -4,7 +4,8 @@ import type { Client, DatabaseError } from 'pg';
 import { DriverError } from '../../../../../core/driver';
 import { cleanFailureText } from '../../../../../core/log/failure_text';
 import { sqlIdentifier } from '../../session';
-import { INSUFFICIENT_PRIVILEGE, refusalAtSource, SOURCE_SESSION } from './source';
+import { INSUFFICIENT_PRIVILEGE, refusalAtSource } from './source';
+import { SOURCE_SESSION } from './source_session';
 
 const END_TRIES = 40;
 

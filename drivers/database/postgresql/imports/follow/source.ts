@@ -1,143 +1,22 @@
-// The source of an import that follows it: sessions there, what it needs, and the publication and the slot that are
-// made there. A slot that is forgotten keeps the write-ahead log of the source until its disk is full.
-import type { Duplex } from 'node:stream';
+// The source of an import that follows it: what it needs, and the publication and the slot that are made there. A slot
+// that is forgotten keeps the write-ahead log of the source until its disk is full.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Client, type ClientConfig, type DatabaseError } from 'pg';
+import type { Client, DatabaseError } from 'pg';
 import { DriverError, type DriverContext } from '../../../../../core/driver';
 import { cleanFailureText } from '../../../../../core/log/failure_text';
 import { toSentence } from '../../../../../core/sentence';
 import { isExcluded, type NotTakenOver, type SourceServer } from '../../../imports/import';
 import { sqlIdentifier } from '../../session';
+import { atSource, connectToSource, disableTimeouts, endQuickly, failureAtSource } from './source_session';
 
-const CONNECT_MS = 10_000;
-const STATEMENT_MS = 60_000;
 const SLOT_MS = 15 * 60_000;
 const DROP_TRIES = 40;
 const NAMED_MAX = 5;
 const TABLES_MAX = 10_000;
 const OMISSIONS_MAX = 500;
-/** Of the answer to one statement that is not replication. */
-const ANSWER_BYTES_MAX = 8 * 2 ** 20;
 const REASON_CHARACTERS_MAX = 4_000;
 export const INSUFFICIENT_PRIVILEGE = '42501';
 const [OBJECT_IN_USE, TOO_MANY] = ['55006', '53400'];
-/** As the walreceiver of PostgreSQL sets them, so that text means the same on both sides. */
-const SETTINGS = [
-  ...['datestyle=ISO', 'intervalstyle=postgres', 'extra_float_digits=3', 'timezone=UTC', 'bytea_output=hex'],
-  ...['default_transaction_read_only=off', 'search_path=pg_catalog', 'lock_timeout=30000'],
-  // The snapshot of a slot is a transaction that waits.
-  'idle_in_transaction_session_timeout=0',
-];
-
-/** What sessions of the import are called at the source. */
-export const SOURCE_SESSION = 'platform_import';
-
-/**
- * Connects to the address that was judged, and to no other one. The password is in this process alone.
- * @throws DriverError transient
- */
-export async function connectToSource(server: SourceServer, kind: 'sql' | 'replication'): Promise<Client> {
-  const tls = { servername: server.host, rejectUnauthorized: server.tls.startsWith('verify') };
-  const verified = server.tls === 'verify-ca' ? { ...tls, checkServerIdentity: () => undefined } : tls;
-  const attempts: ClientConfig['ssl'][] =
-    server.tls === 'disable' ? [false] : server.tls === 'prefer' ? [verified, false] : [verified];
-  let last: Error | undefined;
-  for (const ssl of attempts) {
-    const client = new Client(configOf(server, kind, ssl));
-    client.on('error', () => undefined); // the current query reports it
-    guard(client, kind === 'sql' ? ANSWER_BYTES_MAX : Infinity);
-    try {
-      await client.connect();
-      return client;
-    } catch (error) {
-      await endQuickly(client);
-      last = error as Error;
-      if (!/does not support SSL/.test(last.message)) break;
-    }
-  }
-  throw failureAtSource(last);
-}
-
-interface PgConnection {
-  stream: Duplex;
-  on(event: 'sslconnect' | 'readyForQuery', listener: () => void): void;
-}
-
-function connectionOf(client: Client): PgConnection {
-  return (client as unknown as { connection: PgConnection }).connection;
-}
-
-/** What a stranger's server sends ends its connection at most: unreadable messages, and answers of any size. */
-function guard(client: Client, bytesMax: number): void {
-  const connection = connectionOf(client);
-  let bytes = 0;
-  const wrap = (): void => {
-    const { stream } = connection;
-    const emit = stream.emit.bind(stream) as (event: string | symbol, ...args: unknown[]) => boolean;
-    stream.emit = (event: string | symbol, ...args: unknown[]) => {
-      if (event !== 'data') return emit(event, ...args);
-      try {
-        bytes += (args[0] as Buffer).length;
-        if (bytes > bytesMax) throw new DriverError('invalid', 'The source answers with more than it may have to say.');
-        return emit(event, ...args);
-      } catch (error) {
-        stream.destroy(error as Error);
-        return false;
-      }
-    };
-  };
-  wrap();
-  connection.on('sslconnect', wrap);
-  connection.on('readyForQuery', () => {
-    bytes = 0;
-  });
-}
-
-/** A server that is silent does not hold it up; neither does replication, which does not end by itself. */
-export async function endQuickly(client: Client): Promise<void> {
-  const { stream } = connectionOf(client);
-  await Promise.race([client.end().catch(() => undefined), sleep(1_000)]);
-  stream.destroy();
-}
-
-function configOf(server: SourceServer, kind: 'sql' | 'replication', ssl: ClientConfig['ssl']): ClientConfig {
-  const timeout = kind === 'sql' ? [`statement_timeout=${STATEMENT_MS}`] : ['statement_timeout=0'];
-  return {
-    ...{ host: server.address, port: server.port, user: server.user },
-    // As a function it is used as it is: an empty one would be that of this process (PGPASSWORD, ~/.pgpass).
-    password: () => server.password,
-    ...(kind === 'sql' && { query_timeout: STATEMENT_MS + CONNECT_MS }),
-    ...{ database: server.database, ssl: ssl ?? false, connectionTimeoutMillis: CONNECT_MS, keepAlive: true },
-    ...{ application_name: SOURCE_SESSION, ...(kind === 'replication' && { replication: 'database' }) },
-    options: [...SETTINGS, ...timeout].map((one) => `-c ${one}`).join(' '),
-  };
-}
-
-/** @throws DriverError transient where no session can be opened; what `work` throws */
-export async function atSource<T>(
-  server: SourceServer,
-  work: (client: Client) => Promise<T>,
-  signal?: AbortSignal,
-): Promise<T> {
-  const client = await connectToSource(server, 'sql');
-  const stop = (): void => void connectionOf(client).stream.destroy();
-  signal?.addEventListener('abort', stop, { once: true });
-  try {
-    signal?.throwIfAborted();
-    return await work(client);
-  } finally {
-    signal?.removeEventListener('abort', stop);
-    await endQuickly(client);
-  }
-}
-
-export function failureAtSource(error: unknown): DriverError {
-  if (error instanceof DriverError) return error;
-  const { message: given, code, severity } = (error ?? {}) as Partial<DatabaseError>;
-  const text = cleanFailureText(given || (code ?? ''));
-  const message = `The source ${severity === undefined ? 'does not answer' : 'refuses'}: ${toSentence(text)}`;
-  return Object.assign(new DriverError('transient', message), { cause: error });
-}
 
 export interface SourceTable {
   schema: string;
@@ -149,11 +28,32 @@ interface TableRow extends SourceTable {
   identity: string;
   has_key: boolean;
   is_owned: boolean;
+  is_unidentified: boolean;
   persistence: string;
 }
 
-const TABLES = `select c.oid::text as oid, n.nspname as schema, c.relname as name, c.relreplident as identity,
+const [POSTGRESQL_12, POSTGRESQL_17, POSTGRESQL_18] = [120_000, 170_000, 180_000];
+
+/**
+ * Rows that are identified by generated columns. From 18 on, stored ones are published, and where one is not, each
+ * update of the table fails at the source (CheckCmdReplicaIdentity); before, they are missing in what is sent.
+ */
+function unidentifiedIn(version: number): string {
+  if (version < POSTGRESQL_12) return 'false';
+  const isIdentifying =
+    version < POSTGRESQL_18
+      ? `exists (select from pg_index i where i.indrelid = c.oid and a.attnum = any (i.indkey::int2[])
+          and case c.relreplident when 'd' then i.indisprimary when 'i' then i.indisreplident else false end)`
+      : `c.relreplident = 'f' and a.attgenerated = 'v'`;
+  return `exists (select from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+    and a.attgenerated <> '' and ${isIdentifying})`;
+}
+
+const tablesIn = (
+  version: number,
+): string => `select c.oid::text as oid, n.nspname as schema, c.relname as name, c.relreplident as identity,
     c.relpersistence as persistence, pg_has_role(c.relowner, 'usage') as is_owned,
+    ${unidentifiedIn(version)} as is_unidentified,
     exists (select from pg_index i where i.indrelid = c.oid
       and case c.relreplident when 'd' then i.indisprimary when 'i' then i.indisreplident else false end) as has_key
   from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -161,6 +61,14 @@ const TABLES = `select c.oid::text as oid, n.nspname as schema, c.relname as nam
     and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid
       and d.deptype = 'e')
   order by 2, 3 limit ${TABLES_MAX + 1}`;
+
+interface SourceSettings {
+  level: string;
+  version: number;
+  may: boolean;
+  make: boolean;
+  standby: boolean;
+}
 
 export interface Followed {
   tables: SourceTable[];
@@ -170,20 +78,23 @@ export interface Followed {
 /** What is followed, and what is not. @throws DriverError invalid with all that the source lacks */
 export async function inspectSource(client: Client, excluded: readonly string[]): Promise<Followed> {
   const missing: string[] = [];
-  const { rows: settings } = await client.query<{ level: string; version: number; may: boolean; make: boolean }>(
+  const { rows: settings } = await client.query<SourceSettings>(
     `select current_setting('wal_level') as level, current_setting('server_version_num')::int as version,
+      pg_is_in_recovery() as standby,
       (select rolsuper or rolreplication from pg_roles where rolname = current_user)
         or exists (select from pg_roles where rolname = 'rds_replication'
           and pg_has_role(current_user, oid, 'member')) as may,
       has_database_privilege(current_database(), 'create') as make`,
   );
-  const [{ level, version, may, make } = { level: '', version: 0, may: false, make: false }] = settings;
+  const { level, version, may, make, standby } = settings[0]!;
+  if (standby)
+    throw new DriverError('invalid', 'The source is a standby, where nothing can be published. Follow its primary.');
   if (version < 100_000) throw new DriverError('invalid', 'The source is older than PostgreSQL 10. Use the mode copy.');
   if (level !== 'logical')
     missing.push(`wal_level is ${level} and has to be logical, which takes a restart of the source`);
   if (!may) missing.push('the user has no right to replicate: ALTER ROLE … REPLICATION');
   if (!make) missing.push('the user may not create a publication: GRANT CREATE ON DATABASE … TO …');
-  const { rows } = await client.query<TableRow>(TABLES);
+  const { rows } = await client.query<TableRow>(tablesIn(version));
   if (rows.length > TABLES_MAX)
     throw new DriverError('invalid', 'The source has more than 10000 tables. Use the mode copy.');
   const followed: Followed = { tables: [], not_taken_over: await furtherOmissions(client) };
@@ -197,6 +108,12 @@ export async function inspectSource(client: Client, excluded: readonly string[])
     missing.push(
       `${listOf(keyless)} have no primary key, so that changes of their rows cannot be found: add one, use ALTER ` +
         'TABLE … REPLICA IDENTITY FULL, or exclude them',
+    );
+  const unidentified = wanted.filter(({ is_unidentified, persistence }) => is_unidentified && persistence === 'p');
+  if (unidentified.length)
+    missing.push(
+      `${listOf(unidentified)} have generated columns in their replica identity, which are not sent: use ALTER TABLE ` +
+        '… REPLICA IDENTITY USING INDEX with an index of other columns, or exclude them',
     );
   const lacking = missing.join('; ').slice(0, REASON_CHARACTERS_MAX);
   if (missing.length) throw new DriverError('invalid', `The source cannot be followed: ${lacking}.`);
@@ -231,7 +148,7 @@ export async function newTables(
 ): Promise<NotTakenOver[]> {
   const { rows } = await client.query<TableRow & { is_known: boolean }>(
     `select found.*, exists (select from pg_publication_tables p where p.pubname = $1
-        and p.schemaname = found.schema and p.tablename = found.name) as is_known from (${TABLES}) as found`,
+        and p.schemaname = found.schema and p.tablename = found.name) as is_known from (${tablesIn(0)}) as found`,
     [publication],
   );
   return rows
@@ -258,17 +175,25 @@ export async function createSlot(
 ): Promise<Slot> {
   await dropAtSource(server, name, ctx.signal);
   const list = tables.map((one) => `${sqlIdentifier(one.schema)}.${sqlIdentifier(one.name)}`).join(', only ');
-  const text = `create publication ${sqlIdentifier(name)} for table only ${list}`;
-  await atSource(server, (client) => client.query(text), ctx.signal).catch((error: unknown) => {
+  const publish = async (client: Client): Promise<number> => {
+    const version = await versionOf(client);
+    const columns = version < POSTGRESQL_18 ? '' : ' with (publish_generated_columns = stored)';
+    await client.query(`create publication ${sqlIdentifier(name)} for table only ${list}${columns}`);
+    return version;
+  };
+  const version = await atSource(server, publish, ctx.signal).catch((error: unknown) => {
     throw refusalAtSource(error, 'The publication could not be made at the source');
   });
+  // Standbys that synchronize slots get it, too.
+  const snapshot = version < POSTGRESQL_17 ? 'EXPORT_SNAPSHOT' : `(SNAPSHOT 'export', FAILOVER)`;
   const client = await connectToSource(server, 'replication');
   const stop = (): void => void endQuickly(client);
   const late = setTimeout(stop, SLOT_MS);
   ctx.signal.addEventListener('abort', stop, { once: true });
   try {
+    await disableTimeouts(client);
     const { rows } = await client.query<{ consistent_point: string; snapshot_name: string }>(
-      `CREATE_REPLICATION_SLOT ${sqlIdentifier(name)} LOGICAL pgoutput EXPORT_SNAPSHOT`,
+      `CREATE_REPLICATION_SLOT ${sqlIdentifier(name)} LOGICAL pgoutput ${snapshot}`,
     );
     return { client, start: rows[0]!.consistent_point, snapshot: rows[0]!.snapshot_name };
   } catch (error) {
@@ -284,6 +209,13 @@ export async function createSlot(
     clearTimeout(late);
     ctx.signal.removeEventListener('abort', stop);
   }
+}
+
+async function versionOf(client: Client): Promise<number> {
+  const { rows } = await client.query<{ version: number }>(
+    `select current_setting('server_version_num')::int as version`,
+  );
+  return rows[0]!.version;
 }
 
 /** With what is to be granted there. */
@@ -329,12 +261,15 @@ export async function dropAtSource(server: SourceServer, name: string, signal?: 
 export interface SlotState {
   confirmed: string | null;
   wal_status: string;
+  /** From PostgreSQL 17 on, such as `idle_timeout`. */
+  invalidation_reason: string | null;
 }
 
 /** null: it is gone. */
 export async function findSlot(client: Client, name: string): Promise<SlotState | null> {
   const { rows } = await client.query<SlotState>(
-    `select confirmed_flush_lsn::text as confirmed, coalesce(to_jsonb(s) ->> 'wal_status', '') as wal_status
+    `select confirmed_flush_lsn::text as confirmed, coalesce(to_jsonb(s) ->> 'wal_status', '') as wal_status,
+        to_jsonb(s) ->> 'invalidation_reason' as invalidation_reason
       from pg_replication_slots s where slot_name = $1 and database = current_database()`,
     [name],
   );

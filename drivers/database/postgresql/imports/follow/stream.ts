@@ -49,12 +49,12 @@ export class ChangeStream {
   handleCopyData({ chunk }: { chunk: Buffer }): void {
     const kind = String.fromCharCode(chunk[0]!);
     if (kind === 'w') {
-      this.see(chunk.readBigUInt64BE(9));
+      this.noteSourceEnd(chunk.readBigUInt64BE(9));
       // The parser uses its buffer again.
       this.push({ kind: 'data', body: Buffer.from(chunk.subarray(25)), end: chunk.readBigUInt64BE(1) });
     } else if (kind === 'k') {
       const end = chunk.readBigUInt64BE(1);
-      this.see(end);
+      this.noteSourceEnd(end);
       this.push({ kind: 'alive', end });
     }
   }
@@ -113,7 +113,7 @@ export class ChangeStream {
     this.connection.sendCopyFromChunk(body);
   }
 
-  private see(end: bigint): void {
+  private noteSourceEnd(end: bigint): void {
     if (end > this.sourceEnd) this.sourceEnd = end;
   }
 
