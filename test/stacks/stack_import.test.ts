@@ -231,6 +231,20 @@ test('values that converters of Compose lose are taken over', async () => {
   expect(found.map(({ what }) => what)).toEqual(['services.web', 'services.web.depends_on', 'services.db.image']);
 });
 
+test('a word that is also the name of a service is no host', async () => {
+  const { file } = await compose(`services:
+  web:
+    image: example/web
+    ports: ["80"]
+    environment: { DB_CONNECTION: mysql, DB_HOST: mysql, DB_USERNAME: mysql, DB_DATABASE: shop, KIND: mysql }
+  mysql: { image: "mysql:8" }
+`);
+  expect(file.applications?.web?.variables).toEqual({
+    ...{ DB_CONNECTION: 'mysql', KIND: 'mysql', DB_HOST: '${database.mysql.host}' },
+    ...{ DB_USER: '${database.mysql.user}', DB_NAME: '${database.mysql.name}' },
+  });
+});
+
 test('a command does the same in a shell', async () => {
   const { file } = await compose(`services:
   plain: { image: nginx, ports: ["80"], command: bash -c "bundle exec rails s -b '0.0.0.0'" }

@@ -126,7 +126,9 @@ export function importVariables(
   const known = new Map(databases.flatMap((one) => one.hosts.map((host): [string, Reachable] => [host, one])));
   for (const given of variables) {
     const found = given.value === null ? undefined : pointsTo(given.value, (host) => known.get(host));
-    if (!found || given.value === null) later.push(given);
+    // DB_USER=postgres and DB_CONNECTION=mysql are words, though a service may be called so.
+    const isWord = found?.part === 'host' && found.isPlain && !NAMES_HOST.test(given.key);
+    if (!found || isWord || given.value === null) later.push(given);
     else attachGiven(run, application, given as Given & { value: string }, found);
   }
   for (const given of later)
@@ -154,6 +156,7 @@ function noteService(run: ImportRun, { value, node }: Given, services: ReadonlyS
 type Pointer = { part: Part; database: Reachable; isPlain: boolean };
 
 const URL_HOST = /^(?:jdbc:)?([a-z][a-z0-9+.-]*):\/\/(?:[^@/\s]*@)?([^:/?#\s,]+)(?::\d+)?(?:[/?#]\S*)?$/i;
+const NAMES_HOST = /(HOST|HOSTS|HOSTNAME|SERVER|SERVERS|ADDR|ADDRESS|ENDPOINT|NODE|URL|URI)$/i;
 const ADDRESS_MAX = 4_096;
 const PLAIN_SCHEMES = ['postgres', 'postgresql', 'mysql', 'mariadb', 'redis', 'rediss', 'valkey'];
 

@@ -357,7 +357,7 @@ function readDependencies(
         run,
         given,
         `No variable names the database ${database}, so it is not attached.`,
-        `A variable such as DATABASE_URL: \${database.${database}.url}`,
+        `A variable that ends with _URL: \${database.${database}.url}`,
       );
 }
 
