@@ -58,8 +58,7 @@ function parseBounded(text: string, dialect: Dialect): { tree: Tree } | { mistak
   if (second) return { mistakes: [mistake(lineAt(second.range[0]), 'begins a second document')] };
   const warnings = (document?.warnings ?? []).filter(({ code }) => code !== 'TAG_RESOLVE_FAILED');
   const found = [...(document?.errors ?? []), ...warnings].slice(0, ERRORS_MAX);
-  if (found.length)
-    return { mistakes: found.map((one) => mistake(lineAt(one.pos[0]), one.message.split('\n')[0] ?? '')) };
+  if (found.length) return { mistakes: found.map((one) => mistake(lineAt(one.pos[0]), withoutSource(one.message))) };
   if (!document?.contents) return { tree: { is: 'map', line: 1, entries: new Map() } };
   const reading: Reading = { anchors: new Map(), dialect, lines, mistakes: [], nodes: 0 };
   const tree = treeOf(reading, document.contents, '', 0);
@@ -82,13 +81,16 @@ function tokensOf(text: string, lines: OfYaml.LineCounter): OfYaml.CST.Token[] |
     words += 1;
     if (words > WORDS_MAX) return { offset, detail: `has more than ${WORDS_MAX} words and signs` };
     for (const token of parser.next(word)) {
-      if (token.type === 'error') return { offset: token.offset, detail: token.message };
+      if (token.type === 'error') return { offset: token.offset, detail: withoutSource(token.message) };
       tokens.push(token);
     }
     offset += word.length;
   }
   return [...tokens, ...parser.end()];
 }
+
+/** The library repeats what it cannot read, which may be a secret. */
+const withoutSource = (message: string): string => message.replace(/(: |\n)[^]*$/, '');
 
 function isDeep(tokens: readonly OfYaml.CST.Token[]): boolean {
   type Nested = { value?: unknown; items?: readonly { key?: unknown; value?: unknown }[] };

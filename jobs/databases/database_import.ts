@@ -108,6 +108,7 @@ function isFollowing({ mode, phase, status }: ImportRow): boolean {
 
 async function follow(database: DatabaseRow, row: ImportRow, ctx: JobContext): Promise<Outcome> {
   if (row.cancel_requested_at) return end(row, 'canceled', 'It was canceled. The data that were copied stay.', ctx);
+  if (row.observed?.failure) return end(row, 'failed', row.observed.failure, ctx);
   try {
     const done = await reconcileFollower(database, row, ctx);
     if (done) return done;
@@ -122,7 +123,10 @@ async function follow(database: DatabaseRow, row: ImportRow, ctx: JobContext): P
   } catch (error) {
     if (!(error instanceof DriverError) || error.reason !== 'invalid' || ctx.signal.aborted) throw error;
     ctx.log.warn({ err: error, import_id: row.id }, 'an import failed');
-    return end(row, 'failed', toSentence(error.message), ctx);
+    const failure = toSentence(error.message);
+    // A step that comes again finds no slot, which is not the reason.
+    if (row.observed) await ctx.record(importColumnsOf({ ...row.observed, failure }));
+    return end(row, 'failed', failure, ctx);
   }
 }
 

@@ -28,6 +28,7 @@ const HARMLESS: Record<string, string> = {
   setEnvironmentVariable: 'a setting, which programs of CI set',
   importDnsZone: 'only with `mode: replace`',
   batchDnsRecords: 'only with `delete`',
+  importStack: 'it writes an answer, and stores nothing',
   createCdnPurge: 'the cache is filled again',
   promoteApplication: 'the version before can be rolled back to',
   promoteDatabaseReplica: 'the database before stays',

@@ -1,5 +1,7 @@
 /** @tier heavy @quarter 1 @covers drivers/database/postgresql/imports/follow jobs/databases/database_import */
 // Imports that follow their source: rows are written there all the while, and all that was acknowledged is here.
+import { rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import pg from 'pg';
 import { describePostgresqlWithTools, openHall, type Hall } from '../support/databases/database_hall';
 import { startHostileSource } from '../support/databases/hostile_source';
@@ -186,6 +188,13 @@ describePostgresqlWithTools(() => {
     await phase(to, id, 'following');
     source.server.kill();
     await said(to, id, /source does not answer|connection was lost/i);
+    // As its address may after a failover.
+    const signal = path.join(source.server.connection[1]!, 'data', 'standby.signal');
+    writeFileSync(signal, '');
+    source.server.startAgain();
+    await said(to, id, /source is a standby now/);
+    source.server.kill();
+    rmSync(signal);
     source.server.startAgain();
     await source.query(`insert into written values (1, 'after'); create table later (id int primary key)`);
     await waitFor('the row', async () => (await to.query('select from written')).length === 1);

@@ -120,7 +120,7 @@ services:
   });
   expect(places).toContain('services.debug (11)');
   expect(places).toContain('API_TOKEN (4)');
-  expect(missing).toEqual(['other.env']);
+  expect(missing).toEqual(['compose.override.yaml', 'other.env']);
   const debug = await importPlanned(service, files, { profiles: ['debug'] });
   expect(Object.keys(debug.file.applications ?? {})).toContain('debug');
 });
@@ -228,5 +228,85 @@ test('values that converters of Compose lose are taken over', async () => {
     },
     variables: { SAME: 'test', NETWORK: '', ADDRESS: '::1', NESTED: 'test' },
   });
-  expect(found.map(({ what }) => what)).toEqual(['services.web', 'services.db.image']);
+  expect(found.map(({ what }) => what)).toEqual(['services.web', 'services.web.depends_on', 'services.db.image']);
+});
+
+test('a word that is also the name of a service is no host', async () => {
+  const { file } = await compose(`services:
+  web:
+    image: example/web
+    ports: ["80"]
+    environment: { DB_CONNECTION: mysql, DB_HOST: mysql, DB_USERNAME: mysql, DB_DATABASE: shop, KIND: mysql }
+  mysql: { image: "mysql:8" }
+`);
+  expect(file.applications?.web?.variables).toEqual({
+    ...{ DB_CONNECTION: 'mysql', KIND: 'mysql', DB_HOST: '${database.mysql.host}' },
+    ...{ DB_USER: '${database.mysql.user}', DB_NAME: '${database.mysql.name}' },
+  });
+});
+
+test('a command does the same in a shell', async () => {
+  const { file } = await compose(`services:
+  plain: { image: nginx, ports: ["80"], command: bash -c "bundle exec rails s -b '0.0.0.0'" }
+  loops: { image: nginx, ports: ["80"], command: 'sh -c "while :; do sleep 6h & wait $\${!}; done"' }
+  stars: { image: nginx, ports: ["80"], command: find / -name *.log }
+  lists: { image: nginx, ports: ["80"], command: [sh, -c, "a && b $$HOME"] }
+  lines:
+    image: nginx
+    ports: ["80"]
+    command: |
+      sh -c "
+      set -e
+      exec run
+      "
+`);
+  const commands = Object.values(file.applications ?? {}).map(
+    ({ processes }) => (processes as Record<string, { command: string }>).web?.command,
+  );
+  expect(commands).toEqual([
+    `bash -c "bundle exec rails s -b '0.0.0.0'"`,
+    "sh -c 'while :; do sleep 6h & wait ${!}; done'",
+    "find / -name '*.log'",
+    "sh -c 'a && b $HOME'",
+    "sh -c '\nset -e\nexec run\n'",
+  ]);
+});
+
+test('what others reach, what is public, and what must end first are said', async () => {
+  const { file, found } = await compose(
+    `services:
+  web:
+    image: example/web
+    env_file: [web.env]
+    ports: ["127.0.0.1:8080:80"]
+    depends_on: { migrate: { condition: service_completed_successfully }, store: { condition: service_started } }
+    volumes: ["./uploads:/uploads"]
+    environment: { RENDERER: "http://renderer:3000", APP_CACHE: "redis://cache", APP_DBHOST: db }
+  renderer: { image: example/renderer, expose: [3000] }
+  ranges: { image: example/ranges, ports: ["3000-3005:3000-3005"] }
+  migrate: { image: example/web, command: migrate, restart: "no" }
+  cache: { image: "redis:7" }
+  db: { image: "postgres:16" }
+  store: { image: "postgres:16" }
+`,
+    { 'web.env': `A=x\nB=\${A}y\nC='\${A}'\n`, 'compose.override.yaml': 'services: {}\n' },
+  );
+  expect(file.applications?.web?.variables).toMatchObject({
+    ...{ B: 'xy', C: '$${A}', RENDERER: 'http://renderer:3000' },
+    ...{ REDIS_URL: '${database.cache.url}', DATABASE_HOST: '${database.database.host}' },
+  });
+  const reasons = (what: string) =>
+    found
+      .filter((one) => one.what === what)
+      .map(({ reason }) => reason)
+      .join(' ');
+  expect(reasons('services.web.environment.RENDERER')).toMatch(/names the service renderer/);
+  expect(reasons('services.web.ports.0')).toMatch(/public host name/);
+  expect(reasons('services.renderer.expose.0')).toMatch(/public host name/);
+  expect(reasons('services.ranges.ports.0')).toMatch(/one port/);
+  expect(reasons('services.web.depends_on')).toMatch(/migrate must end first.*database store, so it is not attached/);
+  expect(reasons('services.web.volumes.0')).toMatch(/without the files of the folder/);
+  expect(found.map(({ path, reason }) => `${path} ${reason}`)).toContainEqual(
+    expect.stringMatching(/override.*not read/),
+  );
 });

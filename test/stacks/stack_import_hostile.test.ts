@@ -83,6 +83,9 @@ test('what grows by copies is bounded', async () => {
   expect((await callImport(service, { 'compose.yaml': 'x'.repeat(10_000_000) })).status).toBe(413);
 });
 
+const keys = (name: string, value: string): string =>
+  Array.from({ length: 490 }, (_, index) => `${name}${index}: ${value}`).join(', ');
+
 test('no text takes long', async () => {
   const spaces = ' '.repeat(400_000);
   const files: Record<string, string>[] = [
@@ -94,6 +97,17 @@ test('no text takes long', async () => {
     { 'compose.yaml': `services: { web: { image: nginx, command: "a${spaces}b" } }` },
     { 'compose.yaml': `services: { web: { image: nginx, environment: { A: "${'@'.repeat(400_000)}" } } }` },
     { Procfile: `web:${spaces}` },
+    { 'compose.yaml': `services: { web: { image: nginx, mem_limit: "1${spaces}x" } }` },
+    {
+      'compose.yaml': `x-e: &e { ${keys('A', '$A')} }
+services:
+${Array.from({ length: 38 }, (_, n) => `  s${n}: { image: nginx, environment: *e }`).join('\n')}`,
+      '.env': `A=${'@,'.repeat(16_000)}`,
+    },
+    {
+      'compose.yaml': `x-a: &a "${'@'.repeat(400_000)}"\nservices: { web: { image: nginx, environment: { ${keys('A', '*a')} } } }`,
+    },
+    { 'compose.yaml': `services: {}\ninclude: [${'more.yaml, '.repeat(5_000)}]`, 'more.yaml': '# \n'.repeat(50_000) },
   ];
   for (const some of files) {
     const began = Date.now();
@@ -115,7 +129,7 @@ services:
     extends: { file: /etc/compose.yaml, service: web }
 `,
   });
-  expect(body.missing_files).toEqual(['.env']);
+  expect(body.missing_files).toEqual(['.env', 'compose.override.yaml']);
   expect(body.not_taken_over.filter(({ reason }: { reason: string }) => reason.includes('not within'))).toHaveLength(8);
   const named = await callImport(service, { '../compose.yaml': 'services: {}' });
   expect([named.status, named.body.errors[0].field]).toEqual([422, 'files.0.path']);
@@ -154,4 +168,59 @@ test('values of secrets are in no answer', async () => {
     '.env': 'TOKEN=hunter2\n',
   });
   expect(text).not.toContain('hunter2');
+});
+
+test('values of secrets are in no command, and in no variable of another name', async () => {
+  const { text, body } = await callImport(service, {
+    'compose.yaml': `services:
+  tunnel: { image: example/tunnel, command: 'tunnel run --token \${TOKEN}' }
+  list: { image: example/tunnel, entrypoint: [/bin/x], command: [run, '\${TOKEN}'] }
+  web:
+    image: nginx
+    command: server --db-password hunter2
+    healthcheck: { test: "curl http://localhost/?token=hunter2" }
+    environment:
+      UPSTREAM: '\${TOKEN}'
+      ADO: 'Server=db.example.com;User=shop;Password=hunter2'
+      LIBPQ: host=db.example.com user=shop password=hunter2
+      ADMIN_PASSWORD: 424242
+      FLOWER_BASIC_AUTH: shop:hunter2
+      HOOK_URL: https://hooks.slack.com/services/T0/B0/hunter2
+      HEADER: Bearer hunter2hunter2hunter2
+`,
+    '.env': 'TOKEN=hunter2\n',
+  });
+  expect(text).not.toMatch(/hunter2|424242/);
+  expect(
+    body.not_taken_over.filter(({ reason }: { reason: string }) => /command has what looks/.test(reason)),
+  ).toHaveLength(3);
+  const others = [
+    { 'fly.toml': 'app = "shop"\n[deploy]\nrelease_command = "migrate --password=hunter2"\n' },
+    { 'render.yaml': 'services: [{ type: web, name: shop, buildCommand: "NPM_TOKEN=hunter2 npm ci" }]' },
+    {
+      'render.yaml': 'services: [{ type: cron, name: shop, schedule: "1 1 * * *", startCommand: "x --token hunter2" }]',
+    },
+    { 'heroku.yml': 'run: { web: "x https://a:hunter2@example.com" }\nrelease: { command: ["A_KEY=hunter2 x"] }' },
+  ];
+  for (const files of others) expect((await callImport(service, files as never)).text).not.toContain('hunter2');
+});
+
+test.each(['PASSWORD: hunter2', 'A: |hunter2', 'A: "x" hunter2', 'A: *hunter2', '"A: hunter2'])(
+  'a mistake beside a secret does not repeat it: %s',
+  async (line) => {
+    const errors = await refused({
+      'compose.yaml': `services:\n  web:\n    environment:\n      B: x\n     ${line}\n  - a\n`,
+    });
+    expect(JSON.stringify(errors)).not.toContain('hunter2');
+  },
+);
+
+test('a property that every object has is none of a database', async () => {
+  const { status, body } = await callImport(service, {
+    'render.yaml': `databases: [{ name: data }]
+services:
+  - { type: web, name: shop, envVars: [{ key: A, fromDatabase: { name: data, property: constructor } }] }
+`,
+  });
+  expect([status, body.not_taken_over[0].what]).toEqual([200, 'services.0.envVars.0']);
 });

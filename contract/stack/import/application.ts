@@ -3,9 +3,10 @@ import { enginesOwnDatabases } from '../../../core/catalog/catalog_definitions/d
 import { validationFailed } from '../../../core/errors';
 import { formats } from '../../../core/formats/formats';
 import { limits } from '../../../core/limits';
-import { numberOf, nodeText, type Node, type Place } from './node';
+import { numberOf, nodeText, textsOf, type Node, type Place } from './node';
 import { gigabytesOf, megabytesOf, slugOf } from './quantities';
 import { note, report, type Application, type ImportRun } from './run';
+import { hasSecret } from './secrets';
 
 const COMMAND_MAX = 2_000;
 /** As a file of a project. */
@@ -156,8 +157,33 @@ export function processName(run: ImportRun, original: string, place: Place): str
   return PROCESS.test(name) ? name : 'worker';
 }
 
+const SECRET = 'The command has what looks like a secret, so it is not in platform.yaml.';
+
+/** Whether a command may be in the file; the report of one that may not. */
+export function isPublicCommand(run: ImportRun, command: string, node: Node): boolean {
+  if (!node.hasSecret && !hasSecret(command)) return true;
+  report(run, node, SECRET, 'The command with $NAME, and svc env set NAME');
+  return false;
+}
+
+/** What replaces the command of the builder. */
+export function setBuildCommand(run: ImportRun, application: Application, node: Node | undefined): void {
+  const command = nodeText(node);
+  if (node && command && isPublicCommand(run, command, node))
+    setSetting(application, 'build', 'build_command', command);
+}
+
+/** The command before each release. */
+export function setReleaseCommand(run: ImportRun, application: Application, node: Node | undefined): void {
+  const command = textsOf(node)?.join(' && ');
+  if (!node || !command || !isPublicCommand(run, command, node)) return;
+  if (command.length > COMMAND_MAX) report(run, node, `Commands have at most ${COMMAND_MAX} characters.`, 'A script.');
+  else setSetting(application, 'run', 'release_command', command);
+}
+
 /** A command; empty and long ones are reported. */
 export function setCommand(run: ImportRun, fields: Map<string, unknown>, command: string, node: Node): void {
+  if (!isPublicCommand(run, command, node)) return;
   if (command.length > COMMAND_MAX) report(run, node, `Commands have at most ${COMMAND_MAX} characters.`, 'A script.');
   else if (command.trim() !== '' && !command.includes('\0')) fields.set('command', command);
 }
@@ -322,6 +348,7 @@ export function addSchedule(
   const normal = formats.cron(times)?.value;
   if (!normal) return report(run, cron, 'These times cannot be said as a cron expression of five fields.', 'schedules');
   if (!command?.trim()) return report(run, cron, 'A schedule needs a command.', 'schedules: { …: { cron, command } }');
+  if (!isPublicCommand(run, command, cron)) return;
   const label = formats.label(name)?.value ?? 'schedule';
   application.schedules.set(
     label,

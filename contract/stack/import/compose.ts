@@ -20,8 +20,9 @@ export function importCompose(run: ImportRun, path: string): void {
   const root = loadCompose(run, path);
   if (!root) return;
   run.roots.push(root);
-  const values = environmentOf(run, path);
-  interpolate(run, root, (name) => values.get(name));
+  run.environment = environmentOf(run, path);
+  interpolate(run, root, (name) => run.environment.get(name));
+  noteOverride(run, path);
   const services = activeServices(run, root);
   for (const { node } of services) noteUnset(run, node);
   take(root, 'name');
@@ -31,12 +32,22 @@ export function importCompose(run: ImportRun, path: string): void {
     known?.is === 'database' ? readDatabase(run, name, node, known) : [],
   );
   const applications = services.filter(({ known }) => known === null);
-  for (const { name, node } of applications) readApplication(run, root, { name, node }, databases);
+  const names = new Set(services.map(({ name }) => name));
+  for (const { name, node } of applications) readApplication(run, root, { name, node }, { databases, services: names });
   for (const { name, node, known } of services)
     if (known && known.is !== 'database') reportServer(run, name, node, known);
   for (const [, volume] of nodeEntries(volumes)) for (const [, one] of nodeEntries(volume)) reportOption(run, one);
   for (const section of ['networks', 'secrets', 'configs', 'models'] as const)
     for (const [, one] of nodeEntries(take(root, section))) report(run, one, ...SECTIONS[section]);
+}
+
+/** `docker compose` reads a second file by itself, which mostly changes the first for development. */
+function noteOverride(run: ImportRun, path: string): void {
+  const [, stem, end] = /^((?:.*\/)?(?:docker-)?compose)\.(ya?ml)$/.exec(path) ?? [];
+  if (stem === undefined) return;
+  const other = `${stem}.override.${end}`;
+  if (openText(run, other) !== undefined)
+    note(run, { file: other, line: 1, path: '' }, 'A file that overrides is not read.', `include it in ${path}`);
 }
 
 /** Variables without a value; those of the environment are set elsewhere. */

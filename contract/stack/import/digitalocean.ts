@@ -12,6 +12,8 @@ import {
   setImage,
   setInstances,
   setPort,
+  setBuildCommand,
+  setReleaseCommand,
   setRepository,
   setSetting,
   setSizeOf,
@@ -101,8 +103,9 @@ function readSource(run: ImportRun, application: Application, node: Node): void 
   const below = folder && folder !== '.' ? `${folder}/` : '';
   if (dockerfile)
     setDockerfile(run, application, { path: dockerfile.slice(dockerfile.startsWith(below) ? below.length : 0) });
-  const build = nodeText(take(node, 'build_command'));
-  if (build && !dockerfile) setSetting(application, 'build', 'build_command', build);
+  const build = take(node, 'build_command');
+  if (!dockerfile) setBuildCommand(run, application, build);
+  else if (build) takeAll(build);
 }
 
 function readImage(run: ImportRun, application: Application, image: Node): void {
@@ -190,9 +193,8 @@ function readJob(spec: Spec, node: Node, first: Application | undefined): void {
   const kind = nodeText(take(node, 'kind')) ?? 'UNSPECIFIED';
   const cron = take(node, 'schedule', 'cron');
   if (kind === 'PRE_DEPLOY' && first && !first.settings.get('run')?.has('release_command')) {
-    const command = nodeText(peek(node, 'run_command'));
-    if (command) setSetting(first, 'run', 'release_command', command);
     takeAll(node);
+    setReleaseCommand(run, first, peek(node, 'run_command'));
     return note(run, node, `The job is the release command of ${first.name}, with its files.`, 'run.release_command');
   }
   if (!cron) return report(run, node, 'Jobs run before a release or at certain times.', 'svc run');
@@ -212,10 +214,20 @@ function readDomain({ run }: Spec, node: Node, first: Application | undefined): 
   if (wildcard) addDomain(run, first, `*.${nodeText(name)}`, name);
 }
 
-const PARTS: Readonly<Record<string, Part>> = {
-  ...{ DATABASE_URL: 'url', HOSTNAME: 'host', PORT: 'port', USERNAME: 'user', PASSWORD: 'password', DATABASE: 'name' },
-  ...{ PUBLIC_URL: 'url', REDIS_URL: 'url' },
-};
+const PARTS: ReadonlyMap<string, Part> = new Map([
+  ...([
+    ['DATABASE_URL', 'url'],
+    ['PUBLIC_URL', 'url'],
+    ['REDIS_URL', 'url'],
+    ['HOSTNAME', 'host'],
+  ] as const),
+  ...([
+    ['PORT', 'port'],
+    ['USERNAME', 'user'],
+    ['PASSWORD', 'password'],
+    ['DATABASE', 'name'],
+  ] as const),
+]);
 
 function readVariable(spec: Spec, application: Application, node: Node): void {
   const { run, databases } = spec;
@@ -225,7 +237,7 @@ function readVariable(spec: Spec, application: Application, node: Node): void {
   const scope = nodeText(take(node, 'scope'));
   const isSecret = nodeText(take(node, 'type'))?.toUpperCase() === 'SECRET';
   const [, name, part] = /^\$\{([\w-]+)\.(\w+)\}$/.exec(value ?? '') ?? [];
-  const [database, known] = [databases.get(name ?? ''), PARTS[part ?? '']];
+  const [database, known] = [databases.get(name ?? ''), PARTS.get(part ?? '')];
   if (database && known) return attach(run, application, { key, part: known, database }, node);
   if (value !== null && /\$\{[\w.-]+\}/.test(value) && !isSecret)
     note(run, node, 'No variable refers to another part of the project.', 'SVC_URL is the address of the application.');

@@ -7,6 +7,7 @@ import {
   setDockerfile,
   setImage,
   setPort,
+  setReleaseCommand,
   setRepository,
   setSetting,
   setSize,
@@ -29,8 +30,7 @@ export function importFly(run: ImportRun, path: string): void {
   readBuild(run, application, root);
   for (const [key, node] of nodeEntries(take(root, 'env')))
     setVariable(run, application, { key, value: nodeText(node), node });
-  const release = nodeText(take(root, 'deploy', 'release_command'));
-  if (release) setSetting(application, 'run', 'release_command', release);
+  setReleaseCommand(run, application, take(root, 'deploy', 'release_command'));
   readProcesses(run, application, root);
   readVms(run, application, root);
   const hasHttp = readHttp(run, application, take(root, 'http_service'));

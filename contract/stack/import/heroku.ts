@@ -7,8 +7,9 @@ import {
   setDockerfile,
   setImage,
   setInstances,
+  setCommand,
+  setReleaseCommand,
   setRepository,
-  setSetting,
 } from './application';
 import { nodeEntries, itemsOf, peek, scalarAt, take, takeAll, nodeText, textsOf, type Node } from './node';
 import { note, openFile, openText, pathFrom, report, type Application, type ImportRun } from './run';
@@ -148,10 +149,8 @@ function readManifest(run: ImportRun, application: Application, root: Node): voi
     setVariable(run, application, { key, value: nodeText(node), node, available_at: 'build' });
   for (const [type, node] of nodeEntries(take(root, 'run'))) readCommand(run, application, type, node);
   const release = take(root, 'release');
-  const command = take(release, 'command');
-  const lines = command?.is === 'list' ? textsOf(command)?.join(' && ') : nodeText(command);
   take(release, 'image');
-  if (lines) setSetting(application, 'run', 'release_command', lines);
+  setReleaseCommand(run, application, take(release, 'command'));
 }
 
 function setBuild(run: ImportRun, application: Application, node: Node): void {
@@ -167,7 +166,7 @@ function readCommand(run: ImportRun, application: Application, type: string, nod
   const command = given?.is === 'list' ? textsOf(given)?.join(' && ') : nodeText(given);
   if (node.is === 'map') take(node, 'image');
   const fields = processFieldsOf(application, processName(run, type, node));
-  if (command) fields.set('command', command);
+  if (given && command) setCommand(run, fields, command, given);
 }
 
 /** The platform reads the Procfile when it builds: only what it does otherwise is said. */

@@ -16,6 +16,8 @@ export type Node = Place & {
   tag?: string;
   /** Names of variables in it that have no value. */
   unset?: readonly string[];
+  /** The value of a variable that looks like a secret is in it. */
+  hasSecret?: true;
 } & (
     | { is: 'map'; entries: Map<string, Node> }
     | { is: 'list'; items: Node[] }

@@ -4,7 +4,7 @@ const UNITS: Readonly<Record<string, number>> = { '': 1, b: 1, k: 2 ** 10, m: 2 
 
 /** Bytes of `512m`, `1.5 GB`, `512Mi`, or of a number in `unit`. Null for anything else. */
 export function bytesOf(text: string, unit: 'b' | 'm' | 'g' = 'b'): number | null {
-  const [, number, letter] = /^\s*(\d+(?:\.\d+)?)\s*([bkmgt]?)(?:i?b)?\s*$/i.exec(text) ?? [];
+  const [, number, letter] = /^(\d+(?:\.\d+)?)\s*([bkmgt]?)(?:i?b)?$/i.exec(text.trim()) ?? [];
   if (number === undefined) return null;
   return Number(number) * (UNITS[(letter || unit).toLowerCase()] as number);
 }
@@ -38,6 +38,42 @@ export function durationSeconds(text: string, unit: 's' | 'ms' = 's'): number | 
 export const commandOf = (words: readonly string[]): string => words.map(quoted).join(' ');
 
 const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);
+
+const BLANK = /\s/;
+const OPERATOR = /[;&|<>]/;
+const OF_SHELLS = /[$`*?~#(){}[\]!\\]/;
+
+/** Words of a text in quotes, as Compose splits it; null with an open quote, or an operator, which no quotes hide. */
+function wordsOf(text: string): string[] | null {
+  const words: string[] = [];
+  let [word, quote]: [string | null, string] = [null, ''];
+  for (let at = 0; at < text.length; at += 1) {
+    const sign = text[at] as string;
+    if (sign === '\\' && quote !== "'") word = (word ?? '') + (text[(at += 1)] ?? '');
+    else if (sign === quote) quote = '';
+    else if (quote) word = (word ?? '') + sign;
+    else if (sign === '"' || sign === "'") [word, quote] = [word ?? '', sign];
+    else if (OPERATOR.test(sign)) return null;
+    else if (!BLANK.test(sign)) word = (word ?? '') + sign;
+    else if (word !== null) {
+      words.push(word);
+      word = null;
+    }
+  }
+  if (quote) return null;
+  return word === null ? words : [...words, word];
+}
+
+/** A text of Compose, which no shell reads there, as a line of a shell that does the same. */
+export function lineOfShell(text: string): string {
+  const words = wordsOf(text);
+  if (words && (OF_SHELLS.test(text) || words.some((word) => word.includes('\n')))) return commandOf(words);
+  return text
+    .split('\n')
+    .map((line) => line.trim())
+    .join(' ')
+    .trim();
+}
 
 /** The name of a resource: 3 to 40 lower-case letters, digits and single hyphens, a letter first. */
 export function slugOf(text: string, suffix: string): string {

@@ -6,12 +6,14 @@ import {
   relativePath,
   setDockerfile,
   setInstances,
+  setBuildCommand,
+  setReleaseCommand,
   setRepository,
   setSetting,
   takeCommand,
 } from './application';
 import { setHealthNumbers, setHealthPath } from './health';
-import { nodeEntries, numberOf, take, nodeText, textsOf, type Node } from './node';
+import { nodeEntries, numberOf, take, nodeText, type Node } from './node';
 import { note, openFile, report, type Application, type ImportRun } from './run';
 import type { Reasons } from './sweep';
 
@@ -34,8 +36,8 @@ function readBuild(run: ImportRun, application: Application, build: Node | undef
   const name = (nodeText(builder) ?? '').toUpperCase();
   const dockerfile = relativePath(run, take(build, 'dockerfilePath'));
   if (name === 'DOCKERFILE' || (dockerfile && !name)) setDockerfile(run, application, { path: dockerfile });
-  const command = nodeText(take(build, 'buildCommand'));
-  if (command && name !== 'DOCKERFILE') setSetting(application, 'build', 'build_command', command);
+  const command = take(build, 'buildCommand');
+  if (name !== 'DOCKERFILE') setBuildCommand(run, application, command);
   const [plan] = [take(build, 'nixpacksPlan')];
   if (plan) report(run, plan, 'The language is recognised in the source.', 'build.build_command');
 }
@@ -47,9 +49,7 @@ function readDeploy(run: ImportRun, application: Application, deploy: Node | und
     processFieldsOf(application, 'web').set('instances', 0);
     addSchedule(run, application, { name: 'cron', cron, command: nodeText(start) });
   } else takeCommand(run, processFieldsOf(application, 'web'), start);
-  const release = take(deploy, 'preDeployCommand') ?? take(deploy, 'releaseCommand');
-  const lines = textsOf(release)?.join(' && ');
-  if (lines) setSetting(application, 'run', 'release_command', lines);
+  setReleaseCommand(run, application, take(deploy, 'preDeployCommand') ?? take(deploy, 'releaseCommand'));
   setHealthPath(run, application, take(deploy, 'healthcheckPath'));
   const timeout = take(deploy, 'healthcheckTimeout');
   // The time until a new deployment answers.

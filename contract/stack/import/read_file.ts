@@ -116,6 +116,7 @@ function tomlLines(file: ImportFile): Map<string, number> {
       if (kind === '[[') {
         const count = counts.get(prefix) ?? 0;
         counts.set(prefix, count + 1);
+        if (!lines.has(prefix)) lines.set(prefix, index + 1);
         prefix = `${prefix}.${count}`;
       } else prefix = withIndexes(prefix, counts);
       if (!lines.has(prefix)) lines.set(prefix, index + 1);

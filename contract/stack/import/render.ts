@@ -11,6 +11,8 @@ import {
   setDockerfile,
   setImage,
   setInstances,
+  setBuildCommand,
+  setReleaseCommand,
   setRepository,
   setSetting,
   setStorage,
@@ -107,9 +109,7 @@ function readService(blueprint: Blueprint, node: Node): void {
   }
   if (type === 'pserv')
     note(run, node, 'Every application has a public host name.', 'Let the program ask for a secret.');
-  const release = take(node, 'preDeployCommand') ?? take(node, 'initialDeployHook');
-  const line = nodeText(release);
-  if (line) setSetting(application, 'run', 'release_command', line);
+  setReleaseCommand(run, application, take(node, 'preDeployCommand') ?? take(node, 'initialDeployHook'));
   setHealthPath(run, application, take(node, 'healthCheckPath'));
   const grace = numberOf(take(node, 'maxShutdownDelaySeconds'));
   if (grace !== null) setSetting(application, 'run', 'shutdown_grace_seconds', Math.min(300, grace));
@@ -135,14 +135,14 @@ function readSource(run: ImportRun, application: Application, node: Node): void 
   if (url) setImage(run, application, nodeText(url) ?? '', url);
   else setRepository(run, application, take(node, 'repo'), take(node, 'branch'));
   const root = relativePath(run, take(node, 'rootDir'));
-  const build = nodeText(take(node, 'buildCommand'));
+  const build = take(node, 'buildCommand');
   if (runtime === 'docker') {
     const context = relativePath(run, take(node, 'dockerContext')) ?? root;
     setDockerfile(run, application, { path: relativePath(run, take(node, 'dockerfilePath')), root: context });
     return;
   }
   if (root && root !== '.') setSetting(application, 'build', 'root_directory', root);
-  if (build) setSetting(application, 'build', 'build_command', build);
+  setBuildCommand(run, application, build);
   const output = relativePath(run, take(node, 'staticPublishPath'));
   if (output) setSetting(application, 'build', 'output_directory', output);
 }
@@ -171,9 +171,18 @@ function readPreviews(application: Application, node: Node): void {
   if (generation === 'off' || enabled === false) setSetting(application, 'previews', 'auto_create', false);
 }
 
-const PARTS: Readonly<Record<string, Part>> = {
-  ...{ connectionString: 'url', host: 'host', port: 'port', user: 'user', password: 'password', database: 'name' },
-};
+const PARTS: ReadonlyMap<string, Part> = new Map([
+  ...([
+    ['connectionString', 'url'],
+    ['host', 'host'],
+    ['port', 'port'],
+    ['user', 'user'],
+  ] as const),
+  ...([
+    ['password', 'password'],
+    ['database', 'name'],
+  ] as const),
+]);
 
 function readVariable(blueprint: Blueprint, application: Application, node: Node): void {
   const { run, databases, groups } = blueprint;
@@ -190,7 +199,7 @@ function readVariable(blueprint: Blueprint, application: Application, node: Node
   const property = nodeText(take(source, 'property')) ?? '';
   const database = databases.get(nodeText(take(source, 'name')) ?? '');
   take(source, 'type');
-  const part = PARTS[property];
+  const part = PARTS.get(property);
   if (database && part) return attach(run, application, { key, part, database }, node);
   if (source) {
     takeAll(node);

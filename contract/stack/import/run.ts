@@ -45,6 +45,9 @@ export interface ImportRun {
   /** What was read, for the sweep. */
   roots: Node[];
   nodes: number;
+  characters: number;
+  /** Of `.env`. */
+  environment: ReadonlyMap<string, string>;
   /** Files that others extend. */
   opened: Map<string, Node | undefined>;
   databases: Map<string, Map<string, unknown>>;
@@ -54,6 +57,8 @@ export interface ImportRun {
 }
 
 const NODES_MAX = 60_000;
+/** Of all values with their copies: four times what is sent. */
+const CHARACTERS_MAX = 4_000_000;
 const FINDINGS_MAX = 2_000;
 
 export function startImport(
@@ -66,7 +71,9 @@ export function startImport(
     missing: new Set<string>(),
     roots: [],
     nodes: 0,
+    characters: 0,
     opened: new Map<string, Node | undefined>(),
+    environment: new Map<string, string>(),
   };
   const written = { databases: new Map(), buckets: new Map(), volumes: new Map(), applications: new Map() };
   const byPath = new Map(files.map((file) => [file.path, file]));
@@ -80,6 +87,7 @@ export function openFile(run: ImportRun, path: string): Node | undefined {
     run.missing.add(path);
     return undefined;
   }
+  countCharacters(run, file.content.length, { file: path, line: 1 });
   const node = readNodes(file);
   countNodes(run, node);
   return node;
@@ -97,10 +105,19 @@ export function countNodes(run: ImportRun, node: Node): void {
   const waiting = [node];
   for (let next = waiting.pop(); next; next = waiting.pop()) {
     run.nodes += 1;
+    if (next.is === 'scalar') countCharacters(run, next.source.length, next);
     waiting.push(...childNodesOf(next));
   }
   if (run.nodes <= NODES_MAX) return;
   const detail = `${node.file}, line ${node.line}: makes more than ${NODES_MAX} values of the files`;
+  throw validationFailed([{ field: 'files', code: 'too_many', detail }]);
+}
+
+/** Texts that are copied are walked again and again, and no file that is so long can be planned. */
+export function countCharacters(run: ImportRun, count: number, { file, line }: Pick<Place, 'file' | 'line'>): void {
+  run.characters += count;
+  if (run.characters <= CHARACTERS_MAX) return;
+  const detail = `${file}, line ${line}: makes more than ${CHARACTERS_MAX} characters of the files`;
   throw validationFailed([{ field: 'files', code: 'too_many', detail }]);
 }
 

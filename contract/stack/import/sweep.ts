@@ -1,6 +1,6 @@
 // What no reader has taken: each key of the source is either taken over or listed.
 import { childNodesOf, isNull, type Node } from './node';
-import { report, type ImportRun } from './run';
+import { report, type Finding, type ImportRun } from './run';
 
 /** Why keys are not taken over: by their names, anywhere in the file. */
 export type Reasons = Readonly<Record<string, readonly [reason: string, nearest?: string]>>;
@@ -9,8 +9,14 @@ const UNKNOWN = 'platform.yaml has nothing for this key.';
 
 export function reportUntaken(run: ImportRun, reasons: Reasons): void {
   for (const root of run.roots) sweepBelow(run, root, reasons);
+  run.findings = distinct(run.findings);
   run.findings.sort((a, b) => (a.path === b.path ? a.line - b.line : a.path < b.path ? -1 : 1));
 }
+
+/** Several services may name one file of variables. */
+const distinct = (findings: readonly Finding[]): Finding[] => [
+  ...new Map(findings.map((one) => [JSON.stringify(one), one])).values(),
+];
 
 function sweepBelow(run: ImportRun, node: Node, reasons: Reasons): void {
   if (node.is !== 'map') {

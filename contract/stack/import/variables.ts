@@ -31,7 +31,7 @@ export function setVariable(run: ImportRun, application: Application, given: Giv
   if (value === null) return void application.variables.set(key, new Map([['secret', true]]));
   if (Buffer.byteLength(value) > VALUE_BYTES_MAX || value.includes('\0'))
     return note(run, node, `A value has at most ${VALUE_BYTES_MAX} bytes.`, 'A file of the source.');
-  if (looksSecret(key, value)) {
+  if (node.hasSecret || looksSecret(key, value)) {
     application.variables.set(key, new Map([['secret', true]]));
     return note(run, node, 'The value looks like a secret, so it is not in platform.yaml.', setCommandOf(key));
   }
@@ -66,7 +66,8 @@ export function attach(
   const suffix = `_${part.toUpperCase()}`;
   const wished = key.endsWith(suffix) && KEY.test(key) ? key.slice(0, -suffix.length) : '';
   const prefix =
-    attachedPrefix(application, database) ?? (isFree(application, wished) ? wished : newPrefix(application, database));
+    attachedPrefix(application, database) ??
+    (isFree(application, wished) ? wished : newPrefix(run, application, database));
   const found = `${prefix}${suffix}`;
   application.variables.set(found, `\${database.${database}.${part}}`);
   if (found === key) return;
@@ -87,8 +88,14 @@ function attachedPrefix(application: Application, database: string): string | un
   return undefined;
 }
 
-function newPrefix(application: Application, database: string): string {
-  return isFree(application, 'DATABASE') ? 'DATABASE' : database.toUpperCase().replaceAll('-', '_');
+export const isAttached = (application: Application, database: string): boolean =>
+  attachedPrefix(application, database) !== undefined;
+
+function newPrefix(run: ImportRun, application: Application, database: string): string {
+  const engine = String(run.databases.get(database)?.get('engine'));
+  const plain = ['redis', 'valkey'].includes(engine) ? 'REDIS' : 'DATABASE';
+  const own = database.toUpperCase().replaceAll('-', '_');
+  return [plain, own].find((prefix) => isFree(application, prefix)) ?? `${own}_DATABASE`;
 }
 
 /** Whether no other database has the prefix. */
@@ -113,24 +120,48 @@ export function importVariables(
   application: Application,
   variables: readonly Given[],
   databases: readonly Reachable[],
+  services: ReadonlySet<string> = new Set(),
 ): void {
   const later: Given[] = [];
   const known = new Map(databases.flatMap((one) => one.hosts.map((host): [string, Reachable] => [host, one])));
   for (const given of variables) {
     const found = given.value === null ? undefined : pointsTo(given.value, (host) => known.get(host));
-    if (!found || given.value === null) later.push(given);
+    // DB_USER=postgres and DB_CONNECTION=mysql are words, though a service may be called so.
+    const isWord = found?.part === 'host' && found.isPlain && !NAMES_HOST.test(given.key);
+    if (!found || isWord || given.value === null) later.push(given);
     else attachGiven(run, application, given as Given & { value: string }, found);
   }
   for (const given of later)
-    if (!attachSibling(run, application, given, databases)) setVariable(run, application, given);
+    if (!attachSibling(run, application, given, databases)) {
+      noteService(run, given, services);
+      setVariable(run, application, given);
+    }
+}
+
+/** Names of services mean nothing outside of the network of Compose. */
+function noteService(run: ImportRun, { value, node }: Given, services: ReadonlySet<string>): void {
+  if (value === null || value.length > ADDRESS_MAX || node.hasSecret) return;
+  const [, , host = ''] = URL_HOST.exec(value) ?? [];
+  const [, bare = ''] = /^([^:/@\s]+):\d+$/.exec(value) ?? [];
+  const name = [host, bare].find((one) => services.has(one));
+  if (name !== undefined)
+    note(
+      run,
+      node,
+      `The value names the service ${name}. Applications reach each other by their public host names.`,
+      `The host name of ${name}, as svc domains shows it`,
+    );
 }
 
 type Pointer = { part: Part; database: Reachable; isPlain: boolean };
 
 const URL_HOST = /^(?:jdbc:)?([a-z][a-z0-9+.-]*):\/\/(?:[^@/\s]*@)?([^:/?#\s,]+)(?::\d+)?(?:[/?#]\S*)?$/i;
+const NAMES_HOST = /(HOST|HOSTS|HOSTNAME|SERVER|SERVERS|ADDR|ADDRESS|ENDPOINT|NODE|URL|URI)$/i;
+const ADDRESS_MAX = 4_096;
 const PLAIN_SCHEMES = ['postgres', 'postgresql', 'mysql', 'mariadb', 'redis', 'rediss', 'valkey'];
 
 function pointsTo(value: string, byHost: (host: string) => Reachable | undefined): Pointer | undefined {
+  if (value.length > ADDRESS_MAX) return undefined;
   const exact = byHost(value);
   if (exact) return { part: 'host', database: exact, isPlain: true };
   const [, scheme = '', host = ''] = URL_HOST.exec(value) ?? [];
@@ -193,8 +224,7 @@ function attachSibling(
     return true;
   }
   const own = value ? databases.find(({ credentials }) => credentials.password === value) : undefined;
-  const isAttached = own && attachedPrefix(application, own.database) !== undefined;
-  if (!own || !isAttached || !looksSecret(key, value as string)) return false;
+  if (!own || !isAttached(application, own.database) || !looksSecret(key, value as string)) return false;
   takeAll(node);
   attach(run, application, { key, part: 'password', database: own.database }, node);
   return true;

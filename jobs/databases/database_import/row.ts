@@ -21,9 +21,13 @@ export interface ImportRow extends LoopRow {
   observed: ObservedImport | null;
 }
 
-/** `refusal`: why it could not be finished when it was asked to the last time, and when that was. */
+/**
+ * `refusal`: why it could not be finished when it was asked to the last time, and when that was. `failure`: why it
+ * ends, before what is at the source is removed.
+ */
 export interface ObservedImport extends ImportReport {
   refusal?: { at: string; reason: string } | null;
+  failure?: string;
 }
 
 export function importColumnsOf(report: ObservedImport): Record<string, unknown> {

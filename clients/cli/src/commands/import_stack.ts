@@ -5,6 +5,7 @@ import { choice, maybe, sessionCommand, several, toggle, tuple } from '../comman
 import { EXIT, Failure, usageFailure } from '../failure';
 import { notice } from '../output/notice';
 import { printOne, printRows, type Row } from '../output/print';
+import { clean } from '../output/terminal';
 import type { Session } from '../session';
 
 interface Imported extends Row {
@@ -114,15 +115,37 @@ function readWithin(folder: string, name: string): string | null {
   }
   const inside = path.relative(root, file);
   if (inside.startsWith('..') || path.isAbsolute(inside)) {
-    notice(`${name} leads out of the folder, so it is not read.`);
+    notice(`${clean(name)} leads out of the folder, so it is not read.`);
     return null;
   }
-  const stats = fs.statSync(file);
-  if (!stats.isFile()) return null;
-  if (stats.size > BYTES_MAX) throw usageFailure(`${name} has more than ${BYTES_MAX} bytes.`);
+  const content = readRegular(file, name);
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(fs.readFileSync(file));
+    return content && new TextDecoder('utf-8', { fatal: true }).decode(content);
   } catch {
     throw usageFailure(`${name} is not UTF-8.`);
+  }
+}
+
+/** The bytes of what was found there, and of no link that takes its place meanwhile; null for what is no file. */
+function readRegular(file: string, name: string): Buffer | null {
+  // Windows has neither of both; a pipe must not be waited for.
+  const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants;
+  if (!fs.statSync(file).isFile()) return null;
+  const descriptor = openFile(file, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  try {
+    const stats = fs.fstatSync(descriptor);
+    if (!stats.isFile()) return null;
+    if (stats.size > BYTES_MAX) throw usageFailure(`${name} has more than ${BYTES_MAX} bytes.`);
+    return fs.readFileSync(descriptor);
+  } finally {
+    fs.closeSync(descriptor);
+  }
+}
+
+function openFile(file: string, name: string, flags: number): number {
+  try {
+    return fs.openSync(file, flags);
+  } catch (error) {
+    throw usageFailure(`${name} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'}).`);
   }
 }

@@ -17,6 +17,9 @@ const OWN = [
   ...['ALLOW_EMPTY_PASSWORD', 'MYSQL_RANDOM_ROOT_PASSWORD', 'MARIADB_RANDOM_ROOT_PASSWORD'],
 ];
 
+const HANDLED = new Set([...USER, ...PASSWORD, ...NAME, ...OWN]);
+const OF_SERVERS = /^(POSTGRES|MYSQL_|MARIADB_|VALKEY_|REDIS_(PORT|REPLICATION|MASTER|AOF|RDB|DISABLE|EXTRA))/;
+
 /** @returns how others reach it; nothing where the engine is not installed */
 export function readDatabase(run: ImportRun, name: string, service: Node, known: KnownImage): Reachable[] {
   const { engine, version } = known;
@@ -33,7 +36,8 @@ export function readDatabase(run: ImportRun, name: string, service: Node, known:
   const valueOf = (keys: readonly string[]): string | undefined =>
     variables.find(({ key, value }) => keys.includes(key) && value !== null)?.value ?? undefined;
   for (const { key, node } of variables)
-    if (![...USER, ...PASSWORD, ...NAME, ...OWN].includes(key) && !/_FILE$/.test(key))
+    // A file of variables may be that of all services.
+    if ((node.file === service.file || OF_SERVERS.test(key)) && !HANDLED.has(key) && !key.endsWith('_FILE'))
       note(run, node, 'The platform sets how databases run.', 'database_package');
   const databaseName = valueOf(NAME);
   if (databaseName) setDatabaseName(run, database, databaseName, service);

@@ -1,6 +1,7 @@
 // `${NAME}` in a Compose file, as its specification says.
 import { childNodesOf, type Node } from '../node';
-import { note, type ImportRun } from '../run';
+import { countCharacters, note, type ImportRun } from '../run';
+import { looksSecret } from '../secrets';
 
 export interface Expanded {
   text: string;
@@ -84,12 +85,19 @@ function valueOf(name: string, lookup: Lookup, unset: string[]): string {
 export function interpolate(run: ImportRun, node: Node, lookup: Lookup): void {
   for (const one of childNodesOf(node)) interpolate(run, one, lookup);
   if (node.is !== 'scalar' || typeof node.value !== 'string' || !node.value.includes('$')) return;
-  const expanded = expand(node.value, lookup);
+  const secrets: string[] = [];
+  const expanded = expand(node.value, (name) => {
+    const value = lookup(name);
+    if (value !== undefined && looksSecret(name, value)) secrets.push(name);
+    return value;
+  });
+  countCharacters(run, expanded?.text.length ?? 0, node);
   if (!expanded) {
     note(run, node, 'The variables of this text cannot be replaced.', 'Write the value itself.');
     Object.assign(node, { value: '', source: '' });
     return;
   }
   Object.assign(node, { value: expanded.text, source: expanded.text });
+  if (secrets.length) node.hasSecret = true;
   if (expanded.unset.length) node.unset = [...new Set(expanded.unset)];
 }

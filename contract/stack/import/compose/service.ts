@@ -15,6 +15,7 @@ import {
 import { serviceVariables } from './values';
 import { pathOfCommand, setHealthNumbers, setHealthPath } from '../health';
 import {
+  childNodesOf,
   nodeEntries,
   flagOf,
   itemsOf,
@@ -27,28 +28,29 @@ import {
   textsOf,
   type Node,
 } from '../node';
-import { commandOf, gigabytesOf, megabytesOf, durationSeconds } from '../quantities';
+import { commandOf, gigabytesOf, lineOfShell, megabytesOf, durationSeconds } from '../quantities';
 import { note, pathFrom, report, type Application, type ImportRun } from '../run';
 import { pairsOf } from './load';
-import { setVariable, importVariables, type Reachable } from '../variables';
+import { isAttached, setVariable, importVariables, type Reachable } from '../variables';
 
 export function readApplication(
   run: ImportRun,
   root: Node,
   { name, node: service }: { name: string; node: Node },
-  databases: readonly Reachable[],
+  { databases, services }: { databases: readonly Reachable[]; services: ReadonlySet<string> },
 ): void {
   const application = addApplication(run, name, service);
-  importVariables(run, application, serviceVariables(run, service).map(withoutFile), databases);
+  importVariables(run, application, serviceVariables(run, service).map(withoutFile), databases, services);
   readSource(run, application, service);
   readSize(run, application, service);
   const isWeb = readPorts(run, application, service);
   readHealth(run, application, service);
   readCommand(run, application, service, isWeb);
-  for (const volume of itemsOf(take(service, 'volumes'))) readVolume(run, root, application, volume);
+  const isBuilt = peek(service, 'build') !== undefined;
+  for (const volume of itemsOf(take(service, 'volumes'))) readVolume(run, root, { application, isBuilt }, volume);
   readStop(run, application, service);
   readRestart(run, service);
-  readDependencies(run, service, databases);
+  readDependencies(run, application, service, databases);
 }
 
 /** `DB_PASSWORD_FILE: /run/secrets/db_password` is DB_PASSWORD, which is set elsewhere. */
@@ -118,9 +120,18 @@ function readSize(run: ImportRun, application: Application, service: Node): void
   web.delete('application_type');
 }
 
+const PUBLIC = [
+  'Only services of the file reach this port, or programs of the computer. Every application has a public host name.',
+  'Let the program ask for a secret.',
+] as const;
+const LOCAL = /^(127\.|\[?::1\]?|localhost)/;
+
 interface Port {
   target: Node;
   published: string | null;
+  /** Only the computer itself reaches it. */
+  isLocal: boolean;
+  isRange: boolean;
   isUdp: boolean;
 }
 
@@ -129,13 +140,15 @@ function readPorts(run: ImportRun, application: Application, service: Node): boo
   const ports = itemsOf(take(service, 'ports')).flatMap((node) => portOf(run, node));
   const exposed = itemsOf(take(service, 'expose'));
   let first: string | null = null;
-  for (const { target, published, isUdp } of ports) {
+  for (const { target, published, isLocal, isRange, isUdp } of ports) {
     const port = target.is === 'scalar' ? target.source : '';
     if (isUdp) report(run, target, 'Visitors reach applications by HTTP, not by UDP.');
     else if (first === null) {
       first = port;
       setSetting(application, 'http', 'port', Number(port));
-      if (published !== null && published !== '')
+      if (isRange) note(run, target, `Visitors reach one port of an application, which is ${port}.`, 'http.port');
+      if (isLocal) note(run, target, ...PUBLIC);
+      else if (published !== null && published !== '')
         note(
           run,
           target,
@@ -154,6 +167,7 @@ function readPorts(run: ImportRun, application: Application, service: Node): boo
     }
     first = String(port);
     setSetting(application, 'http', 'port', port);
+    note(run, node, ...PUBLIC);
   }
   return first !== null;
 }
@@ -161,22 +175,35 @@ function readPorts(run: ImportRun, application: Application, service: Node): boo
 /** `8080:80`, `127.0.0.1:8080:80/tcp`, `3000-3002`, or a mapping. */
 function portOf(run: ImportRun, node: Node): Port[] {
   if (node.is === 'map') {
-    for (const key of ['host_ip', 'mode', 'name', 'app_protocol']) take(node, key);
+    for (const key of ['mode', 'name', 'app_protocol']) take(node, key);
+    const isLocal = LOCAL.test(nodeText(take(node, 'host_ip')) ?? '');
     const target = take(node, 'target');
     const protocol = nodeText(take(node, 'protocol'));
     const published = nodeText(take(node, 'published'));
     takeAll(node);
     const number = numberOf(target);
     if (target && number !== null)
-      return [{ target: scalarAt(target, String(number)), published, isUdp: protocol === 'udp' }];
+      return [
+        { target: scalarAt(target, String(number)), published, isLocal, isRange: false, isUdp: protocol === 'udp' },
+      ];
     report(run, node, 'This is no port.', 'http.port');
     return [];
   }
   const text = nodeText(node) ?? '';
-  const [, published = null, port, protocol] = /^(?:(.*):)?(\d{1,5})(?:-\d{1,5})?(?:\/(tcp|udp))?$/.exec(text) ?? [];
+  const [, published = null, port, last, protocol] =
+    /^(?:(.*):)?(\d{1,5})(?:-(\d{1,5}))?(?:\/(tcp|udp))?$/.exec(text) ?? [];
   if (port && Number(port) >= 1 && Number(port) <= 65_535) {
     const host = published === null ? null : (published.split(':').at(-1) as string);
-    return [{ target: scalarAt(node, port), published: host, isUdp: protocol === 'udp' }];
+    const isLocal = LOCAL.test(published ?? '') && published !== host;
+    return [
+      {
+        target: scalarAt(node, port),
+        published: host,
+        isLocal,
+        isRange: last !== undefined && last !== port,
+        isUdp: protocol === 'udp',
+      },
+    ];
   }
   report(run, node, 'This is no port.', 'http.port');
   return [];
@@ -205,7 +232,7 @@ function readHealth(run: ImportRun, application: Application, service: Node): vo
 
 function readCommand(run: ImportRun, application: Application, service: Node, isWeb: boolean): void {
   const [entrypoint, command] = [take(service, 'entrypoint'), take(service, 'command')];
-  const line = [entrypoint, command].map(lineOf).filter(Boolean).join(' ');
+  const line = [entrypoint, command].map(commandLineOf).filter(Boolean).join(' ');
   const given = command ?? entrypoint;
   if (command && !entrypoint)
     note(
@@ -219,33 +246,55 @@ function readCommand(run: ImportRun, application: Application, service: Node, is
     note(
       run,
       service,
-      'The file has no ports of this service.',
+      'The file has no ports of this service, and every application has a public host name.',
       'health_check: { type: none }, if it answers no requests',
     );
   if (isWeb || !line || !given) {
-    if (line && given) setCommand(run, web, line, given);
+    if (line && given) setCommand(run, web, line, withSecret(given, entrypoint));
     return;
   }
   const instances = web.get('instances');
-  setCommand(run, makeWorker(application, typeof instances === 'number' ? instances : 1), line, given);
+  setCommand(
+    run,
+    makeWorker(application, typeof instances === 'number' ? instances : 1),
+    line,
+    withSecret(given, entrypoint),
+  );
   application.settings.delete('health_check');
   note(run, given, 'Without ports it is a process type that answers no requests.', 'processes.web, with http.port');
 }
 
-function lineOf(node: Node | undefined): string {
-  if (!node) return '';
-  if (node.is === 'list') return commandOf(textsOf(node) ?? []);
-  return (nodeText(node) ?? '')
-    .split('\n')
-    .map((line) => line.trim())
-    .join(' ')
-    .trim();
+/** A list has the secrets of its items, and a command those of its entrypoint. */
+function withSecret(given: Node, other: Node | undefined): Node {
+  const nodes = [given, ...(other ? [other] : [])].flatMap((one) => [one, ...childNodesOf(one)]);
+  if (nodes.some(({ hasSecret }) => hasSecret)) given.hasSecret = true;
+  return given;
+}
+
+function commandLineOf(node: Node | undefined): string {
+  if (node?.is === 'list') return commandOf(textsOf(node) ?? []);
+  return lineOfShell(nodeText(node) ?? '');
 }
 
 const HOST_PATHS = /^(\/|\/proc|\/sys|\/dev|\/etc|\/root|\/boot|\/var\/lib\/docker|\/lib\/modules)(\/.*)?$/;
 
+const OF_HOST = ['No application sees the files of the host.', 'A volume, or a bucket.'] as const;
+const OF_SOURCE = [
+  'Files of the folder are in the source that is built.',
+  'COPY in the Dockerfile; a volume for what is written.',
+] as const;
+const OF_FOLDER = [
+  'An image runs without the files of the folder.',
+  'A volume for what is written; an image of your own for what is read.',
+] as const;
+
 /** `data:/var/lib/data`, `./src:/app`, `/app/node_modules`, or a mapping. */
-function readVolume(run: ImportRun, root: Node, application: Application, volume: Node): void {
+function readVolume(
+  run: ImportRun,
+  root: Node,
+  { application, isBuilt }: { application: Application; isBuilt: boolean },
+  volume: Node,
+): void {
   const isLong = volume.is === 'map';
   const parts = isLong ? [] : (nodeText(volume) ?? '').split(':');
   const source = isLong ? nodeText(take(volume, 'source')) : parts.length > 1 ? (parts[0] as string) : null;
@@ -258,13 +307,8 @@ function readVolume(run: ImportRun, root: Node, application: Application, volume
   if (type === 'tmpfs') return report(run, volume, '/tmp is there anyway.', 'application_type, for its memory');
   if (source === null) return report(run, volume, 'A volume without a name is lost with its instance.', 'volumes');
   if (/^[./~]/.test(source) || type === 'bind') {
-    const isHost = HOST_PATHS.test(source);
-    return report(
-      run,
-      volume,
-      isHost ? 'No application sees the files of the host.' : 'Files of the folder are in the source that is built.',
-      isHost ? 'A volume, or a bucket.' : 'COPY in the Dockerfile; a volume for what is written.',
-    );
+    const [reason, nearest] = HOST_PATHS.test(source) ? OF_HOST : isBuilt ? OF_SOURCE : OF_FOLDER;
+    return report(run, volume, reason, nearest);
   }
   const declared = peek(peek(root, 'volumes'), source);
   const size = nodeText(peek(peek(declared, 'driver_opts'), 'size'));
@@ -287,11 +331,37 @@ function readRestart(run: ImportRun, service: Node): void {
 }
 
 /** Databases are there before applications. */
-function readDependencies(run: ImportRun, service: Node, databases: readonly Reachable[]): void {
+function readDependencies(
+  run: ImportRun,
+  application: Application,
+  service: Node,
+  databases: readonly Reachable[],
+): void {
   const given = peek(service, 'depends_on');
+  const jobs = nodeEntries(given).filter(([, one]) => isToEnd(one));
   const names = given?.is === 'map' ? nodeEntries(given).map(([name]) => name) : (textsOf(given) ?? []);
   if (given && names.length && names.every((name) => databases.some(({ hosts }) => hosts.includes(name))))
     takeAll(given);
+  else if (given && jobs.length)
+    report(
+      run,
+      given,
+      `${jobs.map(([name]) => name).join(', ')} must end first there. Applications start in any order.`,
+      'run.release_command, with the command of that service',
+    );
   else if (given)
     report(run, given, 'Applications start in any order, and are restarted until what they need is there.');
+  for (const { database, hosts } of databases)
+    if (given && names.some((name) => hosts.includes(name)) && !isAttached(application, database))
+      note(
+        run,
+        given,
+        `No variable names the database ${database}, so it is not attached.`,
+        `A variable that ends with _URL: \${database.${database}.url}`,
+      );
 }
+
+const isToEnd = (dependency: Node): boolean => {
+  const condition = peek(dependency, 'condition');
+  return condition?.is === 'scalar' && condition.source === 'service_completed_successfully';
+};

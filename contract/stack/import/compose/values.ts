@@ -2,6 +2,7 @@
 import { readDotenv } from '../dotenv';
 import { nodeEntries, itemsOf, peek, take, takeAll, nodeText, textsOf, type Node } from '../node';
 import { note, openText, pathFrom, report, type ImportRun } from '../run';
+import { interpolate } from './interpolation';
 import { pairsOf } from './load';
 
 /** Host names by which others reach a service. */
@@ -41,7 +42,7 @@ function fileVariables(run: ImportRun, item: Node): { key: string; value: string
   const isRequired = nodeText(take(item, 'required')) !== 'false';
   const text = nodeText(named);
   if (!named || text === null) return [];
-  if (item.is === 'map') take(item, 'format');
+  const isRaw = nodeText(take(item, 'format')) === 'raw';
   const path = pathFrom(named.file, text);
   if (path === null) {
     report(run, named, 'The path is not within the folder.', 'Copy the file into the folder.');
@@ -52,8 +53,14 @@ function fileVariables(run: ImportRun, item: Node): { key: string; value: string
     if (isRequired) note(run, named, `${path} is not among the files.`, 'svc env push');
     return [];
   }
-  return readDotenv(content).map(({ key, value, line }) => ({
-    ...{ key, value },
-    node: { is: 'scalar', file: path, line, path: key, value, source: value, isTaken: true },
-  }));
+  const earlier = new Map<string, string>();
+  return readDotenv(content).map(({ key, value: written, line, isLiteral }) => {
+    const node: Node = { is: 'scalar', file: path, line, path: key, value: written, source: written, isTaken: false };
+    if (!isLiteral && !isRaw) interpolate(run, node, (name) => earlier.get(name) ?? run.environment.get(name));
+    node.isTaken = true;
+    const value = node.unset ? null : nodeText(node);
+    if (value !== null) earlier.set(key, value);
+    if (node.unset) noteUnset(run, node);
+    return { key, value, node };
+  });
 }

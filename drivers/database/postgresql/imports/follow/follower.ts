@@ -12,7 +12,7 @@ import { isUnavailable } from '../../session';
 import { Applier } from './apply';
 import { formatLsn, lsnOf, readChange } from './pgoutput';
 import { makeReadOnly, makeWritable } from './read_only';
-import { findSlot, flushedPosition, newTables } from './source';
+import { findSlot, flushedPosition, isStandby, newTables } from './source';
 import { connectToSource, disableTimeouts, endQuickly, failureAtSource } from './source_session';
 import { ChangeStream, type StreamMessage } from './stream';
 import { openTarget } from './target';
@@ -257,6 +257,9 @@ export class Follower {
   }
 }
 
+const STANDBY =
+  'The source is a standby now, which may not have the replication slot. The import goes on once its address leads to ' +
+  'a primary.';
 const STILL_WRITTEN =
   'Rows are still written at the source. Stop what writes there, or finish with make_source_read_only, and finish ' +
   'again.';
@@ -358,8 +361,9 @@ class Batch {
   }
 }
 
-/** @throws DriverError invalid where changes are lost */
+/** @throws DriverError invalid where changes are lost, transient where the address leads to a standby */
 async function requireSlot(source: Client, name: string, applied: bigint): Promise<void> {
+  if (await isStandby(source)) throw new DriverError('transient', STANDBY);
   const slot = await findSlot(source, name);
   if (!slot) throw lost(`The replication slot ${name} is not at the source any more. Import again.`);
   if (slot.wal_status === 'lost') {

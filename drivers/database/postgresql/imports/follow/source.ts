@@ -265,6 +265,12 @@ export interface SlotState {
   invalidation_reason: string | null;
 }
 
+/** After a failover, an address may lead to one for a while. */
+export async function isStandby(client: Client): Promise<boolean> {
+  const { rows } = await client.query<{ standby: boolean }>('select pg_is_in_recovery() as standby');
+  return rows[0]!.standby;
+}
+
 /** null: it is gone. */
 export async function findSlot(client: Client, name: string): Promise<SlotState | null> {
   const { rows } = await client.query<SlotState>(

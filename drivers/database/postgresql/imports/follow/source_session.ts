@@ -8,7 +8,7 @@ import { toSentence } from '../../../../../core/sentence';
 import type { SourceServer } from '../../../imports/import';
 
 const CONNECT_MS = 10_000;
-const STATEMENT_MS = 60_000;
+export const STATEMENT_MS = 60_000;
 /** Of the answer to one statement that is not replication. */
 const ANSWER_BYTES_MAX = 8 * 2 ** 20;
 /** Of one change: several copies of it are in memory at once. */

@@ -4,6 +4,7 @@ import { DriverError } from '../../../../../core/driver';
 import { cleanFailureText } from '../../../../../core/log/failure_text';
 import type { ImportReport, NotTakenOver } from '../../../imports/import';
 import { sqlIdentifier, sqlString } from '../../session';
+import { STATEMENT_MS } from './source_session';
 
 const COUNTS_MS = 15_000;
 const SEQUENCES_AT_ONCE = 200;
@@ -75,8 +76,17 @@ export async function requireNoPrepared(source: Client): Promise<void> {
 
 /** Of both sides, as many as can be counted in a quarter of a minute; the others stay without a count. */
 export async function countBoth(source: Client, target: Client, report: ImportReport): Promise<void> {
-  const until = Date.now() + COUNTS_MS;
   for (const table of report.tables) table.rows = null;
+  try {
+    await countWithin(Date.now() + COUNTS_MS, source, target, report);
+  } finally {
+    // What is left of the time would end later statements.
+    await source.query(`set statement_timeout = ${STATEMENT_MS}`);
+    await target.query('set statement_timeout = 0');
+  }
+}
+
+async function countWithin(until: number, source: Client, target: Client, report: ImportReport): Promise<void> {
   for (const table of report.tables) {
     const left = until - Date.now();
     if (left <= 0) return;
@@ -91,5 +101,4 @@ export async function countBoth(source: Client, target: Client, report: ImportRe
     if (there === null || here === null) continue;
     [table.rows_read, table.rows] = [there, here];
   }
-  await source.query('set statement_timeout = 60000');
 }
