@@ -16,6 +16,7 @@ const table = Object.entries<ErrorEntry>(errors);
 const OF_EXTENSIONS = [
   ...['archive_invalid', 'destroy_not_allowed', 'approval_required', 'key_paused', 'not_revertible'],
   ...['plan_outdated', 'stack_refused'],
+  'promotion_not_possible',
 ];
 
 test('the table has the codes of the contract, and those of extensions', () => {
