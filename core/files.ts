@@ -1,6 +1,6 @@
 // What drivers need of files beside node:fs.
 import { randomBytes } from 'node:crypto';
-import { constants } from 'node:fs';
+import { constants, type WriteStream } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 
@@ -18,6 +18,17 @@ export const REPLACEMENT_ENDING = '.new';
 export function absentIsNull(error: NodeJS.ErrnoException): null {
   if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
   throw error;
+}
+
+/**
+ * A stream into a new file, which is there when this returns: a file that a stream opens by itself may appear after the
+ * stream was destroyed, when whoever removes what is incomplete has looked for it.
+ * @param flush its bytes are on the disk before it ends
+ * @throws Error of the file system, EEXIST where the file is there
+ */
+export async function newFileStream(file: string, flush = false): Promise<WriteStream> {
+  const handle = await open(file, 'wx', 0o600);
+  return handle.createWriteStream({ flush });
 }
 
 /**

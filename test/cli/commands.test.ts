@@ -153,14 +153,17 @@ test('promote deploys what another application runs, also of another project', a
   const other = await service.newProject();
   const made = await service.call('POST', '/v2/applications', { project: other.id, body: { name: 'elsewhere' } });
   await deployed(service, made.body.id);
-  expect(await svc('promote', 'from-image')).toMatchObject({
+  for (const name of ['target', 'bare'])
+    expect((await service.call('POST', '/v2/applications', { body: { name } })).status).toBe(201);
+  const promote = (...words: string[]): Promise<Ran> => svc('promote', ...words, '--app', 'target');
+  expect(await promote('bare')).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('no active deployment'),
   });
-  expect(await svc('promote', 'elsewhere')).toMatchObject({ code: 4, stderr: expect.stringContaining('from-image') });
-  expect(await svc('promote', 'elsewhere', '--from-project', other.id)).toMatchObject({
+  expect(await promote('elsewhere')).toMatchObject({ code: 4, stderr: expect.stringContaining('bare') });
+  expect(await promote('elsewhere', '--from-project', other.id)).toMatchObject({
     code: 0,
     stderr: expect.stringContaining('Deploying what deployment 1 of elsewhere runs.'),
   });
-  expect(await svc('promote', 'elsewhere', '--from-project', 'nowhere')).toMatchObject({ code: 4 });
+  expect(await promote('elsewhere', '--from-project', 'nowhere')).toMatchObject({ code: 4 });
 });

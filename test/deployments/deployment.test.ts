@@ -39,6 +39,7 @@ describe('create', () => {
       clear_cache: false,
       trigger: 'manual',
       source_deployment_id: null,
+      promoted_from: null,
       commit_message: null,
       commit_author: null,
       status: 'queued',

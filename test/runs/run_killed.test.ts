@@ -106,8 +106,10 @@ test('a client that comes again after that writes at once', async () => {
   expect(await runEnded(application, run.id)).toMatchObject({ status: 'succeeded' });
 }, 60_000);
 
-test('beside a second process each run happens once', async () => {
-  const second = startProgram({ DATABASE_URL: plant.databaseUrl, PLATFORM_DATA_DIR: plant.dataDir });
+test('beside a second process of the API each run happens once', async () => {
+  const second = startProgram({
+    ...{ DATABASE_URL: plant.databaseUrl, PLATFORM_DATA_DIR: plant.dataDir, WORKER: 'separate' },
+  });
   try {
     await second.ready();
     const runs = await Promise.all(Array.from({ length: 8 }, (_, index) => startRun(application, `echo run ${index}`)));

@@ -1,9 +1,9 @@
 // Files of imports: <directory of databases>/imports/<id>/source, which only the platform can read.
-import { createWriteStream } from 'node:fs';
 import { chmod, mkdir, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { newFileStream } from '../../../core/files';
 import { requireName } from '../../hosted_server/server_directory';
 
 /** More than `bytesMax`. */
@@ -40,7 +40,7 @@ export function openImportFiles(databaseDir: string): ImportFiles {
       const part = path.join(place, 'source.part');
       await rm(part, { force: true });
       const counter = limited(Math.min(bytesMax, await room(root)));
-      const file = createWriteStream(part, { flags: 'wx', mode: 0o600, flush: true });
+      const file = await newFileStream(part, true);
       try {
         await pipeline(body, counter.stream, file, { signal });
       } catch (error) {

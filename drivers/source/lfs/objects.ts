@@ -1,11 +1,11 @@
 // Large files on disk: each is downloaded once, verified by its digest, and stored beside the mirror of its repository.
 import { createHash, randomUUID } from 'node:crypto';
-import { createWriteStream } from 'node:fs';
 import { mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import path from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { DriverContext } from '../../../core/driver';
+import { newFileStream } from '../../../core/files';
 import { SourceError } from '../../source';
 import { resolveWebEndpoint } from '../address';
 import { isFetchDiskFull } from '../failure';
@@ -78,6 +78,7 @@ async function openDownload(server: LfsServer, { href, headers }: Download, ctx:
 
 /** Returns the digest. Bytes beyond the declared size are not written. */
 async function save({ response }: WebResponse, file: string, size: number, host: string): Promise<string> {
+  const target = await newFileStream(file);
   const hash = createHash('sha256');
   let bytes = 0;
   const judge = new Transform({
@@ -89,7 +90,7 @@ async function save({ response }: WebResponse, file: string, size: number, host:
     },
   });
   try {
-    await pipeline(response, judge, createWriteStream(file, { flags: 'wx', mode: 0o600 }));
+    await pipeline(response, judge, target);
   } catch (error) {
     if (isFetchDiskFull(error)) throw error;
     if (bytes > size)
