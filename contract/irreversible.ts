@@ -92,6 +92,7 @@ export const IRREVERSIBLE: Readonly<Record<string, RevertObstacle>> = {
     'finishDatabaseImport',
     'login',
     'logout',
+    'importStack',
     'planStack',
     'presignBucketObject',
     'promoteApplication',

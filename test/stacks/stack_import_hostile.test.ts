@@ -105,7 +105,8 @@ ${Array.from({ length: 38 }, (_, n) => `  s${n}: { image: nginx, environment: *e
       '.env': `A=${'@,'.repeat(16_000)}`,
     },
     {
-      'compose.yaml': `x-a: &a "${'@'.repeat(400_000)}"\nservices: { web: { image: nginx, environment: { ${keys('A', '*a')} } } }`,
+      'compose.yaml': `x-a: &a "${'@'.repeat(400_000)}"
+services: { web: { image: nginx, environment: { ${keys('A', '*a')} } } }`,
     },
     { 'compose.yaml': `services: {}\ninclude: [${'more.yaml, '.repeat(5_000)}]`, 'more.yaml': '# \n'.repeat(50_000) },
   ];

@@ -258,8 +258,8 @@ export class Follower {
 }
 
 const STANDBY =
-  'The source is a standby now, which may not have the replication slot. The import goes on once its address leads to ' +
-  'a primary.';
+  'The source is a standby now, which may not have the replication slot. The import goes on once its address leads ' +
+  'to a primary.';
 const STILL_WRITTEN =
   'Rows are still written at the source. Stop what writes there, or finish with make_source_read_only, and finish ' +
   'again.';
