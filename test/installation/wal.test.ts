@@ -87,7 +87,8 @@ test('killed and destroyed in the middle of writing, it loses at most the last m
   const application = await call('POST', '/v2/applications', { name: 'late', preset: 'node-web' });
   const deployment = await call('POST', `/v2/applications/${application.id}/deployments`, {});
   await waitFor(`/v2/applications/${application.id}/deployments/${deployment.id}`, ['active'], READY_MS);
-  for (const end = Date.now() + 75_000; Date.now() < end; await sleep(700)) {
+  // An account may have 100 projects.
+  for (const end = Date.now() + 75_000; Date.now() < end; await sleep(900)) {
     const name = `p${written.length}`;
     await call('POST', '/v2/projects', { name });
     await query(database, `insert into orders (name) values ('${name}')`);
