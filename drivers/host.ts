@@ -58,6 +58,9 @@ const versionQuestions: Record<Exclude<ProgramName, Unasked>, [program: string, 
   ruby: ['ruby', '--version'],
 };
 
+/** Languages that builds use where they are. */
+const ofHost: ReadonlySet<string> = new Set(['cargo', 'php', 'ruby']);
+
 /** Programs whose version nobody needs: some of them start a JVM to say it. By the beginning of their file names. */
 const unasked = {
   cc: /^cc$/,
@@ -145,9 +148,10 @@ async function findEngines(options: HostOptions): Promise<EngineFacts> {
 
 async function findPrograms(options: HostOptions): Promise<ProgramFacts> {
   const places = placesOf(options);
+  const shared = options.searchPath === undefined ? usualPlaces : places;
   const [asked, others, pythons, javas, oci_builders] = await Promise.all([
-    foundPrograms(places),
-    foundUnasked(options.searchPath === undefined ? usualPlaces : places),
+    foundPrograms(places, shared),
+    foundUnasked(shared),
     foundPythons(places),
     foundJavas(options.javaRoot ?? '/usr/lib/jvm'),
     workingBuilders(places),
@@ -244,10 +248,12 @@ async function engines(places: string[], program: string, word: string): Promise
   return [{ version, series: seriesOf(version, 2), path: file }];
 }
 
-async function foundPrograms(places: string[]): Promise<HostFacts['programs']> {
+/** @param shared where units reach them, unlike what is in a home */
+async function foundPrograms(places: string[], shared: string[]): Promise<HostFacts['programs']> {
   const found = await Promise.all(
     Object.entries(versionQuestions).map(
-      async ([name, [program, ...args]]) => [name, await programFound(places, program, args)] as const,
+      async ([name, [program, ...args]]) =>
+        [name, await programFound(ofHost.has(name) ? shared : places, program, args)] as const,
     ),
   );
   return Object.fromEntries(found.filter(([, program]) => program !== null));
