@@ -1,12 +1,8 @@
 // Reads YAML, JSON and TOML of others as nodes.
-import { createRequire } from 'node:module';
-import type * as OfToml from 'smol-toml' with { 'resolution-mode': 'import' };
 import { validationFailed } from '../../../core/errors';
-import { memoize } from '../../../core/memoize';
+import { toml } from '../../../core/formats/toml';
 import { readYaml, type Dialect, type Tree } from '../yaml_tree';
 import type { Node } from './node';
-
-const toml = memoize(() => createRequire(__filename)('smol-toml') as typeof OfToml);
 
 /** A file as it was sent. */
 export interface ImportFile {

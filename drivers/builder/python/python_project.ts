@@ -1,14 +1,7 @@
 // What pyproject.toml says, as far as builds need it: packages, their groups, and where they come from.
-import { createRequire } from 'node:module';
-import type * as OfToml from 'smol-toml' with { 'resolution-mode': 'import' };
-import { memoize } from '../../../core/memoize';
+import { toml, type TomlTable } from '../../../core/formats/toml';
 import { BuildError } from '../../builder';
 import type { SourceFiles } from '../source_files';
-
-type TomlTable = OfToml.TomlTable;
-
-/** Read with the first source of Python. */
-const toml = memoize(() => createRequire(__filename)('smol-toml') as typeof OfToml);
 
 export interface PythonProject {
   /** It describes packages, and not only settings of linters. */

@@ -1,12 +1,8 @@
 // Programs of a Cargo package, or of the members of a workspace (doc.rust-lang.org/cargo/reference/cargo-targets.html).
-import { createRequire } from 'node:module';
 import path from 'node:path';
-import type * as OfToml from 'smol-toml' with { 'resolution-mode': 'import' };
-import { memoize } from '../../../core/memoize';
+import { toml } from '../../../core/formats/toml';
 import { BuildError } from '../../builder';
 import type { SourceFiles } from '../source_files';
-
-const toml = memoize(() => createRequire(__filename)('smol-toml') as typeof OfToml);
 
 const MEMBERS_MAX = 200;
 
