@@ -1,6 +1,7 @@
 // Names of the required packages of a Python source, from all supported files; they determine the start command.
 import type { SourceFiles } from '../source_files';
-import { packageNameOf, parseToml, table, type PythonProject } from './python_project';
+import { parseToml, table } from '../toml_file';
+import { packageNameOf, type PythonProject } from './python_project';
 import { requirementLines } from './python_requirements';
 import type { PythonStatement } from './python_statement';
 

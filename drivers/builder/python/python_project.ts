@@ -1,7 +1,7 @@
 // What pyproject.toml says, as far as builds need it: packages, their groups, and where they come from.
-import { toml, type TomlTable } from '../../../core/formats/toml';
-import { BuildError } from '../../builder';
+import type { TomlTable } from '../../../core/formats/toml';
 import type { SourceFiles } from '../source_files';
+import { asText, parseToml, stringsOf, table } from '../toml_file';
 
 export interface PythonProject {
   /** It describes packages, and not only settings of linters. */
@@ -21,17 +21,6 @@ export interface PythonProject {
   tool: Record<string, TomlTable>;
   /** Indexes of packages that are stated for another program than uv: `poetry.source`. */
   otherIndexes: string | null;
-}
-
-/** TOML of a source. @throws BuildError with the line */
-export function parseToml(text: string, file: string): TomlTable {
-  const { parse, TomlError } = toml();
-  try {
-    return parse(text);
-  } catch (error) {
-    if (!(error instanceof TomlError)) throw error;
-    throw new BuildError(`${file} is not valid TOML: see line ${error.line}.`);
-  }
 }
 
 /** null for a missing file. @throws BuildError for invalid TOML */
@@ -58,18 +47,6 @@ export async function readProject(files: SourceFiles): Promise<PythonProject | n
   };
 }
 
-/** The table; an empty one for any other value. */
-export function table(value: unknown): TomlTable {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
-    ? (value as TomlTable)
-    : {};
-}
-
-/** The strings of a list; null for something else. */
-export function stringsOf(value: unknown): string[] | null {
-  return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : null;
-}
-
 /** The name of a requirement in lower case with `-` as separator (PEP 503), or none. */
 export function packageNameOf(line: string): string[] {
   const name = /^([A-Za-z0-9][\w.-]*)/.exec(line)?.[1] ?? /#egg=([\w.-]+)/.exec(line)?.[1];
@@ -78,10 +55,6 @@ export function packageNameOf(line: string): string[] {
 
 function keys(value: unknown): string[] {
   return Object.keys(table(value));
-}
-
-function asText(value: unknown): string | null {
-  return typeof value === 'string' ? value : null;
 }
 
 function poetryNames(poetry: TomlTable): string[] {

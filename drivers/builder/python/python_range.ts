@@ -1,7 +1,7 @@
 // The Python version stated by a source: in files of version managers, or as a range in package metadata.
 import { satisfies } from '../../toolchain/versions';
 import { BuildError } from '../../builder';
-import { parseToml, table } from './python_project';
+import { parseToml, table } from '../toml_file';
 import type { SourceFiles } from '../source_files';
 
 /** The stated version. */

@@ -3,7 +3,8 @@
 // these and look for a private package in the public index.
 import { isNamed } from '../node/workspace_patterns';
 import type { SourceFiles } from '../source_files';
-import { stringsOf, parseToml, table, type PythonProject } from './python_project';
+import { parseToml, stringsOf, table } from '../toml_file';
+import type { PythonProject } from './python_project';
 
 interface UvProject {
   /** Path of the lock file from the root directory; null where there is none. */

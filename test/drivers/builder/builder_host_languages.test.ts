@@ -72,7 +72,7 @@ describe('Rust', () => {
     );
     for (const channel of ['stable', '1.70', '1.85.0'])
       expect(await web(cargo(shop, { 'src/main.rs': '', 'rust-toolchain': `${channel}\n` }))).toBeDefined();
-    expect(await buildError(plan(cargo('[package\n')))).toMatch(/Cargo\.toml cannot be read as TOML: see line 1/);
+    expect(await buildError(plan(cargo('[package\n')))).toMatch(/^Cargo\.toml is not valid TOML: see line 1\.$/);
     expect(await buildError(plan(cargo(shop), lacking('cargo', 'cc')))).toMatch(
       /program in Rust \(Cargo\.toml\).*`apt-get install cargo build-essential`/,
     );
