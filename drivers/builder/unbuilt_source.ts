@@ -254,11 +254,11 @@ export function unbuiltCommandError(found: UnbuiltSource, hasDockerfile: boolean
 
 /** Whether a command starts a file that was built elsewhere and is part of the source. */
 export async function startsFinished(files: SourceFiles, commands: string[]): Promise<boolean> {
-  for (const word of wordsOf(commands)) if (finished.test(word) && (await files.has(word))) return true;
+  for (const word of wordsOfCommands(commands)) if (finished.test(word) && (await files.has(word))) return true;
   return false;
 }
 
-function wordsOf(commands: string[]): string[] {
+function wordsOfCommands(commands: string[]): string[] {
   return commands.flatMap((command) => command.split(/[\s;&|()"'=]+/)).filter(Boolean);
 }
 

@@ -3,7 +3,7 @@ import { nodeText, type Node } from './node';
 import { durationSeconds } from './quantities';
 import { report, type Application, type ImportRun } from './run';
 import { setSetting } from './application';
-import { looksSecret } from './secrets';
+import { isLikelySecret } from './secrets';
 
 /** Numbers of a health check, each of which has bounds here. */
 export interface HealthNumbers {
@@ -21,7 +21,7 @@ export function setHealthPath(run: ImportRun, application: Application, node: No
   const text = nodeText(node);
   if (!node || text === null) return;
   const path = text.startsWith('/') ? text : `/${text}`;
-  if (looksSecret('', path)) return report(run, node, 'The path has what looks like a secret.', 'health_check.path');
+  if (isLikelySecret('', path)) return report(run, node, 'The path has what looks like a secret.', 'health_check.path');
   if (!PATH.test(path)) return report(run, node, 'This is no path.', 'health_check.path');
   setSetting(application, 'health_check', 'type', 'http');
   setSetting(application, 'health_check', 'path', path);

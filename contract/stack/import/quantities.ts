@@ -44,7 +44,7 @@ const OPERATOR = /[;&|<>]/;
 const OF_SHELLS = /[$`*?~#(){}[\]!\\]/;
 
 /** Words of a text in quotes, as Compose splits it; null with an open quote, or an operator, which no quotes hide. */
-function wordsOf(text: string): string[] | null {
+function unquotedWords(text: string): string[] | null {
   const words: string[] = [];
   let [word, quote]: [string | null, string] = [null, ''];
   for (let at = 0; at < text.length; at += 1) {
@@ -66,7 +66,7 @@ function wordsOf(text: string): string[] | null {
 
 /** A text of Compose, which no shell reads there, as a line of a shell that does the same. */
 export function lineOfShell(text: string): string {
-  const words = wordsOf(text);
+  const words = unquotedWords(text);
   if (words && (OF_SHELLS.test(text) || words.some((word) => word.includes('\n')))) return commandOf(words);
   return text
     .split('\n')

@@ -20,7 +20,7 @@ const VALUE = [
 ];
 
 /** Whether a value belongs outside of a file. */
-export function looksSecret(key: string, value: string): boolean {
+export function isLikelySecret(key: string, value: string): boolean {
   if (VALUE.some((pattern) => pattern.test(value))) return true;
   if (PUBLIC.test(key)) return false;
   if (PASSWORD.test(key) && /^\d+$/.test(value)) return true;
@@ -34,6 +34,6 @@ const WORD = /[^\s'"]{12,}/g;
 
 /** Whether a command has a value that belongs outside of a file: an argument, an assignment or an address. */
 export function hasSecret(command: string): boolean {
-  if (ARGUMENT.test(command) || (command.match(WORD) ?? []).some((word) => looksSecret('', word))) return true;
-  return [...command.matchAll(ASSIGNMENT)].some(([, key = '', value = '']) => looksSecret(key, value));
+  if (ARGUMENT.test(command) || (command.match(WORD) ?? []).some((word) => isLikelySecret('', word))) return true;
+  return [...command.matchAll(ASSIGNMENT)].some(([, key = '', value = '']) => isLikelySecret(key, value));
 }

@@ -2,7 +2,7 @@
 import { ATTACHMENT_PARTS } from '../kinds';
 import { takeAll, type Node, type Place } from './node';
 import { note, type Application, type ImportRun } from './run';
-import { looksSecret } from './secrets';
+import { isLikelySecret } from './secrets';
 import { setSetting } from './application';
 
 export type Part = (typeof ATTACHMENT_PARTS)[number];
@@ -31,7 +31,7 @@ export function setVariable(run: ImportRun, application: Application, given: Giv
   if (value === null) return void application.variables.set(key, new Map([['secret', true]]));
   if (Buffer.byteLength(value) > VALUE_BYTES_MAX || value.includes('\0'))
     return note(run, node, `A value has at most ${VALUE_BYTES_MAX} bytes.`, 'A file of the source.');
-  if (node.hasSecret || looksSecret(key, value)) {
+  if (node.hasSecret || isLikelySecret(key, value)) {
     application.variables.set(key, new Map([['secret', true]]));
     return note(run, node, 'The value looks like a secret, so it is not in platform.yaml.', setCommandOf(key));
   }
@@ -224,7 +224,7 @@ function attachSibling(
     return true;
   }
   const own = value ? databases.find(({ credentials }) => credentials.password === value) : undefined;
-  if (!own || !isAttached(application, own.database) || !looksSecret(key, value as string)) return false;
+  if (!own || !isAttached(application, own.database) || !isLikelySecret(key, value as string)) return false;
   takeAll(node);
   attach(run, application, { key, part: 'password', database: own.database }, node);
   return true;

@@ -76,12 +76,12 @@ async function promotedImage(
   const { repository, digest } = parseReleaseImage(origin.image);
   const access = { credentials: null, local: await registry.pullAccess(repository) };
   const from = { reference: `${ctx.config.registryHost}/${origin.image}`, access };
-  const place = placeOf(row, releaseId, ctx);
+  const place = releasePlaceOf(row, releaseId, ctx);
   const copied = await (await openImages(ctx)).copy({ ...place, from, digest }, ctx);
   return `${copied.repository}@${copied.digest}`;
 }
 
-function placeOf({ application_id }: DeploymentRow, releaseId: string, ctx: StepContext): ReleasePlace {
+function releasePlaceOf({ application_id }: DeploymentRow, releaseId: string, ctx: StepContext): ReleasePlace {
   return {
     ...{ repository: application_id, tag: releaseId },
     announce: ({ repository, digest }) => saveReleaseImage(ctx.sql, releaseId, `${repository}@${digest}`),
@@ -102,7 +102,7 @@ async function publish(
 ): Promise<PublishedImage> {
   const { builder, facts } = requireHost(ctx);
   const images = await openImages(ctx);
-  const place = placeOf(row, release.id, ctx);
+  const place = releasePlaceOf(row, release.id, ctx);
   if (plan.image) return copyOf(row, plan, place, images, ctx);
   const processes = Object.fromEntries(
     Object.entries(release.processes).map(([type, { command }]) => [type, command] as const),

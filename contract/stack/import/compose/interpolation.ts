@@ -1,7 +1,7 @@
 // `${NAME}` in a Compose file, as its specification says.
 import { childNodesOf, type Node } from '../node';
 import { countCharacters, note, type ImportRun } from '../run';
-import { looksSecret } from '../secrets';
+import { isLikelySecret } from '../secrets';
 
 export interface Expanded {
   text: string;
@@ -88,7 +88,7 @@ export function interpolate(run: ImportRun, node: Node, lookup: Lookup): void {
   const secrets: string[] = [];
   const expanded = expand(node.value, (name) => {
     const value = lookup(name);
-    if (value !== undefined && looksSecret(name, value)) secrets.push(name);
+    if (value !== undefined && isLikelySecret(name, value)) secrets.push(name);
     return value;
   });
   countCharacters(run, expanded?.text.length ?? 0, node);
