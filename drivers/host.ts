@@ -149,14 +149,14 @@ async function findEngines(options: HostOptions): Promise<EngineFacts> {
 async function findPrograms(options: HostOptions): Promise<ProgramFacts> {
   const places = placesOf(options);
   const shared = options.searchPath === undefined ? usualPlaces : places;
-  const [asked, others, pythons, javas, oci_builders] = await Promise.all([
+  const [versioned, others, pythons, javas, oci_builders] = await Promise.all([
     foundPrograms(places, shared),
     foundUnasked(shared),
     foundPythons(places),
     foundJavas(options.javaRoot ?? '/usr/lib/jvm'),
     workingBuilders(places),
   ]);
-  return { programs: { ...asked, ...others }, pythons, javas, oci_builders };
+  return { programs: { ...versioned, ...others }, pythons, javas, oci_builders };
 }
 
 function placesOf({ searchPath }: HostOptions): string[] {

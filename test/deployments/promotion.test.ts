@@ -37,8 +37,8 @@ async function promoted(
   target: Omit<TestApplication, 'push'>,
   source: { id: string },
 ): Promise<TestApplication['deploy'] extends () => Promise<infer Ended> ? Ended : never> {
-  const asked = await target.post('/promote', { source_application_id: source.id });
-  const ended = await target.ended(asked.id);
+  const deployment = await target.post('/promote', { source_application_id: source.id });
+  const ended = await target.ended(deployment.id);
   expect([ended.status, ended.status_reason]).toEqual(['active', null]);
   return ended;
 }

@@ -168,9 +168,8 @@ export async function startMachineLoads(
         id = (await atAny(endpoints.api, async (address) => String((await api(address, 'POST', place, {}, once)).id)))
           .value;
       for (;;) {
-        const look = async (address: string) => String((await api(address, 'GET', `${place}/${id}`)).status);
-        const asked = atAny(endpoints.api, look);
-        const { value } = await asked;
+        const readStatus = async (address: string) => String((await api(address, 'GET', `${place}/${id}`)).status);
+        const { value } = await atAny(endpoints.api, readStatus);
         if (value !== null && /active|superseded|failed|canceled/.test(value))
           return { ms: performance.now() - from, repeated: 0, value };
         await sleep(200);
